@@ -1,0 +1,55 @@
+// What is on record of every certificate we issued: its row is how a presented certificate is resolved (ruling 9).
+
+import type { IssuerId, NodeId, Slot } from './node.ts'
+
+export type CertificateRecord = {
+  readonly issuer: IssuerId
+  /** Hex, lower case, no leading zeros. */
+  readonly serial: string
+  readonly subject:
+    | { readonly kind: 'node'; readonly node: NodeId; readonly epoch: number }
+    | { readonly kind: 'server' }
+  readonly spki: string
+  readonly sha256: string
+  readonly issuedAtMs: number
+  readonly notAfterMs: number
+  /** The certificate itself, DER, base64: a repeated request gets these very bytes. */
+  readonly der: string
+  /** The order it answers. */
+  readonly order: string
+  /** The serial of the certificate that asked for this one, at a renewal. */
+  readonly renews: string | null
+}
+
+export const certificateKey = (issuer: IssuerId, serial: string): string => `${issuer}/${serial}`
+
+export const slotOf = (record: CertificateRecord): Slot => ({
+  issuer: record.issuer,
+  serial: record.serial,
+  spki: record.spki,
+  sha256: record.sha256,
+  issuedAtMs: record.issuedAtMs,
+  notAfterMs: record.notAfterMs,
+})
+
+/** An entry of the deny-list: one certificate, or a whole epoch. It lives until nothing it denies could still be valid. */
+export type Denial =
+  | { readonly kind: 'epoch'; readonly node: NodeId; readonly epoch: number; readonly untilMs: number; readonly why: string }
+  | {
+      readonly kind: 'certificate'
+      readonly issuer: IssuerId
+      readonly serial: string
+      readonly untilMs: number
+      readonly why: string
+    }
+
+export const denialKey = (denial: Denial): string =>
+  denial.kind === 'epoch'
+    ? epochDenialKey(denial.node, denial.epoch)
+    : certificateDenialKey(denial.issuer, denial.serial)
+
+export const epochDenialKey = (node: NodeId, epoch: number): string => `epoch/${epoch}/${node}`
+export const certificateDenialKey = (issuer: IssuerId, serial: string): string => `certificate/${issuer}/${serial}`
+
+/** A public key that may never be certified again. Bans never expire. */
+export type KeyBan = { readonly spki: string; readonly why: string; readonly atMs: number }

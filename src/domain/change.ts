@@ -1,0 +1,54 @@
+// A change is what a decision wants written: the rows it has read (by version), the rows it writes, and the journal
+// entries that say so. There is no way to commit a change without an entry.
+
+import type { CertificateRecord, Denial, KeyBan } from './certificate.ts'
+import type { DomainSettings } from './domain-settings.ts'
+import type { IssuerRecord } from './issuer-record.ts'
+import type { EntryDraft } from './journal-entry.ts'
+import type { Node } from './node.ts'
+import type { OperatorKey } from './principal.ts'
+import type { Profile } from './profile.ts'
+import type { Token } from './token.ts'
+
+/** Every kind of row decisions are made on, and what it holds. */
+export type RowTypes = {
+  /** key: the node's id */
+  node: Node
+  /** key: the hash of its secret */
+  token: Token
+  /** key: certificateKey(issuer, serial) */
+  certificate: CertificateRecord
+  /** key: denialKey(denial) */
+  denial: Denial
+  /** key: the hash of the public key */
+  'key-ban': KeyBan
+  /** key: its name */
+  profile: Profile
+  /** key: 'domain' */
+  domain: DomainSettings
+  /** key: the hash of the key */
+  'operator-key': OperatorKey
+  /** key: its issuer id */
+  issuer: IssuerRecord
+}
+
+export type RowKind = keyof RowTypes
+
+export type Row<T> = { readonly value: T; readonly version: number }
+
+/** A row a decision relied on. Version 0: it relied on the row not being there. */
+export type Read = { readonly row: RowKind; readonly key: string; readonly version: number }
+
+export type Write = { readonly [K in RowKind]: { readonly put: K; readonly value: RowTypes[K] } }[RowKind]
+
+export type Change = {
+  readonly reads: readonly Read[]
+  readonly writes: readonly Write[]
+  readonly entries: readonly [EntryDraft, ...EntryDraft[]]
+}
+
+export const readOf = (row: RowKind, key: string, found: Row<unknown> | null): Read => ({
+  row,
+  key,
+  version: found === null ? 0 : found.version,
+})

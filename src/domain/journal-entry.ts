@@ -1,0 +1,75 @@
+// The journal is audit trail, change feed and outbox in one. These are the entries, before the store gives them a place
+// in the chain.
+
+import type { IssuerId, NodeId } from './node.ts'
+
+export const entryTypes = [
+  // seed 002, by its names and with its fields
+  'enrollment_token.created',
+  'host.enrolled',
+  'host.revoked',
+  // the rest of a node's life
+  'node.registered',
+  'node.confirmed',
+  'node.renewed',
+  'node.renewal_confirmed',
+  'node.lapsed',
+  'node.returned',
+  'node.approved',
+  'node.draining',
+  'node.drained',
+  'node.undrained',
+  'node.quarantined',
+  'node.released',
+  'node.condition_raised',
+  'node.condition_cleared',
+  'node.superseded',
+  'node.second_holder',
+  'enrollment_token.revoked',
+  'refused',
+  'refusals.counted',
+  // the domain
+  'domain.created',
+  'domain.changed',
+  'profile.created',
+  'profile.changed',
+  'operator_key.created',
+  'operator_key.revoked',
+  'ca.created',
+  'ca.requested',
+  'ca.rotated',
+  'ca.retired',
+  'ca.aging',
+  'server_certificate.issued',
+] as const
+export type EntryType = (typeof entryTypes)[number]
+
+/** Values are short texts, numbers or null: an entry is bounded, and free text from outside is cut before it gets here. */
+export type EntryBody = Readonly<Record<string, string | number | boolean | null | readonly string[]>>
+
+export type EntryDraft = {
+  readonly type: EntryType
+  readonly atMs: number
+  /** `operator:NAME`, `node:ID`, `anonymous`, `system:PART`. */
+  readonly actor: string
+  /** The address the request came from, or null for what the plane does by itself. */
+  readonly source: string | null
+  readonly node: NodeId | null
+  readonly epoch: number | null
+  readonly token: string | null
+  readonly issuer: IssuerId | null
+  readonly serial: string | null
+  /** Links entries of one story; the store falls back to the operation id. */
+  readonly correlation: string | null
+  readonly body: EntryBody
+}
+
+/** An entry in its place. `bytes` are canonical and hashed as they stand. */
+export type JournalEntry = EntryDraft & {
+  readonly schema: 1
+  readonly domain: string
+  /** Unique: the commit it came in, and its place there. */
+  readonly operation: string
+  readonly chain: string
+  readonly sequence: number
+}

@@ -1,0 +1,101 @@
+// What the registry knows of one machine. Orthogonal fields, not one enum (DESIGN §2).
+
+export type NodeId = string
+
+export type Node = {
+  readonly id: NodeId
+  readonly profile: string
+  readonly membership: Membership
+  /** The lineage of certificates now valid; 0 before the first. Only ever grows, across tombstones too. */
+  readonly epoch: number
+  /** The vCluster, or null: maintenance mode. */
+  readonly assignment: string | null
+  /** What operators asked of the scheduler; whether the node is schedulable is derived (scheduling.ts). */
+  readonly drain: 'none' | 'draining' | 'drained'
+  readonly hardware: HardwareIdentity
+  /** As the node reported them at enrollment. */
+  readonly facts: HardwareFacts | null
+  readonly assurance: Assurance
+  readonly conditions: readonly Condition[]
+  readonly approvals: readonly Approval[]
+  readonly registeredAtMs: number
+  readonly registeredBy: string
+}
+
+/** Each state carries only what it knows. */
+export type Membership =
+  | { readonly kind: 'registered'; readonly sinceMs: number }
+  /** A certificate is issued and has not been used yet. */
+  | { readonly kind: 'enrolled'; readonly sinceMs: number; readonly slots: Slots }
+  | { readonly kind: 'active'; readonly sinceMs: number; readonly slots: Slots }
+  /** Without slots after a quarantine: its epoch is denied, it has to join anew. */
+  | { readonly kind: 'inactive'; readonly sinceMs: number; readonly slots: Slots | null }
+  | { readonly kind: 'quarantined'; readonly sinceMs: number; readonly reason: string; readonly by: string }
+  | { readonly kind: 'revoked'; readonly sinceMs: number; readonly reason: string; readonly by: string }
+
+/** The certificates of the current epoch. `pending` becomes `current` at its first use; the one it replaces drains. */
+export type Slots = {
+  readonly current: Slot
+  readonly pending: Slot | null
+  readonly retired: { readonly slot: Slot; readonly untilMs: number } | null
+}
+
+export type Slot = {
+  readonly issuer: IssuerId
+  readonly serial: string
+  /** SHA-256 of the public key (SubjectPublicKeyInfo), hex. */
+  readonly spki: string
+  /** SHA-256 of the whole certificate, hex. */
+  readonly sha256: string
+  readonly issuedAtMs: number
+  readonly notAfterMs: number
+}
+
+/** The subject key identifier of the certificate that signed, hex: one per issuing key. */
+export type IssuerId = string
+
+export type HardwareIdentity = {
+  /** Lower case, colons, sorted, no duplicates. */
+  readonly macs: readonly string[]
+  readonly bmcSerial: string | null
+}
+
+export const noHardware: HardwareIdentity = { macs: [], bmcSerial: null }
+
+export type HardwareFacts = {
+  readonly cpuCores: number
+  readonly memoryBytes: number
+  readonly diskBytes: number
+  readonly arch: string
+}
+
+/** How strongly the node has proved itself, weakest first. */
+export const assurances = ['none', 'token', 'hardware', 'ek-pinned', 'ek-chain', 'measured'] as const
+export type Assurance = (typeof assurances)[number]
+
+export const conditionNames = [
+  'stuck_enrollment',
+  'cert_expiring',
+  'cert_expired',
+  'spoof_suspected',
+  'duplicate_identity',
+  'needs_approval',
+  'not_persisted',
+  'clock_skew',
+  'disk_full',
+  'endpoint_profile_drift',
+] as const
+export type ConditionName = (typeof conditionNames)[number]
+
+export type Condition = {
+  readonly name: ConditionName
+  readonly sinceMs: number
+  readonly reason: string
+  /** Bounded facts that support it. */
+  readonly evidence: Readonly<Record<string, string | number | null>>
+}
+
+/** One operator's yes to a node that came back and has to be approved. */
+export type Approval = { readonly by: string; readonly atMs: number }
+
+export const membershipKinds = ['registered', 'enrolled', 'active', 'inactive', 'quarantined', 'revoked'] as const

@@ -1,0 +1,54 @@
+// Who a request is from, once proven. Authentication ends in one of these; nothing after it looks at a certificate.
+
+import type { IssuerId, NodeId } from './node.ts'
+
+export const roles = ['viewer', 'operator', 'platform-admin'] as const
+export type Role = (typeof roles)[number]
+
+export type Principal = Anonymous | NodePrincipal | OperatorPrincipal
+
+export type Anonymous = { readonly kind: 'anonymous'; readonly source: string }
+
+export type NodePrincipal = {
+  readonly kind: 'node'
+  readonly id: NodeId
+  readonly epoch: number
+  readonly proof: { readonly by: 'certificate'; readonly issuer: IssuerId; readonly serial: string }
+  readonly notAfterMs: number
+  readonly source: string
+}
+
+export type OperatorPrincipal = {
+  readonly kind: 'operator'
+  readonly id: string
+  readonly name: string
+  readonly role: Role
+  readonly proof: { readonly by: 'operator-key' }
+  readonly source: string
+}
+
+/** Each role may do all that the ones before it may. */
+export const roleAllows = (has: Role, needs: Role): boolean => roles.indexOf(has) >= roles.indexOf(needs)
+
+/** How a principal is named in the journal. */
+export const actorOf = (principal: Principal): string => {
+  switch (principal.kind) {
+    case 'anonymous':
+      return 'anonymous'
+    case 'node':
+      return `node:${principal.id}`
+    case 'operator':
+      return `operator:${principal.name}`
+  }
+}
+
+export type OperatorKey = {
+  readonly id: string
+  readonly name: string
+  readonly role: Role
+  /** SHA-256 of the key, hex; also its key in the store. */
+  readonly hash: string
+  readonly createdBy: string
+  readonly createdAtMs: number
+  readonly revokedAtMs: number | null
+}

@@ -1,0 +1,131 @@
+// A profile is policy as data: what a node of this kind may do, and how long things last.
+
+export const keyTypes = ['ed25519', 'p256', 'p384'] as const
+export type KeyType = (typeof keyTypes)[number]
+
+export const joinMethods = ['token', 'hardware', 'tpm'] as const
+export type JoinMethod = (typeof joinMethods)[number]
+
+export type Profile = {
+  readonly name: string
+  readonly description: string
+  readonly join: {
+    /** Every one of these has to succeed. */
+    readonly allOf: readonly JoinMethod[]
+    /** `node`: the token names the node. `domain`: it pre-authorises one registration. */
+    readonly tokenScope: 'node' | 'domain'
+    readonly tokenTtlMs: number
+  }
+  readonly certificate: {
+    readonly lifetimeMs: number
+    /** Renewal starts between these fractions of the lifetime; jitter only makes it earlier than the later one. */
+    readonly renewFrom: number
+    readonly renewTo: number
+    readonly keyTypes: readonly KeyType[]
+    /** `{id}` and `{domain}` are filled in from the registry. */
+    readonly subject: { readonly cn: string; readonly o: string; readonly ou: string }
+    /** False for 001's letter: no subject alternative name. */
+    readonly uriSan: boolean
+    readonly aiaUrl: string | null
+    readonly cdpUrl: string | null
+  }
+  readonly keyStorage: 'file' | 'memory' | 'tpm'
+  /** What becomes of a caller with another key while the node is active (ruling 3). */
+  readonly onActiveConflict: 'prove' | 'probe' | 'reject'
+  /** How a node that lapsed to inactive comes back; `people` counts approvals. */
+  readonly comeback: { readonly by: 'certificate' | 'join' | 'approve'; readonly people: number }
+  readonly recovery: {
+    readonly mode: 'auto' | 'approve' | 'deny'
+    readonly limit: number
+    readonly windowMs: number
+  }
+}
+
+const minute = 60_000
+const hour = 60 * minute
+const day = 24 * hour
+
+const muster = { o: '{domain}', ou: 'nodes' }
+const every: readonly KeyType[] = keyTypes
+
+export const shippedProfiles: readonly Profile[] = [
+  {
+    name: 'gpu-cloud',
+    description: 'GPU hosts with disks: a token bound to the node, a key in a file, 24-hour certificates',
+    join: { allOf: ['token'], tokenScope: 'node', tokenTtlMs: 30 * minute },
+    certificate: {
+      lifetimeMs: day,
+      renewFrom: 1 / 2,
+      renewTo: 2 / 3,
+      keyTypes: every,
+      subject: { cn: 'node-{id}', ...muster },
+      uriSan: true,
+      aiaUrl: null,
+      cdpUrl: null,
+    },
+    keyStorage: 'file',
+    onActiveConflict: 'prove',
+    comeback: { by: 'certificate', people: 0 },
+    recovery: { mode: 'auto', limit: 3, windowMs: day },
+  },
+  {
+    name: 'hpc-diskless',
+    description: 'Diskless nodes of a trusted machine room: hardware identity, a key in memory, 3-day certificates',
+    join: { allOf: ['hardware'], tokenScope: 'node', tokenTtlMs: 15 * minute },
+    certificate: {
+      lifetimeMs: 3 * day,
+      renewFrom: 0.6,
+      renewTo: 2 / 3,
+      keyTypes: every,
+      subject: { cn: 'pact-service-agent/{id}@{domain}', ...muster },
+      uriSan: true,
+      aiaUrl: null,
+      cdpUrl: null,
+    },
+    keyStorage: 'memory',
+    onActiveConflict: 'probe',
+    comeback: { by: 'join', people: 0 },
+    recovery: { mode: 'deny', limit: 0, windowMs: day },
+  },
+  {
+    name: 'mesh-paas',
+    description: 'Hosts of a platform mesh: a token of the domain, 90-day certificates, an operator approves a return',
+    join: { allOf: ['token'], tokenScope: 'domain', tokenTtlMs: hour },
+    certificate: {
+      lifetimeMs: 90 * day,
+      renewFrom: 0.6,
+      renewTo: 2 / 3,
+      keyTypes: every,
+      subject: { cn: 'node-{id}', ...muster },
+      uriSan: true,
+      aiaUrl: null,
+      cdpUrl: null,
+    },
+    keyStorage: 'file',
+    onActiveConflict: 'prove',
+    comeback: { by: 'approve', people: 1 },
+    recovery: { mode: 'approve', limit: 3, windowMs: day },
+  },
+  {
+    name: 'high-assurance',
+    description: 'Token and TPM, a key the TPM holds, two people approve a return',
+    join: { allOf: ['token', 'tpm'], tokenScope: 'node', tokenTtlMs: 15 * minute },
+    certificate: {
+      lifetimeMs: day,
+      renewFrom: 0.45,
+      renewTo: 1 / 2,
+      keyTypes: ['p256', 'p384'],
+      subject: { cn: 'node-{id}', ...muster },
+      uriSan: true,
+      aiaUrl: null,
+      cdpUrl: null,
+    },
+    keyStorage: 'tpm',
+    onActiveConflict: 'prove',
+    comeback: { by: 'approve', people: 2 },
+    recovery: { mode: 'approve', limit: 3, windowMs: day },
+  },
+]
+
+export const defaultProfileName = 'gpu-cloud'
+export const longestTokenTtlMs = 24 * hour

@@ -1,0 +1,22 @@
+// What has been committed, told in the same turn to those in this process who act on it: the deny-list, the open
+// channels, whoever follows the journal. A subscriber is called after the commit is durable and before it is answered.
+
+import type { Committed } from '#plane/store/store.ts'
+
+export type Feed = {
+  publish(committed: Committed): void
+  subscribe(subscriber: (committed: Committed) => void): () => void
+}
+
+export const openFeed = (): Feed => {
+  const subscribers = new Set<(committed: Committed) => void>()
+  return {
+    publish(committed) {
+      for (const subscriber of subscribers) subscriber(committed)
+    },
+    subscribe(subscriber) {
+      subscribers.add(subscriber)
+      return () => void subscribers.delete(subscriber)
+    },
+  }
+}

@@ -1,0 +1,28 @@
+// The built-in certificate authority, as the rest of the plane sees it: an issuer that also looks after itself.
+
+import type { Static } from 'typebox'
+import type { Attribution } from '#domain/decision.ts'
+import type { Refusal } from '#domain/refusal.ts'
+import type { CaView } from '#wire/operator-api.ts'
+import type { Issuer } from './issuer.ts'
+
+export type Authority = Issuer & {
+  /** What the listeners present: private key and chain (leaf, intermediates, root), PEM. */
+  serverIdentity(): ServerIdentity
+  /** Called after every replacement of the server certificate. */
+  onServerIdentity(run: (identity: ServerIdentity) => void): void
+  /**
+   * Called at start and about once a minute: renews the server certificate at half life, replaces an intermediate
+   * while the longest leaf still fits, retires what has ended, and warns where only an offline root could help.
+   */
+  maintain(longestLeafMs: number): Promise<void>
+  view(): Static<typeof CaView>
+  /** A new issuing CA from now on; the old one stays on record until its last leaf has expired. */
+  rotate(by: Attribution): Promise<void | Refusal>
+  /** A request for a new intermediate, to be carried to the offline root (PEM). Repeated, it is the same request. */
+  request(by: Attribution): Promise<string | Refusal>
+  /** Takes the root's answer to `request` into service. */
+  importIssued(certificatePem: string, by: Attribution): Promise<void | Refusal>
+}
+
+export type ServerIdentity = { readonly keyPem: string; readonly chainPem: string; readonly notAfterMs: number }

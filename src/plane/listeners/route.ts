@@ -1,0 +1,47 @@
+// A route says who may call it. There is no way to register one without saying so, and a test walks them all.
+
+import type { TSchema } from 'typebox'
+import type { Refusal } from '#domain/refusal.ts'
+import type { Principal, Role } from '#domain/principal.ts'
+
+export type Access =
+  /** No proof asked for. */
+  | 'anyone'
+  /** A node, for itself: the `{id}` of the path has to be its own. */
+  | 'node-itself'
+  /** An operator with at least this role. */
+  | Role
+
+export type Route<P extends Principal = Principal> = {
+  readonly method: 'GET' | 'POST' | 'PATCH'
+  /** With `:name` for parameters. */
+  readonly path: string
+  readonly access: Access
+  readonly summary: string
+  readonly params?: TSchema
+  readonly query?: TSchema
+  readonly body?: TSchema
+  readonly answer?: TSchema
+  /** `upgrade`: the path is taken over by the WebSocket channel instead of being answered. */
+  readonly kind?: 'upgrade'
+  handle(call: Call<P>): Promise<Answer | Refusal>
+}
+
+export type Call<P extends Principal = Principal> = {
+  readonly principal: P
+  readonly params: Readonly<Record<string, string>>
+  readonly query: Readonly<Record<string, unknown>>
+  /** Already checked against the route's schema. */
+  readonly body: unknown
+  readonly correlation: string
+}
+
+export type Answer = {
+  readonly kind: 'answer'
+  readonly status: 200 | 201
+  /** An object is sent as JSON; a text as it is, under `contentType`. */
+  readonly body: object | string
+  readonly contentType?: string
+}
+
+export const answer = (body: object | string, status: 200 | 201 = 200): Answer => ({ kind: 'answer', status, body })

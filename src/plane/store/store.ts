@@ -1,0 +1,126 @@
+// The seam every store keeps: SQLite now, PostgreSQL for replicas. Its contract is test/store-contract.ts, run on each.
+
+import type { Change, Row, RowKind, RowTypes, Write } from '#domain/change.ts'
+import type { Denial } from '#domain/certificate.ts'
+import type { IssuerRecord } from '#domain/issuer-record.ts'
+import type { JournalEntry, EntryType } from '#domain/journal-entry.ts'
+import type { HardwareIdentity, Membership, Node, NodeId } from '#domain/node.ts'
+import type { OperatorKey } from '#domain/principal.ts'
+import type { Profile } from '#domain/profile.ts'
+import type { Token } from '#domain/token.ts'
+
+export type Store = {
+  /** Null: there is no such row. What is returned is committed and durable. */
+  get<K extends RowKind>(row: K, key: string): Promise<Row<RowTypes[K]> | null>
+
+  /** Every node, tombstones excepted, that claims one of these MACs or this BMC serial. */
+  nodesByHardware(hardware: HardwareIdentity): Promise<readonly Row<Node>[]>
+  /** In the order of their ids, starting behind `after`. */
+  nodes(query: NodeQuery): Promise<readonly Row<Node>[]>
+  countNodes(): Promise<Readonly<Record<Membership['kind'], number>>>
+  tokenById(id: string): Promise<Row<Token> | null>
+  /** Newest first. */
+  tokens(query: TokenQuery): Promise<readonly Row<Token>[]>
+  denials(): Promise<readonly Denial[]>
+  profiles(): Promise<readonly Row<Profile>[]>
+  operatorKeys(): Promise<readonly Row<OperatorKey>[]>
+  issuers(): Promise<readonly Row<IssuerRecord>[]>
+
+  /**
+   * All or nothing, and durable when the promise resolves. `lost-race`: a row named in `reads` has another version by
+   * now, or a unique value is taken; nothing was written, read again and decide again. Concurrent commits share one
+   * fsync; a lost race fails alone, any other trouble rejects every commit of the group.
+   */
+  commit(change: Change): Promise<Committed | 'lost-race'>
+
+  /** What is seen but never decided on. Lossy: kept in memory and written now and then, without an entry. */
+  observe(node: NodeId, observation: Partial<Observation>): void
+  observation(node: NodeId): Promise<Observation>
+
+  readonly journal: JournalReader
+
+  /** Removes deny-list entries and certificate rows that can no longer matter. Returns how many. */
+  forget(nowMs: number): Promise<number>
+  /** Null when the store can be written to, else what is wrong. */
+  trouble(): string | null
+  close(): Promise<void>
+}
+
+export type NodeQuery = {
+  readonly membership: Membership['kind'] | null
+  readonly profile: string | null
+  readonly after: NodeId | null
+  readonly limit: number
+}
+
+export type TokenQuery = { readonly node: NodeId | null; readonly limit: number }
+
+export type Observation = {
+  readonly lastSeenMs: number | null
+  readonly agentVersion: string | null
+  readonly source: string | null
+  /** The newest configuration revision the node said it runs under. */
+  readonly configRevision: number | null
+}
+
+export const nothingObserved: Observation = { lastSeenMs: null, agentVersion: null, source: null, configRevision: null }
+
+export type Committed = {
+  readonly kind: 'committed'
+  readonly writes: readonly Write[]
+  readonly entries: readonly StoredEntry[]
+}
+
+/** Where a reader of the journal is. Opaque: replicas may keep several chains. */
+export type Cursor = string & { readonly __cursor: unique symbol }
+
+export type StoredEntry = {
+  readonly cursor: Cursor
+  readonly entry: JournalEntry
+  /** Canonical bytes as stored, and their chained hash (hex). */
+  readonly bytes: string
+  readonly hash: string
+}
+
+export type JournalReader = {
+  /** Oldest first, behind `after`; `last` instead counts back from the newest. */
+  read(query: JournalQuery): Promise<readonly StoredEntry[]>
+  /** The newest place; null on an empty journal. */
+  head(): Promise<JournalHead | null>
+  /** Recomputes every hash and checks every signed head. */
+  verify(): Promise<Verification>
+}
+
+export type JournalQuery = {
+  readonly after: Cursor | null
+  readonly last: number | null
+  readonly limit: number
+  readonly node: NodeId | null
+  readonly type: EntryType | null
+}
+
+export type JournalHead = {
+  readonly chain: string
+  readonly sequence: number
+  readonly hash: string
+  readonly signature: string
+  readonly keyId: string
+}
+
+export type Verification =
+  | { readonly kind: 'intact'; readonly entries: number; readonly head: JournalHead | null }
+  | {
+      readonly kind: 'broken'
+      /** The first entry that is not what was written, or the range one of which is not. */
+      readonly from: number
+      readonly to: number
+      readonly why: string
+      readonly entries: number
+    }
+
+/** Signs journal heads. Its key is not in the database, so whoever can only write that cannot make a head. */
+export type HeadSigner = {
+  readonly keyId: string
+  sign(head: Uint8Array): Uint8Array
+  verify(head: Uint8Array, signature: Uint8Array): boolean
+}

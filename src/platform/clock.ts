@@ -1,0 +1,23 @@
+// Wall time decides validity; monotonic time measures silence. Both arrive as arguments so that tests advance them.
+
+export type Clock = {
+  /** Wall clock, milliseconds since 1970. May jump. */
+  nowMs(): number
+  /** Never jumps and never runs backwards; its origin means nothing. */
+  monotonicMs(): number
+}
+
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+}
+
+/** RFC 3339 with milliseconds, in UTC. */
+export const isoTime = (ms: number): string => new Date(ms).toISOString()
+
+/** Milliseconds of an RFC 3339 time, or null for anything else. */
+export const parseIsoTime = (text: string): number | null => {
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/.test(text)) return null
+  const ms = Date.parse(text)
+  return Number.isNaN(ms) ? null : ms
+}

@@ -1,0 +1,52 @@
+// Files that must survive a power cut: written beside, flushed, renamed, and the folder flushed.
+
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+
+export type Mode = 0o600 | 0o644 | 0o640
+
+/** Replaces `file` in one step: after a crash the old or the new content is there, whole. */
+export const replaceFile = (file: string, content: string | Uint8Array, mode: Mode): void => {
+  const beside = `${file}.new`
+  const fd = fs.openSync(beside, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_TRUNC, mode)
+  try {
+    fs.fchmodSync(fd, mode)
+    fs.writeFileSync(fd, content)
+    fs.fsyncSync(fd)
+  } finally {
+    fs.closeSync(fd)
+  }
+  fs.renameSync(beside, file)
+  flushFolder(path.dirname(file))
+}
+
+/** Null when there is none; any other trouble is thrown. */
+export const readFileIfAny = (file: string): string | null => {
+  try {
+    return fs.readFileSync(file, 'utf8')
+  } catch (error) {
+    if (errno(error) === 'ENOENT') return null
+    throw error
+  }
+}
+
+export const makeFolder = (folder: string, mode: 0o700 | 0o755): void => {
+  fs.mkdirSync(folder, { recursive: true, mode })
+}
+
+export const removeFile = (file: string): void => {
+  fs.rmSync(file, { force: true })
+  flushFolder(path.dirname(file))
+}
+
+export const flushFolder = (folder: string): void => {
+  const fd = fs.openSync(folder, fs.constants.O_RDONLY)
+  try {
+    fs.fsyncSync(fd)
+  } finally {
+    fs.closeSync(fd)
+  }
+}
+
+export const errno = (error: unknown): string | null =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null

@@ -1,0 +1,79 @@
+// The channel: WebSocket subprotocol `muster.v1`. JSON text frames carry stream, sequence, acknowledgement and type;
+// stream 0 is control. Binary frames are reserved for streams with credit (exec sessions, logs), which come later.
+//
+// Both sides send a `hello` first. Types a side does not know are answered with `unknown_type`, never dropped.
+
+import { Type, type Static } from 'typebox'
+
+export const channelProtocol = 'muster.v1'
+export const channelFrameLimit = 64 * 1024
+
+const frame = <T extends string, B extends Record<string, import('typebox').TSchema>>(type: T, body: B) =>
+  Type.Object(
+    {
+      stream: Type.Integer({ minimum: 0, maximum: 0xffffffff }),
+      /** Counts up from 1 in each direction of a stream. */
+      seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+      /** The highest sequence handled of the other side. */
+      ack: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+      type: Type.Literal(type),
+      body: Type.Object(body, { additionalProperties: false }),
+    },
+    { additionalProperties: false },
+  )
+
+/** The agent's first frame. */
+export const AgentHello = frame('hello', {
+  agent_version: Type.String({ maxLength: 64 }),
+  capabilities: Type.Array(Type.String({ maxLength: 64 }), { maxItems: 64 }),
+  /** The configuration and trust revisions the agent already has. */
+  config_revision: Type.Integer({ minimum: 0 }),
+  trust_revision: Type.Integer({ minimum: 0 }),
+})
+
+/** "I run under this revision now", or could not keep it. */
+export const AgentApplied = frame('applied', {
+  config_revision: Type.Integer({ minimum: 0 }),
+  trust_revision: Type.Integer({ minimum: 0 }),
+  persisted: Type.Boolean(),
+  detail: Type.Union([Type.String({ maxLength: 256 }), Type.Null()]),
+})
+
+export const UnknownType = frame('unknown_type', { type: Type.String({ maxLength: 64 }) })
+
+export const AgentFrame = Type.Union([AgentHello, AgentApplied, UnknownType])
+export type AgentFrame = Static<typeof AgentFrame>
+
+/** The plane's first frame. */
+export type PlaneHello = {
+  server_time: string
+  session: number
+  capabilities: string[]
+  ping_every_ms: number
+}
+
+/** The configuration a node runs under. A newer revision replaces the older whole. */
+export type PlaneConfig = {
+  revision: number
+  vcluster: string | null
+  profile: import('./node-api.ts').AgentProfile
+  endpoints: import('./node-api.ts').EndpointSet
+}
+
+/** The roots to trust from now on. */
+export type PlaneTrust = { revision: number; roots: string[] }
+
+/** Why the channel is about to end; the socket follows. */
+export type PlaneClosing = { code: string; detail: string | null }
+
+export type PlaneFrame = { stream: number; seq: number; ack: number } & (
+  | { type: 'hello'; body: PlaneHello }
+  | { type: 'config'; body: PlaneConfig }
+  | { type: 'trust'; body: PlaneTrust }
+  | { type: 'closing'; body: PlaneClosing }
+  | { type: 'unknown_type'; body: { type: string } }
+)
+
+/** Liveness travels as WebSocket pings, both ways: an idle channel costs no JSON. */
+export const pingEveryMs = 20_000
+export const pongWithinMs = 60_000

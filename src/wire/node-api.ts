@@ -1,0 +1,123 @@
+// What crosses the network between an agent and the plane over HTTP.
+
+import { Type, type Static } from 'typebox'
+
+const closed = { additionalProperties: false } as const
+const bounded = (maxLength: number) => Type.String({ minLength: 1, maxLength })
+
+export const nodeIdShape = '^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$'
+export const NodeIdText = Type.String({ pattern: nodeIdShape, maxLength: 63, description: 'Lower-case letters, digits, dots, dashes and underscores' })
+
+export const HardwareIdentityBody = Type.Object(
+  {
+    macs: Type.Array(Type.String({ pattern: '^[0-9a-f]{2}(:[0-9a-f]{2}){5}$' }), { maxItems: 64 }),
+    bmc_serial: Type.Union([bounded(128), Type.Null()]),
+  },
+  closed,
+)
+
+export const HardwareFactsBody = Type.Object(
+  {
+    cpu_cores: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
+    memory_bytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+    disk_bytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+    arch: bounded(32),
+  },
+  closed,
+)
+
+/** `POST /v1/enroll` */
+export const EnrollRequest = Type.Object(
+  {
+    method: Type.Union([Type.Literal('token'), Type.Literal('hardware')]),
+    /** Checked for its shape by the flow, so that a bad one is TOKEN_MALFORMED and not a schema error. */
+    enrollment_token: Type.Optional(Type.String({ maxLength: 256 })),
+    /** For a token of the domain: the name the node asks for. Left out: the plane makes one. */
+    node_id: Type.Optional(NodeIdText),
+    hardware_identity: Type.Optional(HardwareIdentityBody),
+    hardware_facts: Type.Optional(HardwareFactsBody),
+    /** PKCS#10, PEM. */
+    csr: bounded(16_384),
+  },
+  closed,
+)
+export type EnrollRequest = Static<typeof EnrollRequest>
+
+const EndpointSet = Type.Object({
+  id: Type.String(),
+  revision: Type.Integer(),
+  runtime: Type.Array(Type.String()),
+  stream: Type.Array(Type.String()),
+})
+export type EndpointSet = Static<typeof EndpointSet>
+
+/** What an agent needs to know of its profile. */
+const AgentProfile = Type.Object({
+  name: Type.String(),
+  key_storage: Type.Union([Type.Literal('file'), Type.Literal('memory'), Type.Literal('tpm')]),
+  key_types: Type.Array(Type.String()),
+  lifetime_ms: Type.Integer(),
+  renew_from: Type.Number(),
+  renew_to: Type.Number(),
+})
+export type AgentProfile = Static<typeof AgentProfile>
+
+/** Agents take fields they do not know: a newer plane may say more. Hence no `closed` on answers. */
+export const EnrollResponse = Type.Object({
+  node_id: Type.String(),
+  domain: Type.String(),
+  epoch: Type.Integer(),
+  /** PEM: the leaf, then its issuers, without the root. */
+  certificate_chain: Type.String(),
+  roots: Type.Array(Type.String()),
+  vcluster: Type.Union([Type.String(), Type.Null()]),
+  profile: AgentProfile,
+  endpoints: EndpointSet,
+  server_time: Type.String(),
+  liveness_grace_ms: Type.Integer(),
+  /** Field names of requests this plane understands: an agent sends no others. */
+  understands: Type.Array(Type.String()),
+})
+export type EnrollResponse = Static<typeof EnrollResponse>
+
+/** `POST /v1/nodes/{id}/renew` */
+export const RenewRequest = Type.Object({ csr: bounded(16_384) }, closed)
+export type RenewRequest = Static<typeof RenewRequest>
+
+export const RenewResponse = Type.Object({
+  certificate_chain: Type.String(),
+  roots: Type.Array(Type.String()),
+  profile: AgentProfile,
+  endpoints: EndpointSet,
+  server_time: Type.String(),
+})
+export type RenewResponse = Static<typeof RenewResponse>
+
+/** `POST /v1/nodes/{id}/confirm` */
+export const ConfirmRequest = Type.Object(
+  {
+    /** False: the agent could not keep what it was given, and says so (R-097). */
+    persisted: Type.Optional(Type.Boolean()),
+    detail: Type.Optional(bounded(256)),
+  },
+  closed,
+)
+export const ConfirmResponse = Type.Object({ node_id: Type.String(), membership: Type.String(), server_time: Type.String() })
+
+/** `GET /v1/bundle` */
+export const BundleResponse = Type.Object({
+  domain: Type.String(),
+  roots: Type.Array(Type.String()),
+  root_fingerprint: Type.String(),
+  server_time: Type.String(),
+})
+
+/** Every refusal, on every listener. */
+export const ErrorBody = Type.Object({
+  code: Type.String(),
+  message: Type.String(),
+  detail: Type.Union([Type.String(), Type.Null()]),
+  next: Type.String(),
+  retry_after_ms: Type.Union([Type.Integer(), Type.Null()]),
+})
+export type ErrorBody = Static<typeof ErrorBody>

@@ -1,0 +1,303 @@
+// What crosses the network between an operator (CLI, console, scripts) and the plane. Times are RFC 3339, durations
+// milliseconds. Requests are closed; answers may grow.
+
+import { Type, type Static } from 'typebox'
+import { conditionNames, membershipKinds } from '#domain/node.ts'
+import { keyTypes, joinMethods } from '#domain/profile.ts'
+import { roles } from '#domain/principal.ts'
+import { NodeIdText } from './node-api.ts'
+
+const closed = { additionalProperties: false } as const
+const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })
+const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+const oneOf = <T extends readonly string[]>(values: T) => Type.Enum([...values] as [...T])
+
+// ---- nodes
+
+export const CertificateView = Type.Object({
+  slot: oneOf(['current', 'pending', 'retired']),
+  issuer: Type.String(),
+  serial: Type.String(),
+  sha256: Type.String(),
+  issued_at: Type.String(),
+  not_after: Type.String(),
+})
+
+export const ConditionView = Type.Object({
+  name: oneOf(conditionNames),
+  since: Type.String(),
+  reason: Type.String(),
+  evidence: Type.Record(Type.String(), Type.Unknown()),
+})
+
+/** One line of `node list`. */
+export const NodeView = Type.Object({
+  id: Type.String(),
+  membership: oneOf(membershipKinds),
+  since: Type.String(),
+  profile: Type.String(),
+  epoch: Type.Integer(),
+  assurance: Type.String(),
+  vcluster: orNull(Type.String()),
+  scheduling: Type.Object({ state: Type.String(), reasons: Type.Array(Type.String()) }),
+  /** Of the current certificate. */
+  cert_not_after: orNull(Type.String()),
+  channel_open: Type.Boolean(),
+  last_seen: orNull(Type.String()),
+  conditions: Type.Array(ConditionView),
+})
+export type NodeView = Static<typeof NodeView>
+
+export const NodeDetail = Type.Object({
+  ...NodeView.properties,
+  /** Sentences: why the node is in the state it is in, and what could be done. */
+  why: Type.Array(Type.String()),
+  registered_at: Type.String(),
+  registered_by: Type.String(),
+  hardware: Type.Object({ macs: Type.Array(Type.String()), bmc_serial: orNull(Type.String()) }),
+  facts: orNull(
+    Type.Object({
+      cpu_cores: Type.Integer(),
+      memory_bytes: Type.Integer(),
+      disk_bytes: Type.Integer(),
+      arch: Type.String(),
+    }),
+  ),
+  certificates: Type.Array(CertificateView),
+  approvals: Type.Array(Type.Object({ by: Type.String(), at: Type.String() })),
+  agent_version: orNull(Type.String()),
+  source: orNull(Type.String()),
+  config_revision: orNull(Type.Integer()),
+  /** Channels open now, the current one last. */
+  sessions: Type.Array(Type.Object({ number: Type.Integer(), since: Type.String(), serial: Type.String() })),
+})
+export type NodeDetail = Static<typeof NodeDetail>
+
+/** `GET /v1/nodes` */
+export const NodeListQuery = Type.Object(
+  {
+    membership: Type.Optional(oneOf(membershipKinds)),
+    profile: Type.Optional(text(64)),
+    after: Type.Optional(NodeIdText),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+  },
+  closed,
+)
+export const NodeListAnswer = Type.Object({ nodes: Type.Array(NodeView), next: orNull(Type.String()) })
+
+/** `POST /v1/nodes` */
+export const RegisterRequest = Type.Object(
+  {
+    id: NodeIdText,
+    profile: Type.Optional(text(64)),
+    macs: Type.Optional(Type.Array(text(17), { maxItems: 64 })),
+    bmc_serial: Type.Optional(text(128)),
+  },
+  closed,
+)
+export type RegisterRequest = Static<typeof RegisterRequest>
+
+/** `POST /v1/nodes/{id}/quarantine|revoke` */
+export const ReasonRequest = Type.Object({ reason: text(256) }, closed)
+/** `POST /v1/nodes/{id}/drain|undrain|release|approve` */
+export const EmptyRequest = Type.Object({}, closed)
+/** `POST /v1/nodes/{id}/drain`; `done` says that nothing runs there any more. */
+export const DrainRequest = Type.Object({ done: Type.Optional(Type.Boolean()) }, closed)
+/** `POST /v1/nodes/{id}/decommission` */
+export const DecommissionRequest = Type.Object({ force: Type.Optional(Type.Boolean()) }, closed)
+
+/** The proof that a revocation took effect (ruling 18). */
+export const Receipt = Type.Object({
+  node: Type.String(),
+  epoch: Type.Integer(),
+  decided_at: Type.String(),
+  /** Certificates denied, as issuer/serial. */
+  certificates: Type.Array(Type.String()),
+  channels_cut: Type.Integer(),
+  journal: Type.String({ description: 'cursor of the journal entry' }),
+})
+export type Receipt = Static<typeof Receipt>
+
+// ---- tokens
+
+export const TokenView = Type.Object({
+  id: Type.String(),
+  scope: oneOf(['node', 'domain']),
+  node: orNull(Type.String()),
+  profile: Type.String(),
+  replace: Type.Boolean(),
+  state: oneOf(['unused', 'bound', 'used', 'expired', 'revoked']),
+  created_by: Type.String(),
+  created_at: Type.String(),
+  expires_at: Type.String(),
+  used_at: orNull(Type.String()),
+  used_by: orNull(Type.String()),
+})
+export type TokenView = Static<typeof TokenView>
+
+/** `POST /v1/tokens`. Without `node`: a token of the domain. */
+export const CreateTokenRequest = Type.Object(
+  {
+    node: Type.Optional(NodeIdText),
+    profile: Type.Optional(text(64)),
+    replace: Type.Optional(Type.Boolean()),
+    expires_ms: Type.Optional(Type.Integer({ minimum: 1000 })),
+  },
+  closed,
+)
+export type CreateTokenRequest = Static<typeof CreateTokenRequest>
+/** The only time the secret is shown; `join` carries it too. */
+export const CreateTokenAnswer = Type.Object({
+  token: TokenView,
+  secret: Type.String(),
+  join: Type.String(),
+  /** The node was not known and has been registered. */
+  registered: Type.Boolean(),
+})
+export const TokenListQuery = Type.Object({ node: Type.Optional(NodeIdText) }, closed)
+export const TokenListAnswer = Type.Object({ tokens: Type.Array(TokenView) })
+
+// ---- profiles and the domain
+
+export const ProfileBody = Type.Object(
+  {
+    name: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }),
+    description: Type.String({ maxLength: 256 }),
+    join: Type.Object(
+      {
+        allOf: Type.Array(oneOf(joinMethods), { minItems: 1, maxItems: 3 }),
+        tokenScope: oneOf(['node', 'domain']),
+        tokenTtlMs: Type.Integer({ minimum: 1000 }),
+      },
+      closed,
+    ),
+    certificate: Type.Object(
+      {
+        lifetimeMs: Type.Integer({ minimum: 1000 }),
+        renewFrom: Type.Number({ exclusiveMinimum: 0, exclusiveMaximum: 1 }),
+        renewTo: Type.Number({ exclusiveMinimum: 0, exclusiveMaximum: 1 }),
+        keyTypes: Type.Array(oneOf(keyTypes), { minItems: 1, maxItems: 3 }),
+        subject: Type.Object({ cn: text(64), o: text(64), ou: text(64) }, closed),
+        uriSan: Type.Boolean(),
+        aiaUrl: orNull(text(256)),
+        cdpUrl: orNull(text(256)),
+      },
+      closed,
+    ),
+    keyStorage: oneOf(['file', 'memory', 'tpm']),
+    onActiveConflict: oneOf(['prove', 'probe', 'reject']),
+    comeback: Type.Object(
+      { by: oneOf(['certificate', 'join', 'approve']), people: Type.Integer({ minimum: 0, maximum: 10 }) },
+      closed,
+    ),
+    recovery: Type.Object(
+      {
+        mode: oneOf(['auto', 'approve', 'deny']),
+        limit: Type.Integer({ minimum: 0, maximum: 1000 }),
+        windowMs: Type.Integer({ minimum: 1000 }),
+      },
+      closed,
+    ),
+  },
+  closed,
+)
+
+/** `POST /v1/profiles`: copies `from` and changes what `set` names, e.g. {"certificate.lifetimeMs": 3600000}. */
+const Settings = Type.Record(Type.String({ pattern: '^[A-Za-z]+(\\.[A-Za-z]+)*$' }), Type.Unknown(), { maxProperties: 64 })
+export const CreateProfileRequest = Type.Object(
+  { name: ProfileBody.properties.name, from: Type.Optional(text(64)), set: Type.Optional(Settings) },
+  closed,
+)
+/** `PATCH /v1/profiles/{name}` and `PATCH /v1/domain` */
+export const SetRequest = Type.Object({ set: Settings }, closed)
+export const ProfileListAnswer = Type.Object({ profiles: Type.Array(ProfileBody) })
+
+export const DomainBody = Type.Object({
+  name: Type.String(),
+  defaultProfile: Type.String(),
+  livenessGraceMs: Type.Integer({ minimum: 0 }),
+  strangersPerMinute: Type.Integer({ minimum: 1 }),
+  strangersPerMinutePerSource: Type.Integer({ minimum: 1 }),
+  clockToleranceMs: Type.Integer({ minimum: 0 }),
+  stuckEnrollmentMs: Type.Integer({ minimum: 1000 }),
+  drainMs: Type.Integer({ minimum: 0 }),
+})
+
+// ---- the certificate authority
+
+export const CaView = Type.Object({
+  domain: Type.String(),
+  root_fingerprint: Type.String(),
+  root_online: Type.Boolean(),
+  /** False: the sealing key lies beside what it seals. */
+  sealing_protected: Type.Boolean(),
+  authorities: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      role: oneOf(['root', 'domain-ca', 'issuing']),
+      custody: oneOf(['file', 'memory', 'offline']),
+      subject: Type.String(),
+      not_before: Type.String(),
+      not_after: Type.String(),
+      signing: Type.Boolean(),
+      sha256: Type.String(),
+    }),
+  ),
+  server_certificate: Type.Object({ serial: Type.String(), not_after: Type.String(), names: Type.Array(Type.String()) }),
+  warnings: Type.Array(Type.String()),
+})
+export type CaView = Static<typeof CaView>
+export const CaRequestAnswer = Type.Object({ csr: Type.String() })
+export const CaImportRequest = Type.Object({ certificate: text(16_384) }, closed)
+export const CaBundleAnswer = Type.Object({ roots: Type.Array(Type.String()), root_fingerprint: Type.String() })
+
+// ---- the journal
+
+export const EntryView = Type.Object({
+  cursor: Type.String(),
+  hash: Type.String(),
+  /** The entry as it was hashed. */
+  entry: Type.Record(Type.String(), Type.Unknown()),
+})
+export const JournalQueryBody = Type.Object(
+  {
+    after: Type.Optional(text(128)),
+    last: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+    node: Type.Optional(NodeIdText),
+    type: Type.Optional(text(64)),
+    /** Wait up to so long for something new: how `journal follow` works. */
+    wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
+  },
+  closed,
+)
+export const JournalAnswer = Type.Object({ entries: Type.Array(EntryView), next: orNull(Type.String()) })
+export const VerifyAnswer = Type.Object({
+  intact: Type.Boolean(),
+  entries: Type.Integer(),
+  head: orNull(Type.Object({ sequence: Type.Integer(), hash: Type.String(), key_id: Type.String() })),
+  broken: orNull(Type.Object({ from: Type.Integer(), to: Type.Integer(), why: Type.String() })),
+})
+
+// ---- operator keys
+
+export const KeyView = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  role: oneOf(roles),
+  created_by: Type.String(),
+  created_at: Type.String(),
+  revoked_at: orNull(Type.String()),
+})
+export const CreateKeyRequest = Type.Object(
+  { name: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$' }), role: oneOf(roles) },
+  closed,
+)
+/** The only time the key is shown. */
+export const CreateKeyAnswer = Type.Object({ key: KeyView, secret: Type.String() })
+export const KeyListAnswer = Type.Object({ keys: Type.Array(KeyView) })
+export const WhoAmI = Type.Object({ id: Type.String(), name: Type.String(), role: oneOf(roles) })
+
+// ---- health
+
+export const Readiness = Type.Object({ ready: Type.Boolean(), reasons: Type.Array(Type.String()) })
