@@ -1,0 +1,32 @@
+// Decide on a snapshot, commit by compare-and-set, tell the feed. Every flow ends in this loop: whoever loses a race
+// reads again and decides again, so no flow holds a lock.
+
+import type { Decided } from '#domain/decision.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import type { Committed, Store } from '#plane/store/store.ts'
+
+export type CommitDeps = { readonly store: Pick<Store, 'commit'>; readonly feed: Pick<Feed, 'publish'> }
+
+/** What the decision said, and what the store made of it. */
+export type Done<D extends Decided> = Omit<D, 'kind'> & { readonly kind: 'committed'; readonly committed: Committed }
+
+/** A race is lost to somebody who got on, so many in a row mean a crowd around one row, not a standstill. */
+const tries = 8
+const retryAfterMs = 1000
+
+/** `decide` reads what it needs each time it is called: what it read before has changed. */
+export const commitDecision = async <D extends Decided>(
+  deps: CommitDeps,
+  decide: () => Promise<D | Refusal>,
+): Promise<Done<D> | Refusal> => {
+  for (let attempt = 1; attempt <= tries; attempt++) {
+    const verdict = await decide()
+    if (verdict.kind === 'refused') return verdict
+    const outcome = await deps.store.commit(verdict.change)
+    if (outcome === 'lost-race') continue
+    deps.feed.publish(outcome)
+    return { ...verdict, kind: 'committed', committed: outcome }
+  }
+  return { ...refuse('BUSY', 'many changes to the same record at once'), retryAfterMs }
+}

@@ -1,0 +1,34 @@
+// How a refusal looks on the wire, on every listener and on bare sockets.
+
+import { refusals, type Refusal } from '#domain/refusal.ts'
+import { httpStatus } from './http-status.ts'
+import type { ErrorBody } from './node-api.ts'
+
+export const errorBody = (refusal: Refusal): ErrorBody => {
+  const [message, next] = refusals[refusal.code]
+  return { code: refusal.code, message, detail: refusal.detail, next, retry_after_ms: refusal.retryAfterMs }
+}
+
+export type RefusalResponse = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export const refusalResponse = (refusal: Refusal): RefusalResponse => ({
+  status: httpStatus(refusal.code),
+  headers: {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+    ...(refusal.retryAfterMs !== null && { 'retry-after': String(Math.ceil(refusal.retryAfterMs / 1000)) }),
+  },
+  body: JSON.stringify(errorBody(refusal)),
+})
+
+/** The whole answer as text, for a socket that has no response object: a WebSocket upgrade, an unreadable request. */
+export const refusalText = (refusal: Refusal): string => {
+  const { status, headers, body } = refusalResponse(refusal)
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  // The reason phrase may be left empty, the space before it may not (RFC 9112, 4).
+  return `HTTP/1.1 ${status} \r\n${lines.join('')}content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
+}
