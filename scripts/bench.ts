@@ -1,0 +1,25 @@
+// `npm run bench NAME [ARGUMENTS]`: runs bench/NAME.ts or bench/NAME/main.ts; without a name, lists what there is.
+
+import { spawn } from 'node:child_process'
+import * as path from 'node:path'
+import { filesBelow, root } from './repository.ts'
+
+const benches = new Map(
+  filesBelow(path.join(root, 'bench'), path.join(root, 'bench')).flatMap((file) => {
+    const name = /^([\w-]+)(\/main)?\.ts$/.exec(file)?.[1]
+    return name === undefined ? [] : [[name, path.join(root, 'bench', file)] as const]
+  }),
+)
+
+const [name, ...rest] = process.argv.slice(2)
+const file = name === undefined ? undefined : benches.get(name)
+if (file === undefined) {
+  console.error(`usage: npm run bench NAME [-- ARGUMENTS]\nthere are: ${[...benches.keys()].join(', ')}`)
+  process.exit(name === undefined ? 0 : 64)
+}
+const bench = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--expose-gc', file, ...rest], {
+  cwd: root,
+  stdio: 'inherit',
+})
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => bench.kill(signal))
+bench.on('close', (code, signal) => process.exit(signal === null ? (code ?? 1) : 1))

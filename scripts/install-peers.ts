@@ -1,0 +1,37 @@
+// Makes the real peers available where that is possible (root on Debian), and says in one line what is not.
+
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { packageOf, peer, peerNames, type PeerName } from '../test/peers/peer.ts'
+import { runCommand } from './run-command.ts'
+
+const missingPeers = (): PeerName[] => peerNames.filter((name) => 'missing' in peer(name))
+
+/** False when a peer is missing where all have to be there (CI). */
+export const installPeers = async (root: string, testFiles: readonly string[]): Promise<boolean> => {
+  const packages = missingPeers().flatMap((name) => packageOf[name] ?? [])
+  if (packages.length > 0 && process.getuid?.() === 0 && fs.existsSync('/etc/debian_version')) await install(packages)
+  const missing = missingPeers()
+  if (missing.length === 0) return true
+  const skipped = testFiles.filter((file) => asksFor(fs.readFileSync(path.join(root, file), 'utf8'), missing))
+  console.log(
+    `missing: ${missing.join(', ')}; ${skipped.length === 0 ? 'no test needs them' : `skipped: ${skipped.join(', ')}`}`,
+  )
+  return process.env['CI'] !== '1' || skipped.length === 0
+}
+
+const asksFor = (text: string, missing: readonly PeerName[]): boolean =>
+  missing.some((name) => new RegExp(`\\b(withPeer|peer)\\([^)]*'${name}'`).test(text))
+
+const install = async (packages: readonly string[]): Promise<void> => {
+  console.log(`installing ${packages.join(' ')}`)
+  const environment = ['DEBIAN_FRONTEND=noninteractive', 'apt-get', '-qq']
+  const updated = await runCommand('env', [...environment, 'update'], '/')
+  const installed = await runCommand(
+    'env',
+    [...environment, 'install', '-y', '--no-install-recommends', ...packages],
+    '/',
+  )
+  // Without a network the tests that can run still should: what is absent is said afterwards, in one place.
+  if (installed.code !== 0) console.log(`apt-get failed:\n${updated.output}${installed.output}`.trimEnd())
+}

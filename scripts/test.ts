@@ -1,0 +1,63 @@
+// `npm test [-- FILTER...]`: peers, check, then every test. --long runs the counts the issues state; --no-check and
+// --only-check are for speed while working.
+
+import { spawn } from 'node:child_process'
+import * as path from 'node:path'
+import { check } from './check.ts'
+import { installPeers } from './install-peers.ts'
+import { filesBelow, root } from './repository.ts'
+
+const flags = ['--long', '--no-check', '--only-check']
+const given = process.argv.slice(2)
+const unknown = given.find((argument) => argument.startsWith('-') && !flags.includes(argument))
+if (unknown !== undefined) {
+  console.error(`npm test: ${unknown} is not an option; there are ${flags.join(', ')} and parts of file names`)
+  process.exit(64)
+}
+const filters = given.filter((argument) => !argument.startsWith('-'))
+const long = given.includes('--long')
+
+const testFiles = ['src', 'test']
+  .flatMap((folder) => filesBelow(path.join(root, folder), root))
+  .filter((file) => file.endsWith('.test.ts'))
+  .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
+
+const runTests = (): Promise<boolean> =>
+  new Promise((resolve) => {
+    const runner = spawn(
+      process.execPath,
+      [
+        '--disable-warning=ExperimentalWarning',
+        '--test',
+        '--test-concurrency=2',
+        // A test that hangs has to fail, not to hold up the rest.
+        `--test-timeout=${long ? 4 * 3600_000 : 300_000}`,
+        `--test-reporter=${path.join(root, 'scripts', 'test-reporter.ts')}`,
+        '--test-reporter-destination=stdout',
+        ...testFiles,
+      ],
+      {
+        cwd: root,
+        stdio: ['ignore', 'inherit', 'inherit'],
+        env: { ...process.env, ...(long ? { MUSTER_LONG: '1' } : {}) },
+      },
+    )
+    runner.on('close', (code) => resolve(code === 0))
+  })
+
+const main = async (): Promise<boolean> => {
+  if (given.includes('--only-check')) return check()
+  if (testFiles.length === 0) {
+    console.error(`npm test: no test file has ${filters.join(' or ')} in its name`)
+    return false
+  }
+  const peers = await installPeers(root, testFiles)
+  const checked = given.includes('--no-check') || (await check())
+  const tested = await runTests()
+  return peers && checked && tested
+}
+
+const startedMs = performance.now()
+const passed = await main()
+console.log(`${passed ? 'passed' : 'FAILED'} in ${((performance.now() - startedMs) / 1000).toFixed(0)} s`)
+process.exit(passed ? 0 : 1)

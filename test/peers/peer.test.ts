@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { packageOf, peer, peerNames, withPeer } from './peer.ts'
+
+test('every peer is either there, with a path, or missing for a stated reason', () => {
+  for (const name of peerNames) {
+    const it = peer(name)
+    assert.ok('path' in it ? it.path.startsWith('/') : it.missing.length > 0, name)
+  }
+})
+
+test('every Debian package listed brings a peer some test can ask for', () => {
+  const names: readonly string[] = peerNames
+  for (const name of Object.keys(packageOf)) assert.ok(names.includes(name), name)
+})
+
+test('a missing peer skips its test with the reason, and fails it in CI', () => {
+  const before = { path: process.env['PATH'], ci: process.env['CI'] }
+  const skipped: (string | undefined)[] = []
+  const context = { skip: (why?: string) => void skipped.push(why) }
+  try {
+    process.env['PATH'] = '/nonexistent'
+    delete process.env['CI']
+    assert.equal(withPeer(context, 'openssl'), null)
+    assert.deepEqual(skipped, ['openssl is not installed'])
+    process.env['CI'] = '1'
+    assert.throws(() => withPeer(context, 'openssl'), /CI has to have every peer: openssl is not installed/)
+  } finally {
+    restore('PATH', before.path)
+    restore('CI', before.ci)
+  }
+})
+
+const restore = (name: string, value: string | undefined): void => {
+  if (value === undefined) delete process.env[name]
+  else process.env[name] = value
+}

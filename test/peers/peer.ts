@@ -1,0 +1,66 @@
+// The real things tests are run against. A test that needs one asks for it here, so that its absence is one line and
+// never a mystery; in CI an absent peer is a failure.
+
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import type { TestContext } from 'node:test'
+import debianPackages from './debian-packages.json' with { type: 'json' }
+
+/** Which Debian package brings a peer. scripts/test.ts installs what is missing, where it may. */
+export const packageOf: Readonly<Record<string, string>> = debianPackages
+
+/** Programs are found on the PATH; `faketime` is the library to preload; `root` and `tmpfs` are permissions. */
+export const peerNames = ['openssl', 'strace', 'faketime', 'curl', 'ip', 'ps', 'root', 'tmpfs'] as const
+export type PeerName = (typeof peerNames)[number]
+
+export type Peer = { readonly path: string } | { readonly missing: string }
+
+export const peer = (name: PeerName): Peer => {
+  switch (name) {
+    case 'faketime':
+      return found(fakeTimeLibraries(), 'libfaketime is not installed')
+    case 'root':
+      return process.getuid?.() === 0 ? { path: '/' } : { missing: 'not running as root' }
+    case 'tmpfs':
+      return tmpfs()
+    case 'openssl':
+    case 'strace':
+    case 'curl':
+    case 'ip':
+    case 'ps':
+      return found(onPath(name), `${name} is not installed`)
+  }
+}
+
+/** The path of a peer, or null after the test has been skipped: `if (openssl === null) return`. */
+export const withPeer = (t: Pick<TestContext, 'skip'>, name: PeerName): string | null => {
+  const it = peer(name)
+  if ('path' in it) return it.path
+  if (process.env['CI'] === '1') throw new Error(`CI has to have every peer: ${it.missing}`)
+  t.skip(it.missing)
+  return null
+}
+
+const found = (candidates: readonly string[], missing: string): Peer => {
+  const first = candidates.find((candidate) => fs.existsSync(candidate))
+  return first === undefined ? { missing } : { path: first }
+}
+
+const onPath = (program: string): string[] =>
+  [...(process.env['PATH'] ?? '').split(path.delimiter), '/usr/sbin', '/sbin']
+    .filter((folder) => folder !== '' && !folder.endsWith(path.join('node_modules', '.bin')))
+    .map((folder) => path.join(folder, program))
+
+/** The variant for programs with threads; distributions disagree about the folder. */
+const fakeTimeLibraries = (): string[] =>
+  ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib'].map((folder) =>
+    path.join(folder, 'faketime', 'libfaketimeMT.so.1'),
+  )
+
+/** Mounting takes root and the capability: a container may have the one without the other (CAP_SYS_ADMIN is bit 21). */
+const tmpfs = (): Peer => {
+  if (process.platform !== 'linux') return { missing: 'tmpfs is a Linux filesystem' }
+  const capabilities = /^CapEff:\s*([0-9a-f]+)$/m.exec(fs.readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
+  if ((BigInt(`0x${capabilities}`) & (1n << 21n)) === 0n) return { missing: 'not allowed to mount a tmpfs' }
+  return found(onPath('mount'), 'mount is not installed')
+}
