@@ -4,36 +4,81 @@
 export const refusals = {
   // who are you
   CLIENT_CERT_REQUIRED: ['This call needs a client certificate.', 'Enrol first: muster agent run --join-file FILE'],
-  CLIENT_CERT_UNKNOWN: ['This certificate was not issued by this plane, or is no longer on record.', 'Enrol again with a new token: muster token create --node ID'],
-  CLIENT_CERT_EXPIRED: ['This certificate has expired.', 'Compare the clocks of both machines; then enrol again: muster token create --node ID'],
+  CLIENT_CERT_UNKNOWN: [
+    'This certificate was not issued by this plane, or is no longer on record.',
+    'Enrol again with a new token: muster token create --node ID',
+  ],
+  CLIENT_CERT_EXPIRED: [
+    'This certificate has expired.',
+    'Compare the clocks of both machines; then enrol again: muster token create --node ID',
+  ],
   CLIENT_CERT_DENIED: ['This certificate has been withdrawn.', 'Ask why: muster node show ID'],
-  IDENTITY_MISMATCH: ['The certificate belongs to another node than the one named in the path.', 'Use the path of the node the certificate was issued to'],
-  SERIAL_MISMATCH: ['This certificate has been replaced by a newer one.', 'Use the newer certificate; if this node has none, a second holder of its identity exists: muster node show ID'],
-  LINEAGE_CONFLICT: ['This certificate already has a successor with another key.', 'A second holder of this identity may exist: muster node show ID, then quarantine it or make a token with --replace'],
+  IDENTITY_MISMATCH: [
+    'The certificate belongs to another node than the one named in the path.',
+    'Use the path of the node the certificate was issued to',
+  ],
+  SERIAL_MISMATCH: [
+    'This certificate has been replaced by a newer one.',
+    'Use the newer certificate; if this node has none, a second holder of its identity exists: muster node show ID',
+  ],
+  LINEAGE_CONFLICT: [
+    'This certificate already has a successor with another key.',
+    'A second holder of this identity may exist: muster node show ID, then quarantine it or make a token with --replace',
+  ],
   OPERATOR_KEY_REQUIRED: ['This call needs an operator key.', 'Pass --key-file FILE or set MUSTER_KEY_FILE'],
-  OPERATOR_KEY_INVALID: ['This operator key is unknown or revoked.', 'Ask a platform-admin for a new one: muster key create NAME --role operator'],
-  ROLE_FORBIDDEN: ['The role of this key does not allow that.', 'Use a key with the role the message names: muster key list'],
+  OPERATOR_KEY_INVALID: [
+    'This operator key is unknown or revoked.',
+    'Ask a platform-admin for a new one: muster key create NAME --role operator',
+  ],
+  ROLE_FORBIDDEN: [
+    'The role of this key does not allow that.',
+    'Use a key with the role the message names: muster key list',
+  ],
 
   // may this node have an identity
-  NODE_NOT_ENROLLED: ['No registered node matches.', 'Register it: muster node enroll ID --mac MAC --bmc-serial SERIAL'],
+  NODE_NOT_ENROLLED: [
+    'No registered node matches.',
+    'Register it: muster node enroll ID --mac MAC --bmc-serial SERIAL',
+  ],
   NODE_NOT_FOUND: ['There is no node of that name.', 'List what there is: muster node list'],
-  NODE_ALREADY_ENROLLED: ['A node of that name is registered already.', 'Nothing needs doing; to see it: muster node show ID'],
-  ALREADY_ACTIVE: ['This node is active with another key.', 'If the machine was replaced or reinstalled: muster token create --node ID --replace'],
+  NODE_ALREADY_ENROLLED: [
+    'A node of that name is registered already.',
+    'Nothing needs doing; to see it: muster node show ID',
+  ],
+  ALREADY_ACTIVE: [
+    'This node is active with another key.',
+    'If the machine was replaced or reinstalled: muster token create --node ID --replace',
+  ],
   NODE_REVOKED: ['This node has been revoked.', 'To let the machine back in, register it anew: muster node enroll ID'],
   NODE_QUARANTINED: ['This node is in quarantine.', 'Find out why (muster node show ID), then: muster node release ID'],
   NODE_STATE_CONFLICT: ['The node is in a state that does not allow that.', 'See its state: muster node show ID'],
   REJOIN_REQUIRED: ['This node lapsed, and its profile asks it to join again.', 'Its agent does so by itself'],
   APPROVAL_REQUIRED: ['An operator has to approve this node first.', 'Approve it: muster node approve ID'],
-  JOIN_METHOD_NOT_ALLOWED: ["The node's profile does not allow this way of joining.", 'See which it allows: muster profile show PROFILE'],
-  HARDWARE_IDENTITY_CONFLICT: ['This hardware identity belongs to another node.', 'Find its owner: muster node list -o json; revoke it or correct the address'],
+  JOIN_METHOD_NOT_ALLOWED: [
+    "The node's profile does not allow this way of joining.",
+    'See which it allows: muster profile show PROFILE',
+  ],
+  HARDWARE_IDENTITY_CONFLICT: [
+    'This hardware identity belongs to another node.',
+    'Find its owner: muster node list -o json; revoke it or correct the address',
+  ],
   KEY_BLOCKED: ['This public key is banned.', 'Generate a new key'],
-  CSR_INVALID: ['The certificate request is not acceptable.', 'Make a PKCS#10 request signed by its own key, of a type the profile allows'],
+  CSR_INVALID: [
+    'The certificate request is not acceptable.',
+    'Make a PKCS#10 request signed by its own key, of a type the profile allows',
+  ],
 
   // tokens
-  TOKEN_MALFORMED: ['The token does not have the shape of a token.', 'Copy the whole join string again; a token is enroll_ and 43 characters'],
+  TOKEN_MALFORMED: [
+    'The token does not have the shape of a token.',
+    'Copy the whole join string again; a token is enroll_ and 43 characters',
+  ],
   TOKEN_INVALID: ['The token is unknown or has been withdrawn.', 'Make a new one: muster token create --node ID'],
   TOKEN_EXPIRED: ['The token has expired.', 'Make a new one: muster token create --node ID'],
-  TOKEN_USED: ['The token has been used by another key.', 'If that was not this machine, look at the journal: muster journal list --type host.enrolled; else make a new one'],
+  TOKEN_USED: [
+    'The token has been used by another key.',
+    'If that was not this machine, look at the journal: muster journal list --type host.enrolled; else make a new one',
+  ],
   TOKEN_NOT_FOUND: ['There is no token of that id.', 'List what there is: muster token list'],
 
   // rules that are data
@@ -42,19 +87,37 @@ export const refusals = {
   PROFILE_INVALID: ['The profile would not work.', 'Correct the value the message names'],
   SETTING_INVALID: ['The setting would not work.', 'Correct the value the message names'],
   KEY_NOT_FOUND: ['There is no operator key of that id.', 'List what there is: muster key list'],
-  LAST_ADMIN_KEY: ['This is the last platform-admin key.', 'Create another first: muster key create NAME --role platform-admin'],
-  CA_REQUEST_INVALID: ['The certificate does not answer the request of this plane.', 'Make a new request and have the root sign it: muster ca request, muster ca sign'],
-  CA_ROOT_OFFLINE: ["The root's key is not on this plane.", 'Carry a request to it: muster ca request, then muster ca sign where the key is, then muster ca import'],
+  LAST_ADMIN_KEY: [
+    'This is the last platform-admin key.',
+    'Create another first: muster key create NAME --role platform-admin',
+  ],
+  CA_REQUEST_INVALID: [
+    'The certificate does not answer the request of this plane.',
+    'Make a new request and have the root sign it: muster ca request, muster ca sign',
+  ],
+  CA_ROOT_OFFLINE: [
+    "The root's key is not on this plane.",
+    'Carry a request to it: muster ca request, then muster ca sign where the key is, then muster ca import',
+  ],
 
   // requests
-  REQUEST_INVALID: ['The request does not fit the schema.', 'Correct the field the message names; docs/API.md has the schema'],
+  REQUEST_INVALID: [
+    'The request does not fit the schema.',
+    'Correct the field the message names; docs/API.md has the schema',
+  ],
   NOT_FOUND: ['There is no such address here.', 'docs/API.md lists the addresses'],
   METHOD_NOT_ALLOWED: ['This address does not take that method.', 'docs/API.md lists the methods'],
-  HOST_NOT_ALLOWED: ['The Host or Origin of this request is not one this listener answers.', 'Call it by the address it prints at start'],
+  HOST_NOT_ALLOWED: [
+    'The Host or Origin of this request is not one this listener answers.',
+    'Call it by the address it prints at start',
+  ],
   RATE_LIMITED: ['Too many failing attempts.', 'Wait for the time in Retry-After, and check the credential meanwhile'],
   BUSY: ['The plane is working through many requests.', 'Try again after the time in Retry-After'],
   TOO_LARGE: ['The request is larger than allowed.', 'Send at most 64 KiB'],
-  DISK_TROUBLE: ['The plane cannot write to its store.', 'Make room or repair the disk of the plane; nothing was changed'],
+  DISK_TROUBLE: [
+    'The plane cannot write to its store.',
+    'Make room or repair the disk of the plane; nothing was changed',
+  ],
   UNAVAILABLE: ['The plane could not finish this.', 'Try again; the log of the plane says why'],
 } as const satisfies Record<string, readonly [sentence: string, next: string]>
 

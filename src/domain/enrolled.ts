@@ -1,0 +1,102 @@
+// What an admission writes once its certificate is signed.
+
+import { isoTime } from '#platform/clock.ts'
+import { slotOf, type CertificateRecord } from './certificate.ts'
+import { readOf, type Change, type Write } from './change.ts'
+import { entry } from './decision.ts'
+import { epochDenied } from './epoch-denial.ts'
+import type { Admission } from './enrollment.ts'
+import type { EntryDraft } from './journal-entry.ts'
+import { slotsOf } from './node-change.ts'
+import { assurances, type Assurance, type Node } from './node.ts'
+
+export const enrolled = (
+  admission: Admission,
+  issued: Omit<CertificateRecord, 'subject' | 'renews'>,
+): { readonly change: Change; readonly node: Node } => {
+  const { facts, before, epoch } = admission
+  const { credential, nowMs, domain } = facts
+  const certificate: CertificateRecord = {
+    ...issued,
+    subject: { kind: 'node', node: before.id, epoch },
+    renews: null,
+  }
+  const node: Node = {
+    ...before,
+    epoch,
+    membership: {
+      kind: 'enrolled',
+      sinceMs: nowMs,
+      slots: { current: slotOf(certificate), pending: null, retired: null },
+    },
+    facts: facts.reported.facts ?? before.facts,
+    assurance: strongest(facts.profile.value.join.allOf),
+    // A new epoch starts clean: what was held against the old one ended with it.
+    conditions: [],
+    approvals: [],
+  }
+  const superseded = epochDenied(before, slotsOf(before), domain, 'superseded by a new enrollment')
+
+  const writes: Write[] = [
+    { put: 'node', value: node },
+    { put: 'certificate', value: certificate },
+    ...superseded.writes,
+  ]
+  if (credential.method === 'token') {
+    const state = { kind: 'used', spki: issued.spki, node: node.id, atMs: nowMs } as const
+    writes.push({ put: 'token', value: { ...credential.token.value, state } })
+  }
+
+  const reads = [
+    readOf('node', node.id, facts.node),
+    readOf('profile', facts.profile.value.name, facts.profile),
+    readOf('domain', 'domain', domain),
+    readOf('key-ban', issued.spki, null),
+    ...(credential.method === 'token' ? [readOf('token', credential.token.value.hash, credential.token)] : []),
+  ]
+  return { node, change: { reads, writes, entries: entriesOf(admission, certificate) } }
+}
+
+const entriesOf = (admission: Admission, certificate: CertificateRecord): [EntryDraft, ...EntryDraft[]] => {
+  const { facts, before, epoch } = admission
+  const { credential, by, nowMs, reported } = facts
+  const token = credential.method === 'token' ? credential.token.value.id : null
+  const host = entry(
+    by,
+    nowMs,
+    'host.enrolled',
+    { node: before.id, epoch, token, issuer: certificate.issuer, serial: certificate.serial },
+    {
+      host_id: before.id,
+      token_id: token,
+      enrolled_by: 'system:enrollment',
+      underlay_endpoint: null,
+      wireguard_pubkey_fingerprint: null,
+      mtls_cert_fingerprint: `SHA256:${certificate.sha256}`,
+      timestamp: isoTime(nowMs),
+      method: credential.method,
+      key: `SHA256:${certificate.spki}`,
+      order: certificate.order,
+      not_after: isoTime(certificate.notAfterMs),
+      probe: facts.probe,
+      reported_macs: reported.hardware.macs,
+      reported_bmc_serial: reported.hardware.bmcSerial,
+    },
+  )
+  const others: EntryDraft[] = []
+  if (facts.node === null) {
+    const body = { profile: before.profile, via: 'token of the domain' }
+    others.push(entry(by, nowMs, 'node.registered', { node: before.id, token }, body))
+  }
+  if (admission.supersedes !== 'nothing') {
+    const body = { was: before.membership.kind, superseded: admission.supersedes, by_epoch: epoch }
+    others.push(entry(by, nowMs, 'node.superseded', { node: before.id, epoch: before.epoch, token }, body))
+  }
+  return others.length === 0 ? [host] : [others[0]!, ...others.slice(1), host]
+}
+
+const strongest = (methods: readonly string[]): Assurance => {
+  const order: readonly string[] = assurances
+  const best = Math.max(...methods.map((method) => order.indexOf(method === 'tpm' ? 'ek-pinned' : method)))
+  return assurances[best] ?? 'none'
+}

@@ -1,0 +1,177 @@
+// May this caller have an identity? The heart of the registry: rulings 3, 4 and 5.
+
+import { approvalComplete } from './approval.ts'
+import type { Credential } from './credential.ts'
+import { hardwareMatches } from './credential.ts'
+import type { KeyBan } from './certificate.ts'
+import type { Row } from './change.ts'
+import type { Attribution } from './decision.ts'
+import type { DomainSettings } from './domain-settings.ts'
+import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
+import { noHardware, type HardwareFacts, type HardwareIdentity, type Node, type NodeId, type Slot } from './node.ts'
+import type { SigningOrder } from './order.ts'
+import type { JoinMethod, Profile } from './profile.ts'
+import { refuse, type Refusal } from './refusal.ts'
+import { slotForKey, certificateSlots } from './slots.ts'
+
+export type EnrollFacts = {
+  readonly credential: Credential
+  /** The node the credential names; null when a token of the domain is about to register one. */
+  readonly node: Row<Node> | null
+  /** Its name, or the one it is going to have. */
+  readonly nodeId: NodeId
+  readonly profile: Row<Profile>
+  readonly domain: Row<DomainSettings>
+  readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
+  readonly keyBan: Row<KeyBan> | null
+  readonly reported: { readonly hardware: HardwareIdentity; readonly facts: HardwareFacts | null }
+  /** What became of pinging the channel that is open, where the profile asks for it. */
+  readonly probe: 'not-tried' | 'answered' | 'silent'
+  readonly orderId: string
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export type EnrollVerdict =
+  | Refusal
+  /** Asked before by the same key: the answer is the certificate it got then. */
+  | { readonly kind: 'repeat'; readonly node: Row<Node>; readonly slot: Slot }
+  /** Find out whether the active node is still there, then ask again. */
+  | { readonly kind: 'probe'; readonly node: Row<Node> }
+  | Admission
+
+export type Admission = {
+  readonly kind: 'admitted'
+  readonly facts: EnrollFacts
+  /** As it was before; a domain token's node starts here. */
+  readonly before: Node
+  readonly epoch: number
+  readonly supersedes: 'nothing' | 'a lapsed identity' | 'an active identity'
+  readonly order: SigningOrder
+}
+
+export const decideEnroll = (facts: EnrollFacts): EnrollVerdict => {
+  const { key, node } = facts
+  if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
+
+  const repeated = repeatOf(facts, key.spkiHash)
+  if (repeated !== null) return repeated
+
+  const barred =
+    tokenTaken(facts) ?? wayOfJoining(facts) ?? (facts.keyBan === null ? null : refuse('KEY_BLOCKED')) ?? keyType(facts)
+  if (barred !== null) return barred
+
+  if (node === null) return admit(facts, newcomer(facts), 'nothing')
+  switch (node.value.membership.kind) {
+    case 'registered':
+      return admit(facts, node.value, 'nothing')
+    case 'enrolled':
+    case 'inactive':
+      if (facts.profile.value.comeback.by === 'approve' && !approvalComplete(node.value, facts.profile.value)) {
+        return refuse('APPROVAL_REQUIRED')
+      }
+      return admit(facts, node.value, 'a lapsed identity')
+    case 'active':
+      return anotherKeyWhileActive(facts, node)
+    case 'quarantined':
+      // Released first: quarantine is left by an operator, not by a token.
+      return refuse('NODE_QUARANTINED')
+    case 'revoked':
+      return refuse('NODE_REVOKED')
+  }
+}
+
+/** Same key, same answer: nothing is signed twice. A lapsed node that has to join anew is not given its old certificate. */
+const repeatOf = (facts: EnrollFacts, spki: string): EnrollVerdict | null => {
+  const { node, credential } = facts
+  if (node === null) return null
+  if (credential.method === 'token' && !tokenAnswers(facts, spki)) return null
+  const slots = certificateSlots(node.value)
+  if (slots === null) return null
+  if (node.value.membership.kind === 'inactive' && facts.profile.value.comeback.by !== 'certificate') return null
+  const slot = slotForKey(slots, spki, facts.nowMs)
+  return slot === null ? null : { kind: 'repeat', node, slot }
+}
+
+const tokenAnswers = ({ credential }: EnrollFacts, spki: string): boolean => {
+  if (credential.method !== 'token') return false
+  const state = credential.token.value.state
+  return state.kind === 'unused' || ((state.kind === 'used' || state.kind === 'bound') && state.spki === spki)
+}
+
+const tokenTaken = ({ credential }: EnrollFacts): Refusal | null =>
+  credential.method === 'token' && credential.standing === 'taken' ? refuse('TOKEN_USED') : null
+
+/** Every method the profile asks for has to be proven, and the one used has to be among them. */
+const wayOfJoining = ({ credential, profile, node, reported }: EnrollFacts): Refusal | null => {
+  const { allOf, tokenScope } = profile.value.join
+  const registered = node === null ? noHardware : node.value.hardware
+  const proven: readonly JoinMethod[] = [
+    credential.method,
+    ...(hardwareMatches(registered, reported.hardware) ? (['hardware'] as const) : []),
+  ]
+  if (!allOf.includes(credential.method)) {
+    return refuse('JOIN_METHOD_NOT_ALLOWED', `profile ${profile.value.name} asks for ${allOf.join(' and ')}`)
+  }
+  if (credential.method === 'token' && credential.token.value.scope.kind === 'domain' && tokenScope === 'node') {
+    return refuse('JOIN_METHOD_NOT_ALLOWED', `profile ${profile.value.name} asks for a token made for the node`)
+  }
+  const missing = allOf.filter((method) => !proven.includes(method))
+  if (missing.length === 0) return null
+  return refuse('JOIN_METHOD_NOT_ALLOWED', `profile ${profile.value.name} also asks for ${missing.join(' and ')}`)
+}
+
+const keyType = ({ key, profile }: EnrollFacts): Refusal | null => {
+  const allowed = profile.value.certificate.keyTypes
+  if (key.kind !== 'key' || allowed.includes(key.keyType)) return null
+  return refuse('CSR_INVALID', `profile ${profile.value.name} allows keys of type ${allowed.join(', ')}`)
+}
+
+const anotherKeyWhileActive = (facts: EnrollFacts, node: Row<Node>): EnrollVerdict => {
+  const { credential, profile } = facts
+  const mayReplace = credential.method === 'token' && credential.token.value.replace
+  if (mayReplace) return admit(facts, node.value, 'an active identity')
+  switch (profile.value.onActiveConflict) {
+    case 'prove':
+      return refuse('ALREADY_ACTIVE')
+    case 'reject':
+      return refuse('ALREADY_ACTIVE', 'it becomes free when the node has been away for the grace')
+    case 'probe':
+      if (facts.probe === 'not-tried') return { kind: 'probe', node }
+      return facts.probe === 'answered'
+        ? refuse('ALREADY_ACTIVE', 'the machine that holds this identity answered just now')
+        : admit(facts, node.value, 'an active identity')
+  }
+}
+
+const newcomer = (facts: EnrollFacts): Node => ({
+  id: facts.nodeId,
+  profile: facts.profile.value.name,
+  membership: { kind: 'registered', sinceMs: facts.nowMs },
+  epoch: 0,
+  assignment: null,
+  drain: 'none',
+  hardware: noHardware,
+  facts: null,
+  assurance: 'none',
+  conditions: [],
+  approvals: [],
+  registeredAtMs: facts.nowMs,
+  registeredBy: facts.by.actor,
+})
+
+const admit = (facts: EnrollFacts, before: Node, supersedes: Admission['supersedes']): EnrollVerdict => {
+  if (facts.key.kind !== 'key') throw new Error('a request without a key was about to be admitted')
+  const epoch = before.epoch + 1
+  const order = orderNodeCertificate({
+    id: facts.orderId,
+    node: before.id,
+    epoch,
+    profile: facts.profile.value,
+    domain: facts.domain.value,
+    key: facts.key,
+    nowMs: facts.nowMs,
+  })
+  if (order.kind === 'refused') return order
+  return { kind: 'admitted', facts, before, epoch, supersedes, order: order.order }
+}

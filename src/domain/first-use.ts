@@ -1,0 +1,85 @@
+// What the use of a certificate changes: the first use confirms an enrollment, commits a renewal, or ends an absence.
+
+import { approvalComplete } from './approval.ts'
+import { readOf, type Row } from './change.ts'
+import { withoutConditions } from './conditions.ts'
+import { entry } from './decision.ts'
+import type { DomainSettings } from './domain-settings.ts'
+import type { EntryDraft } from './journal-entry.ts'
+import { nodeDecided, type NodeDecided, type NodeFacts } from './node-change.ts'
+import type { Node, Slots } from './node.ts'
+import type { NodePrincipal } from './principal.ts'
+import type { Profile } from './profile.ts'
+import { refuse, type Refusal } from './refusal.ts'
+import { promote, slotNameOf } from './slots.ts'
+
+export type FirstUseFacts = NodeFacts & {
+  readonly principal: NodePrincipal
+  readonly profile: Row<Profile>
+  readonly domain: Row<DomainSettings>
+}
+
+/** `nothing-new`: the certificate is in use already. */
+export const decideFirstUse = (facts: FirstUseFacts): { readonly kind: 'nothing-new' } | NodeDecided | Refusal => {
+  const { membership } = facts.node.value
+  if (facts.node.value.epoch !== facts.principal.epoch) return refuse('CLIENT_CERT_DENIED')
+  switch (membership.kind) {
+    case 'registered':
+      return refuse('CLIENT_CERT_DENIED')
+    case 'quarantined':
+      return refuse('NODE_QUARANTINED')
+    case 'revoked':
+      return refuse('NODE_REVOKED')
+    case 'enrolled':
+      return activate(facts, membership.slots, 'node.confirmed', { was: 'enrolled' })
+    case 'active':
+      return slotUsed(facts, membership.slots) === 'pending'
+        ? activate(facts, membership.slots, 'node.renewal_confirmed', {}, membership.sinceMs)
+        : { kind: 'nothing-new' }
+    case 'inactive':
+      return membership.slots === null ? refuse('CLIENT_CERT_DENIED') : comeBack(facts, membership.slots)
+  }
+}
+
+const comeBack = (facts: FirstUseFacts, slots: Slots): NodeDecided | Refusal => {
+  const profile = facts.profile.value
+  switch (profile.comeback.by) {
+    case 'join':
+      return refuse('REJOIN_REQUIRED')
+    case 'approve':
+      if (!approvalComplete(facts.node.value, profile)) return refuse('APPROVAL_REQUIRED')
+      break
+    case 'certificate':
+      break
+  }
+  const awayMs = facts.nowMs - facts.node.value.membership.sinceMs
+  return activate(facts, slots, 'node.returned', { lapsed_for_ms: awayMs })
+}
+
+const slotUsed = (facts: FirstUseFacts, slots: Slots) =>
+  slotNameOf(slots, facts.principal.proof.issuer, facts.principal.proof.serial)
+
+/** Active, with whatever certificate was used as the current one. */
+const activate = (
+  facts: FirstUseFacts,
+  slots: Slots,
+  type: EntryDraft['type'],
+  body: EntryDraft['body'],
+  sinceMs: number = facts.nowMs,
+): NodeDecided | Refusal => {
+  const { node, principal, profile, domain, by, nowMs } = facts
+  const used = slotUsed(facts, slots)
+  if (used === null) return refuse('SERIAL_MISMATCH')
+  const promoted = used === 'pending' && slots.pending !== null
+  const next: Slots = promoted ? promote(slots, slots.pending, nowMs + domain.value.drainMs) : slots
+  const present: Node = { ...node.value, membership: { kind: 'active', sinceMs, slots: next }, approvals: [] }
+  const { issuer, serial } = principal.proof
+  const about = { node: node.value.id, epoch: principal.epoch, issuer, serial }
+  const retired = promoted ? slots.current.serial : null
+  return nodeDecided(
+    node,
+    withoutConditions(present, 'stuck_enrollment', 'cert_expired', 'needs_approval'),
+    [entry(by, nowMs, type, about, { ...body, retired_serial: retired })],
+    { reads: [readOf('profile', profile.value.name, profile), readOf('domain', 'domain', domain)] },
+  )
+}

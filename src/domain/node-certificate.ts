@@ -1,0 +1,59 @@
+// The order for a node's certificate: names from the registry, lifetime from the profile, only the key from the request.
+
+import type { DomainSettings } from './domain-settings.ts'
+import type { NodeId } from './node.ts'
+import { placeOrder, type SigningOrder } from './order.ts'
+import type { KeyType, Profile } from './profile.ts'
+import { refuse, type Refusal } from './refusal.ts'
+
+/** The only thing taken from a certificate request. */
+export type KeyInRequest = {
+  readonly kind: 'key'
+  readonly keyType: KeyType
+  readonly spki: Uint8Array
+  readonly spkiHash: string
+}
+
+export type NodeCertificateFacts = {
+  readonly id: string
+  readonly node: NodeId
+  readonly epoch: number
+  readonly profile: Profile
+  readonly domain: DomainSettings
+  readonly key: KeyInRequest
+  readonly nowMs: number
+}
+
+/** X.520's upper bound for each of CN, O and OU. */
+const longestName = 64
+
+export const orderNodeCertificate = (facts: NodeCertificateFacts): { kind: 'order'; order: SigningOrder } | Refusal => {
+  const { certificate } = facts.profile
+  const fill = (template: string): string =>
+    template.replaceAll('{id}', facts.node).replaceAll('{domain}', facts.domain.name)
+  const subject = { cn: fill(certificate.subject.cn), o: fill(certificate.subject.o), ou: fill(certificate.subject.ou) }
+  const tooLong = Object.values(subject).find((name) => name.length > longestName)
+  if (tooLong !== undefined) {
+    return refuse(
+      'PROFILE_INVALID',
+      `the name ${tooLong} is longer than the ${longestName} characters a certificate takes`,
+    )
+  }
+  return {
+    kind: 'order',
+    order: placeOrder({
+      id: facts.id,
+      subject,
+      uriSans: certificate.uriSan ? [`spiffe://${facts.domain.name}/node/${facts.node}`] : [],
+      dnsSans: [],
+      ipSans: [],
+      usage: 'client',
+      publicKey: facts.key.spki,
+      issuedAtMs: facts.nowMs,
+      lifetimeMs: certificate.lifetimeMs,
+      aiaUrl: certificate.aiaUrl,
+      cdpUrl: certificate.cdpUrl,
+      for: { kind: 'node', node: facts.node, epoch: facts.epoch },
+    }),
+  }
+}

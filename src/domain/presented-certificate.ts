@@ -1,0 +1,47 @@
+// May whoever presented this certificate speak for its node, now? Asked on every request, before any handler.
+
+import type { CertificateRecord } from './certificate.ts'
+import type { Node } from './node.ts'
+import type { NodePrincipal } from './principal.ts'
+import { refuse, type Refusal } from './refusal.ts'
+import { slotNameOf, certificateSlots } from './slots.ts'
+
+export type PresentedCertificate = {
+  /** Null: no row, or the row is of another certificate with the same issuer and serial. */
+  readonly record: CertificateRecord | null
+  /** The node its row names; null when the registry has forgotten it. */
+  readonly node: Node | null
+  /** The deny-list names the certificate or its epoch. */
+  readonly denied: boolean
+  readonly source: string
+  readonly nowMs: number
+}
+
+/** A refusal here that betrays a second holder of an identity carries who was impersonated. */
+export type Unaccepted = Refusal & { readonly secondHolderOf?: { readonly node: Node; readonly serial: string } }
+
+export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | Unaccepted => {
+  const { record, node, nowMs } = facts
+  if (record === null || record.subject.kind !== 'node' || node === null) return refuse('CLIENT_CERT_UNKNOWN')
+  if (nowMs >= record.notAfterMs) return refuse('CLIENT_CERT_EXPIRED')
+  if (node.membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  if (node.membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
+  if (facts.denied || record.subject.epoch !== node.epoch) return refuse('CLIENT_CERT_DENIED')
+
+  const slots = certificateSlots(node)
+  if (slots === null) return refuse('CLIENT_CERT_DENIED')
+  const name = slotNameOf(slots, record.issuer, record.serial)
+  const drained = name === 'retired' && (slots.retired === null || nowMs >= slots.retired.untilMs)
+  // A certificate of the current epoch that was replaced long ago: its successor is in use, so this is somebody else.
+  if (name === null || drained) {
+    return { ...refuse('SERIAL_MISMATCH'), secondHolderOf: { node, serial: record.serial } }
+  }
+  return {
+    kind: 'node',
+    id: node.id,
+    epoch: node.epoch,
+    proof: { by: 'certificate', issuer: record.issuer, serial: record.serial },
+    notAfterMs: record.notAfterMs,
+    source: facts.source,
+  }
+}

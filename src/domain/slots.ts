@@ -1,0 +1,37 @@
+// Which of a node's certificates is which, and what becomes of them.
+
+import type { IssuerId, Node, Slot, Slots } from './node.ts'
+
+export type SlotName = 'current' | 'pending' | 'retired'
+
+/** Null for the states that have no certificates. */
+export const certificateSlots = (node: Node): Slots | null => {
+  switch (node.membership.kind) {
+    case 'enrolled':
+    case 'active':
+    case 'inactive':
+      return node.membership.slots
+    case 'registered':
+    case 'quarantined':
+    case 'revoked':
+      return null
+  }
+}
+
+export const slotNameOf = (slots: Slots, issuer: IssuerId, serial: string): SlotName | null => {
+  const is = (slot: Slot | null): boolean => slot !== null && slot.issuer === issuer && slot.serial === serial
+  if (is(slots.current)) return 'current'
+  if (is(slots.pending)) return 'pending'
+  return is(slots.retired === null ? null : slots.retired.slot) ? 'retired' : null
+}
+
+/** The slot that was signed for this key and is still good: what a repeated request is answered with. */
+export const slotForKey = (slots: Slots, spki: string, nowMs: number): Slot | null =>
+  [slots.current, slots.pending].find((slot) => slot !== null && slot.spki === spki && slot.notAfterMs > nowMs) ?? null
+
+/** The pending certificate has been used: it is the current one now, and the one before drains until a deadline. */
+export const promote = (slots: Slots, pending: Slot, drainUntilMs: number): Slots => ({
+  current: pending,
+  pending: null,
+  retired: { slot: slots.current, untilMs: Math.min(drainUntilMs, slots.current.notAfterMs) },
+})

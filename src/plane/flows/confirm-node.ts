@@ -1,0 +1,41 @@
+// The explicit confirmation of seed 002. It is one way of using a certificate first; an agent that could not keep what
+// it was given says so here.
+
+import { decideClear, decideRaise } from '#domain/conditions.ts'
+import { actorOf, type NodePrincipal } from '#domain/principal.ts'
+import type { Refusal } from '#domain/refusal.ts'
+import type { Node } from '#domain/node.ts'
+import { useCertificate, type UseDeps } from './use-certificate.ts'
+
+export type Confirmation = { readonly persisted: boolean; readonly detail: string | null }
+
+export const confirmNode = async (
+  deps: UseDeps,
+  principal: NodePrincipal,
+  confirmation: Confirmation,
+  correlation: string,
+): Promise<{ readonly kind: 'confirmed'; readonly node: Node } | Refusal> => {
+  const standing = await useCertificate(deps, principal, correlation)
+  if (standing.kind === 'refused') return standing
+  await notePersistence(deps, principal, confirmation, correlation)
+  return { kind: 'confirmed', node: standing.node.value }
+}
+
+/** Raises or clears `not_persisted`, where that is news. */
+export const notePersistence = async (
+  deps: UseDeps,
+  principal: NodePrincipal,
+  { persisted, detail }: Confirmation,
+  correlation: string,
+): Promise<void> => {
+  const node = await deps.store.get('node', principal.id)
+  if (node === null) return
+  const by = { actor: actorOf(principal), source: principal.source, correlation }
+  const facts = { node, by, nowMs: deps.clock.nowMs(), name: 'not_persisted' } as const
+  const reason = detail ?? 'the agent could not write its credentials'
+  const verdict = persisted ? decideClear(facts) : decideRaise({ ...facts, reason, evidence: {} })
+  if (verdict.kind === 'unchanged') return
+  const outcome = await deps.store.commit(verdict.change)
+  // A lost race is left alone: the agent says it again until it is true.
+  if (outcome !== 'lost-race') deps.feed.publish(outcome)
+}

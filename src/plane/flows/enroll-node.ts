@@ -1,0 +1,222 @@
+// The path every identity takes: look the credential up, read, decide, sign, commit, publish.
+
+import type { Attribution } from '#domain/decision.ts'
+import { judgeHardware, judgeToken, type Credential } from '#domain/credential.ts'
+import { certificateKey } from '#domain/certificate.ts'
+import { enrolled } from '#domain/enrolled.ts'
+import { decideEnroll, type EnrollFacts } from '#domain/enrollment.ts'
+import type { KeyInRequest } from '#domain/node-certificate.ts'
+import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/node.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import { tokenSecretShape } from '#domain/token.ts'
+import { parseCsr } from '#pki/csr.ts'
+import { spkiHash } from '#pki/keys.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import type { Clock } from '#platform/clock.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import type { Issuer } from '#plane/issuer/issuer.ts'
+import type { Store } from '#plane/store/store.ts'
+import type { AdmissionQueue } from './admission-queue.ts'
+import { raiseSecondHolder } from './raise-second-holder.ts'
+import { recordRefusal, type RefusalContext } from './record-refusal.ts'
+import type { StrangersBudget } from './strangers-budget.ts'
+
+export type EnrollDeps = {
+  readonly store: Store
+  readonly issuer: Issuer
+  readonly feed: Feed
+  readonly clock: Clock
+  readonly random: Random
+  readonly strangers: StrangersBudget
+  readonly admission: AdmissionQueue
+  /** Pings whatever channel the node has open. */
+  readonly probe: (node: NodeId) => Promise<'answered' | 'silent'>
+}
+
+export type EnrollCall = {
+  readonly method: 'token' | 'hardware'
+  readonly secret: string | null
+  readonly askedId: NodeId | null
+  readonly hardware: HardwareIdentity
+  readonly facts: HardwareFacts | null
+  readonly csr: string
+  readonly source: string
+  readonly correlation: string
+}
+
+/** Base64 of the certificate's DER travels on; the listener makes the chain of it. */
+export type Enrolled = {
+  readonly kind: 'enrolled'
+  readonly node: Node
+  readonly certificate: { readonly issuer: string; readonly der: string }
+}
+
+export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<Enrolled | Refusal> => {
+  const credential = await findCredential(deps, call)
+  const context = contextOf(call, credential)
+  if (credential.kind === 'refused') return recordRefusal(deps, credential, context, 'stranger')
+  if (!isProven(credential) && !deps.strangers.room(call.source)) {
+    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs() }
+  }
+
+  const leave = deps.admission.enter()
+  if (typeof leave !== 'function') return leave
+  try {
+    const outcome = await admitted(deps, call, credential, context)
+    if (outcome.kind !== 'refused') return outcome
+    return recordRefusal(deps, outcome, context, isProven(credential) ? 'known' : 'stranger')
+  } finally {
+    leave()
+  }
+}
+
+type Found = Credential & { readonly kind: 'found' }
+
+const findCredential = async (deps: EnrollDeps, call: EnrollCall): Promise<Found | Refusal> => {
+  const judged =
+    call.method === 'token'
+      ? await findToken(deps, call)
+      : judgeHardware(call.hardware, await deps.store.nodesByHardware(call.hardware))
+  return 'code' in judged ? judged : { ...judged, kind: 'found' }
+}
+
+const findToken = async (deps: EnrollDeps, call: EnrollCall): Promise<Credential | Refusal> => {
+  if (call.secret === null || !tokenSecretShape.test(call.secret)) return refuse('TOKEN_MALFORMED')
+  return judgeToken(await deps.store.get('token', sha256Hex(call.secret)), deps.clock.nowMs())
+}
+
+/** A token that is taken proves nothing before the request shows the key it was taken with. */
+const isProven = (credential: Credential): boolean =>
+  credential.method === 'hardware' || credential.standing === 'unused'
+
+/** Lost races are decided again on what is there by then; more of them than this is a bug or an attack on one row. */
+const mostTries = 16
+
+const admitted = async (
+  deps: EnrollDeps,
+  call: EnrollCall,
+  credential: Credential,
+  context: RefusalContext,
+): Promise<Enrolled | Refusal> => {
+  const key = keyIn(call.csr)
+  let probe: EnrollFacts['probe'] = 'not-tried'
+  for (let attempt = 0; attempt < mostTries; attempt++) {
+    const facts = await readFacts(deps, call, attempt === 0 ? credential : null, key, probe, context.by)
+    if ('code' in facts) return facts
+    const verdict = decideEnroll(facts)
+    switch (verdict.kind) {
+      case 'refused':
+        if (verdict.code === 'ALREADY_ACTIVE') await alarm(deps, facts, context.by)
+        return verdict
+      case 'repeat': {
+        const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))
+        if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
+        return { kind: 'enrolled', node: verdict.node.value, certificate: stored.value }
+      }
+      case 'probe':
+        probe = await deps.probe(verdict.node.value.id)
+        continue
+      case 'admitted': {
+        const issued = await deps.issuer.sign(verdict.order)
+        const { change, node } = enrolled(verdict, issued)
+        const outcome = await deps.store.commit(change)
+        if (outcome === 'lost-race') continue
+        deps.feed.publish(outcome)
+        return { kind: 'enrolled', node, certificate: issued }
+      }
+    }
+  }
+  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+}
+
+/** `credential` is null when a race was lost: what it said may have changed, so it is looked up again. */
+const readFacts = async (
+  deps: EnrollDeps,
+  call: EnrollCall,
+  credential: Credential | null,
+  key: EnrollFacts['key'],
+  probe: EnrollFacts['probe'],
+  by: Attribution,
+): Promise<EnrollFacts | Refusal> => {
+  const found = credential ?? (await findCredential(deps, call))
+  if ('code' in found) return found
+  const nodeId = nodeIdOf(deps, call, found)
+  const node = found.method === 'hardware' ? found.node : await deps.store.get('node', nodeId)
+  if (found.method === 'token' && found.standing === 'unused' && found.token.value.scope.kind === 'domain' && node) {
+    return refuse('NODE_ALREADY_ENROLLED', 'a token of the domain registers a new node and cannot speak for one')
+  }
+  const profileName = node === null && found.method === 'token' ? found.token.value.profile : node?.value.profile
+  const profile = profileName === undefined ? null : await deps.store.get('profile', profileName)
+  const domain = await deps.store.get('domain', 'domain')
+  if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', profileName ?? null)
+  return {
+    credential: found,
+    node,
+    nodeId,
+    profile,
+    domain,
+    key,
+    keyBan: key.kind === 'key' ? await deps.store.get('key-ban', key.spkiHash) : null,
+    reported: { hardware: call.hardware, facts: call.facts },
+    probe,
+    orderId: sortableId(deps.clock.nowMs(), deps.random),
+    by,
+    nowMs: deps.clock.nowMs(),
+  }
+}
+
+const nodeIdOf = (deps: EnrollDeps, call: EnrollCall, credential: Credential): NodeId => {
+  if (credential.method === 'hardware') return credential.node.value.id
+  const { scope, state } = credential.token.value
+  if (scope.kind === 'node') return scope.node
+  if (state.kind === 'used' || state.kind === 'bound') return state.node
+  return call.askedId ?? `node-${sortableId(deps.clock.nowMs(), deps.random).toLowerCase()}`
+}
+
+const keyIn = (csr: string): KeyInRequest | { kind: 'malformed'; why: string } => {
+  const parsed = parseCsr(csr)
+  if (parsed.kind === 'malformed') return parsed
+  return { kind: 'key', keyType: parsed.keyType, spki: parsed.spki, spkiHash: spkiHash(parsed.spki) }
+}
+
+const alarm = async (deps: EnrollDeps, facts: EnrollFacts, by: Attribution): Promise<void> => {
+  if (facts.node === null) return
+  await raiseSecondHolder(deps, {
+    node: facts.node.value.id,
+    condition: 'spoof_suspected',
+    reason: 'another key asked for this identity while the node is active',
+    evidence: {
+      source: by.source,
+      method: facts.credential.method,
+      key: facts.key.kind === 'key' ? `SHA256:${facts.key.spkiHash}` : null,
+    },
+    by,
+  })
+}
+
+const contextOf = (call: EnrollCall, credential: Credential | Refusal): RefusalContext => {
+  const about =
+    'code' in credential
+      ? {}
+      : credential.method === 'hardware'
+        ? { node: credential.node.value.id }
+        : { node: scopeNode(credential), token: credential.token.value.id }
+  const actor =
+    'code' in credential
+      ? 'anonymous'
+      : credential.method === 'hardware'
+        ? 'hardware'
+        : `token:${credential.token.value.id}`
+  return {
+    what: 'enroll',
+    source: call.source,
+    about,
+    by: { actor, source: call.source, correlation: call.correlation },
+  }
+}
+
+const scopeNode = (credential: Extract<Credential, { method: 'token' }>): NodeId | null => {
+  const { scope } = credential.token.value
+  return scope.kind === 'node' ? scope.node : null
+}

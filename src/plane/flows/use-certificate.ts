@@ -1,0 +1,52 @@
+// Every authenticated request of a node starts here: if this is the first use of its certificate, that is committed
+// before anything else happens (a first use confirms an enrollment, completes a renewal, or ends an absence).
+
+import { decideFirstUse } from '#domain/first-use.ts'
+import { actorOf, type NodePrincipal } from '#domain/principal.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
+import type { Row } from '#domain/change.ts'
+import type { DomainSettings } from '#domain/domain-settings.ts'
+import type { Node } from '#domain/node.ts'
+import type { Profile } from '#domain/profile.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import type { Store } from '#plane/store/store.ts'
+
+export type UseDeps = { readonly store: Store; readonly feed: Feed; readonly clock: Clock }
+
+export type InUse = {
+  readonly kind: 'in-use'
+  readonly node: Row<Node>
+  readonly profile: Row<Profile>
+  readonly domain: Row<DomainSettings>
+}
+
+const mostTries = 16
+
+export const useCertificate = async (
+  deps: UseDeps,
+  principal: NodePrincipal,
+  correlation: string,
+): Promise<InUse | Refusal> => {
+  const by = { actor: actorOf(principal), source: principal.source, correlation }
+  for (let attempt = 0; attempt < mostTries; attempt++) {
+    const read = await readNode(deps.store, principal.id)
+    if (isRefusal(read)) return read
+    const verdict = decideFirstUse({ ...read, principal, by, nowMs: deps.clock.nowMs() })
+    if (verdict.kind === 'refused') return verdict
+    if (verdict.kind === 'nothing-new') return { kind: 'in-use', ...read }
+    const outcome = await deps.store.commit(verdict.change)
+    if (outcome === 'lost-race') continue
+    deps.feed.publish(outcome)
+  }
+  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+}
+
+const readNode = async (store: Store, id: string): Promise<Omit<InUse, 'kind'> | Refusal> => {
+  const node = await store.get('node', id)
+  if (node === null) return refuse('CLIENT_CERT_UNKNOWN')
+  const profile = await store.get('profile', node.value.profile)
+  const domain = await store.get('domain', 'domain')
+  if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', node.value.profile)
+  return { node, profile, domain }
+}
