@@ -1,0 +1,29 @@
+// Proof by operator key: `Authorization: Bearer muster_key_...`. The key itself is never stored, only its hash; the
+// socket or address a call arrives on proves nothing.
+
+import type { OperatorPrincipal } from '#domain/principal.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import type { Store } from '#plane/store/store.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import type { Random } from '#platform/random.ts'
+
+const bearer = /^Bearer (muster_key_[A-Za-z0-9_-]{43})$/i
+
+export const newOperatorKey = (random: Random): { readonly secret: string; readonly hash: string } => {
+  const secret = `muster_key_${random.bytes(32).toString('base64url')}`
+  return { secret, hash: sha256Hex(secret) }
+}
+
+export const operatorByKey = async (
+  store: Pick<Store, 'get'>,
+  authorization: string | undefined,
+  source: string,
+): Promise<OperatorPrincipal | Refusal> => {
+  if (authorization === undefined) return refuse('OPERATOR_KEY_REQUIRED')
+  const secret = bearer.exec(authorization)?.[1]
+  if (secret === undefined) return refuse('OPERATOR_KEY_INVALID', 'expected: Authorization: Bearer muster_key_...')
+  const found = await store.get('operator-key', sha256Hex(secret))
+  if (found === null || found.value.revokedAtMs !== null) return refuse('OPERATOR_KEY_INVALID')
+  const { id, name, role } = found.value
+  return { kind: 'operator', id, name, role, proof: { by: 'operator-key' }, source }
+}

@@ -1,0 +1,116 @@
+// How a list of routes becomes a server's request handler. The order is the point: who is calling and whether they may
+// is settled before a byte of the body is read, the schema before the handler, and every no leaves by one door.
+
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Principal } from '#domain/principal.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import { authorise } from '#plane/authn/authorise.ts'
+import type { HttpRequest } from '#platform/http-server.ts'
+import { fail, sendAnswer, sendRefusal, type ReplyOptions } from './http-reply.ts'
+import { queryReader } from './query-values.ts'
+import type { Route } from './route.ts'
+import { sourceAddress } from './source-address.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before the body is read. */
+    principal: Principal | null
+  }
+}
+
+export type HttpAppOptions = ReplyOptions & {
+  readonly routes: readonly Route[]
+  /** Asked for every route that is not open to anyone. */
+  readonly authenticate: (request: HttpRequest, source: string) => Promise<Principal | Refusal>
+  /** Names one call in the journal, the log and the answer. */
+  readonly correlation: () => string
+}
+
+export const bodyLimit = 64 * 1024
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+
+/** Not listening anywhere: give `app.routing` to a server, after `app.ready()`. */
+export const httpApp = (options: HttpAppOptions): FastifyInstance => {
+  const app = fastify({
+    logger: false,
+    bodyLimit,
+    exposeHeadRoutes: false,
+    genReqId: options.correlation,
+    requestIdHeader: false,
+    // While stopping, what still arrives on open connections is answered like the rest.
+    return503OnClosing: false,
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
+    frameworkErrors: (error, request, reply) => void fail(options, request, reply, error),
+  })
+  app.decorateRequest('principal', null)
+  app.removeContentTypeParser('text/plain')
+  app.setErrorHandler((error, request, reply) => fail(options, request, reply, error))
+  app.setNotFoundHandler((request, reply) => sendRefusal(options, request, reply, refuse('NOT_FOUND')))
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) void sendRefusal(options, request, reply, refuse('NOT_FOUND'))
+    else done()
+  })
+  for (const route of options.routes) addRoute(app, options, route)
+  for (const path of new Set(options.routes.map((route) => route.path))) refuseOtherMethods(app, options, path)
+  return app
+}
+
+const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): void => {
+  const readQuery = route.query === undefined ? null : queryReader(route.query)
+  app.route({
+    method: route.method,
+    url: route.path,
+    schema: {
+      ...(route.params !== undefined && { params: route.params }),
+      ...(route.query !== undefined && { querystring: route.query }),
+      ...(route.body !== undefined && { body: route.body }),
+    },
+    onRequest: (request, reply) => admit(options, route, request, reply),
+    preValidation: (request, _reply, done) => {
+      // No body at all is an empty one: the schema then names the field that is missing.
+      if (request.body === undefined) request.body = {}
+      if (readQuery !== null) request.query = readQuery(request.query as Record<string, unknown>)
+      done()
+    },
+    handler: (request, reply) => answerCall(options, route, request, reply),
+  })
+}
+
+const admit = async (options: HttpAppOptions, route: Route, request: FastifyRequest, reply: FastifyReply) => {
+  const source = sourceAddress(request.raw)
+  if (route.access === 'anyone') {
+    request.principal = { kind: 'anonymous', source }
+    return
+  }
+  const principal = await options.authenticate(request.raw, source)
+  if (principal.kind === 'refused') return sendRefusal(options, request, reply, principal)
+  request.principal = principal
+  const no = authorise(route.access, principal, request.params as Record<string, string>)
+  if (no !== null) return sendRefusal(options, request, reply, no)
+}
+
+const answerCall = async (options: HttpAppOptions, route: Route, request: FastifyRequest, reply: FastifyReply) => {
+  if (request.principal === null) throw new Error(`${route.method} ${route.path} was reached without a principal`)
+  const outcome = await route.handle({
+    principal: request.principal,
+    params: request.params as Record<string, string>,
+    query: request.query as Record<string, unknown>,
+    body: request.body,
+    correlation: request.id,
+  })
+  return outcome.kind === 'answer' ? sendAnswer(reply, outcome) : sendRefusal(options, request, reply, outcome)
+}
+
+const refuseOtherMethods = (app: FastifyInstance, options: HttpAppOptions, path: string): void => {
+  const allowed = options.routes.filter((route) => route.path === path).map((route) => route.method as string)
+  const allow = allowed.join(', ')
+  app.route({
+    method: methods.filter((method) => !allowed.includes(method)),
+    url: path,
+    onRequest: async (request, reply) =>
+      sendRefusal(options, request, reply.header('allow', allow), refuse('METHOD_NOT_ALLOWED', `it takes ${allow}`)),
+    handler: () => {
+      throw new Error('refused before it gets here')
+    },
+  })
+}
