@@ -1,0 +1,100 @@
+// The plane's own certificate: whether a new one is due, what is ordered, and what is written once it is signed.
+
+import { isoTime } from '#platform/clock.ts'
+import { certificateKey, type CertificateRecord } from './certificate.ts'
+import { readOf, type Change } from './change.ts'
+import { entry, type Attribution } from './decision.ts'
+import { placeOrder, type SigningOrder } from './order.ts'
+
+/** What clients call the plane by: host names in lower case, addresses in their canonical text. */
+export type ServerNames = { readonly dns: readonly string[]; readonly ip: readonly string[] }
+
+export type ServerCertificateFacts = {
+  readonly current: { readonly record: CertificateRecord; readonly names: ServerNames } | null
+  readonly wanted: ServerNames
+  /** The issuing CA that would sign now. */
+  readonly issuer: { readonly id: string; readonly notAfterMs: number }
+  readonly nowMs: number
+}
+
+export type WhyDue = 'none yet' | 'names changed' | 'issuer replaced' | 'clock set back' | 'half life'
+
+/** A certificate is valid from so long before its issue time (ruling 9). */
+const backdatedMs = 60_000
+
+/** Null: the current one goes on. */
+export const whyServerCertificateDue = (facts: ServerCertificateFacts): WhyDue | null => {
+  const { current, wanted, issuer, nowMs } = facts
+  if (current === null) return 'none yet'
+  if (!sameNames(current.names, wanted)) return 'names changed'
+  const { record } = current
+  if (record.issuer !== issuer.id) return 'issuer replaced'
+  if (nowMs < record.issuedAtMs - backdatedMs) return 'clock set back'
+  // One that ends with its issuer would end then again, however often it was renewed.
+  if (record.notAfterMs >= issuer.notAfterMs) return null
+  return nowMs >= (record.issuedAtMs + record.notAfterMs) / 2 ? 'half life' : null
+}
+
+export type ServerOrderFacts = {
+  readonly id: string
+  readonly domain: string
+  readonly names: ServerNames
+  readonly publicKey: Uint8Array
+  readonly lifetimeMs: number
+  readonly nowMs: number
+}
+
+/** X.520's upper bound for a common name; clients look at the alternative names. */
+const longestName = 64
+
+export const orderServerCertificate = (facts: ServerOrderFacts): SigningOrder => {
+  const { names } = facts
+  const cn = [...names.dns, ...names.ip].find((name) => name.length <= longestName) ?? 'muster'
+  return placeOrder({
+    id: facts.id,
+    subject: { cn, o: facts.domain.slice(0, longestName), ou: 'control-plane' },
+    uriSans: [],
+    dnsSans: names.dns,
+    ipSans: names.ip,
+    usage: 'server',
+    publicKey: facts.publicKey,
+    issuedAtMs: facts.nowMs,
+    lifetimeMs: facts.lifetimeMs,
+    aiaUrl: null,
+    cdpUrl: null,
+    for: { kind: 'server' },
+  })
+}
+
+export const serverCertificateIssued = (
+  issued: Omit<CertificateRecord, 'subject' | 'renews'>,
+  story: { readonly why: WhyDue; readonly names: ServerNames; readonly renews: string | null },
+  by: Attribution,
+): Change => {
+  const record: CertificateRecord = { ...issued, subject: { kind: 'server' }, renews: story.renews }
+  return {
+    reads: [readOf('certificate', certificateKey(record.issuer, record.serial), null)],
+    writes: [{ put: 'certificate', value: record }],
+    entries: [
+      entry(
+        by,
+        issued.issuedAtMs,
+        'server_certificate.issued',
+        { issuer: record.issuer, serial: record.serial },
+        {
+          why: story.why,
+          names: [...story.names.dns, ...story.names.ip],
+          renews: story.renews,
+          fingerprint: `SHA256:${record.sha256}`,
+          order: record.order,
+          not_after: isoTime(record.notAfterMs),
+        },
+      ),
+    ],
+  }
+}
+
+const sameNames = (a: ServerNames, b: ServerNames): boolean => sameSet(a.dns, b.dns) && sameSet(a.ip, b.ip)
+
+const sameSet = (a: readonly string[], b: readonly string[]): boolean =>
+  new Set(a).size === new Set(b).size && a.every((one) => b.includes(one))

@@ -1,0 +1,51 @@
+// How long certificate authorities live, and when each has to be replaced: pure arithmetic on times.
+
+const day = 24 * 3600 * 1000
+const year = 365 * day
+
+export const week = 7 * day
+export const defaultRootLifetimeMs = 10 * year
+export const defaultIntermediateLifetimeMs = 5 * year
+export const defaultServerLifetimeMs = 90 * day
+
+export type Life = { readonly notBeforeMs: number; readonly notAfterMs: number }
+
+/** Time enough to replace something before it is needed: `maintain` runs about once a minute. */
+const marginOf = (lifetimeMs: number): number => Math.min(day, lifetimeMs / 20)
+
+/** The longest lifetime below an authority that lives so long, replacements of that authority included. */
+export const fitsBelow = (lifetimeMs: number): number => Math.max(0, lifetimeMs - 2 * marginOf(lifetimeMs))
+
+/**
+ * While the longest certificate it signs still fits, and at half life at the latest. Where that certificate would not
+ * even fit into a fresh authority, replacing sooner would gain nothing.
+ */
+export const replaceAtMs = ({ notBeforeMs, notAfterMs }: Life, longestBelowMs: number): number => {
+  const lifetimeMs = notAfterMs - notBeforeMs
+  const halfLifeMs = notBeforeMs + lifetimeMs / 2
+  if (longestBelowMs > fitsBelow(lifetimeMs)) return halfLifeMs
+  return Math.min(halfLifeMs, notAfterMs - longestBelowMs - marginOf(lifetimeMs))
+}
+
+/** A memory issuer lives as long as the longest leaf it may sign, and a week more (ruling 1). */
+export const memoryIssuerLifetimeMs = (longestLeafMs: number): number => longestLeafMs + week
+
+export type CapacityFacts = {
+  readonly nowMs: number
+  readonly intermediateLifetimeMs: number
+  readonly root: Life & { readonly online: boolean }
+  /** What signs leaves now, or null. */
+  readonly issuing: Life | null
+  /** What signs memory issuers, where there are any. */
+  readonly domainCa: Life | null
+}
+
+/** The longest leaf that can be had now, if need be from an issuer made for it. */
+export const longestLeaf = (facts: CapacityFacts): number => {
+  const { nowMs, root, issuing, domainCa } = facts
+  const remaining = (life: Life | null): number => (life === null ? 0 : Math.max(0, life.notAfterMs - nowMs))
+  const fresh = fitsBelow(Math.min(facts.intermediateLifetimeMs, remaining(root)))
+  if (domainCa === null) return root.online ? fresh : remaining(issuing)
+  const above = root.online ? fresh : remaining(domainCa)
+  return above - Math.min(week, above / 4)
+}

@@ -1,0 +1,60 @@
+// Private keys at rest are sealed: AES-256-GCM, bound to the name of the file they lie in, so that two sealed files
+// cannot be swapped for one another.
+
+import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
+import type { Random } from '#platform/random.ts'
+
+export type SealingKey = {
+  /** Tells keys apart and gives nothing of them away. */
+  readonly id: string
+  seal(name: string, text: string): string
+  /** Throws, naming the cause, when this is not what was sealed under that name with this key. */
+  unseal(name: string, sealed: string): string
+}
+
+/** Names the format, so that a later one can be told from it. */
+const format = 'muster-sealed-1'
+const shape = /^muster-sealed-1:([0-9a-f]{16}):([A-Za-z0-9_-]{16}):([A-Za-z0-9_-]{22}):([A-Za-z0-9_-]+)\n?$/
+
+export const sealingKeyBytes = 32
+
+export const sealingKeyOf = (secret: Uint8Array, random: Random): SealingKey => {
+  if (secret.length !== sealingKeyBytes) throw new Error(`a sealing key has ${sealingKeyBytes} bytes`)
+  const derive = (purpose: string): Buffer => createHmac('sha256', secret).update(`muster sealing ${purpose}`).digest()
+  const cipherKey = derive('cipher')
+  const id = derive('key id').toString('hex').slice(0, 16)
+  const context = (name: string): Buffer => Buffer.from(`${format}\0${id}\0${name}`)
+
+  return {
+    id,
+    seal(name, text) {
+      const nonce = random.bytes(12)
+      const cipher = createCipheriv('aes-256-gcm', cipherKey, nonce)
+      cipher.setAAD(context(name))
+      const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+      return `${format}:${id}:${[nonce, cipher.getAuthTag(), body].map(base64url).join(':')}\n`
+    },
+    unseal(name, sealed) {
+      const parts = shape.exec(sealed)
+      if (parts === null) throw new Error(`${name} is not a sealed file of a format this version knows`)
+      const [, sealedWith, nonce, tag, body] = parts as unknown as [string, string, string, string, string]
+      if (sealedWith !== id) {
+        throw new Error(
+          `${name} was sealed with another key (${sealedWith}) than the one given (${id}): give the plane the sealing key it had before`,
+        )
+      }
+      const decipher = createDecipheriv('aes-256-gcm', cipherKey, Buffer.from(nonce, 'base64url'), {
+        authTagLength: 16,
+      })
+      decipher.setAAD(context(name))
+      decipher.setAuthTag(Buffer.from(tag, 'base64url'))
+      try {
+        return decipher.update(Buffer.from(body, 'base64url'), undefined, 'utf8') + decipher.final('utf8')
+      } catch (cause) {
+        throw new Error(`${name} has been altered, or is another file put in its place`, { cause })
+      }
+    },
+  }
+}
+
+const base64url = (bytes: Buffer): string => bytes.toString('base64url')

@@ -1,0 +1,61 @@
+// Where the sealing key comes from. A key beside the data it seals protects nothing (ruling 1): such a key works, and is
+// reported as unprotected.
+
+import * as path from 'node:path'
+import { readFileIfAny, replaceFile } from '#platform/files.ts'
+import type { Random } from '#platform/random.ts'
+import { sealingKeyBytes, sealingKeyOf, type SealingKey } from './seal.ts'
+
+export type SealingKeyPlaces = {
+  readonly dataFolder: string
+  /** `--seal-key FILE`, or null. */
+  readonly keyFile: string | null
+  /** systemd's $CREDENTIALS_DIRECTORY, or null. */
+  readonly credentialsFolder: string | null
+}
+
+export type FoundSealingKey = {
+  readonly key: SealingKey
+  readonly file: string
+  readonly protection: 'protected' | 'unprotected'
+}
+
+export const credentialName = 'muster-seal-key'
+
+/** A file that was named has to be there; only where none was is one made, in the data folder. */
+export const findSealingKey = (places: SealingKeyPlaces, random: Random): FoundSealingKey => {
+  const { dataFolder, keyFile, credentialsFolder } = places
+  if (keyFile !== null) {
+    const text = readFileIfAny(keyFile)
+    if (text === null) throw new Error(`there is no sealing key at ${keyFile}`)
+    const protection = isInside(dataFolder, keyFile) ? 'unprotected' : 'protected'
+    return { key: parse(text, keyFile, random), file: keyFile, protection }
+  }
+  if (credentialsFolder !== null) {
+    const file = path.join(credentialsFolder, credentialName)
+    const text = readFileIfAny(file)
+    if (text !== null) return { key: parse(text, file, random), file, protection: 'protected' }
+  }
+  const file = path.join(dataFolder, 'seal.key')
+  const text = readFileIfAny(file) ?? generate(file, random)
+  return { key: parse(text, file, random), file, protection: 'unprotected' }
+}
+
+const generate = (file: string, random: Random): string => {
+  const text = random.bytes(sealingKeyBytes).toString('hex') + '\n'
+  replaceFile(file, text, 0o600)
+  return text
+}
+
+const parse = (text: string, file: string, random: Random): SealingKey => {
+  const digits = text.trim()
+  if (!/^[0-9a-f]{64}$/i.test(digits)) {
+    throw new Error(`${file} is not a sealing key: it holds 64 hexadecimal digits (openssl rand -hex 32)`)
+  }
+  return sealingKeyOf(Buffer.from(digits, 'hex'), random)
+}
+
+const isInside = (folder: string, file: string): boolean => {
+  const way = path.relative(path.resolve(folder), path.resolve(file))
+  return way !== '..' && !way.startsWith(`..${path.sep}`) && !path.isAbsolute(way)
+}
