@@ -1,0 +1,72 @@
+// Conditions: named facts about a node, one of each name, with since, reason and evidence.
+
+import { boundedText, entry, type Attribution } from './decision.ts'
+import type { EntryDraft } from './journal-entry.ts'
+import { nodeDecided, type NodeDecided, type NodeFacts } from './node-change.ts'
+import type { Condition, ConditionName, Node } from './node.ts'
+
+/** Nothing to write: it is so already. */
+export type Unchanged = { readonly kind: 'unchanged' }
+
+const mostEvidence = 8
+
+export const hasCondition = (node: Node, name: ConditionName): boolean =>
+  node.conditions.some((condition) => condition.name === name)
+
+/** The first of a name stays as it was raised: repeating it must not make it look new. */
+export const withCondition = (conditions: readonly Condition[], condition: Condition): readonly Condition[] =>
+  conditions.some(({ name }) => name === condition.name) ? conditions : [...conditions, bounded(condition)]
+
+export const withoutConditions = (
+  conditions: readonly Condition[],
+  names: readonly ConditionName[],
+): readonly Condition[] => conditions.filter(({ name }) => !names.includes(name))
+
+/** Evidence may come from a node: so many facts, so long, and no more. */
+const bounded = (condition: Condition): Condition => ({
+  ...condition,
+  reason: boundedText(condition.reason),
+  evidence: Object.fromEntries(
+    Object.entries(condition.evidence)
+      .slice(0, mostEvidence)
+      .map(([name, value]) => [boundedText(name, 40), typeof value === 'string' ? boundedText(value, 128) : value]),
+  ),
+})
+
+/** What the journal says when `withCondition` has added one. */
+export const raisedEntry = (node: Node, condition: Condition, by: Attribution, nowMs: number): EntryDraft => {
+  const { name, reason, evidence } = bounded(condition)
+  return entry(
+    by,
+    nowMs,
+    'node.condition_raised',
+    { node: node.id, epoch: node.epoch },
+    {
+      condition: name,
+      reason,
+      evidence: Object.entries(evidence).map(([fact, value]) => `${fact}=${value}`),
+    },
+  )
+}
+
+export type RaiseFacts = NodeFacts & Pick<Condition, 'name' | 'reason' | 'evidence'>
+
+export const decideRaise = ({ node, name, reason, evidence, by, nowMs }: RaiseFacts): NodeDecided | Unchanged => {
+  // A tombstone has no conditions: nothing about it matters to anyone who could act.
+  if (node.value.membership.kind === 'revoked' || hasCondition(node.value, name)) return { kind: 'unchanged' }
+  const condition: Condition = { name, sinceMs: nowMs, reason, evidence }
+  const raised: Node = { ...node.value, conditions: withCondition(node.value.conditions, condition) }
+  return nodeDecided(node, raised, [raisedEntry(raised, condition, by, nowMs)])
+}
+
+export type ClearFacts = NodeFacts & { readonly name: ConditionName }
+
+export const decideClear = ({ node, name, by, nowMs }: ClearFacts): NodeDecided | Unchanged => {
+  const condition = node.value.conditions.find((one) => one.name === name)
+  if (condition === undefined) return { kind: 'unchanged' }
+  const about = { node: node.value.id, epoch: node.value.epoch }
+  const cleared: Node = { ...node.value, conditions: withoutConditions(node.value.conditions, [name]) }
+  return nodeDecided(node, cleared, [
+    entry(by, nowMs, 'node.condition_cleared', about, { condition: name, lasted_ms: nowMs - condition.sinceMs }),
+  ])
+}

@@ -1,0 +1,21 @@
+// Durations as people say them: at most two units, the smaller ones left out.
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1000],
+] as const
+
+export const durationWords = (ms: number): string => {
+  const largest = units.findIndex(([, unit]) => ms >= unit)
+  if (largest === -1) return 'less than 1 s'
+  let restMs = ms
+  const words: string[] = []
+  for (const [name, unit] of units.slice(largest, largest + 2)) {
+    const count = Math.floor(restMs / unit)
+    restMs -= count * unit
+    if (count > 0) words.push(`${count} ${name}`)
+  }
+  return words.join(' ')
+}

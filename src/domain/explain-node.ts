@@ -1,0 +1,142 @@
+// `node show` in sentences: why the node is in its state, since when, by whom, what happens next, and which command
+// changes it.
+
+import { isoTime } from '#platform/clock.ts'
+import { approvalComplete, approvalsNeeded } from './approval.ts'
+import type { DomainSettings } from './domain-settings.ts'
+import { durationWords } from './duration-words.ts'
+import { explainCondition } from './explain-condition.ts'
+import type { Node, Slots } from './node.ts'
+import type { Profile } from './profile.ts'
+import { schedulingOf } from './scheduling.ts'
+
+export type ExplainFacts = {
+  readonly node: Node
+  readonly profile: Profile
+  readonly domain: DomainSettings
+  readonly channelOpen: boolean
+  readonly lastSeenMs: number | null
+  readonly nowMs: number
+}
+
+export const explainNode = (facts: ExplainFacts): string[] => [
+  ...membershipSentences(facts),
+  ...facts.node.conditions.map((condition) => explainCondition(facts.node, condition, facts.nowMs)),
+  ...schedulingSentences(facts.node),
+]
+
+const membershipSentences = (facts: ExplainFacts): string[] => {
+  const { node, profile, domain, nowMs } = facts
+  const { membership } = node
+  const since = `since ${isoTime(membership.sinceMs)} (${durationWords(nowMs - membership.sinceMs)})`
+  switch (membership.kind) {
+    case 'registered':
+      return [
+        `Registered ${since} by ${node.registeredBy}; no certificate has been issued to it${node.epoch === 0 ? '' : ' since'}.`,
+        howToJoin(facts),
+      ]
+    case 'enrolled':
+      return [
+        `Enrolled ${since}: its certificate has been issued and not been used yet.`,
+        `It becomes active at the first use of that certificate; after ${durationWords(domain.stuckEnrollmentMs)} it counts as stuck.`,
+        `If the machine lost its key: ${readmission(facts)}.`,
+      ]
+    case 'active':
+      return [`Active ${since}.`, presence(facts), renewal(membership.slots, profile, nowMs)]
+    case 'inactive':
+      return membership.slots === null
+        ? [
+            `Inactive ${since}: it was released from quarantine, and the certificates it had stay withdrawn.`,
+            howToJoin(facts),
+          ]
+        : [
+            `Inactive ${since}: it had no channel for ${durationWords(domain.livenessGraceMs)}. ${lastSeen(facts)}`,
+            comeback(facts, membership.slots),
+          ]
+    case 'quarantined':
+      return [
+        `In quarantine ${since}, put there by ${membership.by}: ${membership.reason}.`,
+        `Its certificates are withdrawn for good and it cannot join. To let it join anew: muster node release ${node.id}; to end it: muster node revoke ${node.id} --reason REASON.`,
+      ]
+    case 'revoked':
+      return [
+        `Revoked ${since} by ${membership.by}: ${membership.reason}.`,
+        `Its certificates are withdrawn and its keys banned for good. To let the machine back in: muster node enroll ${node.id}.`,
+      ]
+  }
+}
+
+const presence = (facts: ExplainFacts): string => {
+  if (facts.channelOpen) return 'Its channel is open.'
+  const grace = durationWords(facts.domain.livenessGraceMs)
+  return `It has no channel. ${lastSeen(facts)} It becomes inactive when it has been away for ${grace}.`
+}
+
+const lastSeen = ({ lastSeenMs, nowMs }: ExplainFacts): string =>
+  lastSeenMs === null ? 'It has never been seen.' : `It was last seen ${durationWords(nowMs - lastSeenMs)} ago.`
+
+const renewal = ({ current, pending }: Slots, { certificate }: Profile, nowMs: number): string => {
+  if (pending !== null) {
+    return `A renewed certificate has been issued and waits for its first use; the current one is good until ${isoTime(current.notAfterMs)}.`
+  }
+  if (nowMs >= current.notAfterMs) return `Its certificate expired at ${isoTime(current.notAfterMs)}.`
+  const dueMs = current.issuedAtMs + certificate.renewTo * (current.notAfterMs - current.issuedAtMs)
+  const renews = nowMs < dueMs ? `its agent renews it by ${isoTime(dueMs)}` : 'its renewal is overdue'
+  return `Its certificate is good until ${isoTime(current.notAfterMs)}; ${renews}.`
+}
+
+const comeback = (facts: ExplainFacts, { current, pending }: Slots): string => {
+  const { node, profile, nowMs } = facts
+  const expired = nowMs >= Math.max(current.notAfterMs, pending === null ? 0 : pending.notAfterMs)
+  switch (profile.comeback.by) {
+    case 'join':
+      return `Under profile ${profile.name} it has to join again. ${howToJoin(facts)}`
+    case 'approve':
+      if (!approvalComplete(node, profile)) return approvalMissing(facts)
+      return expired
+        ? `Its return is approved, but its certificate has expired: ${readmission(facts)}.`
+        : 'Its return is approved: it becomes active when it connects.'
+    case 'certificate':
+      return expired
+        ? `Its certificate has expired, so it has to join again: ${readmission(facts)}.`
+        : 'It becomes active again when it connects.'
+  }
+}
+
+const approvalMissing = ({ node, profile }: ExplainFacts): string => {
+  const given = node.approvals.map(({ by }) => by).join(', ') || 'nobody'
+  const people = approvalsNeeded(profile)
+  return `Profile ${profile.name} asks ${people === 1 ? 'one person' : `${people} people`} to approve its return; so far ${given} did: muster node approve ${node.id}.`
+}
+
+/** How a machine without a certificate gets one. */
+const howToJoin = (facts: ExplainFacts): string => {
+  const { node, profile } = facts
+  if (node.membership.kind === 'inactive' && !approvalComplete(node, profile)) return approvalMissing(facts)
+  return profile.join.allOf.includes('token')
+    ? `It joins with a token: muster token create --node ${node.id}.`
+    : `It joins by itself when a machine shows its ${profile.join.allOf.join(' and ')} identity.`
+}
+
+const readmission = ({ node, profile }: ExplainFacts): string => {
+  if (!profile.join.allOf.includes('token'))
+    return `its agent joins again by its ${profile.join.allOf.join(' and ')} identity`
+  const approve = approvalComplete(node, profile) ? '' : `muster node approve ${node.id}, then `
+  return `${approve}muster token create --node ${node.id}`
+}
+
+const schedulingSentences = (node: Node): string[] => {
+  const { state, reasons } = schedulingOf(node)
+  switch (state) {
+    case 'schedulable':
+      return [`Work may be placed on it (vCluster ${node.assignment}).`]
+    case 'draining':
+      return [
+        `It is draining: nothing new is placed on it. When nothing runs on it any more: muster node drain ${node.id} --done; to stop draining: muster node undrain ${node.id}.`,
+      ]
+    case 'drained':
+      return [`It is drained: nothing runs on it. To use it again: muster node undrain ${node.id}.`]
+    case 'unavailable':
+      return [`No work is placed on it: ${reasons.join('; ')}.`]
+  }
+}

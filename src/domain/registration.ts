@@ -1,0 +1,96 @@
+// Registration: the domain gets to know a node. Nothing outside the registry ever gets a certificate.
+
+import { readOf, type Row } from './change.ts'
+import { boundedText, decided, entry, type Attribution } from './decision.ts'
+import { hardwareWords, isBlank, sameHardware } from './hardware-identity.ts'
+import type { EntryDraft } from './journal-entry.ts'
+import type { NodeDecided } from './node-change.ts'
+import type { HardwareIdentity, Node, NodeId } from './node.ts'
+import type { Profile } from './profile.ts'
+import { refuse, type Refusal } from './refusal.ts'
+
+export type RegisterFacts = {
+  readonly id: NodeId
+  readonly profile: Row<Profile>
+  readonly hardware: HardwareIdentity
+  readonly existing: Row<Node> | null
+  /** Every node that holds any of this hardware. */
+  readonly owners: readonly Row<Node>[]
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export const decideRegister = (facts: RegisterFacts): NodeDecided | Refusal => {
+  const { id, profile, hardware, existing, by, nowMs } = facts
+  if (existing !== null && existing.value.membership.kind !== 'revoked') return known(existing.value, facts)
+
+  const owner = facts.owners.find(({ value }) => value.id !== id && value.membership.kind !== 'revoked')
+  if (owner !== undefined) {
+    return refuse('HARDWARE_IDENTITY_CONFLICT', `${owner.value.id} has ${hardwareWords(owner.value.hardware)}`)
+  }
+  const { allOf } = profile.value.join
+  if (allOf.includes('hardware') && !allOf.includes('token') && isBlank(hardware)) {
+    // Nothing could ever be matched to this record, and there is no way to add the hardware afterwards.
+    return refuse(
+      'REQUEST_INVALID',
+      `nodes of profile ${profile.value.name} are found by their hardware: give a MAC or a BMC serial`,
+    )
+  }
+
+  const epoch = existing === null ? 0 : existing.value.epoch
+  const node = newNode({ id, profile: profile.value.name, hardware, epoch, by, nowMs })
+  return {
+    ...decided({
+      reads: [readOf('node', id, existing), readOf('profile', profile.value.name, profile)],
+      writes: [{ put: 'node', value: node }],
+      entries: [registeredEntry(node, by, nowMs)],
+    }),
+    node,
+  }
+}
+
+const known = (node: Node, { profile, hardware }: RegisterFacts): Refusal => {
+  const differences = [
+    ...(sameHardware(node.hardware, hardware) ? [] : [`with other hardware: ${hardwareWords(node.hardware)}`]),
+    ...(node.profile === profile.value.name ? [] : [`under profile ${node.profile}`]),
+  ]
+  if (differences.length === 0) return refuse('NODE_ALREADY_ENROLLED', `${node.id} is ${node.membership.kind}`)
+  return refuse('NODE_ALREADY_ENROLLED', boundedText(`${node.id} is registered ${differences.join(' and ')}`))
+}
+
+/** A node nothing is known of but what its registration says. A tombstone's epoch goes on, so that it stays denied. */
+export const newNode = (given: {
+  readonly id: NodeId
+  readonly profile: string
+  readonly hardware: HardwareIdentity
+  readonly epoch: number
+  readonly by: Attribution
+  readonly nowMs: number
+}): Node => ({
+  id: given.id,
+  profile: given.profile,
+  membership: { kind: 'registered', sinceMs: given.nowMs },
+  epoch: given.epoch,
+  assignment: null,
+  drain: 'none',
+  hardware: given.hardware,
+  facts: null,
+  assurance: 'none',
+  conditions: [],
+  approvals: [],
+  registeredAtMs: given.nowMs,
+  registeredBy: given.by.actor,
+})
+
+export const registeredEntry = (node: Node, by: Attribution, nowMs: number): EntryDraft =>
+  entry(
+    by,
+    nowMs,
+    'node.registered',
+    { node: node.id, epoch: node.epoch },
+    {
+      profile: node.profile,
+      macs: node.hardware.macs,
+      bmc_serial: node.hardware.bmcSerial,
+    },
+  )

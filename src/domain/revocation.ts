@@ -1,0 +1,100 @@
+// Revocation leaves a tombstone: the epoch is denied, its keys are banned for ever, and only a new registration goes on
+// from here, in a new epoch.
+
+import { isoTime } from '#platform/clock.ts'
+import type { Denial, KeyBan } from './certificate.ts'
+import { readOf, type Row } from './change.ts'
+import { boundedText, entry } from './decision.ts'
+import type { DomainSettings } from './domain-settings.ts'
+import { nodeDecided, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
+import type { Node, Slot } from './node.ts'
+import { refuse, type Refusal } from './refusal.ts'
+import { denialOfEpoch, everySlot, slotsOf } from './slots.ts'
+
+export type BanFact = { readonly spki: string; readonly row: Row<KeyBan> | null }
+
+export type RevokeFacts = NodeFacts & {
+  readonly reason: string
+  readonly domain: Row<DomainSettings>
+  /** Certificates of the epoch known besides those in the node's slots. */
+  readonly certificates: readonly Pick<Slot, 'spki' | 'notAfterMs'>[]
+  /** For each of their keys, whether it is banned already. */
+  readonly bans: readonly BanFact[]
+}
+
+export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
+  const { node, domain, by, nowMs } = facts
+  const { value } = node
+  if (value.membership.kind === 'revoked') return refuse('NODE_REVOKED', `${value.id} has been revoked already`)
+  const reason = boundedText(facts.reason)
+  const slots = slotsOf(value)
+  const certificates = [...(slots === null ? [] : everySlot(slots)), ...facts.certificates]
+  const denial = outliving(denialOfEpoch(value, domain.value.clockToleranceMs, `revoked: ${reason}`), facts)
+  const banned = keysBanned(
+    certificates.map(({ spki }) => spki),
+    facts.bans,
+    reason,
+    nowMs,
+  )
+  const tombstone: Node = {
+    ...value,
+    membership: { kind: 'revoked', sinceMs: nowMs, reason, by: by.actor },
+    assignment: null,
+    drain: 'none',
+    conditions: [],
+    approvals: [],
+  }
+  const body = { host_id: value.id, revoked_by: by.actor, reason, timestamp: isoTime(nowMs) }
+  return nodeDecided(
+    node,
+    tombstone,
+    [entry(by, nowMs, 'host.revoked', { node: value.id, epoch: value.epoch }, body)],
+    {
+      reads: [readOf('domain', 'domain', domain), ...banned.reads],
+      writes: [...(denial === null ? [] : [{ put: 'denial' as const, value: denial }]), ...banned.writes],
+    },
+  )
+}
+
+/** Null: it has no certificate, or its epoch is denied already. */
+const outliving = (denial: Denial | null, { certificates, domain }: RevokeFacts): Denial | null =>
+  denial === null
+    ? null
+    : {
+        ...denial,
+        untilMs: Math.max(
+          denial.untilMs,
+          ...certificates.map(({ notAfterMs }) => notAfterMs + domain.value.clockToleranceMs),
+        ),
+      }
+
+const keysBanned = (
+  keys: readonly string[],
+  facts: readonly BanFact[],
+  why: string,
+  atMs: number,
+): Required<Besides> => {
+  const standing = new Map(facts.map(({ spki, row }) => [spki, row]))
+  const fresh = [...new Set([...keys, ...standing.keys()])].filter((spki) => (standing.get(spki) ?? null) === null)
+  return {
+    reads: facts.map(({ spki, row }) => readOf('key-ban', spki, row)),
+    writes: fresh.map((spki) => ({ put: 'key-ban', value: { spki, why, atMs } })),
+  }
+}
+
+export type DecommissionFacts = Omit<RevokeFacts, 'reason' | 'certificates'> & {
+  readonly force: boolean
+  /** Shells and commands that people have open on the node. */
+  readonly openSessions: number
+}
+
+export const decideDecommission = ({ force, openSessions, ...facts }: DecommissionFacts): NodeDecided | Refusal => {
+  if (openSessions > 0 && !force && facts.node.value.membership.kind !== 'revoked') {
+    const id = facts.node.value.id
+    return refuse(
+      'NODE_STATE_CONFLICT',
+      `${openSessions} sessions are open on ${id}: end them, or cut them with muster node decommission ${id} --force`,
+    )
+  }
+  return decideRevoke({ ...facts, reason: 'decommissioned', certificates: [] })
+}

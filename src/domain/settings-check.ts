@@ -1,0 +1,77 @@
+// Settings as `set KEY=VALUE` changes them: a table of dotted keys, each with what it takes, in words and as a test.
+
+export type Rule = { readonly takes: string; readonly fits: (value: unknown) => boolean }
+export type Rules = Readonly<Record<string, Rule>>
+
+export const oneOf = (values: readonly string[]): Rule => ({
+  takes: `one of ${values.join(', ')}`,
+  fits: (value) => typeof value === 'string' && values.includes(value),
+})
+
+export const someOf = (values: readonly string[]): Rule => ({
+  takes: `a list of one or more of ${values.join(', ')}, each once`,
+  fits: (value) =>
+    Array.isArray(value) &&
+    value.length > 0 &&
+    new Set(value).size === value.length &&
+    value.every((one) => values.includes(one)),
+})
+
+export const wholeNumber = (least: number, most: number): Rule => ({
+  takes: `a whole number from ${least} to ${most}`,
+  fits: (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most,
+})
+
+export const fraction: Rule = {
+  takes: 'a number between 0 and 1',
+  fits: (value) => typeof value === 'number' && value > 0 && value < 1,
+}
+
+export const yesOrNo: Rule = { takes: 'true or false', fits: (value) => typeof value === 'boolean' }
+
+export const printable = (most: number): Rule => ({
+  takes: `text of at most ${most} printable characters`,
+  fits: (value) => typeof value === 'string' && value.length <= most && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(value),
+})
+
+/** It ends up in certificates as an IA5String, for anyone to fetch: plain ASCII, and no credentials. */
+export const urlOrNull: Rule = {
+  takes: 'an http or https URL of at most 256 characters, or null',
+  fits: (value) => value === null || (typeof value === 'string' && value.length <= 256 && isPlainUrl(value)),
+}
+
+const isPlainUrl = (text: string): boolean => {
+  if (!/^https?:\/\/[\x21-\x7e]+$/.test(text) || !URL.canParse(text)) return false
+  const { username, password } = new URL(text)
+  return username === '' && password === ''
+}
+
+/** What is wrong with one setting, or null. */
+export const settingProblem = (rules: Rules, key: string, value: unknown): string | null => {
+  const rule = Object.hasOwn(rules, key) ? rules[key] : undefined
+  if (rule === undefined) return `there is no setting ${key.slice(0, 64)}; there are ${Object.keys(rules).join(', ')}`
+  return rule.fits(value) ? null : `${key} takes ${rule.takes}`
+}
+
+type Tree = Readonly<Record<string, unknown>>
+
+export const settingAt = (tree: object, key: string): unknown => {
+  const [first, ...rest] = key.split('.')
+  const value = (tree as Tree)[first ?? '']
+  return rest.length === 0 ? value : settingAt(value as object, rest.join('.'))
+}
+
+/** A copy with one setting changed. The key has been checked against the rules of this very tree. */
+export const withSetting = <T extends object>(tree: T, key: string, value: unknown): T => {
+  const [first, ...rest] = key.split('.')
+  if (first === undefined) return tree
+  const next = rest.length === 0 ? value : withSetting((tree as Tree)[first] as object, rest.join('.'), value)
+  return { ...tree, [first]: next }
+}
+
+/** `KEY: OLD -> NEW`, for the journal. */
+export const changesOf = (before: object, after: object, keys: readonly string[]): readonly string[] =>
+  keys
+    .map((key) => [key, JSON.stringify(settingAt(before, key)), JSON.stringify(settingAt(after, key))] as const)
+    .filter(([, was, is]) => was !== is)
+    .map(([key, was, is]) => `${key}: ${was} -> ${is}`)
