@@ -4,10 +4,9 @@ import { isoTime } from '#platform/clock.ts'
 import { slotOf, type CertificateRecord } from './certificate.ts'
 import { readOf, type Change, type Write } from './change.ts'
 import { entry } from './decision.ts'
-import { epochDenied } from './epoch-denial.ts'
 import type { Admission } from './enrollment.ts'
 import type { EntryDraft } from './journal-entry.ts'
-import { slotsOf } from './node-change.ts'
+import { denialOfEpoch } from './slots.ts'
 import { assurances, type Assurance, type Node } from './node.ts'
 
 export const enrolled = (
@@ -35,12 +34,12 @@ export const enrolled = (
     conditions: [],
     approvals: [],
   }
-  const superseded = epochDenied(before, slotsOf(before), domain, 'superseded by a new enrollment')
+  const superseded = denialOfEpoch(before, domain.value.clockToleranceMs, 'superseded by a new enrollment')
 
   const writes: Write[] = [
     { put: 'node', value: node },
     { put: 'certificate', value: certificate },
-    ...superseded.writes,
+    ...(superseded === null ? [] : [{ put: 'denial', value: superseded } as const]),
   ]
   if (credential.method === 'token') {
     const state = { kind: 'used', spki: issued.spki, node: node.id, atMs: nowMs } as const

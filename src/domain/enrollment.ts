@@ -12,7 +12,7 @@ import { noHardware, type HardwareFacts, type HardwareIdentity, type Node, type 
 import type { SigningOrder } from './order.ts'
 import type { JoinMethod, Profile } from './profile.ts'
 import { refuse, type Refusal } from './refusal.ts'
-import { slotForKey, certificateSlots } from './slots.ts'
+import { slotForKey, slotsOf } from './slots.ts'
 
 export type EnrollFacts = {
   readonly credential: Credential
@@ -86,7 +86,7 @@ const repeatOf = (facts: EnrollFacts, spki: string): EnrollVerdict | null => {
   const { node, credential } = facts
   if (node === null) return null
   if (credential.method === 'token' && !tokenAnswers(facts, spki)) return null
-  const slots = certificateSlots(node.value)
+  const slots = slotsOf(node.value)
   if (slots === null) return null
   if (node.value.membership.kind === 'inactive' && facts.profile.value.comeback.by !== 'certificate') return null
   const slot = slotForKey(slots, spki, facts.nowMs)

@@ -72,13 +72,18 @@ const activate = (
   if (used === null) return refuse('SERIAL_MISMATCH')
   const promoted = used === 'pending' && slots.pending !== null
   const next: Slots = promoted ? promote(slots, slots.pending, nowMs + domain.value.drainMs) : slots
-  const present: Node = { ...node.value, membership: { kind: 'active', sinceMs, slots: next }, approvals: [] }
+  const present: Node = {
+    ...node.value,
+    membership: { kind: 'active', sinceMs, slots: next },
+    approvals: [],
+    conditions: withoutConditions(node.value.conditions, ['stuck_enrollment', 'cert_expired', 'needs_approval']),
+  }
   const { issuer, serial } = principal.proof
   const about = { node: node.value.id, epoch: principal.epoch, issuer, serial }
   const retired = promoted ? slots.current.serial : null
   return nodeDecided(
     node,
-    withoutConditions(present, 'stuck_enrollment', 'cert_expired', 'needs_approval'),
+    present,
     [entry(by, nowMs, type, about, { ...body, retired_serial: retired })],
     { reads: [readOf('profile', profile.value.name, profile), readOf('domain', 'domain', domain)] },
   )

@@ -27,23 +27,29 @@ export type NodeCertificateFacts = {
 /** X.520's upper bound for each of CN, O and OU. */
 const longestName = 64
 
+/** The profile's templates filled in from the registry, or why a certificate could not carry them. */
+export const subjectOf = (
+  node: NodeId,
+  profile: Profile,
+  domain: DomainSettings,
+): { readonly kind: 'subject'; readonly cn: string; readonly o: string; readonly ou: string } | Refusal => {
+  const fill = (template: string): string => template.replaceAll('{id}', node).replaceAll('{domain}', domain.name)
+  const { cn, o, ou } = profile.certificate.subject
+  const subject = { cn: fill(cn), o: fill(o), ou: fill(ou) }
+  const tooLong = Object.values(subject).find((name) => name.length > longestName)
+  if (tooLong === undefined) return { kind: 'subject', ...subject }
+  return refuse('PROFILE_INVALID', `the name ${tooLong} is longer than the ${longestName} characters a certificate takes`)
+}
+
 export const orderNodeCertificate = (facts: NodeCertificateFacts): { kind: 'order'; order: SigningOrder } | Refusal => {
   const { certificate } = facts.profile
-  const fill = (template: string): string =>
-    template.replaceAll('{id}', facts.node).replaceAll('{domain}', facts.domain.name)
-  const subject = { cn: fill(certificate.subject.cn), o: fill(certificate.subject.o), ou: fill(certificate.subject.ou) }
-  const tooLong = Object.values(subject).find((name) => name.length > longestName)
-  if (tooLong !== undefined) {
-    return refuse(
-      'PROFILE_INVALID',
-      `the name ${tooLong} is longer than the ${longestName} characters a certificate takes`,
-    )
-  }
+  const subject = subjectOf(facts.node, facts.profile, facts.domain)
+  if (subject.kind === 'refused') return subject
   return {
     kind: 'order',
     order: placeOrder({
       id: facts.id,
-      subject,
+      subject: { cn: subject.cn, o: subject.o, ou: subject.ou },
       uriSans: certificate.uriSan ? [`spiffe://${facts.domain.name}/node/${facts.node}`] : [],
       dnsSans: [],
       ipSans: [],

@@ -4,7 +4,7 @@ import type { CertificateRecord } from './certificate.ts'
 import type { Node } from './node.ts'
 import type { NodePrincipal } from './principal.ts'
 import { refuse, type Refusal } from './refusal.ts'
-import { slotNameOf, certificateSlots } from './slots.ts'
+import { slotNameOf, slotsOf } from './slots.ts'
 
 export type PresentedCertificate = {
   /** Null: no row, or the row is of another certificate with the same issuer and serial. */
@@ -28,7 +28,7 @@ export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | U
   if (node.membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
   if (facts.denied || record.subject.epoch !== node.epoch) return refuse('CLIENT_CERT_DENIED')
 
-  const slots = certificateSlots(node)
+  const slots = slotsOf(node)
   if (slots === null) return refuse('CLIENT_CERT_DENIED')
   const name = slotNameOf(slots, record.issuer, record.serial)
   const drained = name === 'retired' && (slots.retired === null || nowMs >= slots.retired.untilMs)

@@ -18,7 +18,8 @@ export const decideSecondHolder = (facts: SecondHolderFacts): NodeDecided | { re
   const { membership, id, epoch } = node.value
   if (membership.kind === 'revoked' || hasCondition(node.value, condition)) return { kind: 'known' }
   const reason = boundedText(facts.reason)
-  return nodeDecided(node, withCondition(node.value, { name: condition, sinceMs: nowMs, reason, evidence }), [
+  const raised = { name: condition, sinceMs: nowMs, reason, evidence }
+  return nodeDecided(node, { ...node.value, conditions: withCondition(node.value.conditions, raised) }, [
     entry(by, nowMs, 'node.second_holder', { node: id, epoch }, { condition, reason, ...evidence }),
   ])
 }

@@ -1,11 +1,12 @@
 // Which of a node's certificates is which, and what becomes of them.
 
+import type { Denial } from './certificate.ts'
 import type { IssuerId, Node, Slot, Slots } from './node.ts'
 
 export type SlotName = 'current' | 'pending' | 'retired'
 
 /** Null for the states that have no certificates. */
-export const certificateSlots = (node: Node): Slots | null => {
+export const slotsOf = (node: Node): Slots | null => {
   switch (node.membership.kind) {
     case 'enrolled':
     case 'active':
@@ -17,6 +18,9 @@ export const certificateSlots = (node: Node): Slots | null => {
       return null
   }
 }
+
+export const everySlot = (slots: Slots): readonly Slot[] =>
+  [slots.current, slots.pending, slots.retired === null ? null : slots.retired.slot].filter((slot) => slot !== null)
 
 export const slotNameOf = (slots: Slots, issuer: IssuerId, serial: string): SlotName | null => {
   const is = (slot: Slot | null): boolean => slot !== null && slot.issuer === issuer && slot.serial === serial
@@ -35,3 +39,11 @@ export const promote = (slots: Slots, pending: Slot, drainUntilMs: number): Slot
   pending: null,
   retired: { slot: slots.current, untilMs: Math.min(drainUntilMs, slots.current.notAfterMs) },
 })
+
+/** Denies the node's epoch for as long as anything issued in it could still be valid. Null: nothing was. */
+export const denialOfEpoch = (node: Node, toleranceMs: number, why: string): Denial | null => {
+  const slots = slotsOf(node)
+  if (slots === null) return null
+  const lastMs = Math.max(...everySlot(slots).map((slot) => slot.notAfterMs))
+  return { kind: 'epoch', node: node.id, epoch: node.epoch, untilMs: lastMs + toleranceMs, why }
+}
