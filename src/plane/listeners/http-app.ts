@@ -4,19 +4,12 @@
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
-import { authorise } from '#plane/authn/authorise.ts'
 import type { HttpRequest } from '#platform/http-server.ts'
-import { fail, sendAnswer, sendRefusal, type ReplyOptions } from './http-reply.ts'
+import { authorise } from './authorise.ts'
+import { fail, principalField, principalOf, sendAnswer, sendRefusal, type ReplyOptions } from './http-reply.ts'
 import { queryReader } from './query-values.ts'
 import type { Route } from './route.ts'
 import { sourceAddress } from './source-address.ts'
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Set before the body is read. */
-    principal: Principal | null
-  }
-}
 
 export type HttpAppOptions = ReplyOptions & {
   readonly routes: readonly Route[]
@@ -42,7 +35,7 @@ export const httpApp = (options: HttpAppOptions): FastifyInstance => {
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
     frameworkErrors: (error, request, reply) => void fail(options, request, reply, error),
   })
-  app.decorateRequest('principal', null)
+  app.decorateRequest(principalField, null)
   app.removeContentTypeParser('text/plain')
   app.setErrorHandler((error, request, reply) => fail(options, request, reply, error))
   app.setNotFoundHandler((request, reply) => sendRefusal(options, request, reply, refuse('NOT_FOUND')))
@@ -77,22 +70,23 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
 }
 
 const admit = async (options: HttpAppOptions, route: Route, request: FastifyRequest, reply: FastifyReply) => {
-  const source = sourceAddress(request.raw)
+  const source = sourceAddress(request.raw.socket)
   if (route.access === 'anyone') {
-    request.principal = { kind: 'anonymous', source }
+    request.setDecorator(principalField, { kind: 'anonymous', source })
     return
   }
   const principal = await options.authenticate(request.raw, source)
   if (principal.kind === 'refused') return sendRefusal(options, request, reply, principal)
-  request.principal = principal
+  request.setDecorator(principalField, principal)
   const no = authorise(route.access, principal, request.params as Record<string, string>)
   if (no !== null) return sendRefusal(options, request, reply, no)
 }
 
 const answerCall = async (options: HttpAppOptions, route: Route, request: FastifyRequest, reply: FastifyReply) => {
-  if (request.principal === null) throw new Error(`${route.method} ${route.path} was reached without a principal`)
+  const principal = principalOf(request)
+  if (principal === null) throw new Error(`${route.method} ${route.path} was reached without a principal`)
   const outcome = await route.handle({
-    principal: request.principal,
+    principal,
     params: request.params as Record<string, string>,
     query: request.query as Record<string, unknown>,
     body: request.body,

@@ -28,6 +28,13 @@ export type Refused = {
   readonly correlation: string
 }
 
+/** Where a request carries who it is from; set before its body is read. */
+export const principalField = 'principal'
+
+/** Null: not known yet. Requests whose address cannot be read never get the field. */
+export const principalOf = (request: FastifyRequest): Principal | null =>
+  principalField in request ? request.getDecorator<Principal | null>(principalField) : null
+
 const json = 'application/json; charset=utf-8'
 
 export const sendAnswer = (reply: FastifyReply, { status, body, contentType }: Answer): FastifyReply =>
@@ -45,8 +52,8 @@ export const sendAnswer = (reply: FastifyReply, { status, body, contentType }: A
 export const sendRefusal = (options: ReplyOptions, request: FastifyRequest, reply: FastifyReply, refusal: Refusal) => {
   options.onRefusal({
     refusal,
-    principal: request.principal,
-    source: sourceAddress(request.raw),
+    principal: principalOf(request),
+    source: sourceAddress(request.raw.socket),
     method: request.method,
     path: request.is404 ? null : (request.routeOptions.url ?? null),
     correlation: request.id,

@@ -2,7 +2,7 @@
 
 import { roleAllows, type Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
-import type { Access } from '#plane/listeners/route.ts'
+import type { Access } from './route.ts'
 
 export const authorise = (
   access: Access,
