@@ -25,7 +25,7 @@ const pureClock: Allowed = { from: 'src/platform/clock.ts', names: ['isoTime', '
 const closedFolders: Readonly<Record<string, readonly Allowed[]>> = {
   'src/domain/': ['src/domain/', pureClock],
   'src/wire/': ['src/wire/', 'src/domain/', pureClock, 'typebox', 'typebox/'],
-  'src/pki/': ['src/pki/', 'src/domain/', pureClock, 'src/platform/bytes.ts', 'node:crypto'],
+  'src/pki/': ['src/pki/', 'src/domain/', pureClock, 'src/platform/bytes.ts', 'node:crypto', 'node:buffer'],
 }
 
 /** The others: which parts of src they may know. Packages and harmless built-ins are free. */
@@ -145,24 +145,24 @@ const ordersAreDecided: Rule = ({ file, text }) =>
     ? linesWith(text, /\bplaceOrder\b/).map((line) => ({ line, why: 'only a decision in src/domain places an order' }))
     : []
 
-/** The node listener wants a client certificate and judges it itself; the agent's first contact knows only a fingerprint. */
-const verifiesByItself = new Set([
+/**
+ * Where Node's own check of a certificate is replaced: the node listener wants a client certificate and judges it itself;
+ * the agent's first contact knows only a fingerprint. src/platform carries their decision to Node and makes none.
+ * Saying `true` is allowed anywhere: it beats the environment.
+ */
+const verifiesByItself: ReadonlySet<string> = new Set([
   'src/plane/listeners/node-listener.ts',
   'src/agent/enrollment/verified-connection.ts',
 ])
-/** Tests that have a reason not to verify a server; none may be added without saying it here. */
+/** Tests that have a reason not to verify a server; none is added without saying here which. */
 const testsWithoutVerification: ReadonlySet<string> = new Set<string>()
 
 const verification: Rule = ({ file, text }) => {
-  if (isTest(file) || !inSource(file)) {
-    if (testsWithoutVerification.has(file) || aboutTheseRules.has(file)) return []
-    return linesWith(text, /rejectUnauthorized['"]?\s*:\s*false|rejectUnauthorized\s*=\s*false/).map((line) => ({
-      line,
-      why: 'rejectUnauthorized: false; trust the root of the plane instead',
-    }))
-  }
-  if (verifiesByItself.has(file)) return []
-  return linesWith(text, /\brejectUnauthorized\b/).map((line) => ({
+  if (verifiesByItself.has(file) || testsWithoutVerification.has(file) || aboutTheseRules.has(file)) return []
+  const shape = file.startsWith('src/platform/')
+    ? /rejectUnauthorized\W*\b(false|0)\b/
+    : /rejectUnauthorized(?!: true\b)/
+  return linesWith(text, shape).map((line) => ({
     line,
     why: `rejectUnauthorized belongs to ${[...verifiesByItself].join(' and ')}`,
   }))

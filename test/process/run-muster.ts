@@ -1,0 +1,35 @@
+// One call of the CLI, from start to end.
+
+import { spawn } from 'node:child_process'
+import { childEnvironment, musterCommand, repository } from './child.ts'
+
+export type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string }
+
+export type RunOptions = {
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly input?: string
+  readonly cwd?: string
+  readonly withinMs?: number
+}
+
+export const runMuster = (args: readonly string[], options: RunOptions = {}): Promise<Ran> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(musterCommand, args, {
+      cwd: options.cwd ?? repository,
+      env: childEnvironment(options.env ?? {}),
+      stdio: 'pipe',
+      timeout: options.withinMs ?? 60_000,
+      killSignal: 'SIGKILL',
+    })
+    child.stdin.on('error', () => {})
+    child.stdin.end(options.input ?? '')
+    let stdout = ''
+    let stderr = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+    child.once('error', reject)
+    child.once('close', (code, signal) => {
+      if (code === null) reject(new Error(`muster ${args.join(' ')} ended by ${signal}\n${stderr}`))
+      else resolve({ code, stdout, stderr })
+    })
+  })

@@ -1,0 +1,39 @@
+// A real agent in a process of its own, with a state folder of its own.
+
+import * as path from 'node:path'
+import { musterCommand, startChild, type Child, type ChildOptions } from './child.ts'
+import type { Scope } from './cleanup.ts'
+import { runMuster, type Ran } from './run-muster.ts'
+import { tempFolder } from './temp-folder.ts'
+
+export type AgentOptions = Omit<ChildOptions, 'input'> & {
+  readonly state?: string
+  /** The join string; left out where the state folder already holds an identity. Handed over on standard input. */
+  readonly join?: string
+  readonly args?: readonly string[]
+}
+
+export type Agent = Child & {
+  readonly state: string
+  status(): Promise<Ran>
+  /** After `stop` or `kill9`: the same state folder, without the join string. */
+  restart(changes?: AgentOptions): Agent
+}
+
+export const startAgent = (t: Scope, options: AgentOptions): Agent => {
+  const state = options.state ?? path.join(tempFolder(t), 'state')
+  const join = options.join === undefined ? [] : ['--join-file', '-']
+  const child = startChild(t, musterCommand, ['agent', 'run', '--state', state, ...join, ...(options.args ?? [])], {
+    ...options,
+    input: options.join === undefined ? '' : `${options.join}\n`,
+  })
+  return {
+    ...child,
+    state,
+    status: () => runMuster(['agent', 'status', '--state', state, '-o', 'json'], { env: options.env ?? {} }),
+    restart(changes = {}) {
+      const { join: _used, ...again } = options
+      return startAgent(t, { ...again, state, ...changes })
+    },
+  }
+}

@@ -1,0 +1,120 @@
+// A real plane in a process of its own.
+
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { musterCommand, startChild, type Child, type ChildOptions } from './child.ts'
+import type { Scope } from './cleanup.ts'
+import { eventually } from './eventually.ts'
+import { operatorCall, type Reply } from './operator-call.ts'
+import { runMuster, type Ran, type RunOptions } from './run-muster.ts'
+import { tempFolder } from './temp-folder.ts'
+
+export type PlaneOptions = Omit<ChildOptions, 'input'> & {
+  /** Its data folder; left out: a new one that is gone after the test. */
+  readonly data?: string
+  readonly nodeListen?: string
+  readonly operatorListen?: string
+  readonly args?: readonly string[]
+  readonly readyWithinMs?: number
+}
+
+export type Plane = Pick<Child, 'pid' | 'ended' | 'running' | 'stop' | 'kill9' | 'signal' | 'stderr'> & {
+  readonly data: string
+  /** As the plane names them. */
+  readonly nodeUrl: string
+  readonly operatorUrl: string
+  readonly socket: string
+  readonly domain: string
+  readonly rootFingerprint: string
+  readonly nodePort: number
+  readonly adminKey: string
+  /** An operator's call over the Unix socket, with the administrator's key. */
+  api(method: 'GET' | 'POST' | 'PATCH', path: string, body?: object): Promise<Reply>
+  /** The CLI, talking to this plane. */
+  muster(...args: string[]): Promise<Ran>
+  musterWith(options: RunOptions, ...args: string[]): Promise<Ran>
+  /** The join string of a new token. */
+  token(...args: string[]): Promise<string>
+  /** After `stop` or `kill9`: the same data, the same addresses. */
+  restart(changes?: PlaneOptions): Promise<Plane>
+}
+
+/** What `muster plane -o json` prints once it is ready, on one line. */
+type Banner = {
+  node_url: string
+  operator_url: string
+  socket: string
+  root_fingerprint: string
+  domain: string
+  data: string
+}
+
+export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<Plane> => {
+  const data = options.data ?? path.join(tempFolder(t), 'data')
+  const args = [
+    'plane',
+    '--data',
+    data,
+    '--node-listen',
+    options.nodeListen ?? '127.0.0.1:0',
+    '--operator-listen',
+    options.operatorListen ?? '127.0.0.1:0',
+    '-o',
+    'json',
+    ...(options.args ?? []),
+  ]
+  const child = startChild(t, musterCommand, args, options)
+  const banner = await readBanner(child, options.readyWithinMs ?? 30_000)
+  const adminKey = fs.readFileSync(path.join(data, 'admin.key'), 'utf8').trim()
+  const musterWith = (run: RunOptions, ...given: string[]): Promise<Ran> =>
+    runMuster(given, { ...run, env: { MUSTER_DATA: data, ...run.env } })
+  const muster = (...given: string[]): Promise<Ran> => musterWith({}, ...given)
+  return {
+    ...child,
+    data,
+    nodeUrl: banner.node_url,
+    operatorUrl: banner.operator_url,
+    socket: banner.socket,
+    domain: banner.domain,
+    rootFingerprint: banner.root_fingerprint.replace(/^sha256:/, ''),
+    nodePort: Number(new URL(banner.node_url).port),
+    adminKey,
+    api: (method, where, body) => operatorCall(banner.socket, adminKey, method, where, body),
+    muster,
+    musterWith,
+    async token(...given) {
+      const { code, stdout, stderr } = await muster('token', 'create', ...given)
+      if (code !== 0) throw new Error(`token create ${given.join(' ')} failed: ${stderr}`)
+      return stdout.trim()
+    },
+    restart: (changes = {}) =>
+      startPlane(t, {
+        ...options,
+        data,
+        nodeListen: hostAndPort(options.nodeListen, banner.node_url),
+        operatorListen: hostAndPort(options.operatorListen, banner.operator_url),
+        ...changes,
+      }),
+  }
+}
+
+const hostAndPort = (listen: string | undefined, url: string): string =>
+  `${(listen ?? '127.0.0.1:0').replace(/:\d+$/, '')}:${new URL(url).port}`
+
+const readBanner = async (child: Child, withinMs: number): Promise<Banner> => {
+  const line = await eventually(
+    'the plane to be ready',
+    () => firstJsonLine(child.stdout()) ?? (child.running() ? null : 'ended'),
+    { withinMs },
+  ).catch((error: unknown) => {
+    throw new Error(`the plane did not become ready:\n${child.stdout()}${child.stderr()}`, { cause: error })
+  })
+  if (line === 'ended') throw new Error(`the plane ended before it was ready:\n${child.stdout()}${child.stderr()}`)
+  return JSON.parse(line) as Banner
+}
+
+const firstJsonLine = (text: string): string | null =>
+  text
+    .split('\n')
+    .slice(0, -1)
+    .find((line) => line.startsWith('{')) ?? null
