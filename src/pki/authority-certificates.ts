@@ -1,0 +1,114 @@
+// What the certificates of our hierarchy look like: root, domain CA, issuing CA, and the leaves of nodes, workers and
+// servers (DESIGN §3, rulings 1, 9 and 10).
+
+import type { SigningOrder } from '#domain/order.ts'
+import type { CertificateSpec, Name } from './certificate.ts'
+import { wholeSecondMs } from './der-time.ts'
+import { longestNamePart } from './name.ts'
+import type { ParsedCertificate } from './parse-certificate.ts'
+import { keyId } from './spki.ts'
+
+/** For clocks that run a little behind ours. Adds to no lifetime: those count from the time of issue. */
+export const backdatingMs = 60_000
+
+const day = 86_400_000
+export const rootLifetimeMs = 3652 * day
+export const intermediateLifetimeMs = 1826 * day
+
+export type AuthorityRequest = {
+  /** The trust domain. */
+  readonly domain: string
+  /** The public key of the new authority. */
+  readonly spki: Uint8Array
+  /** 128 random bits. */
+  readonly serial: Uint8Array
+  readonly nowMs: number
+  readonly lifetimeMs: number
+}
+
+/** Path length 2 leaves room for memory issuers under a domain CA; 1 is 001's letter and has none. */
+export const rootSpec = (request: AuthorityRequest & { readonly pathLen: 1 | 2 }): CertificateSpec => {
+  const subject = authorityName('root', request)
+  return {
+    serial: request.serial,
+    subject,
+    issuer: subject,
+    notBeforeMs: wholeSecondMs(request.nowMs - backdatingMs),
+    notAfterMs: wholeSecondMs(request.nowMs + request.lifetimeMs),
+    spki: request.spki,
+    extensions: authorityExtensions(request.pathLen, keyId(request.spki)),
+  }
+}
+
+/** The online CA that memory issuers hang under. */
+export const domainCaSpec = (request: AuthorityRequest, root: ParsedCertificate): CertificateSpec =>
+  intermediateSpec('domain CA', 1, request, root)
+
+/** Signs leaves only. */
+export const issuingSpec = (request: AuthorityRequest, parent: ParsedCertificate): CertificateSpec =>
+  intermediateSpec('issuing CA', 0, request, parent)
+
+const intermediateSpec = (
+  role: string,
+  pathLen: number,
+  request: AuthorityRequest,
+  parent: ParsedCertificate,
+): CertificateSpec => {
+  if (!parent.ca || (parent.pathLen !== null && parent.pathLen <= pathLen)) {
+    throw new Error(`the CA above leaves no room for a ${role}: its path length is ${parent.pathLen ?? 'absent'}`)
+  }
+  return {
+    serial: request.serial,
+    subject: authorityName(role, request),
+    issuer: parent.subjectName,
+    notBeforeMs: wholeSecondMs(request.nowMs - backdatingMs),
+    notAfterMs: wholeSecondMs(Math.min(request.nowMs + request.lifetimeMs, parent.notAfterMs)),
+    spki: request.spki,
+    extensions: authorityExtensions(pathLen, keyIdOf(parent)),
+  }
+}
+
+/** One name for each key: two authorities of the same name would send verifiers down the wrong path. */
+const authorityName = (role: string, { domain, spki }: AuthorityRequest): Name => ({
+  cn: `Muster ${role} ${keyId(spki).slice(0, 16)}`,
+  // For people to read; it identifies nothing, so a long one may be cut.
+  o: domain.slice(0, longestNamePart),
+  ou: null,
+})
+
+const authorityExtensions = (pathLen: number, authorityKeyId: string): CertificateSpec['extensions'] => ({
+  ca: { pathLen },
+  keyUsage: ['keyCertSign', 'cRLSign'],
+  extendedKeyUsage: [],
+  uris: [],
+  dnsNames: [],
+  ips: [],
+  authorityKeyId,
+  aiaUrl: null,
+  cdpUrl: null,
+})
+
+/** A leaf as ordered, which never outlives its issuer. */
+export const leafSpec = (order: SigningOrder, issuer: ParsedCertificate, serial: Uint8Array): CertificateSpec => ({
+  serial,
+  subject: { cn: textOrNull(order.subject.cn), o: textOrNull(order.subject.o), ou: textOrNull(order.subject.ou) },
+  issuer: issuer.subjectName,
+  notBeforeMs: wholeSecondMs(order.issuedAtMs - backdatingMs),
+  notAfterMs: wholeSecondMs(Math.min(order.issuedAtMs + order.lifetimeMs, issuer.notAfterMs)),
+  spki: order.publicKey,
+  extensions: {
+    ca: null,
+    keyUsage: ['digitalSignature'],
+    extendedKeyUsage: [order.usage === 'client' ? 'clientAuth' : 'serverAuth'],
+    uris: order.uriSans,
+    dnsNames: order.dnsSans,
+    ips: order.ipSans,
+    authorityKeyId: keyIdOf(issuer),
+    aiaUrl: order.aiaUrl,
+    cdpUrl: order.cdpUrl,
+  },
+})
+
+const textOrNull = (text: string): string | null => (text === '' ? null : text)
+
+const keyIdOf = (issuer: ParsedCertificate): string => issuer.subjectKeyId ?? keyId(issuer.spki)

@@ -1,0 +1,81 @@
+// Certificate requests (PKCS#10, RFC 2986). Only the public key is taken from one; everything else in it is the
+// caller's wish, has to be well-formed, and is forgotten.
+
+import type { KeyType } from '#domain/profile.ts'
+import { contextOf, type DerReader, type Malformed, malformed, orMalformed, readDer, tags } from './der.ts'
+import { readAny, readOid, readSmallNumber, readWholeBits } from './der-values.ts'
+import { bits, constructed, encode, raw, sequence, smallNumber } from './der-writer.ts'
+import type { PrivateKey } from './keys.ts'
+import { encodeName, readName } from './name.ts'
+import { fromPem, toPem } from './pem.ts'
+import { algorithmIdentifier, algorithmOf, readSignatureAlgorithm, suits, verifyAs } from './signature.ts'
+import { readSpki } from './spki.ts'
+
+const label = 'CERTIFICATE REQUEST'
+const largestPem = 16_384
+const mostAttributes = 16
+
+export type ParsedCsr = { readonly kind: 'csr'; readonly spki: Uint8Array; readonly keyType: KeyType }
+
+/** A request whose sender has shown to hold the private key. Cheap checks first, the signature last. */
+export const parseCsr = (pem: string): ParsedCsr | Malformed => {
+  if (pem.length > largestPem) return { kind: 'malformed', why: `more than ${largestPem} characters` }
+  const der = fromPem(label, pem)
+  if (der === null) return { kind: 'malformed', why: `not one PEM block ${label}` }
+  return parseCsrDer(der)
+}
+
+export const parseCsrDer = (der: Uint8Array): ParsedCsr | Malformed => orMalformed(() => readDer(der, readCsr))
+
+const readCsr = (top: DerReader): ParsedCsr => {
+  const request = top.inside(tags.sequence)
+  const info = request.whole(tags.sequence)
+  const algorithm = readSignatureAlgorithm(request)
+  const signature = readWholeBits(request)
+  request.finish()
+
+  const { spki, keyType } = readInfo(request.over(info).inside(tags.sequence))
+  if (!suits(keyType, algorithm)) malformed(`a signature of ${algorithm}, which a key of ${keyType} cannot make`)
+  if (!verifyAs(algorithm, spki, info, signature)) malformed('the signature is not by the key in the request')
+  return { kind: 'csr', spki, keyType }
+}
+
+const readInfo = (info: DerReader): { spki: Uint8Array; keyType: KeyType } => {
+  if (readSmallNumber(info) !== 0) malformed('an unknown version of request')
+  const subject = info.whole(tags.sequence)
+  const spki = info.whole(tags.sequence)
+  const keyType = readSpki(spki).type
+  readName(info.over(subject))
+  readAttributes(info)
+  info.finish()
+  return { spki, keyType }
+}
+
+const readAttributes = (info: DerReader): void => {
+  const attributes = info.setOf(contextOf(0))
+  if (attributes.length > mostAttributes) malformed('too many attributes')
+  const seen = new Set<string>()
+  for (const member of attributes) {
+    const attribute = info.over(member).inside(tags.sequence)
+    const type = readOid(attribute)
+    if (seen.has(type)) malformed('an attribute twice')
+    seen.add(type)
+    if (attribute.next !== tags.set) malformed('an attribute without a set of values')
+    readAny(attribute)
+    attribute.finish()
+  }
+}
+
+/** PEM. The name is for people on the way: whoever signs takes the key alone. */
+export const makeCsr = (key: PrivateKey, commonName: string): string => {
+  const info = encode(
+    sequence(
+      smallNumber(0),
+      raw(encodeName({ cn: commonName, o: null, ou: null })),
+      raw(key.spki),
+      constructed(contextOf(0), []),
+    ),
+  )
+  const algorithm = algorithmIdentifier[algorithmOf[key.type]]
+  return toPem(label, encode(sequence(raw(info), raw(algorithm), bits(key.sign(info)))))
+}

@@ -1,0 +1,61 @@
+// The public key of a certificate or request (SubjectPublicKeyInfo): which kind it is, and its names.
+
+import { hash } from 'node:crypto'
+import type { KeyType } from '#domain/profile.ts'
+import { isEd25519Key, isPointOf, p256, p384 } from './curve.ts'
+import { type DerReader, type Malformed, malformed, orMalformed, readDer, tags } from './der.ts'
+import { readAny, readOid, readWholeBits } from './der-values.ts'
+import { oids } from './oids.ts'
+
+export type PublicKeyInfo = { readonly type: KeyType; readonly bits: Uint8Array }
+
+/** Exact algorithm identifiers with the right parameters, and a valid point: no other encoding of the same key passes. */
+export const parseSpki = (spki: Uint8Array): PublicKeyInfo | Malformed => orMalformed(() => readSpki(spki))
+
+export const readSpki = (spki: Uint8Array): PublicKeyInfo =>
+  readDer(spki, (top) => {
+    const info = top.inside(tags.sequence)
+    const type = readKeyType(info.inside(tags.sequence))
+    const bits = readWholeBits(info)
+    info.finish()
+    if (!validPoint[type](bits)) malformed(`not a valid ${type} public key`)
+    return { type, bits }
+  })
+
+const validPoint: Record<KeyType, (bits: Uint8Array) => boolean> = {
+  ed25519: isEd25519Key,
+  p256: (bits) => isPointOf(p256, bits),
+  p384: (bits) => isPointOf(p384, bits),
+}
+
+const readKeyType = (algorithm: DerReader): KeyType => {
+  const oid = readOid(algorithm)
+  if (oid === oids.ed25519) {
+    algorithm.finish()
+    return 'ed25519'
+  }
+  if (oid === oids.rsaEncryption) return malformed('an RSA key; use Ed25519, P-256 or P-384')
+  if (oid !== oids.ecPublicKey) return malformed(`a key of unknown kind ${oid}; use Ed25519, P-256 or P-384`)
+  if (algorithm.next !== tags.oid) {
+    readAny(algorithm)
+    return malformed('curve parameters written out instead of named')
+  }
+  const curve = readOid(algorithm)
+  algorithm.finish()
+  if (curve === oids.p256) return 'p256'
+  if (curve === oids.p384) return 'p384'
+  return malformed(`a key on the unknown curve ${curve}; use P-256 or P-384`)
+}
+
+export const keyTypeOfSpki = (spki: Uint8Array): KeyType | null => {
+  const info = parseSpki(spki)
+  return 'kind' in info ? null : info.type
+}
+
+/** The subject key identifier: the first 160 bits of the SHA-256 of the key's bits (RFC 7093, method 1), hex. */
+export const keyId = (spki: Uint8Array): string => keyIdOfBits(readSpki(spki).bits)
+
+export const keyIdOfBits = (bits: Uint8Array): string => hash('sha256', bits, 'hex').slice(0, 40)
+
+/** SHA-256 of the whole SubjectPublicKeyInfo, hex. */
+export const spkiHash = (spki: Uint8Array): string => hash('sha256', spki, 'hex')

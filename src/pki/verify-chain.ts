@@ -1,0 +1,162 @@
+// The agent's own check of the server, before it trusts any root (DESIGN §3, ruling 16). Stricter than Node's, and the
+// only place where Node's is replaced. Validity comes last: `expired` or `not-yet-valid` means that the clock is all
+// that is wrong.
+
+import { isForHost } from './host-name.ts'
+import { isSignedBy, type ParsedCertificate, parseCertificate } from './parse-certificate.ts'
+
+export type ServerChain = {
+  /** DER, leaf first; each is issued by the next. The root may be the last. */
+  readonly chain: readonly Uint8Array[]
+  /** The fingerprint of the root, which the chain must then include; or the roots already trusted. */
+  readonly anchor: { readonly rootFingerprint: string } | { readonly roots: readonly Uint8Array[] }
+  readonly host: string
+  readonly nowMs: number
+  /** Certificates, the root included; 5 unless given. */
+  readonly maxLength?: number
+}
+
+export type ChainVerdict =
+  { readonly kind: 'trusted'; readonly root: Uint8Array; readonly leaf: ParsedCertificate } | Untrusted
+
+export type ChainProblem =
+  | 'malformed'
+  | 'no-root'
+  | 'bad-signature'
+  | 'not-a-ca'
+  | 'path-length'
+  /** The leaf is for another host. */
+  | 'wrong-name'
+  | 'wrong-usage'
+  | 'not-yet-valid'
+  | 'expired'
+  /** A certificate names another issuer than the one that follows it. */
+  | 'name-mismatch'
+  | 'critical-extension'
+  | 'too-long'
+
+export type Untrusted = {
+  readonly kind: 'untrusted'
+  readonly code: ChainProblem
+  readonly why: string
+  /** For `expired` and `not-yet-valid`: when all of the chain is valid at once. Null if never, and for other codes. */
+  readonly validity: { readonly notBeforeMs: number; readonly notAfterMs: number } | null
+}
+
+const usualMaxLength = 5
+
+export const verifyServerChain = (given: ServerChain): ChainVerdict => {
+  const limit = given.maxLength ?? usualMaxLength
+  if (given.chain.length > limit) return no('too-long', `${given.chain.length} certificates, at most ${limit} allowed`)
+  const parsed = parseAll(given.chain)
+  if ('code' in parsed) return parsed
+  const path = upToRoot(parsed, given.anchor)
+  if ('code' in path) return path
+  const leaf = path[0]
+  const root = path.at(-1)
+  if (leaf === undefined || root === undefined) return no('malformed', 'no certificate')
+  return (
+    checkLinks(path) ??
+    checkLeaf(leaf, given.host) ??
+    checkValidity(path, given.nowMs) ?? { kind: 'trusted', root: root.der, leaf }
+  )
+}
+
+const no = (code: ChainProblem, why: string): Untrusted => ({ kind: 'untrusted', code, why, validity: null })
+
+const parseAll = (chain: readonly Uint8Array[]): ParsedCertificate[] | Untrusted => {
+  const parsed: ParsedCertificate[] = []
+  for (const [place, der] of chain.entries()) {
+    const certificate = parseCertificate(der)
+    if (certificate.kind === 'malformed') return no('malformed', `certificate ${place + 1}: ${certificate.why}`)
+    if (certificate.unknownCritical.length > 0) {
+      return no(
+        'critical-extension',
+        `${certificate.subject}: unknown critical extension ${certificate.unknownCritical[0]}`,
+      )
+    }
+    parsed.push(certificate)
+  }
+  return parsed
+}
+
+/** The chain with the trusted root as its last. A leaf is never its own root. */
+const upToRoot = (chain: ParsedCertificate[], anchor: ServerChain['anchor']): ParsedCertificate[] | Untrusted => {
+  const last = chain.at(-1)
+  if (last === undefined) return no('malformed', 'no certificate')
+  if ('rootFingerprint' in anchor) {
+    const found = last.sha256 === anchor.rootFingerprint && chain.length > 1
+    return found ? chain : no('no-root', 'the chain does not end in the root with the expected fingerprint')
+  }
+  for (const der of anchor.roots) {
+    const root = parseCertificate(der)
+    if (root.kind === 'malformed') return no('malformed', `a trusted root: ${root.why}`)
+    if (root.sha256 === last.sha256 && chain.length > 1) return chain
+    if (linkProblem(last, root) === null) return [...chain, root]
+  }
+  return no('no-root', 'the chain does not lead to a trusted root')
+}
+
+const checkLinks = (path: readonly ParsedCertificate[]): Untrusted | null => {
+  for (const [place, certificate] of path.entries()) {
+    // The root is its own issuer.
+    const issuer = path[place + 1] ?? certificate
+    const mismatch = linkProblem(certificate, issuer)
+    if (mismatch !== null) return no('name-mismatch', `${certificate.subject}: ${mismatch}`)
+    const unfit = place === 0 ? null : checkAuthority(certificate, place - 1)
+    if (unfit !== null) return unfit
+  }
+  for (const [place, certificate] of path.entries()) {
+    if (isSignedBy(certificate, path[place + 1] ?? certificate)) continue
+    return no('bad-signature', `${certificate.subject}: the signature is not by its issuer`)
+  }
+  return null
+}
+
+const linkProblem = (certificate: ParsedCertificate, issuer: ParsedCertificate): string | null => {
+  if (Buffer.compare(certificate.issuerName, issuer.subjectName) !== 0) {
+    return `issued by ${certificate.issuer}, followed by ${issuer.subject}`
+  }
+  const selfIssued = certificate === issuer && certificate.authorityKeyId === null
+  if (issuer.subjectKeyId !== null && (selfIssued || certificate.authorityKeyId === issuer.subjectKeyId)) return null
+  return 'issued by another key than that of the certificate that follows'
+}
+
+/** `below`: how many authorities stand between this one and the leaf. */
+const checkAuthority = (certificate: ParsedCertificate, below: number): Untrusted | null => {
+  if (!certificate.ca) return no('not-a-ca', `${certificate.subject} is not a CA`)
+  if (!certificate.keyUsage.includes('keyCertSign'))
+    return no('not-a-ca', `${certificate.subject} may not sign certificates`)
+  if (certificate.pathLen !== null && certificate.pathLen < below) {
+    return no('path-length', `${certificate.subject} allows ${certificate.pathLen} authorities below it, not ${below}`)
+  }
+  const purposes = certificate.extendedKeyUsage
+  if (purposes.length > 0 && !purposes.includes('serverAuth')) {
+    return no('wrong-usage', `${certificate.subject} may not sign for servers`)
+  }
+  return null
+}
+
+const checkLeaf = (leaf: ParsedCertificate, host: string): Untrusted | null => {
+  if (leaf.ca) return no('wrong-usage', `${leaf.subject} is a CA, not a server`)
+  if (!leaf.keyUsage.includes('digitalSignature')) return no('wrong-usage', `${leaf.subject} may not be used for TLS`)
+  if (!leaf.extendedKeyUsage.includes('serverAuth')) return no('wrong-usage', `${leaf.subject} is not for a server`)
+  if (isForHost(leaf, host)) return null
+  const names = [...leaf.dnsNames, ...leaf.ips].slice(0, 8).join(', ')
+  return no('wrong-name', `the certificate is for ${names === '' ? 'no host' : names}, not for ${host}`)
+}
+
+const checkValidity = (path: readonly ParsedCertificate[], nowMs: number): Untrusted | null => {
+  const begun = path.every((certificate) => certificate.notBeforeMs <= nowMs)
+  // notAfter is the last second of validity, and includes all of it.
+  const ended = path.some((certificate) => nowMs >= certificate.notAfterMs + 1000)
+  if (begun && !ended) return null
+  const notBeforeMs = Math.max(...path.map((certificate) => certificate.notBeforeMs))
+  const notAfterMs = Math.min(...path.map((certificate) => certificate.notAfterMs))
+  return {
+    kind: 'untrusted',
+    code: ended ? 'expired' : 'not-yet-valid',
+    why: ended ? 'a certificate of the chain has expired' : 'a certificate of the chain is not valid yet',
+    validity: notBeforeMs <= notAfterMs ? { notBeforeMs, notAfterMs } : null,
+  }
+}
