@@ -1,0 +1,75 @@
+// A node without the agent: every call when the test says so, and nothing else.
+
+import { makeCsr } from '#pki/csr.ts'
+import { generateKey, type KeyType, type PrivateKey } from '#pki/keys.ts'
+import { parseJoinString } from '#wire/join-string.ts'
+import { nodeCall, type Identity, type NodeTarget } from './node-call.ts'
+import type { Reply } from './operator-call.ts'
+import { openRawChannel, type ChannelBehaviour, type NotOpened, type RawChannel } from './raw-channel.ts'
+
+export type RawNode = {
+  readonly target: NodeTarget
+  readonly key: PrivateKey
+  /** The request `enroll` sends: repeated, it is the same. */
+  readonly csr: string
+  id(): string
+  epoch(): number
+  /** What it presents: the certificate of the last success, unless told otherwise. */
+  identity(): Identity
+  /** A join string or a bare secret. */
+  enrollByToken(token: string, more?: object): Promise<Reply>
+  enrollByHardware(hardware: { macs: string[]; bmc_serial: string | null }, more?: object): Promise<Reply>
+  confirm(body?: object): Promise<Reply>
+  /** Asks for a successor with another key (or that of `request`, to repeat it) and does not use it yet. */
+  renew(request?: Renewal): Promise<{ reply: Reply; request: Renewal; identity: Identity | null }>
+  /** From now on it presents this. */
+  use(identity: Identity): void
+  openChannel(behaviour?: ChannelBehaviour): Promise<RawChannel | NotOpened>
+  call(method: 'GET' | 'POST', path: string, body?: object): Promise<Reply>
+}
+
+export type Renewal = { readonly key: PrivateKey; readonly csr: string }
+
+export const newRenewal = (type: KeyType = 'ed25519'): Renewal => {
+  const key = generateKey(type)
+  return { key, csr: makeCsr(key, 'node') }
+}
+
+export const rawNode = (target: NodeTarget, type: KeyType = 'ed25519'): RawNode => {
+  const first = newRenewal(type)
+  let known: { id: string; epoch: number; identity: Identity } | null = null
+  const enrolled = (): { id: string; epoch: number; identity: Identity } => {
+    if (known === null) throw new Error('this node has not enrolled yet')
+    return known
+  }
+  const enroll = async (body: object): Promise<Reply> => {
+    const reply = await nodeCall(target, null, 'POST', '/v1/enroll', { csr: first.csr, ...body })
+    if (reply.status < 300) {
+      const { node_id: id, epoch, certificate_chain: chainPem } = reply.body
+      known = { id, epoch, identity: { keyPem: first.key.pkcs8Pem(), chainPem } }
+    }
+    return reply
+  }
+  const call = (method: 'GET' | 'POST', path: string, body?: object): Promise<Reply> =>
+    nodeCall(target, enrolled().identity, method, path, body)
+  return {
+    target,
+    ...first,
+    id: () => enrolled().id,
+    epoch: () => enrolled().epoch,
+    identity: () => enrolled().identity,
+    enrollByToken: (token, more = {}) =>
+      enroll({ method: 'token', enrollment_token: parseJoinString(token)?.secret ?? token, ...more }),
+    enrollByHardware: (hardware, more = {}) => enroll({ method: 'hardware', hardware_identity: hardware, ...more }),
+    confirm: (body = {}) => call('POST', `/v1/nodes/${enrolled().id}/confirm`, body),
+    async renew(request = newRenewal(type)) {
+      const reply = await call('POST', `/v1/nodes/${enrolled().id}/renew`, { csr: request.csr })
+      const identity =
+        reply.status < 300 ? { keyPem: request.key.pkcs8Pem(), chainPem: reply.body.certificate_chain } : null
+      return { reply, request, identity }
+    },
+    use: (identity) => void (known = { ...enrolled(), identity }),
+    openChannel: (behaviour = {}) => openRawChannel(target, enrolled().identity, enrolled().id, behaviour),
+    call,
+  }
+}
