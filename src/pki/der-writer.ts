@@ -65,10 +65,6 @@ const writeHeader = (tag: number, length: number, out: Uint8Array, from: number)
 
 export const sequence = (...members: readonly Der[]): Der => constructed(tags.sequence, members)
 
-/** A SET OF: its members are put in the order DER asks for. */
-export const setOf = (tag: number, members: readonly Der[]): Der =>
-  constructed(tag, members.map(encode).toSorted(Buffer.compare).map(raw))
-
 export const bool = (value: boolean): Der => primitive(tags.boolean, Uint8Array.of(value ? 0xff : 0x00))
 
 /** An integer that is not negative, from its big-endian bytes. */
@@ -85,6 +81,7 @@ export const unsigned = (bytes: Uint8Array): Der => {
 export const smallNumber = (value: number): Der =>
   unsigned(Uint8Array.of(value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff))
 
+/** Does some work: those used for every certificate are made once. */
 export const oid = (dotted: string): Der => {
   const [top, second, ...rest] = dotted.split('.').map(Number)
   if (top === undefined || second === undefined) throw new Error(`not an object identifier: ${dotted}`)

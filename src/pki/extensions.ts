@@ -1,6 +1,6 @@
 // The extensions our certificates carry, as RFC 5280 (and RFC 9295 for Ed25519) wants them.
 
-import { context, contextOf } from './der.ts'
+import { context, contextOf, tags } from './der.ts'
 import {
   bool,
   constructed,
@@ -44,47 +44,58 @@ export const keyUsageBits = {
   decipherOnly: 8,
 } as const
 
-const extension = (id: string, critical: boolean, value: Der): Der => {
-  const content = octets(encode(value))
-  return critical ? sequence(oid(id), bool(true), content) : sequence(oid(id), content)
+const id = {
+  basicConstraints: oid(oids.basicConstraints),
+  keyUsage: oid(oids.keyUsage),
+  extendedKeyUsage: oid(oids.extendedKeyUsage),
+  subjectKeyId: oid(oids.subjectKeyId),
+  authorityKeyId: oid(oids.authorityKeyId),
+  subjectAltName: oid(oids.subjectAltName),
+  authorityInfoAccess: oid(oids.authorityInfoAccess),
+  crlDistributionPoints: oid(oids.crlDistributionPoints),
+}
+
+const extension = (type: Der, critical: boolean, value: Der): Der => {
+  const content = constructed(tags.octetString, [value])
+  return critical ? sequence(type, bool(true), content) : sequence(type, content)
 }
 
 // What every leaf carries alike is encoded once: signing is the hot path.
-const ready = (id: string, critical: boolean, value: Der): Der => raw(encode(extension(id, critical, value)))
-const notCa = ready(oids.basicConstraints, true, sequence())
-const signsOnly = ready(oids.keyUsage, true, namedBits([keyUsageBits.digitalSignature]))
-const clientOnly = ready(oids.extendedKeyUsage, false, sequence(oid(oids.clientAuth)))
-const serverOnly = ready(oids.extendedKeyUsage, false, sequence(oid(oids.serverAuth)))
+const ready = (type: Der, critical: boolean, value: Der): Der => raw(encode(extension(type, critical, value)))
+const notCa = ready(id.basicConstraints, true, sequence())
+const signsOnly = ready(id.keyUsage, true, namedBits([keyUsageBits.digitalSignature]))
+const clientOnly = ready(id.extendedKeyUsage, false, sequence(oid(oids.clientAuth)))
+const serverOnly = ready(id.extendedKeyUsage, false, sequence(oid(oids.serverAuth)))
 
 /** `subjectKeyId` in hex. With an empty subject the alternative names are all there is, and have to be understood. */
 export const encodeExtensions = (of: Extensions, subjectKeyId: string, subjectIsEmpty: boolean): Der => {
   const all = [basicConstraints(of.ca), keyUsage(of.keyUsage)]
   if (of.extendedKeyUsage.length > 0) all.push(extendedKeyUsage(of.extendedKeyUsage))
-  all.push(extension(oids.subjectKeyId, false, octets(Buffer.from(subjectKeyId, 'hex'))))
+  all.push(extension(id.subjectKeyId, false, octets(Buffer.from(subjectKeyId, 'hex'))))
   const authority = primitive(context(0), Buffer.from(of.authorityKeyId, 'hex'))
-  all.push(extension(oids.authorityKeyId, false, sequence(authority)))
+  all.push(extension(id.authorityKeyId, false, sequence(authority)))
   const names = alternativeNames(of)
   if (names.length === 0 && subjectIsEmpty) throw new Error('a certificate without any name')
-  if (names.length > 0) all.push(extension(oids.subjectAltName, subjectIsEmpty, sequence(...names)))
-  if (of.aiaUrl !== null) all.push(extension(oids.authorityInfoAccess, false, issuerAt(of.aiaUrl)))
-  if (of.cdpUrl !== null) all.push(extension(oids.crlDistributionPoints, false, crlAt(of.cdpUrl)))
+  if (names.length > 0) all.push(extension(id.subjectAltName, subjectIsEmpty, sequence(...names)))
+  if (of.aiaUrl !== null) all.push(extension(id.authorityInfoAccess, false, issuerAt(of.aiaUrl)))
+  if (of.cdpUrl !== null) all.push(extension(id.crlDistributionPoints, false, crlAt(of.cdpUrl)))
   return constructed(contextOf(3), [sequence(...all)])
 }
 
 const basicConstraints = (ca: Extensions['ca']): Der => {
   if (ca === null) return notCa
   const pathLen = ca.pathLen === null ? [] : [smallNumber(ca.pathLen)]
-  return extension(oids.basicConstraints, true, sequence(bool(true), ...pathLen))
+  return extension(id.basicConstraints, true, sequence(bool(true), ...pathLen))
 }
 
 const keyUsage = (usages: Extensions['keyUsage']): Der => {
   if (usages.length === 1 && usages[0] === 'digitalSignature') return signsOnly
-  return extension(oids.keyUsage, true, namedBits(usages.map((usage) => keyUsageBits[usage])))
+  return extension(id.keyUsage, true, namedBits(usages.map((usage) => keyUsageBits[usage])))
 }
 
 const extendedKeyUsage = (usages: Extensions['extendedKeyUsage']): Der => {
   if (usages.length === 1) return usages[0] === 'clientAuth' ? clientOnly : serverOnly
-  return extension(oids.extendedKeyUsage, false, sequence(...usages.map((usage) => oid(oids[usage]))))
+  return extension(id.extendedKeyUsage, false, sequence(...usages.map((usage) => oid(oids[usage]))))
 }
 
 const alternativeNames = (of: Extensions): Der[] => [

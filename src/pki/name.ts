@@ -3,7 +3,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type DerReader, malformed, tags } from './der.ts'
 import { readAny, readOid } from './der-values.ts'
-import { type Der, encode, oid, sequence, setOf, text } from './der-writer.ts'
+import { constructed, type Der, encode, oid, sequence, text } from './der-writer.ts'
 import { oids } from './oids.ts'
 
 export type Name = { readonly cn: string | null; readonly o: string | null; readonly ou: string | null }
@@ -12,9 +12,9 @@ export type Name = { readonly cn: string | null; readonly o: string | null; read
 export const longestNamePart = 64
 
 const parts = [
-  ['cn', oids.commonName],
-  ['o', oids.organization],
-  ['ou', oids.organizationalUnit],
+  ['cn', oid(oids.commonName)],
+  ['o', oid(oids.organization)],
+  ['ou', oid(oids.organizationalUnit)],
 ] as const
 
 /** What keeps this from being the name in a certificate, or null when nothing does. */
@@ -37,7 +37,7 @@ export const encodeName = (name: Name): Uint8Array => {
   const rdns: Der[] = []
   for (const [part, type] of parts) {
     const value = name[part]
-    if (value !== null) rdns.push(setOf(tags.set, [sequence(oid(type), text(tags.utf8String, value))]))
+    if (value !== null) rdns.push(constructed(tags.set, [sequence(type, text(tags.utf8String, value))]))
   }
   return encode(sequence(...rdns))
 }

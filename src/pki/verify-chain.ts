@@ -148,8 +148,8 @@ const checkLeaf = (leaf: ParsedCertificate, host: string): Untrusted | null => {
 
 const checkValidity = (path: readonly ParsedCertificate[], nowMs: number): Untrusted | null => {
   const begun = path.every((certificate) => certificate.notBeforeMs <= nowMs)
-  // notAfter is the last second of validity, and includes all of it.
-  const ended = path.some((certificate) => nowMs >= certificate.notAfterMs + 1000)
+  // At notAfter itself it is over: OpenSSL reads it so, and the plane and its nodes must agree.
+  const ended = path.some((certificate) => nowMs >= certificate.notAfterMs)
   if (begun && !ended) return null
   const notBeforeMs = Math.max(...path.map((certificate) => certificate.notBeforeMs))
   const notAfterMs = Math.min(...path.map((certificate) => certificate.notAfterMs))
