@@ -1,76 +1,46 @@
-// Servers as Muster wants them: bounded in time, header size and connections, and with their identity replaceable.
+// HTTP servers without TLS, and what all servers share: bounds, where they listen, how they stop.
 
 import * as fs from 'node:fs'
 import * as http from 'node:http'
-import * as https from 'node:https'
+import type { Server as HttpsServer } from 'node:https'
 import * as net from 'node:net'
 import * as path from 'node:path'
-import { constants } from 'node:crypto'
 import { errno, makeFolder } from './files.ts'
 import type { Timers } from './timers.ts'
 
 export type HttpRequest = http.IncomingMessage
 export type HttpResponse = http.ServerResponse
 export type HttpHandler = (request: HttpRequest, response: HttpResponse) => void
-export type HttpServer = http.Server | https.Server
+export type HttpServer = http.Server | HttpsServer
 
-export type HttpLimits = {
-  /** From the first byte to the end of the headers. */
-  readonly headersMs: number
-  /** From the first byte to the end of the body. */
-  readonly requestMs: number
-  readonly idleMs: number
-  readonly headerBytes: number
+const second = 1000
+
+export const createHttpServer = (handler: HttpHandler): http.Server =>
+  http.createServer(
+    {
+      headersTimeout: 10 * second,
+      requestTimeout: 30 * second,
+      keepAliveTimeout: 75 * second,
+      connectionsCheckingInterval: 5 * second,
+      maxHeaderSize: 16 * 1024,
+    },
+    handler,
+  )
+
+export type ServerBounds = {
   readonly connections: number
+  /** What is sent to a peer whose bytes are no HTTP request, before its socket is closed. */
+  readonly unreadable: (tooLarge: boolean) => string
 }
 
-/** What is sent to a peer whose bytes are no HTTP request, before its socket is closed. */
-export type Unreadable = (tooLarge: boolean) => string
-
-const bounded = <S extends HttpServer>(server: S, limits: HttpLimits, unreadable: Unreadable): S => {
-  server.maxConnections = limits.connections
+export const boundServer = (server: HttpServer, bounds: ServerBounds): void => {
+  server.maxConnections = bounds.connections
   server.on('clientError', (error: Error, socket: net.Socket) => {
-    if (socket.writable && errno(error) !== 'ECONNRESET')
-      socket.write(unreadable(errno(error) === 'HPE_HEADER_OVERFLOW'))
+    const gone = errno(error) === 'ECONNRESET' || !socket.writable
+    if (!gone) socket.write(bounds.unreadable(errno(error) === 'HPE_HEADER_OVERFLOW'))
     socket.destroySoon()
   })
-  return server
 }
-
-const serverOptions = (limits: HttpLimits) => ({
-  headersTimeout: limits.headersMs,
-  requestTimeout: limits.requestMs,
-  keepAliveTimeout: limits.idleMs,
-  maxHeaderSize: limits.headerBytes,
-  connectionsCheckingInterval: 1000,
-})
-
-export const httpServer = (handler: HttpHandler, limits: HttpLimits, unreadable: Unreadable): http.Server =>
-  bounded(http.createServer(serverOptions(limits), handler), limits, unreadable)
-
-export type TlsIdentity = { readonly keyPem: string; readonly chainPem: string }
-
-const tlsOptions = (identity: TlsIdentity) => ({
-  key: identity.keyPem,
-  cert: identity.chainPem,
-  minVersion: 'TLSv1.3' as const,
-  secureOptions: constants.SSL_OP_NO_TICKET,
-})
-
-/** TLS 1.3 without tickets; no client certificate is asked for. */
-export const tlsHttpServer = (
-  handler: HttpHandler,
-  limits: HttpLimits,
-  unreadable: Unreadable,
-  identity: TlsIdentity,
-): https.Server => {
-  const options = { ...serverOptions(limits), ...tlsOptions(identity), handshakeTimeout: limits.headersMs }
-  return bounded(https.createServer(options, handler), limits, unreadable)
-}
-
-/** `setSecureContext` replaces the whole option set, so all of it is passed again (ruling 14). */
-export const replaceIdentity = (server: https.Server, identity: TlsIdentity): void =>
-  server.setSecureContext(tlsOptions(identity))
 
 /** The port it listens on, which is the one asked for unless that was 0. */
 export const listenTcp = async (server: HttpServer, host: string, port: number): Promise<number> => {
@@ -85,12 +55,14 @@ const longestSocketPath = 103
 
 /** A socket only its owner can open, in a folder only its owner can enter. A dead one of that name is replaced. */
 export const listenUnix = async (server: HttpServer, file: string): Promise<void> => {
-  if (Buffer.byteLength(file) > longestSocketPath)
-    throw new Error(`${file} is too long for a socket: at most ${longestSocketPath} bytes`)
+  if (Buffer.byteLength(file) > longestSocketPath) {
+    throw new Error(`${file} is too long for the name of a socket, which has at most ${longestSocketPath} bytes`)
+  }
   const folder = path.dirname(path.resolve(file))
   makeFolder(folder, 0o700)
-  if ((fs.statSync(folder).mode & 0o077) !== 0)
-    throw new Error(`${folder} is open to others: the socket needs a folder of mode 0700`)
+  if ((fs.statSync(folder).mode & 0o077) !== 0) {
+    throw new Error(`${folder} is open to others; the socket of the operator plane needs a folder of mode 0700`)
+  }
   await removeDeadSocket(file)
   await listening(server, () => server.listen({ path: file }))
   fs.chmodSync(file, 0o600)
@@ -124,7 +96,7 @@ const listening = (server: HttpServer, listen: () => void): Promise<void> =>
     listen()
   })
 
-/** No new connections; those in use get until the deadline. Safe to call on a server that never listened. */
+/** No new connections; calls under way get until the deadline. */
 export const stopServer = (server: HttpServer, timers: Timers, withinMs: number): Promise<void> =>
   new Promise((resolve) => {
     const cancel = timers.after(withinMs, () => server.closeAllConnections())

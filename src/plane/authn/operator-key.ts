@@ -5,14 +5,8 @@ import type { OperatorPrincipal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Store } from '#plane/store/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
-import type { Random } from '#platform/random.ts'
 
 const bearer = /^Bearer (muster_key_[A-Za-z0-9_-]{43})$/i
-
-export const newOperatorKey = (random: Random): { readonly secret: string; readonly hash: string } => {
-  const secret = `muster_key_${random.bytes(32).toString('base64url')}`
-  return { secret, hash: sha256Hex(secret) }
-}
 
 export const operatorByKey = async (
   store: Pick<Store, 'get'>,

@@ -1,0 +1,52 @@
+// Waiting for something new in the journal. Whoever waits says so before reading, or what arrives in between is missed.
+
+import type { JournalEntry } from '#domain/journal-entry.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Feed } from './feed.ts'
+
+export type Arrival = {
+  readonly kind: 'expected'
+  /** Ends at the first entry that fits since `expect`, at the time given, or when the plane stops. */
+  within(ms: number): Promise<void>
+  cancel(): void
+}
+
+export type Arrivals = {
+  expect(fits: (entry: JournalEntry) => boolean): Arrival | Refusal
+  /** Lets everybody go; from then on nobody waits. */
+  close(): void
+}
+
+/** Each waiter holds a connection open, so there are at most so many. */
+export const openArrivals = (feed: Feed, timers: Timers, most: number): Arrivals => {
+  const waiting = new Map<() => void, (entry: JournalEntry) => boolean>()
+  let closed = false
+  const unsubscribe = feed.subscribe(({ entries }) => {
+    for (const [wake, fits] of waiting) if (entries.some(({ entry }) => fits(entry))) wake()
+  })
+  return {
+    expect(fits) {
+      if (waiting.size >= most)
+        return { ...refuse('BUSY', `${most} callers wait for news already`), retryAfterMs: 1000 }
+      const { promise, resolve } = Promise.withResolvers<void>()
+      if (closed) resolve()
+      else waiting.set(resolve, fits)
+      return {
+        kind: 'expected',
+        async within(ms) {
+          const cancel = timers.after(ms, resolve)
+          await promise
+          cancel()
+        },
+        cancel: () => void waiting.delete(resolve),
+      }
+    },
+    close() {
+      closed = true
+      unsubscribe()
+      for (const wake of waiting.keys()) wake()
+      waiting.clear()
+    },
+  }
+}

@@ -1,0 +1,50 @@
+// What operators do to a node that leaves its identity alone, and lets it back.
+
+import { decideApprove } from '#domain/approval.ts'
+import type { Attribution } from '#domain/decision.ts'
+import type { NodeDecided, NodeFacts } from '#domain/node-change.ts'
+import type { NodeId } from '#domain/node.ts'
+import { decideRelease } from '#domain/quarantine.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import { decideDrain, decideDrained, decideUndrain } from '#domain/scheduling.ts'
+import type { Store } from '#plane/store/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { commitDecision, type CommitDeps, type Done } from './commit-decision.ts'
+
+export type ChangeNodeDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+
+export type NodeAction = 'drain' | 'drained' | 'undrain' | 'release' | 'approve'
+
+export const changeNode = (
+  deps: ChangeNodeDeps,
+  id: NodeId,
+  action: NodeAction,
+  by: Attribution,
+): Promise<Done<NodeDecided> | Refusal> =>
+  commitDecision(deps, async () => {
+    const node = await deps.store.get('node', id)
+    if (node === null) return refuse('NODE_NOT_FOUND', id)
+    return decide(deps, action, { node, by, nowMs: deps.clock.nowMs() })
+  })
+
+const decide = async (
+  { store }: ChangeNodeDeps,
+  action: NodeAction,
+  facts: NodeFacts,
+): Promise<NodeDecided | Refusal> => {
+  switch (action) {
+    case 'drain':
+      return decideDrain(facts)
+    case 'drained':
+      return decideDrained(facts)
+    case 'undrain':
+      return decideUndrain(facts)
+    case 'release':
+      return decideRelease(facts)
+    case 'approve': {
+      const { profile: name } = facts.node.value
+      const profile = await store.get('profile', name)
+      return profile === null ? refuse('PROFILE_NOT_FOUND', name) : decideApprove({ ...facts, profile })
+    }
+  }
+}

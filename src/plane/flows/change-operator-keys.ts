@@ -1,0 +1,43 @@
+import type { Attribution } from '#domain/decision.ts'
+import { decideCreateKey, decideRevokeKey } from '#domain/operator-keys.ts'
+import type { OperatorKey, Role } from '#domain/principal.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import type { Store } from '#plane/store/store.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import type { Clock } from '#platform/clock.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import { commitDecision, type CommitDeps } from './commit-decision.ts'
+
+export type KeyDeps = CommitDeps & { readonly store: Store; readonly clock: Clock; readonly random: Random }
+
+/** The secret is shown once; only its hash is kept. */
+export type KeyMade = { readonly kind: 'made'; readonly key: OperatorKey; readonly secret: string }
+
+export const createOperatorKey = async (
+  deps: KeyDeps,
+  asked: { readonly name: string; readonly role: Role },
+  by: Attribution,
+): Promise<KeyMade | Refusal> => {
+  const secret = `muster_key_${deps.random.bytes(32).toString('base64url')}`
+  const keyId = sortableId(deps.clock.nowMs(), deps.random)
+  const done = await commitDecision(deps, async () => {
+    const existing = await deps.store.operatorKeys()
+    return decideCreateKey({ keyId, hash: sha256Hex(secret), ...asked, existing, by, nowMs: deps.clock.nowMs() })
+  })
+  return done.kind === 'refused' ? done : { kind: 'made', key: done.key, secret }
+}
+
+export const revokeOperatorKey = async (
+  deps: KeyDeps,
+  id: string,
+  by: Attribution,
+): Promise<{ readonly kind: 'revoked'; readonly key: OperatorKey } | Refusal> => {
+  const done = await commitDecision(deps, async () => {
+    const keys = await deps.store.operatorKeys()
+    const key = keys.find(({ value }) => value.id === id)
+    if (key === undefined) return refuse('KEY_NOT_FOUND')
+    const others = keys.filter((other) => other !== key)
+    return decideRevokeKey({ key, others, by, nowMs: deps.clock.nowMs() })
+  })
+  return done.kind === 'refused' ? done : { kind: 'revoked', key: done.key }
+}

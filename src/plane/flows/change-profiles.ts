@@ -1,0 +1,56 @@
+import type { Attribution } from '#domain/decision.ts'
+import { decideChangeProfile, decideCreateProfile } from '#domain/profile-rules.ts'
+import type { Profile } from '#domain/profile.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import type { Issuer } from '#plane/issuer/issuer.ts'
+import type { Store } from '#plane/store/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { commitDecision, type CommitDeps } from './commit-decision.ts'
+import { domainSettingsRow } from './domain-settings-row.ts'
+
+export type ProfileDeps = CommitDeps & {
+  readonly store: Store
+  readonly clock: Clock
+  readonly issuer: Pick<Issuer, 'longestLeafMs'>
+}
+
+export type ProfileSettings = Readonly<Record<string, unknown>>
+
+type Written = { readonly kind: 'written'; readonly profile: Profile }
+
+/** `from` null: a copy of the domain's default. */
+export const createProfile = async (
+  deps: ProfileDeps,
+  asked: { readonly name: string; readonly from: string | null; readonly set: ProfileSettings },
+  by: Attribution,
+): Promise<Written | Refusal> => {
+  const done = await commitDecision(deps, async () => {
+    const model = asked.from ?? (await domainSettingsRow(deps.store)).value.defaultProfile
+    const from = await deps.store.get('profile', model)
+    if (from === null) return refuse('PROFILE_NOT_FOUND', model)
+    const existing = await deps.store.get('profile', asked.name)
+    return decideCreateProfile({ name: asked.name, from, existing, ...circumstances(deps, asked.set, by) })
+  })
+  return done.kind === 'refused' ? done : { kind: 'written', profile: done.profile }
+}
+
+export const changeProfile = async (
+  deps: ProfileDeps,
+  name: string,
+  set: ProfileSettings,
+  by: Attribution,
+): Promise<Written | Refusal> => {
+  const done = await commitDecision(deps, async () => {
+    const profile = await deps.store.get('profile', name)
+    if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+    return decideChangeProfile({ profile, ...circumstances(deps, set, by) })
+  })
+  return done.kind === 'refused' ? done : { kind: 'written', profile: done.profile }
+}
+
+const circumstances = (deps: ProfileDeps, set: ProfileSettings, by: Attribution) => ({
+  set,
+  by,
+  longestLeafMs: deps.issuer.longestLeafMs(),
+  nowMs: deps.clock.nowMs(),
+})

@@ -1,0 +1,98 @@
+// Taking a node's identity away, and the receipt that proves it took effect (ruling 18).
+
+import { certificateKey } from '#domain/certificate.ts'
+import type { Row } from '#domain/change.ts'
+import type { Attribution } from '#domain/decision.ts'
+import type { NodeDecided, NodeFacts } from '#domain/node-change.ts'
+import type { Node, NodeId, Slot } from '#domain/node.ts'
+import { decideQuarantine } from '#domain/quarantine.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import { decideDecommission, decideRevoke, type BanFact } from '#domain/revocation.ts'
+import { everySlot, slotsOf } from '#domain/slots.ts'
+import type { Cursor, Store } from '#plane/store/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { commitDecision, type CommitDeps } from './commit-decision.ts'
+import { domainSettingsRow } from './domain-settings-row.ts'
+import type { OpenChannels } from './open-channels.ts'
+
+export type WithdrawDeps = CommitDeps & {
+  readonly store: Store
+  readonly clock: Clock
+  readonly channels: Pick<OpenChannels, 'openSessions'>
+}
+
+export type Withdrawal =
+  | { readonly kind: 'quarantine'; readonly reason: string }
+  | { readonly kind: 'revoke'; readonly reason: string }
+  | { readonly kind: 'decommission'; readonly force: boolean }
+
+export type Withdrawn = {
+  readonly kind: 'withdrawn'
+  readonly node: Node
+  /** What it had until now, as issuer/serial. */
+  readonly certificates: readonly string[]
+  readonly channelsCut: number
+  readonly entry: Cursor
+}
+
+export const withdrawIdentity = async (
+  deps: WithdrawDeps,
+  id: NodeId,
+  withdrawal: Withdrawal,
+  by: Attribution,
+): Promise<Withdrawn | Refusal> => {
+  const open = (): number => deps.channels.openSessions(id).length
+  let channelsCut = 0
+  // Channels are cut while the feed is told, so whatever that takes away is what this withdrawal cut.
+  const feed: CommitDeps['feed'] = {
+    publish(committed) {
+      const before = open()
+      deps.feed.publish(committed)
+      channelsCut = before - open()
+    },
+  }
+  const done = await commitDecision({ store: deps.store, feed }, async () => {
+    const node = await deps.store.get('node', id)
+    if (node === null) return refuse('NODE_NOT_FOUND', id)
+    const slots = slotsHeld(node)
+    const decided = await decide(deps, withdrawal, slots, { node, by, nowMs: deps.clock.nowMs() })
+    if (decided.kind === 'refused') return decided
+    return { ...decided, certificates: slots.map(({ issuer, serial }) => certificateKey(issuer, serial)) }
+  })
+  if (done.kind === 'refused') return done
+  const [entry] = done.committed.entries
+  if (entry === undefined) throw new Error(`the withdrawal of ${id} was committed without an entry`)
+  return { kind: 'withdrawn', node: done.node, certificates: done.certificates, channelsCut, entry: entry.cursor }
+}
+
+const slotsHeld = (node: Row<Node>): readonly Slot[] => {
+  const slots = slotsOf(node.value)
+  return slots === null ? [] : everySlot(slots)
+}
+
+const decide = async (
+  deps: WithdrawDeps,
+  withdrawal: Withdrawal,
+  slots: readonly Slot[],
+  facts: NodeFacts,
+): Promise<NodeDecided | Refusal> => {
+  const domain = await domainSettingsRow(deps.store)
+  switch (withdrawal.kind) {
+    case 'quarantine':
+      return decideQuarantine({ ...facts, domain, reason: withdrawal.reason })
+    case 'revoke': {
+      const bans = await bansOf(deps.store, slots)
+      return decideRevoke({ ...facts, domain, reason: withdrawal.reason, certificates: [], bans })
+    }
+    case 'decommission': {
+      const bans = await bansOf(deps.store, slots)
+      const { id, drain } = facts.node.value
+      // A node in service is not taken away by accident: it is drained first, or its channels are cut on purpose.
+      const openSessions = drain === 'drained' ? 0 : deps.channels.openSessions(id).length
+      return decideDecommission({ ...facts, domain, bans, force: withdrawal.force, openSessions })
+    }
+  }
+}
+
+const bansOf = (store: Store, slots: readonly Slot[]): Promise<BanFact[]> =>
+  Promise.all(slots.map(async ({ spki }) => ({ spki, row: await store.get('key-ban', spki) })))
