@@ -129,6 +129,8 @@ export type Refusal = {
   /** What exactly was wrong, for this caller; safe to show, bounded. */
   readonly detail: string | null
   readonly retryAfterMs: number | null
+  /** Whom it concerns, for the journal; never told to the caller. */
+  readonly about?: { readonly node?: string | null; readonly token?: string | null; readonly actor?: string }
 }
 
 export const refuse = (code: RefusalCode, detail: string | null = null): Refusal => ({

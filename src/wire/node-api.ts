@@ -6,7 +6,11 @@ const closed = { additionalProperties: false } as const
 const bounded = (maxLength: number) => Type.String({ minLength: 1, maxLength })
 
 export const nodeIdShape = '^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$'
-export const NodeIdText = Type.String({ pattern: nodeIdShape, maxLength: 63, description: 'Lower-case letters, digits, dots, dashes and underscores' })
+export const NodeIdText = Type.String({
+  pattern: nodeIdShape,
+  maxLength: 63,
+  description: 'Lower-case letters, digits, dots, dashes and underscores',
+})
 
 export const HardwareIdentityBody = Type.Object(
   {
@@ -42,6 +46,9 @@ export const EnrollRequest = Type.Object(
   closed,
 )
 export type EnrollRequest = Static<typeof EnrollRequest>
+
+/** What this plane understands in requests, told to every agent so that a newer one sends nothing an older plane refuses. */
+export const understoodFields: readonly string[] = Object.keys(EnrollRequest.properties)
 
 const EndpointSet = Type.Object({
   id: Type.String(),
@@ -102,7 +109,11 @@ export const ConfirmRequest = Type.Object(
   },
   closed,
 )
-export const ConfirmResponse = Type.Object({ node_id: Type.String(), membership: Type.String(), server_time: Type.String() })
+export const ConfirmResponse = Type.Object({
+  node_id: Type.String(),
+  membership: Type.String(),
+  server_time: Type.String(),
+})
 
 /** `GET /v1/bundle` */
 export const BundleResponse = Type.Object({

@@ -5,6 +5,8 @@ import { judgeHardware, judgeToken, type Credential } from '#domain/credential.t
 import { certificateKey } from '#domain/certificate.ts'
 import { enrolled } from '#domain/enrolled.ts'
 import { decideEnroll, type EnrollFacts } from '#domain/enrollment.ts'
+import type { DomainSettings } from '#domain/domain-settings.ts'
+import type { Profile } from '#domain/profile.ts'
 import type { KeyInRequest } from '#domain/node-certificate.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/node.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
@@ -19,7 +21,6 @@ import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
-import { recordRefusal, type RefusalContext } from './record-refusal.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
 
 export type EnrollDeps = {
@@ -49,23 +50,23 @@ export type EnrollCall = {
 export type Enrolled = {
   readonly kind: 'enrolled'
   readonly node: Node
+  readonly profile: Profile
+  readonly domain: DomainSettings
   readonly certificate: { readonly issuer: string; readonly der: string }
 }
 
 export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<Enrolled | Refusal> => {
   const credential = await findCredential(deps, call)
-  const context = contextOf(call, credential)
-  if (credential.kind === 'refused') return recordRefusal(deps, credential, context, 'stranger')
   if (!isProven(credential) && !deps.strangers.room(call.source)) {
     return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs() }
   }
+  if (credential.kind === 'refused') return credential
 
   const leave = deps.admission.enter()
   if (typeof leave !== 'function') return leave
   try {
-    const outcome = await admitted(deps, call, credential, context)
-    if (outcome.kind !== 'refused') return outcome
-    return recordRefusal(deps, outcome, context, isProven(credential) ? 'known' : 'stranger')
+    const outcome = await admitted(deps, call, credential)
+    return outcome.kind === 'refused' ? { ...outcome, about: aboutOf(credential) } : outcome
   } finally {
     leave()
   }
@@ -87,32 +88,28 @@ const findToken = async (deps: EnrollDeps, call: EnrollCall): Promise<Credential
 }
 
 /** A token that is taken proves nothing before the request shows the key it was taken with. */
-const isProven = (credential: Credential): boolean =>
-  credential.method === 'hardware' || credential.standing === 'unused'
+const isProven = (credential: Found | Refusal): boolean =>
+  credential.kind === 'found' && (credential.method === 'hardware' || credential.standing === 'unused')
 
 /** Lost races are decided again on what is there by then; more of them than this is a bug or an attack on one row. */
 const mostTries = 16
 
-const admitted = async (
-  deps: EnrollDeps,
-  call: EnrollCall,
-  credential: Credential,
-  context: RefusalContext,
-): Promise<Enrolled | Refusal> => {
+const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credential): Promise<Enrolled | Refusal> => {
   const key = keyIn(call.csr)
+  const by = { actor: aboutOf(credential).actor, source: call.source, correlation: call.correlation }
   let probe: EnrollFacts['probe'] = 'not-tried'
   for (let attempt = 0; attempt < mostTries; attempt++) {
-    const facts = await readFacts(deps, call, attempt === 0 ? credential : null, key, probe, context.by)
+    const facts = await readFacts(deps, call, attempt === 0 ? credential : null, key, probe, by)
     if ('code' in facts) return facts
     const verdict = decideEnroll(facts)
     switch (verdict.kind) {
       case 'refused':
-        if (verdict.code === 'ALREADY_ACTIVE') await alarm(deps, facts, context.by)
+        if (verdict.code === 'ALREADY_ACTIVE') await alarm(deps, facts, by)
         return verdict
       case 'repeat': {
         const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))
         if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
-        return { kind: 'enrolled', node: verdict.node.value, certificate: stored.value }
+        return enrolledAs(facts, verdict.node.value, stored.value)
       }
       case 'probe':
         probe = await deps.probe(verdict.node.value.id)
@@ -123,12 +120,20 @@ const admitted = async (
         const outcome = await deps.store.commit(change)
         if (outcome === 'lost-race') continue
         deps.feed.publish(outcome)
-        return { kind: 'enrolled', node, certificate: issued }
+        return enrolledAs(facts, node, issued)
       }
     }
   }
   return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
 }
+
+const enrolledAs = (facts: EnrollFacts, node: Node, certificate: Enrolled['certificate']): Enrolled => ({
+  kind: 'enrolled',
+  node,
+  profile: facts.profile.value,
+  domain: facts.domain.value,
+  certificate,
+})
 
 /** `credential` is null when a race was lost: what it said may have changed, so it is looked up again. */
 const readFacts = async (
@@ -195,28 +200,8 @@ const alarm = async (deps: EnrollDeps, facts: EnrollFacts, by: Attribution): Pro
   })
 }
 
-const contextOf = (call: EnrollCall, credential: Credential | Refusal): RefusalContext => {
-  const about =
-    'code' in credential
-      ? {}
-      : credential.method === 'hardware'
-        ? { node: credential.node.value.id }
-        : { node: scopeNode(credential), token: credential.token.value.id }
-  const actor =
-    'code' in credential
-      ? 'anonymous'
-      : credential.method === 'hardware'
-        ? 'hardware'
-        : `token:${credential.token.value.id}`
-  return {
-    what: 'enroll',
-    source: call.source,
-    about,
-    by: { actor, source: call.source, correlation: call.correlation },
-  }
-}
-
-const scopeNode = (credential: Extract<Credential, { method: 'token' }>): NodeId | null => {
-  const { scope } = credential.token.value
-  return scope.kind === 'node' ? scope.node : null
+const aboutOf = (credential: Credential) => {
+  if (credential.method === 'hardware') return { node: credential.node.value.id, token: null, actor: 'hardware' }
+  const { id, scope } = credential.token.value
+  return { node: scope.kind === 'node' ? scope.node : null, token: id, actor: `token:${id}` }
 }

@@ -1,58 +1,63 @@
-// Refusals are journaled too, as far as the budget for strangers goes; beyond it they are counted.
+// Refusals are journaled too, as far as the budget for strangers goes; beyond it they are counted, one entry a minute.
 
 import type { Attribution } from '#domain/decision.ts'
 import { boundedText, entry } from '#domain/decision.ts'
-import type { EntryDraft } from '#domain/journal-entry.ts'
-import { refuse, type Refusal } from '#domain/refusal.ts'
+import { actorOf, type Principal } from '#domain/principal.ts'
+import type { Refusal } from '#domain/refusal.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { CommitDeps } from './commit-decision.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
 
 export type RefusalDeps = CommitDeps & { readonly clock: Clock; readonly strangers: StrangersBudget }
 
-export type RefusalContext = {
-  readonly by: Attribution
-  readonly about: Partial<Pick<EntryDraft, 'node' | 'epoch' | 'token' | 'serial' | 'issuer'>>
-  readonly what: 'enroll' | 'renew' | 'confirm' | 'channel'
+export type RefusedCall = {
+  readonly refusal: Refusal
+  readonly principal: Principal | null
   readonly source: string
+  readonly method: string
+  readonly path: string | null
+  readonly correlation: string
 }
 
-/**
- * Gives back what to answer. A caller without a valid credential (`stranger`) beyond the budget hears only that it is
- * limited; a known one always hears the reason.
- */
-export const recordRefusal = async (
-  deps: RefusalDeps,
-  refusal: Refusal,
-  context: RefusalContext,
-  caller: 'stranger' | 'known',
-): Promise<Refusal> => {
-  if (deps.strangers.charge(context.source) === 'over') {
-    return caller === 'known' ? refusal : { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs() }
-  }
-  const body = {
+/** Charges the caller at once, and writes the entry if there was room for it. */
+export const recordRefusal = async (deps: RefusalDeps, call: RefusedCall): Promise<void> => {
+  const { refusal, principal, source, correlation } = call
+  if (deps.strangers.charge(source) === 'over') return
+  const { node = null, token = null, actor = 'anonymous' } = refusal.about ?? {}
+  const known = principal === null || principal.kind === 'anonymous' ? null : principal
+  const by: Attribution = { actor: known === null ? actor : actorOf(known), source, correlation }
+  const about =
+    known !== null && known.kind === 'node'
+      ? { node: known.id, epoch: known.epoch, issuer: known.proof.issuer, serial: known.proof.serial, token }
+      : { node, token }
+  await write(deps, by, 'refused', about, {
     code: refusal.code,
     detail: refusal.detail === null ? null : boundedText(refusal.detail),
-    attempt: context.what,
-  }
-  const outcome = await deps.store.commit({
-    reads: [],
-    writes: [],
-    entries: [entry(context.by, deps.clock.nowMs(), 'refused', context.about, body)],
+    attempt: `${call.method} ${call.path ?? '?'}`,
   })
-  if (outcome !== 'lost-race') deps.feed.publish(outcome)
-  return refusal
 }
 
 /** Once a minute: what was beyond the budget, as one entry. */
 export const recordCounted = async (deps: RefusalDeps): Promise<void> => {
   const counted = deps.strangers.takeCounted()
   if (counted === null) return
-  const by: Attribution = { actor: 'system:admission', source: null, correlation: null }
+  await write(
+    deps,
+    { actor: 'system:admission', source: null, correlation: null },
+    'refusals.counted',
+    {},
+    { ...counted },
+  )
+}
+
+const write = async (deps: RefusalDeps, by: Attribution, ...rest: Rest<Parameters<typeof entry>>): Promise<void> => {
+  const [type, about, body] = rest
   const outcome = await deps.store.commit({
     reads: [],
     writes: [],
-    entries: [entry(by, deps.clock.nowMs(), 'refusals.counted', {}, { ...counted })],
+    entries: [entry(by, deps.clock.nowMs(), type, about, body)],
   })
   if (outcome !== 'lost-race') deps.feed.publish(outcome)
 }
+
+type Rest<T extends unknown[]> = T extends [unknown, unknown, ...infer R] ? R : never

@@ -10,10 +10,9 @@ import { spkiHash } from '#pki/keys.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
-import { recordRefusal, type RefusalDeps } from './record-refusal.ts'
 import { useCertificate, type UseDeps } from './use-certificate.ts'
 
-export type RenewDeps = UseDeps & RefusalDeps & { readonly issuer: Issuer; readonly random: Random }
+export type RenewDeps = UseDeps & { readonly issuer: Issuer; readonly random: Random }
 
 export type Renewed = {
   readonly kind: 'renewed'
@@ -31,18 +30,16 @@ export const renewCertificate = async (
 ): Promise<Renewed | Refusal> => {
   const outcome = await attemptRenewal(deps, principal, csr, correlation)
   if (outcome.kind !== 'refused') return outcome
-  const by = { actor: actorOf(principal), source: principal.source, correlation }
   if (outcome.code === 'LINEAGE_CONFLICT' || outcome.code === 'SERIAL_MISMATCH') {
     await raiseSecondHolder(deps, {
       node: principal.id,
       condition: 'duplicate_identity',
       reason: 'two holders of one certificate asked for its successor',
       evidence: { source: principal.source, serial: principal.proof.serial, code: outcome.code },
-      by,
+      by: { actor: actorOf(principal), source: principal.source, correlation },
     })
   }
-  const about = { node: principal.id, epoch: principal.epoch, serial: principal.proof.serial }
-  return recordRefusal(deps, outcome, { by, about, what: 'renew', source: principal.source }, 'known')
+  return outcome
 }
 
 const attemptRenewal = async (

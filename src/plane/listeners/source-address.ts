@@ -1,10 +1,5 @@
-// Where a request came from. The one place that says so: a load balancer's PROXY protocol will feed it here.
+// The one place that says where a request came from. A load balancer's PROXY protocol will feed it.
 
-import type { HttpRequest } from '#platform/http-server.ts'
-
-/** An IP address, IPv4 ones in their own form; `local` for the Unix socket. */
-export const sourceAddress = (request: Pick<HttpRequest, 'socket'>): string => {
-  const address = request.socket.remoteAddress
-  if (address === undefined) return 'local'
-  return address.startsWith('::ffff:') ? address.slice(7) : address
-}
+/** A Unix socket has no address. */
+export const sourceAddress = (socket: { readonly remoteAddress?: string | undefined }): string =>
+  socket.remoteAddress === undefined ? 'local' : socket.remoteAddress.replace(/^::ffff:(?=\d+\.)/, '')

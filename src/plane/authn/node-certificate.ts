@@ -1,0 +1,74 @@
+// A client certificate becomes a principal: resolved by issuer and serial to the row it was issued as, and equal to it
+// byte for byte (ruling 9). Nothing after this looks at a certificate.
+
+import { certificateKey } from '#domain/certificate.ts'
+import type { Anonymous, NodePrincipal } from '#domain/principal.ts'
+import { judgeCertificate } from '#domain/presented-certificate.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import { issuerAndSerial } from '#pki/parse-certificate.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import type { Clock } from '#platform/clock.ts'
+import { peerCertificate, type TLSSocket } from '#platform/tls-server.ts'
+import { raiseSecondHolder } from '#plane/flows/raise-second-holder.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import type { Store } from '#plane/store/store.ts'
+import type { DenyList } from './deny-list.ts'
+
+export type NodeAuthn = (socket: TLSSocket, source: string) => Promise<NodePrincipal | Anonymous | Refusal>
+
+export type NodeAuthnDeps = {
+  readonly store: Store
+  readonly feed: Feed
+  readonly clock: Clock
+  readonly denyList: DenyList
+}
+
+/** What a connection presented never changes; everything that can change is asked anew on every request. */
+type Presented = { readonly key: string; readonly sha256: string } | 'nothing' | 'unreadable'
+
+export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
+  const presented = new WeakMap<TLSSocket, Presented>()
+
+  const presentedBy = (socket: TLSSocket): Presented => {
+    const known = presented.get(socket)
+    if (known !== undefined) return known
+    const read = readCertificate(socket)
+    presented.set(socket, read)
+    return read
+  }
+
+  return async (socket, source) => {
+    const certificate = presentedBy(socket)
+    if (certificate === 'nothing') return { kind: 'anonymous', source }
+    if (certificate === 'unreadable') return refuse('CLIENT_CERT_UNKNOWN')
+
+    const row = await deps.store.get('certificate', certificate.key)
+    const record = row !== null && row.value.sha256 === certificate.sha256 ? row.value : null
+    const node =
+      record !== null && record.subject.kind === 'node' ? await deps.store.get('node', record.subject.node) : null
+    const verdict = judgeCertificate({
+      record,
+      node: node === null ? null : node.value,
+      denied: record !== null && deps.denyList.denies(record),
+      source,
+      nowMs: deps.clock.nowMs(),
+    })
+    if (verdict.kind === 'refused' && verdict.secondHolderOf !== undefined) {
+      await raiseSecondHolder(deps, {
+        node: verdict.secondHolderOf.node.id,
+        condition: 'duplicate_identity',
+        reason: 'a certificate that was replaced is still being used',
+        evidence: { source, serial: verdict.secondHolderOf.serial },
+        by: { actor: `node:${verdict.secondHolderOf.node.id}`, source, correlation: null },
+      })
+    }
+    return verdict
+  }
+}
+
+const readCertificate = (socket: TLSSocket): Presented => {
+  const der = peerCertificate(socket)
+  if (der === null) return 'nothing'
+  const id = issuerAndSerial(der)
+  return id === null ? 'unreadable' : { key: certificateKey(id.issuer, id.serial), sha256: sha256Hex(der) }
+}

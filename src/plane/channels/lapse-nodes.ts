@@ -1,0 +1,71 @@
+// The sweep that makes absent nodes inactive, and says so when an enrollment is stuck or certificates have run out.
+
+import { decideExpired, decideLapse, decideStuck } from '#domain/liveness.ts'
+import type { NodeId } from '#domain/node.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import type { Store } from '#plane/store/store.ts'
+import type { Presence } from './presence.ts'
+import type { SessionRegistry } from './session-registry.ts'
+
+export type LapseDeps = {
+  readonly store: Store
+  readonly feed: Feed
+  readonly clock: Clock
+  readonly sessions: SessionRegistry
+  readonly presence: Presence
+}
+
+const by = { actor: 'system:liveness', source: null, correlation: null }
+const pageSize = 200
+/** In one sweep; the rest waits for the next, so that a dead switch does not stall the plane. */
+const mostAtOnce = 500
+
+/** At start: everybody who was active is given the whole grace again. */
+export const awaitEverybody = async ({ store, presence }: LapseDeps): Promise<void> => {
+  for (let after: NodeId | null = null; ;) {
+    const page = await store.nodes({ membership: 'active', profile: null, after, limit: pageSize })
+    for (const { value } of page) presence.lastHere(value.id)
+    after = page.at(-1)?.value.id ?? null
+    if (page.length < pageSize || after === null) return
+  }
+}
+
+export const lapseAbsent = async (deps: LapseDeps): Promise<void> => {
+  const grace = await deps.store.get('domain', 'domain')
+  if (grace === null) return
+  const absent = deps.presence.absentFor(grace.value.livenessGraceMs).slice(0, mostAtOnce)
+  await Promise.all(absent.map(({ node, silentMs }) => lapse(deps, node, silentMs)))
+}
+
+const lapse = async (deps: LapseDeps, id: NodeId, silentMs: number): Promise<void> => {
+  const node = await deps.store.get('node', id)
+  const grace = await deps.store.get('domain', 'domain')
+  if (node === null || grace === null || deps.sessions.of(id).length > 0) return deps.presence.forget(id)
+  const nowMs = deps.clock.nowMs()
+  const verdict = decideLapse({ node, lastPresentMs: nowMs - silentMs, grace, by, nowMs })
+  if (verdict.kind === 'not-yet') return node.value.membership.kind === 'active' ? undefined : deps.presence.forget(id)
+  const outcome = await deps.store.commit(verdict.change)
+  if (outcome === 'lost-race') return
+  deps.feed.publish(outcome)
+  deps.presence.forget(id)
+}
+
+/** Walks the registry in pages, letting other work in between. */
+export const raiseOverdue = async (deps: LapseDeps): Promise<void> => {
+  for (let after: NodeId | null = null; ;) {
+    const domain = await deps.store.get('domain', 'domain')
+    const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
+    if (domain === null) return
+    for (const node of page) {
+      const facts = { node, by, nowMs: deps.clock.nowMs() }
+      const stuck = decideStuck({ ...facts, domain })
+      const verdict = stuck.kind === 'not-yet' ? decideExpired(facts) : stuck
+      if (verdict.kind === 'not-yet') continue
+      const outcome = await deps.store.commit(verdict.change)
+      if (outcome !== 'lost-race') deps.feed.publish(outcome)
+    }
+    after = page.at(-1)?.value.id ?? null
+    if (page.length < pageSize || after === null) return
+  }
+}

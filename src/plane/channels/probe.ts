@@ -1,0 +1,46 @@
+// Is the machine that holds this identity still there? Its open channels are pinged; three seconds of silence, twice,
+// mean no (ruling 3). One probe a node at a time, however many ask.
+
+import type { NodeId } from '#domain/node.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { SessionRegistry } from './session-registry.ts'
+
+export type Probe = (node: NodeId) => Promise<'answered' | 'silent'>
+
+const silenceMs = 3000
+const rounds = 2
+
+export const openProbe = (sessions: SessionRegistry, clock: Clock, timers: Timers): Probe => {
+  const underWay = new Map<NodeId, Promise<'answered' | 'silent'>>()
+
+  const round = (node: NodeId): Promise<'answered' | 'silent'> => {
+    const open = [...sessions.of(node)]
+    if (open.length === 0) return Promise.resolve('silent')
+    return new Promise((resolve) => {
+      const cancel = timers.after(silenceMs, () => resolve('silent'))
+      for (const session of open) {
+        session.onceHeard(() => {
+          cancel()
+          resolve('answered')
+        })
+        session.ping(clock.monotonicMs())
+      }
+    })
+  }
+
+  const ask = async (node: NodeId): Promise<'answered' | 'silent'> => {
+    for (let i = 0; i < rounds; i++) {
+      if ((await round(node)) === 'answered') return 'answered'
+    }
+    return 'silent'
+  }
+
+  return (node) => {
+    const running = underWay.get(node)
+    if (running !== undefined) return running
+    const started = ask(node).finally(() => underWay.delete(node))
+    underWay.set(node, started)
+    return started
+  }
+}

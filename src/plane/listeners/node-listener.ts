@@ -1,0 +1,109 @@
+// The node plane: TLS 1.3, a client certificate asked for and judged in authn/ (which is why Node's own verdict is not
+// asked, ruling 9), HTTP/1.1, and channels. HTTP calls and upgrades pass the same authentication and the same route table.
+
+import type { Principal } from '#domain/principal.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import { boundServer, listenTcp, stopServer, type HttpRequest } from '#platform/http-server.ts'
+import type { Log } from '#platform/log.ts'
+import {
+  createTlsServer,
+  replaceServerIdentity,
+  type Duplex,
+  type HttpsServer,
+  type TLSSocket,
+} from '#platform/tls-server.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { NodeAuthn } from '#plane/authn/node-certificate.ts'
+import type { ChannelServer } from '#plane/channels/channel-server.ts'
+import type { ServerIdentity } from '#plane/issuer/authority.ts'
+import { refusalText } from '#wire/error-body.ts'
+import { authorise } from './authorise.ts'
+import { httpApp } from './http-app.ts'
+import type { Refused, ReplyOptions } from './http-reply.ts'
+import type { Route } from './route.ts'
+import { sourceAddress } from './source-address.ts'
+import { matchUpgrade } from './upgrade-route.ts'
+
+export type NodeListenerDeps = ReplyOptions & {
+  readonly routes: readonly Route[]
+  readonly authn: NodeAuthn
+  readonly channels: ChannelServer
+  readonly correlation: () => string
+  readonly timers: Timers
+  readonly log: Log
+  readonly identity: ServerIdentity
+  readonly roots: readonly string[]
+  readonly connections: number
+}
+
+export type NodeListener = {
+  listen(host: string, port: number): Promise<number>
+  replaceIdentity(identity: ServerIdentity, roots: readonly string[]): void
+  connections(): Promise<number>
+  stop(withinMs: number): Promise<void>
+}
+
+const tlsOptions = ({ keyPem, chainPem }: ServerIdentity, roots: readonly string[]) => ({
+  keyPem,
+  chainPem,
+  clientRoots: roots,
+  rejectUnauthorized: false,
+})
+
+export const openNodeListener = async (deps: NodeListenerDeps): Promise<NodeListener> => {
+  const authenticate = (request: HttpRequest, source: string): Promise<Principal | Refusal> =>
+    deps.authn(request.socket as TLSSocket, source)
+  const app = httpApp({ ...deps, authenticate })
+  await app.ready()
+
+  const server = createTlsServer(tlsOptions(deps.identity, deps.roots), app.routing)
+  boundServer(server, {
+    connections: deps.connections,
+    unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
+  })
+  // A port scanner or a client of another trust is daily business, not an error of ours.
+  server.on('tlsClientError', (error: Error) => deps.log.debug({ err: error }, 'TLS handshake failed'))
+  server.on(
+    'upgrade',
+    (request: HttpRequest, socket: Duplex, head: Buffer) => void upgrade(deps, request, socket, head),
+  )
+
+  return {
+    listen: (host, port) => listenTcp(server, host, port),
+    replaceIdentity: (identity, roots) => replaceServerIdentity(server, tlsOptions(identity, roots)),
+    connections: () => countConnections(server),
+    async stop(withinMs) {
+      await stopServer(server, deps.timers, withinMs)
+      await app.close()
+    },
+  }
+}
+
+const upgrade = async (deps: NodeListenerDeps, request: HttpRequest, socket: Duplex, head: Buffer): Promise<void> => {
+  const correlation = deps.correlation()
+  const source = sourceAddress(request.socket)
+  // Without a listener an error on the bare socket would end the process.
+  socket.on('error', () => socket.destroy())
+  const refused = (refusal: Refusal, principal: Principal | null): void => {
+    const path = matchUpgrade(deps.routes, request.url ?? '')?.route.path ?? null
+    deps.onRefusal({ refusal, principal, source, method: 'GET', path, correlation } satisfies Refused)
+    socket.end(refusalText(refusal))
+  }
+  try {
+    const match = matchUpgrade(deps.routes, request.url ?? '')
+    if (match === null) return refused(refuse('NOT_FOUND'), null)
+    const principal = await deps.authn(request.socket as TLSSocket, source)
+    if (principal.kind === 'refused') return refused(principal, null)
+    const no = authorise(match.route.access, principal, match.params)
+    if (no !== null) return refused(no, principal)
+    if (principal.kind !== 'node') return refused(refuse('CLIENT_CERT_REQUIRED'), principal)
+    const outcome = await deps.channels.open(principal, request, socket, head, correlation)
+    if (outcome !== 'opened') refused(outcome, principal)
+  } catch (error) {
+    deps.log.error({ err: error, correlation }, 'a channel could not be opened')
+    refused(refuse(deps.trouble() === null ? 'UNAVAILABLE' : 'DISK_TROUBLE'), null)
+  }
+}
+
+const countConnections = (server: HttpsServer): Promise<number> =>
+  new Promise((resolve, reject) => server.getConnections((error, count) => (error ? reject(error) : resolve(count))))

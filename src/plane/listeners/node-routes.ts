@@ -1,0 +1,153 @@
+// What nodes may ask of the plane. Enrollment and the bundle are the only routes without a client certificate.
+
+import { Type, type Static } from 'typebox'
+import { noHardware, type HardwareIdentity } from '#domain/node.ts'
+import type { NodePrincipal } from '#domain/principal.ts'
+import { refuse } from '#domain/refusal.ts'
+import { isoTime, type Clock } from '#platform/clock.ts'
+import { agentProfile, endpointSet } from '#plane/channels/configuration.ts'
+import { confirmNode } from '#plane/flows/confirm-node.ts'
+import { enrollNode, type EnrollDeps } from '#plane/flows/enroll-node.ts'
+import { renewCertificate } from '#plane/flows/renew-certificate.ts'
+import {
+  BundleResponse,
+  ConfirmRequest,
+  ConfirmResponse,
+  EnrollRequest,
+  EnrollResponse,
+  NodeIdText,
+  RenewRequest,
+  RenewResponse,
+  understoodFields,
+} from '#wire/node-api.ts'
+import { pemChain } from './pem-chain.ts'
+import { answer, type Call, type Route } from './route.ts'
+
+export type NodeRouteDeps = EnrollDeps & {
+  readonly domainName: string
+  readonly nodeUrl: () => string
+}
+
+const Id = Type.Object({ id: NodeIdText }, { additionalProperties: false })
+
+export const nodeRoutes = (deps: NodeRouteDeps): readonly Route[] => [
+  {
+    method: 'POST',
+    path: '/v1/enroll',
+    access: 'anyone',
+    summary: 'Proves an invitation or a hardware identity, and gets a certificate',
+    body: EnrollRequest,
+    answer: EnrollResponse,
+    handle: (call) => enroll(deps, call),
+  },
+  {
+    method: 'POST',
+    path: '/v1/nodes/:id/confirm',
+    access: 'node-itself',
+    summary: 'Says that the certificate works, and whether it could be kept',
+    params: Id,
+    body: ConfirmRequest,
+    answer: ConfirmResponse,
+    handle: async (call) => {
+      const { persisted = true, detail = null } = call.body as Static<typeof ConfirmRequest>
+      const outcome = await confirmNode(deps, self(call), { persisted, detail }, call.correlation)
+      if (outcome.kind === 'refused') return outcome
+      const { id, membership } = outcome.node
+      return answer({ node_id: id, membership: membership.kind, server_time: timeNow(deps.clock) })
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/nodes/:id/renew',
+    access: 'node-itself',
+    summary: 'Gets the next certificate, for a new key',
+    params: Id,
+    body: RenewRequest,
+    answer: RenewResponse,
+    handle: async (call) => {
+      const { csr } = call.body as RenewRequest
+      const outcome = await renewCertificate(deps, self(call), csr, call.correlation)
+      if (outcome.kind === 'refused') return outcome
+      return answer({
+        certificate_chain: pemChain(deps.issuer, outcome.certificate),
+        roots: deps.issuer.roots(),
+        profile: agentProfile(outcome.profile),
+        endpoints: endpointSet(deps.nodeUrl()),
+        server_time: timeNow(deps.clock),
+      })
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/nodes/:id/channel',
+    access: 'node-itself',
+    kind: 'upgrade',
+    summary: 'Becomes the channel: a WebSocket with the subprotocol muster.v1',
+    params: Id,
+    // Reached only without `Upgrade: websocket`; the listener takes upgrades over before this.
+    handle: async () => refuse('REQUEST_INVALID', 'this address is a WebSocket: send Upgrade: websocket'),
+  },
+  {
+    method: 'GET',
+    path: '/v1/bundle',
+    access: 'anyone',
+    summary: 'The roots of this domain',
+    answer: BundleResponse,
+    handle: async () =>
+      answer({
+        domain: deps.domainName,
+        roots: deps.issuer.roots(),
+        root_fingerprint: deps.issuer.rootFingerprint(),
+        server_time: timeNow(deps.clock),
+      }),
+  },
+]
+
+const enroll = async (deps: NodeRouteDeps, call: Call) => {
+  const body = call.body as EnrollRequest
+  const { hardware_facts: facts } = body
+  const outcome = await enrollNode(deps, {
+    method: body.method,
+    secret: body.enrollment_token ?? null,
+    askedId: body.node_id ?? null,
+    hardware: hardwareIn(body),
+    facts:
+      facts === undefined
+        ? null
+        : {
+            cpuCores: facts.cpu_cores,
+            memoryBytes: facts.memory_bytes,
+            diskBytes: facts.disk_bytes,
+            arch: facts.arch,
+          },
+    csr: body.csr,
+    source: call.principal.source,
+    correlation: call.correlation,
+  })
+  if (outcome.kind === 'refused') return outcome
+  const { node, profile, domain } = outcome
+  return answer({
+    node_id: node.id,
+    domain: domain.name,
+    epoch: node.epoch,
+    certificate_chain: pemChain(deps.issuer, outcome.certificate),
+    roots: deps.issuer.roots(),
+    vcluster: node.assignment,
+    profile: agentProfile(profile),
+    endpoints: endpointSet(deps.nodeUrl()),
+    server_time: timeNow(deps.clock),
+    liveness_grace_ms: domain.livenessGraceMs,
+    understands: understoodFields,
+  })
+}
+
+const hardwareIn = ({ hardware_identity: reported }: EnrollRequest): HardwareIdentity =>
+  reported === undefined ? noHardware : { macs: [...new Set(reported.macs)].sort(), bmcSerial: reported.bmc_serial }
+
+const timeNow = (clock: Clock): string => isoTime(clock.nowMs())
+
+/** The access of these routes lets nobody but a node through. */
+const self = (call: Call): NodePrincipal => {
+  if (call.principal.kind !== 'node') throw new Error('a route for nodes was reached by somebody else')
+  return call.principal
+}
