@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test } from 'node:test'
+import { withPeer } from '../peers/peer.ts'
+import { startChild } from './child.ts'
+import { eventually, within } from './eventually.ts'
+import { openFakeTime } from './fake-time.ts'
+import { tempFolder } from './temp-folder.ts'
+import { mountTmpfs } from './tmpfs.ts'
+import { applicationDataWatch } from './tls-records.ts'
+
+const node = process.execPath
+
+test('what a test started is ended after it, before its folder is removed', async (t) => {
+  const seen = { folder: '', pid: 0 }
+  await t.test('a test that cleans up nothing itself', async (inner) => {
+    seen.folder = tempFolder(inner)
+    const file = path.join(seen.folder, 'alive')
+    const program = `require('fs').writeFileSync(${JSON.stringify(file)}, ''); setInterval(() => {}, 1000)`
+    const child = startChild(inner, node, ['-e', program], {})
+    seen.pid = child.pid
+    await eventually('the child to write', () => fs.existsSync(file))
+  })
+  assert.throws(() => process.kill(seen.pid, 0), { code: 'ESRCH' })
+  assert.equal(fs.existsSync(seen.folder), false)
+})
+
+test('kill9 reports the signal, output is kept, variables of the developer stay out', async (t) => {
+  process.env['MUSTER_DATA'] = '/elsewhere'
+  t.after(() => delete process.env['MUSTER_DATA'])
+  const program = 'console.log(String(process.env.MUSTER_DATA), process.env.GIVEN); setInterval(() => {}, 1000)'
+  const child = startChild(t, node, ['-e', program], { env: { GIVEN: 'yes' } })
+  await eventually('its output', () => child.stdout() === 'undefined yes\n')
+  assert.deepEqual(await child.kill9(), { code: null, signal: 'SIGKILL' })
+  assert.equal(child.running(), false)
+})
+
+test('waiting ends: with what was awaited and the last trouble', async () => {
+  await assert.rejects(
+    eventually('the impossible', () => Promise.reject(new Error('no')), { withinMs: 50, everyMs: 5 }),
+    (error: Error) => error.message === 'the impossible: not within 50 ms' && (error.cause as Error).message === 'no',
+  )
+  await assert.rejects(within('forever', 10, new Promise(() => {})), /forever: not within 10 ms/)
+})
+
+test('fake time moves the wall clock of a running Node and leaves its monotonic clock alone', async (t) => {
+  const library = withPeer(t, 'faketime')
+  if (library === null) return
+  const day = 86_400_000
+  const time = openFakeTime(tempFolder(t), library)
+  const program = `
+    const started = performance.now()
+    setInterval(() => console.log(JSON.stringify([Date.now(), performance.now() - started])), 20)`
+  const child = startChild(t, node, ['-e', program], { env: time.env })
+  const newest = (): [number, number] | null => {
+    const line = child.stdout().trimEnd().split('\n').at(-1) ?? ''
+    return line === '' ? null : JSON.parse(line)
+  }
+  const [realMs] = await eventually('a first time', newest)
+  assert.ok(Math.abs(realMs - Date.now()) < 10_000)
+  time.advance(400 * day)
+  const [, monotonicMs] = await eventually('a time 400 days later', () => {
+    const times = newest()
+    return times !== null && times[0] - Date.now() > 399 * day && times
+  })
+  assert.ok(monotonicMs < day)
+})
+
+test('a tmpfs can be filled to the last bytes and freed again', (t) => {
+  if (withPeer(t, 'tmpfs') === null) return
+  const disk = mountTmpfs(t, path.join(tempFolder(t), 'disk'), 1 << 20)
+  const file = path.join(disk.folder, 'file')
+  disk.fill(8192)
+  assert.throws(() => fs.writeFileSync(file, Buffer.alloc(65_536)), { code: 'ENOSPC' })
+  disk.free()
+  fs.writeFileSync(file, Buffer.alloc(65_536))
+})
+
+test('the end of a TLS handshake is seen however its records are cut into chunks', () => {
+  const record = (type: number, length: number): Buffer =>
+    Buffer.concat([Buffer.from([type, 3, 3, length >> 8, length & 255]), Buffer.alloc(length, 23)])
+  const handshake = Buffer.concat([record(22, 300), record(20, 1)])
+  for (const size of [1, 2, 3, 5, 7, 1000]) {
+    const watch = applicationDataWatch()
+    for (let at = 0; at < handshake.length; at += size) watch.bytes(handshake.subarray(at, at + size))
+    assert.equal(watch.seen(), false)
+    const protectedRecord = record(23, 40)
+    for (let at = 0; at < protectedRecord.length; at += size) watch.bytes(protectedRecord.subarray(at, at + size))
+    assert.equal(watch.seen(), true, `chunks of ${size}`)
+  }
+})
