@@ -10,7 +10,9 @@ import { NodeIdText } from './node-api.ts'
 const closed = { additionalProperties: false } as const
 const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })
 const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-const oneOf = <T extends readonly string[]>(values: T) => Type.Enum([...values] as [...T])
+/** Typed by hand: `Type.Enum` forgets which strings they were when called with a type parameter. */
+const oneOf = <const T extends readonly string[]>(values: T) =>
+  Type.Enum([...values]) as unknown as import('typebox').TEnum<T[number][]>
 
 // ---- nodes
 
@@ -203,7 +205,9 @@ export const ProfileBody = Type.Object(
 )
 
 /** `POST /v1/profiles`: copies `from` and changes what `set` names, e.g. {"certificate.lifetimeMs": 3600000}. */
-const Settings = Type.Record(Type.String({ pattern: '^[A-Za-z]+(\\.[A-Za-z]+)*$' }), Type.Unknown(), { maxProperties: 64 })
+const Settings = Type.Record(Type.String({ pattern: '^[A-Za-z]+(\\.[A-Za-z]+)*$' }), Type.Unknown(), {
+  maxProperties: 64,
+})
 export const CreateProfileRequest = Type.Object(
   { name: ProfileBody.properties.name, from: Type.Optional(text(64)), set: Type.Optional(Settings) },
   closed,
@@ -243,7 +247,11 @@ export const CaView = Type.Object({
       sha256: Type.String(),
     }),
   ),
-  server_certificate: Type.Object({ serial: Type.String(), not_after: Type.String(), names: Type.Array(Type.String()) }),
+  server_certificate: Type.Object({
+    serial: Type.String(),
+    not_after: Type.String(),
+    names: Type.Array(Type.String()),
+  }),
   warnings: Type.Array(Type.String()),
 })
 export type CaView = Static<typeof CaView>

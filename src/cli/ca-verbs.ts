@@ -1,0 +1,72 @@
+import { parseIsoTime } from '#platform/clock.ts'
+import { CaBundleAnswer, CaRequestAnswer, CaView } from '#wire/operator-api.ts'
+import type { Cli, GlobalOptions } from './cli.ts'
+import { formatAgo, formatSpan } from './duration.ts'
+import { connect } from './operator-client.ts'
+import type { Paint } from './paint.ts'
+import { printer } from './print.ts'
+import { pemLines } from './pem-lines.ts'
+import { readText } from './read-text.ts'
+import { renderFacts, renderHeadedTable } from './table.ts'
+
+export const caShow = async (cli: Cli, options: GlobalOptions): Promise<void> =>
+  showCa(cli, options, await connect(cli, options).ask({ method: 'GET', path: '/v1/ca', answer: CaView }))
+
+export const caRotate = async (cli: Cli, options: GlobalOptions): Promise<void> =>
+  showCa(cli, options, await connect(cli, options).ask({ method: 'POST', path: '/v1/ca/rotate', answer: CaView }))
+
+export const caImport = async (cli: Cli, options: GlobalOptions, file: string): Promise<void> => {
+  const certificate = await readText(cli, file, 16_384)
+  const plane = connect(cli, options)
+  showCa(
+    cli,
+    options,
+    await plane.ask({ method: 'POST', path: '/v1/ca/import', body: { certificate }, answer: CaView }),
+  )
+}
+
+export const caRequest = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask({ method: 'POST', path: '/v1/ca/request', answer: CaRequestAnswer })
+  const print = printer(cli, options)
+  print.answer(answer, () => pemLines(answer.csr))
+  print.note('next: where the root key is: muster ca sign --root-key FILE --root-cert FILE --request FILE')
+}
+
+export const caBundle = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask({ method: 'GET', path: '/v1/ca/bundle', answer: CaBundleAnswer })
+  const print = printer(cli, options)
+  print.answer(answer, () => answer.roots.flatMap(pemLines))
+  print.note(`root fingerprint sha256:${answer.root_fingerprint}`)
+}
+
+const showCa = (cli: Cli, options: GlobalOptions, ca: CaView): void =>
+  printer(cli, options).answer(ca, (paint) => caLines(ca, cli.clock.nowMs(), paint))
+
+export const caLines = (ca: CaView, nowMs: number, paint: Paint): string[] => [
+  ...renderFacts([
+    ['domain', ca.domain],
+    ['root', `sha256:${ca.root_fingerprint}, its key ${ca.root_online ? 'on this plane' : 'offline'}`],
+    ['sealing', ca.sealing_protected ? 'protected' : 'unprotected: the sealing key lies beside what it seals'],
+    ['server', `${ca.server_certificate.names.join(', ')}, ${until(ca.server_certificate.not_after, nowMs)}`],
+    ...ca.warnings.map((warning) => ['warning', warning] as const),
+  ]),
+  '',
+  ...renderHeadedTable(
+    ['AUTHORITY', 'ROLE', 'KEY', 'SIGNS', 'VALID', 'SUBJECT'],
+    ca.authorities.map((authority) => [
+      authority.id,
+      authority.role,
+      authority.custody,
+      authority.signing ? { text: 'yes', colour: 'green' } : 'no',
+      until(authority.not_after, nowMs),
+      authority.subject,
+    ]),
+    paint,
+  ),
+]
+
+const until = (notAfter: string, nowMs: number): string => {
+  const ms = parseIsoTime(notAfter)
+  if (ms === null) return notAfter
+  return ms > nowMs ? `for ${formatSpan(ms - nowMs)}` : `expired ${formatAgo(ms, nowMs)}`
+}

@@ -1,0 +1,36 @@
+// What every command is given. Only bin/muster.ts and tests make one.
+
+import type { Clock } from '#platform/clock.ts'
+import type { HttpClient, HttpTarget } from '#platform/http-client.ts'
+import type { Random } from '#platform/random.ts'
+import type { TextInput, TextOutput } from '#platform/standard-streams.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { ExitCode } from './exit-codes.ts'
+
+export type CliDeps = {
+  /** How this user calls us, for hints that can be pasted: `./muster`. */
+  readonly program: string
+  readonly version: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly input: TextInput
+  readonly out: TextOutput
+  readonly err: TextOutput
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  openHttp(target: HttpTarget): HttpClient
+}
+
+export type Cli = CliDeps & {
+  /** For a command that has printed its answer and still did not fully succeed. */
+  finish(code: ExitCode): void
+}
+
+/** Options that every command takes, before or after the verb. */
+export type GlobalOptions = {
+  readonly output: 'table' | 'json'
+  readonly data?: string
+  readonly url?: string
+  readonly ca?: string
+  readonly keyFile?: string
+}

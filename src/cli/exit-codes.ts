@@ -1,0 +1,41 @@
+// What the exit code of every command means. Scripts rely on these: never renumbered.
+
+export const exitCodes = {
+  ok: 0,
+  refused: 1,
+  usage: 2,
+  notFound: 3,
+  notAllowed: 4,
+  journalBroken: 5,
+  partly: 6,
+  notReady: 7,
+  unavailable: 69,
+  fault: 70,
+  tryLater: 75,
+} as const
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
+  ok: 'done',
+  refused: 'the plane refused; its code is printed',
+  usage: 'the command line or a file given to it is wrong; nothing was sent',
+  notFound: 'there is no such node, token, profile or key',
+  notAllowed: 'no valid operator key, or its role does not allow that',
+  journalBroken: 'journal verify: the chain is not intact',
+  partly: 'node enroll --batch: some lines failed',
+  notReady: 'agent status: the agent has no working identity',
+  unavailable: 'no plane answers there',
+  fault: 'something broke, here or in the plane',
+  tryLater: 'the plane cannot do it now; try again later',
+}
+
+/** Codes of a newer plane are unknown here, so the HTTP status decides what the code alone does not. */
+export const exitCodeOf = (code: string, status: number): ExitCode => {
+  if (code.endsWith('_NOT_FOUND') || code === 'NOT_FOUND') return exitCodes.notFound
+  if (['OPERATOR_KEY_REQUIRED', 'OPERATOR_KEY_INVALID', 'ROLE_FORBIDDEN', 'HOST_NOT_ALLOWED'].includes(code)) {
+    return exitCodes.notAllowed
+  }
+  if (status === 429 || status === 503) return exitCodes.tryLater
+  return status >= 500 ? exitCodes.fault : exitCodes.refused
+}

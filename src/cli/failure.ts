@@ -1,0 +1,65 @@
+// The one way a command ends early. Thrown by what finds out, rendered once by run-cli.ts.
+
+import { exitCodes, type ExitCode } from './exit-codes.ts'
+import { printable } from './printable.ts'
+
+/** Words in capitals that a hint may hold, and what they stand for here: { ID: 'gpu-001' }. */
+export type About = Readonly<Record<string, string>>
+
+export class Failure extends Error {
+  readonly exit: ExitCode
+  readonly code: string
+  readonly detail: string | null
+  readonly next: string | null
+  readonly retryAfterMs: number | null
+
+  constructor(what: {
+    exit: ExitCode
+    code: string
+    sentence: string
+    detail?: string | null
+    next?: string | null
+    retryAfterMs?: number | null
+  }) {
+    super(what.sentence)
+    this.exit = what.exit
+    this.code = what.code
+    this.detail = what.detail ?? null
+    this.next = what.next ?? null
+    this.retryAfterMs = what.retryAfterMs ?? null
+  }
+}
+
+export const usageFailure = (sentence: string, next: string | null = null): Failure =>
+  new Failure({ exit: exitCodes.usage, code: 'USAGE', sentence, next })
+
+/** A value that a shell would take apart is not put into a command meant for pasting. */
+const pasteable = /^[A-Za-z0-9._:@/+-]+$/
+
+export const fillIn = (hint: string, about: About): string =>
+  Object.entries(about).reduce(
+    (text, [word, value]) => (pasteable.test(value) ? text.replace(new RegExp(`\\b${word}\\b`, 'g'), value) : text),
+    hint,
+  )
+
+/** `program` is how this user calls us (`./muster`), so that a hint can be pasted. */
+export const renderFailure = (failure: Failure, program: string): string[] => {
+  const lines = [`error ${printable(failure.code)}: ${printable(failure.message)}`]
+  if (failure.detail !== null) lines.push(`detail: ${printable(failure.detail)}`)
+  if (failure.retryAfterMs !== null) lines.push(`retry: in ${Math.ceil(failure.retryAfterMs / 1000)}s`)
+  if (failure.next !== null) lines.push(`next: ${printable(asCalled(failure.next, program))}`)
+  return lines
+}
+
+export const failureBody = (failure: Failure, program: string): object => ({
+  error: {
+    code: failure.code,
+    message: failure.message,
+    detail: failure.detail,
+    next: failure.next === null ? null : asCalled(failure.next, program),
+    retry_after_ms: failure.retryAfterMs,
+    exit_code: failure.exit,
+  },
+})
+
+export const asCalled = (text: string, program: string): string => text.replace(/(?<![./\w])muster(?= [a-z])/g, program)

@@ -1,0 +1,10 @@
+import type { Cli } from './cli.ts'
+import { journalLine } from './journal-line.ts'
+import { askJournal, countOption, type JournalFilter } from './journal-pages.ts'
+import { connect } from './operator-client.ts'
+import { printer } from './print.ts'
+
+export const journalList = async (cli: Cli, options: JournalFilter & { readonly last: string }): Promise<void> => {
+  const page = await askJournal(connect(cli, options), options, { last: countOption(options.last) })
+  printer(cli, options).answer(page, () => page.entries.map(journalLine))
+}

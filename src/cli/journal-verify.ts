@@ -1,0 +1,33 @@
+import { VerifyAnswer } from '#wire/operator-api.ts'
+import type { Cli, GlobalOptions } from './cli.ts'
+import { exitCodes } from './exit-codes.ts'
+import { connect } from './operator-client.ts'
+import { printer } from './print.ts'
+import { printable } from './printable.ts'
+
+/** A long journal takes its time. */
+const timeoutMs = 30 * 60_000
+
+export const journalVerify = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask({
+    method: 'POST',
+    path: '/v1/journal/verify',
+    answer: VerifyAnswer,
+    timeoutMs,
+  })
+  const print = printer(cli, options)
+  const { broken } = answer
+  if (answer.intact && broken === null) {
+    print.answer(answer, () => [`chain intact, ${answer.entries} ${answer.entries === 1 ? 'entry' : 'entries'}`])
+    return
+  }
+  const where =
+    broken === null
+      ? ''
+      : broken.from === broken.to
+        ? ` at entry ${broken.from}`
+        : ` between entries ${broken.from} and ${broken.to}`
+  print.answer(answer, () => [`chain broken${where}${broken === null ? '' : `: ${printable(broken.why)}`}`])
+  print.note('next: keep the data folder as it is, and compare with your last export: muster journal export')
+  cli.finish(exitCodes.journalBroken)
+}

@@ -1,0 +1,56 @@
+import { parseIsoTime } from '#platform/clock.ts'
+import { CreateKeyAnswer, KeyListAnswer, KeyView } from '#wire/operator-api.ts'
+import type { Cli, GlobalOptions } from './cli.ts'
+import { formatAgo } from './duration.ts'
+import { connect } from './operator-client.ts'
+import { printer } from './print.ts'
+import { printable } from './printable.ts'
+import { renderHeadedTable } from './table.ts'
+
+export const keyCreate = async (
+  cli: Cli,
+  options: GlobalOptions & { readonly role: string },
+  name: string,
+): Promise<void> => {
+  const answer = await connect(cli, options).ask({
+    method: 'POST',
+    path: '/v1/keys',
+    body: { name, role: options.role },
+    answer: CreateKeyAnswer,
+  })
+  const print = printer(cli, options)
+  print.answer(answer, () => [printable(answer.secret)])
+  print.note(`key ${answer.key.id} of ${answer.key.name} with role ${answer.key.role}; it is not shown again`)
+  print.note('next: keep it in a file of mode 0600 and pass --key-file FILE or set MUSTER_KEY_FILE')
+}
+
+export const keyList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask({ method: 'GET', path: '/v1/keys', answer: KeyListAnswer })
+  const nowMs = cli.clock.nowMs()
+  const ago = (time: string) => formatAgo(parseIsoTime(time) ?? nowMs, nowMs)
+  printer(cli, options).answer(answer, (paint) =>
+    renderHeadedTable(
+      ['KEY', 'NAME', 'ROLE', 'CREATED', 'BY', 'STATE'],
+      answer.keys.map((key) => [
+        key.id,
+        key.name,
+        key.role,
+        ago(key.created_at),
+        key.created_by,
+        key.revoked_at === null
+          ? { text: 'valid', colour: 'green' }
+          : { text: `revoked ${ago(key.revoked_at)}`, colour: 'dim' },
+      ]),
+      paint,
+    ),
+  )
+}
+
+export const keyRevoke = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
+  const key = await connect(cli, options).ask({
+    method: 'POST',
+    path: `/v1/keys/${encodeURIComponent(id)}/revoke`,
+    answer: KeyView,
+  })
+  printer(cli, options).answer(key, () => [`key ${printable(key.id)} of ${printable(key.name)} revoked`])
+}

@@ -1,0 +1,85 @@
+// What an operator does to a node.
+
+import type { TSchema, Static } from 'typebox'
+import { NodeDetail, Receipt } from '#wire/operator-api.ts'
+import type { Cli, GlobalOptions } from './cli.ts'
+import { connect } from './operator-client.ts'
+import { printer } from './print.ts'
+import { renderFacts } from './table.ts'
+
+const act = <T extends TSchema>(
+  cli: Cli,
+  options: GlobalOptions,
+  id: string,
+  action: string,
+  body: object,
+  answer: T,
+): Promise<Static<T>> =>
+  connect(cli, options).ask({
+    method: 'POST',
+    path: `/v1/nodes/${encodeURIComponent(id)}/${action}`,
+    body,
+    answer,
+    about: { ID: id },
+  })
+
+const change =
+  (action: string) =>
+  async (cli: Cli, options: GlobalOptions, id: string): Promise<void> =>
+    showState(cli, options, await act(cli, options, id, action, {}, NodeDetail))
+
+export const nodeUndrain = change('undrain')
+export const nodeRelease = change('release')
+export const nodeApprove = change('approve')
+
+export const nodeDrain = async (cli: Cli, options: GlobalOptions & { done?: boolean }, id: string): Promise<void> =>
+  showState(cli, options, await act(cli, options, id, 'drain', options.done === true ? { done: true } : {}, NodeDetail))
+
+type WithReason = GlobalOptions & { readonly reason: string }
+
+export const nodeQuarantine = async (cli: Cli, options: WithReason, id: string): Promise<void> =>
+  showReceipt(
+    cli,
+    options,
+    'quarantined',
+    await act(cli, options, id, 'quarantine', { reason: options.reason }, Receipt),
+  )
+
+export const nodeRevoke = async (cli: Cli, options: WithReason, id: string): Promise<void> =>
+  showReceipt(cli, options, 'revoked', await act(cli, options, id, 'revoke', { reason: options.reason }, Receipt))
+
+export const nodeDecommission = async (
+  cli: Cli,
+  options: GlobalOptions & { force?: boolean },
+  id: string,
+): Promise<void> => {
+  const body = options.force === true ? { force: true } : {}
+  showReceipt(cli, options, 'decommissioned', await act(cli, options, id, 'decommission', body, Receipt))
+}
+
+const showState = (cli: Cli, options: GlobalOptions, node: Static<typeof NodeDetail>): void => {
+  const why = node.why.map((sentence) => ['why', sentence] as const)
+  printer(cli, options).answer(node, () =>
+    renderFacts([
+      ['node', node.id],
+      ['state', node.membership],
+      ['scheduling', [node.scheduling.state, ...node.scheduling.reasons].join(', ')],
+      ...why,
+    ]),
+  )
+}
+
+const showReceipt = (cli: Cli, options: GlobalOptions, what: string, receipt: Static<typeof Receipt>): void =>
+  printer(cli, options).answer(receipt, () =>
+    renderFacts([
+      ['node', `${receipt.node} ${what}`],
+      ['epoch', String(receipt.epoch)],
+      ['decided', receipt.decided_at],
+      [
+        'certificates',
+        receipt.certificates.length === 0 ? 'none were valid' : receipt.certificates.map((c) => `denied ${c}`),
+      ],
+      ['channels cut', String(receipt.channels_cut)],
+      ['journal', receipt.journal],
+    ]),
+  )

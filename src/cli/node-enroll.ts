@@ -1,0 +1,47 @@
+import { NodeDetail, type RegisterRequest } from '#wire/operator-api.ts'
+import type { Cli, GlobalOptions } from './cli.ts'
+import { usageFailure } from './failure.ts'
+import { nodeEnrollBatch } from './node-enroll-batch.ts'
+import { connect } from './operator-client.ts'
+import { printer } from './print.ts'
+import { renderFacts } from './table.ts'
+
+type EnrollOptions = GlobalOptions & {
+  readonly mac?: readonly string[]
+  readonly bmcSerial?: string
+  readonly profile?: string
+  readonly batch?: string
+}
+
+export const nodeEnroll = async (cli: Cli, options: EnrollOptions, id: string | undefined): Promise<void> => {
+  if (options.batch !== undefined) {
+    if (id !== undefined || options.mac !== undefined || options.bmcSerial !== undefined) {
+      throw usageFailure('--batch takes nodes from its file only.', 'muster node enroll --help')
+    }
+    return nodeEnrollBatch(cli, options, options.batch)
+  }
+  if (id === undefined) throw usageFailure('Which node?', 'muster node enroll ID, or --batch FILE for many')
+
+  const request: RegisterRequest = {
+    id,
+    ...(options.profile === undefined ? {} : { profile: options.profile }),
+    ...(options.mac === undefined ? {} : { macs: [...options.mac] }),
+    ...(options.bmcSerial === undefined ? {} : { bmc_serial: options.bmcSerial }),
+  }
+  const node = await connect(cli, options).ask({
+    method: 'POST',
+    path: '/v1/nodes',
+    body: request,
+    answer: NodeDetail,
+    about: { ID: id, PROFILE: options.profile ?? 'PROFILE' },
+  })
+  const print = printer(cli, options)
+  print.answer(node, () =>
+    renderFacts([
+      ['node', `${node.id} ${node.membership}`],
+      ['profile', node.profile],
+      ['hardware', [...node.hardware.macs, node.hardware.bmc_serial ?? ''].join(' ').trim() || 'none'],
+    ]),
+  )
+  print.note(`next: muster token create --node ${node.id}, unless its profile lets it join by hardware alone`)
+}

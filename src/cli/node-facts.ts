@@ -1,0 +1,62 @@
+// Everything known of a node, in the order an operator asks: what, why, until when, from where.
+
+import { parseIsoTime } from '#platform/clock.ts'
+import type { NodeDetail } from '#wire/operator-api.ts'
+import { formatAgo, formatSpan } from './duration.ts'
+import { seenText } from './node-list.ts'
+
+type Fact = readonly [name: string, value: string | readonly string[]]
+
+export const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
+  ['node', node.id],
+  ['state', `${node.membership}, since ${moment(node.since, nowMs)}`],
+  ...some('why', node.why),
+  ['profile', node.profile],
+  ['epoch', String(node.epoch)],
+  ['assurance', node.assurance],
+  ['vcluster', node.vcluster ?? 'none (maintenance mode)'],
+  ['scheduling', [node.scheduling.state, ...node.scheduling.reasons].join(', ')],
+  ['certificates', orNone(node.certificates.map((certificate) => certificateLine(certificate, nowMs)))],
+  ['seen', seenText(node, nowMs).replace(/^seen /, '') + (node.last_seen === null ? '' : ` (${node.last_seen})`)],
+  ...some(
+    'channels',
+    node.sessions.map((session) => `session ${session.number}, since ${moment(session.since, nowMs)}`),
+  ),
+  ['conditions', orNone(node.conditions.map((condition) => conditionLine(condition, nowMs)))],
+  ...some(
+    'approvals',
+    node.approvals.map((approval) => `${approval.by}, ${moment(approval.at, nowMs)}`),
+  ),
+  ['hardware', orNone([...node.hardware.macs.map((mac) => `mac ${mac}`), ...bmc(node.hardware.bmc_serial)])],
+  ...(node.facts === null ? [] : [['machine', machine(node.facts)] as const]),
+  ['agent', node.agent_version ?? 'unknown'],
+  ...(node.source === null ? [] : [['address', node.source] as const]),
+  ...(node.config_revision === null ? [] : [['configuration', `revision ${node.config_revision}`] as const]),
+  ['registered', `${moment(node.registered_at, nowMs)} by ${node.registered_by}`],
+]
+
+const some = (name: string, lines: readonly string[]): Fact[] => (lines.length === 0 ? [] : [[name, lines]])
+const orNone = (lines: readonly string[]): readonly string[] => (lines.length === 0 ? ['none'] : lines)
+const bmc = (serial: string | null): string[] => (serial === null ? [] : [`bmc serial ${serial}`])
+
+const moment = (time: string, nowMs: number): string => {
+  const ms = parseIsoTime(time)
+  return ms === null ? time : `${formatAgo(ms, nowMs)} (${time})`
+}
+
+const certificateLine = (certificate: NodeDetail['certificates'][number], nowMs: number): string => {
+  const notAfterMs = parseIsoTime(certificate.not_after) ?? nowMs
+  const until =
+    notAfterMs > nowMs ? `expires in ${formatSpan(notAfterMs - nowMs)}` : `expired ${formatAgo(notAfterMs, nowMs)}`
+  return `${certificate.slot}  serial ${certificate.serial}  ${until} (${certificate.not_after})`
+}
+
+const conditionLine = (condition: NodeDetail['conditions'][number], nowMs: number): string => {
+  const evidence = Object.entries(condition.evidence).map(([name, value]) => `${name}=${String(value)}`)
+  return [`${condition.name}, since ${moment(condition.since, nowMs)}: ${condition.reason}`, ...evidence].join('  ')
+}
+
+const machine = (facts: NonNullable<NodeDetail['facts']>): string =>
+  `${facts.cpu_cores} cores, ${gibibytes(facts.memory_bytes)} memory, ${gibibytes(facts.disk_bytes)} disk, ${facts.arch}`
+
+const gibibytes = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(bytes < 100 * 2 ** 30 ? 1 : 0)} GiB`

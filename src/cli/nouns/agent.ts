@@ -1,0 +1,32 @@
+import { Option, type Command } from 'commander'
+import type { Cli } from '../cli.ts'
+import { noun, performs, verb } from '../verb.ts'
+
+export const declareAgent = (program: Command, cli: Cli): void => {
+  const agent = noun(program, 'agent', 'The process on a node')
+
+  const run = verb(agent, 'run', 'Enrol if need be, then keep the identity of this machine alive', [
+    ['muster token create --node gpu-001 | muster agent run --state ./n1 --join-file -', 'on one machine, to try it'],
+    ['muster agent run', 'join string from MUSTER_JOIN or /etc/muster/join'],
+    ['muster agent run --state ./n1', 'enrolled already: no join string is needed'],
+  ])
+    .option('--state <folder>', 'where keys and certificates are kept (MUSTER_AGENT_STATE)')
+    .option('--join-file <file>', 'file with the join string (- for standard input); deleted after use')
+    .addOption(new Option('--join-method <method>', 'how to prove this machine').choices(['token', 'hardware']))
+    .addOption(new Option('--key-type <type>', 'kind of key to make').choices(['ed25519', 'p256', 'p384']))
+    .addOption(new Option('--key-storage <kind>', 'where keys live').choices(['file', 'memory']))
+    .option('--node-id <id>', 'the name to ask for, with a token of the domain')
+    .option('--hardware-file <file>', 'read the hardware identity from here (MUSTER_HARDWARE_FILE)')
+    .option('--log-level <level>', 'trace, debug, info, warn, error or silent (MUSTER_LOG_LEVEL)')
+  performs(cli, run, async () => (await import('../agent-run.ts')).agentRun)
+
+  const status = verb(agent, 'status', 'What the agent on this machine is doing, and why', [
+    ['muster agent status --state ./n1', ''],
+  ]).option('--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)')
+  performs(cli, status, async () => (await import('../agent-status.ts')).agentStatusVerb)
+
+  const hardware = verb(agent, 'read-hardware', 'Print what this machine would be recognised by', [
+    ['sudo muster agent read-hardware > hardware.json', 'serial numbers are for root only'],
+  ])
+  performs(cli, hardware, async () => (await import('../agent-read-hardware.ts')).agentReadHardware)
+}

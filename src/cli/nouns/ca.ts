@@ -1,0 +1,47 @@
+import { Option, type Command } from 'commander'
+import type { Cli } from '../cli.ts'
+import { noun, performs, verb } from '../verb.ts'
+import { planeOptions } from './plane.ts'
+
+export const declareCa = (program: Command, cli: Cli): void => {
+  const ca = noun(program, 'ca', 'The certificate authority of the domain')
+  const verbs = () => import('../ca-verbs.ts')
+
+  const init = planeOptions(
+    verb(ca, 'init', 'Make the data folder, the root and the first keys, without starting a plane', [
+      ['muster ca init', 'root key sealed in ./data'],
+      ['muster ca init --root-out /media/usb', 'root key kept off the plane'],
+    ]),
+  )
+  performs(cli, init, async () => (await import('../ca-init.ts')).caInit)
+
+  const show = verb(ca, 'show', 'Authorities, who signs now, and until when', [['muster ca show', '']])
+  performs(cli, show, async () => (await verbs()).caShow)
+
+  const bundle = verb(ca, 'bundle', 'Print the root certificates (PEM)', [['muster ca bundle > roots.pem', '']])
+  performs(cli, bundle, async () => (await verbs()).caBundle)
+
+  const rotate = verb(ca, 'rotate', 'Replace the issuing key; certificates in use stay valid', [
+    ['muster ca rotate', ''],
+  ])
+  performs(cli, rotate, async () => (await verbs()).caRotate)
+
+  const request = verb(ca, 'request', 'Print a request for a new intermediate, to carry to an offline root', [
+    ['muster ca request > domain-ca.csr', 'on the plane'],
+  ])
+  performs(cli, request, async () => (await verbs()).caRequest)
+
+  const sign = verb(ca, 'sign', 'Sign such a request where the root key is; talks to no plane', [
+    ['muster ca sign --root-key root.key --root-cert root.pem --request domain-ca.csr > domain-ca.pem', ''],
+  ])
+    .requiredOption('--root-key <file>', 'private key of the root (PEM)')
+    .requiredOption('--root-cert <file>', 'certificate of the root (PEM)')
+    .requiredOption('--request <file>', 'what ca request printed (- for standard input)')
+    .addOption(new Option('--lifetime <duration>', 'how long the intermediate is good for').default('1825d'))
+  performs(cli, sign, async () => (await import('../ca-sign.ts')).caSign)
+
+  const imported = verb(ca, 'import <file>', 'Hand what ca sign printed to the plane', [
+    ['muster ca import domain-ca.pem', 'on the plane'],
+  ])
+  performs(cli, imported, async () => (await verbs()).caImport)
+}

@@ -1,0 +1,17 @@
+import type { Command } from 'commander'
+import type { Cli } from '../cli.ts'
+import { noun, performs, verb } from '../verb.ts'
+
+export const declareDomain = (program: Command, cli: Cli): void => {
+  const domain = noun(program, 'domain', 'Values that hold for the whole trust domain')
+  const verbs = () => import('../domain-verbs.ts')
+
+  const show = verb(domain, 'show', 'Show them, in words that domain set takes', [['muster domain show', '']])
+  performs(cli, show, async () => (await verbs()).domainShow)
+
+  const set = verb(domain, 'set <settings...>', 'Change them', [
+    ['muster domain set livenessGraceMs=10m', 'how long a node may be silent before it is inactive'],
+    ['muster domain set strangersPerMinute=50 defaultProfile=mesh-paas', ''],
+  ])
+  performs(cli, set, async () => (await verbs()).domainSet)
+}

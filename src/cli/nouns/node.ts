@@ -1,0 +1,78 @@
+import type { Command } from 'commander'
+import type { Cli } from '../cli.ts'
+import { collect, noun, performs, verb } from '../verb.ts'
+
+export const declareNode = (program: Command, cli: Cli): void => {
+  const node = noun(program, 'node', 'The machines this domain knows')
+
+  const enroll = verb(node, 'enroll [id]', 'Register a node, so that its machine may join; or many from a file', [
+    [
+      'muster node enroll hpc-17 --mac 52:54:00:12:34:56 --bmc-serial CN7X --profile hpc-diskless',
+      'by hardware identity',
+    ],
+    ['muster node enroll --batch nodes.csv', 'columns: id,profile,mac,bmc_serial; safe to repeat'],
+  ])
+    .option('--mac <address>', 'a MAC address of the machine; may be repeated', collect)
+    .option('--bmc-serial <serial>', 'serial number of its BMC')
+    .option('--profile <name>', "profile of the node (default: the domain's)")
+    .option('--batch <file>', 'register every line of a CSV file (- for standard input)')
+  performs(cli, enroll, async () => (await import('../node-enroll.ts')).nodeEnroll)
+
+  const list = verb(node, 'list', 'List nodes: state, profile, certificate, last seen, conditions', [
+    ['muster node list', ''],
+    ['muster node list --state quarantined', ''],
+    ['muster node list -o json', 'for scripts'],
+  ])
+    .option('--state <state>', 'only nodes in this state')
+    .option('--profile <name>', 'only nodes of this profile')
+  performs(cli, list, async () => (await import('../node-list.ts')).nodeList)
+
+  const show = verb(node, 'show <id>', 'Everything known of a node, and why it is in the state it is in', [
+    ['muster node show gpu-001', ''],
+  ])
+  performs(cli, show, async () => (await import('../node-show.ts')).nodeShow)
+
+  declareActions(node, cli)
+}
+
+const declareActions = (node: Command, cli: Cli): void => {
+  const acts = () => import('../node-act.ts')
+
+  const drain = verb(node, 'drain <id>', 'Let work on a node end; it keeps its identity', [
+    ['muster node drain gpu-001', 'no new work'],
+    ['muster node drain gpu-001 --done', 'nothing runs there any more'],
+  ]).option('--done', 'say that nothing runs there any more')
+  performs(cli, drain, async () => (await acts()).nodeDrain)
+
+  const undrain = verb(node, 'undrain <id>', 'Take work on a node again', [['muster node undrain gpu-001', '']])
+  performs(cli, undrain, async () => (await acts()).nodeUndrain)
+
+  const quarantine = verb(
+    node,
+    'quarantine <id>',
+    'Cut a node off at once; it stays out until an operator releases it',
+    [['muster node quarantine gpu-001 --reason "odd traffic"', '']],
+  ).requiredOption('--reason <text>', 'why; goes into the journal')
+  performs(cli, quarantine, async () => (await acts()).nodeQuarantine)
+
+  const release = verb(node, 'release <id>', 'End a quarantine; the node comes back in a new epoch', [
+    ['muster node release gpu-001', ''],
+  ])
+  performs(cli, release, async () => (await acts()).nodeRelease)
+
+  const approve = verb(node, 'approve <id>', 'Say yes to a node whose profile asks people first', [
+    ['muster node approve mesh-04', ''],
+  ])
+  performs(cli, approve, async () => (await acts()).nodeApprove)
+
+  const revoke = verb(node, 'revoke <id>', 'Take the identity of a node away, at once and for good', [
+    ['muster node revoke gpu-001 --reason compromised', 'prints a receipt'],
+  ]).requiredOption('--reason <text>', 'why; goes into the journal')
+  performs(cli, revoke, async () => (await acts()).nodeRevoke)
+
+  const decommission = verb(node, 'decommission <id>', 'Retire a node that is no longer in use', [
+    ['muster node decommission gpu-001', 'refused while it is active'],
+    ['muster node decommission gpu-001 --force', ''],
+  ]).option('--force', 'even while it is active')
+  performs(cli, decommission, async () => (await acts()).nodeDecommission)
+}

@@ -1,0 +1,28 @@
+import { Option, type Command } from 'commander'
+import type { Cli } from '../cli.ts'
+import { collect, performs, verb } from '../verb.ts'
+
+export const declarePlane = (program: Command, cli: Cli): void => {
+  const plane = planeOptions(
+    verb(program, 'plane', 'Run a plane; its data folder is made at the first start', [
+      ['muster plane', 'on ./data, https://localhost:8443 for nodes, http://127.0.0.1:8440 for operators'],
+      ['muster plane --data /srv/muster --node-listen 0.0.0.0:8443 --server-name muster.example.org', ''],
+      ['muster plane --data ./second --node-listen 127.0.0.1:0 --operator-listen 127.0.0.1:0', 'beside another one'],
+    ]),
+  )
+  performs(cli, plane, async () => (await import('../plane.ts')).plane)
+}
+
+/** Shared with `ca init`, which makes what `plane` would. */
+export const planeOptions = (command: Command): Command =>
+  command
+    .option('--domain <name>', 'trust domain, at the first start only (MUSTER_DOMAIN)')
+    .option('--node-listen <host:port>', 'where nodes connect (MUSTER_NODE_LISTEN)')
+    .option('--operator-listen <host:port>', 'where operators connect (MUSTER_OPERATOR_LISTEN)')
+    .option('--server-name <name>', 'a name or address nodes call the plane by; may be repeated', collect)
+    .addOption(
+      new Option('--issuer-key <kind>', 'where the issuing key lives (MUSTER_ISSUER_KEY)').choices(['file', 'memory']),
+    )
+    .option('--seal-key <file>', 'key that seals the keys on disk; keep it elsewhere (MUSTER_SEAL_KEY)')
+    .option('--root-out <folder>', 'at the first start: put the root key there instead of on the plane')
+    .option('--log-level <level>', 'trace, debug, info, warn, error or silent (MUSTER_LOG_LEVEL)')

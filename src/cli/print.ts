@@ -1,0 +1,28 @@
+// How a command answers: a table for people or JSON for programs on standard output, remarks on standard error.
+
+import type { Cli, GlobalOptions } from './cli.ts'
+import { asCalled } from './failure.ts'
+import { paintFor, plain, type Paint } from './paint.ts'
+import { printable, printableJson } from './printable.ts'
+
+export type Print = {
+  readonly json: boolean
+  /** The answer: `body` as it is for `-o json`, else the lines `render` makes of it. */
+  answer(body: unknown, render: (paint: Paint) => readonly string[]): void
+  /** One line of an answer that does not fit in memory; `body` on one line for `-o json`. */
+  item(body: unknown, render: (paint: Paint) => readonly string[]): void
+  /** A remark for the person at the terminal. */
+  note(text: string): void
+}
+
+export const printer = (cli: Cli, options: Pick<GlobalOptions, 'output'>): Print => {
+  const json = options.output === 'json'
+  const paint = json ? plain : paintFor(cli.out, cli.env)
+  const write = (lines: readonly string[]) => cli.out.write(lines.map((line) => line + '\n').join(''))
+  return {
+    json,
+    answer: (body, render) => write(json ? [printableJson(body, 2)] : render(paint)),
+    item: (body, render) => write(json ? [printableJson(body, 0)] : render(paint)),
+    note: (text) => cli.err.write(asCalled(printable(text), cli.program) + '\n'),
+  }
+}

@@ -1,0 +1,69 @@
+import { ProfileBody, ProfileListAnswer } from '#wire/operator-api.ts'
+import type { Cli, GlobalOptions } from './cli.ts'
+import { formatDuration } from './duration.ts'
+import { connect } from './operator-client.ts'
+import { printer } from './print.ts'
+import { parseSettings, settingLines } from './settings.ts'
+import { renderFacts, renderHeadedTable } from './table.ts'
+
+export const profileList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask({ method: 'GET', path: '/v1/profiles', answer: ProfileListAnswer })
+  printer(cli, options).answer(answer, (paint) =>
+    renderHeadedTable(
+      ['PROFILE', 'JOIN', 'LIFETIME', 'KEY', 'DESCRIPTION'],
+      answer.profiles.map((profile) => [
+        profile.name,
+        profile.join.allOf.join('+'),
+        formatDuration(profile.certificate.lifetimeMs),
+        profile.keyStorage,
+        profile.description,
+      ]),
+      paint,
+    ),
+  )
+}
+
+export const profileShow = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> => {
+  const profile = await connect(cli, options).ask({
+    method: 'GET',
+    path: `/v1/profiles/${encodeURIComponent(name)}`,
+    answer: ProfileBody,
+  })
+  printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
+}
+
+export const profileCreate = async (
+  cli: Cli,
+  options: GlobalOptions & { readonly from?: string },
+  name: string,
+  pairs: readonly string[],
+): Promise<void> => {
+  const profile = await connect(cli, options).ask({
+    method: 'POST',
+    path: '/v1/profiles',
+    body: {
+      name,
+      ...(options.from === undefined ? {} : { from: options.from }),
+      ...(pairs.length === 0 ? {} : { set: parseSettings(ProfileBody, pairs) }),
+    },
+    answer: ProfileBody,
+    about: { NAME: name },
+  })
+  printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
+}
+
+export const profileSet = async (
+  cli: Cli,
+  options: GlobalOptions,
+  name: string,
+  pairs: readonly string[],
+): Promise<void> => {
+  const profile = await connect(cli, options).ask({
+    method: 'PATCH',
+    path: `/v1/profiles/${encodeURIComponent(name)}`,
+    body: { set: parseSettings(ProfileBody, pairs) },
+    answer: ProfileBody,
+    about: { NAME: name },
+  })
+  printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
+}

@@ -1,0 +1,63 @@
+// The whole command line. Declarations only: what a command does is loaded when it is called, so that help and
+// completion stay quick.
+
+import { Command, Option } from 'commander'
+import type { Cli } from './cli.ts'
+import { declareAgent } from './nouns/agent.ts'
+import { declareCa } from './nouns/ca.ts'
+import { declareCompletion } from './nouns/completion.ts'
+import { declareDemo } from './nouns/demo.ts'
+import { declareDomain } from './nouns/domain.ts'
+import { declareJournal } from './nouns/journal.ts'
+import { declareKey } from './nouns/key.ts'
+import { declareNode } from './nouns/node.ts'
+import { declarePlane } from './nouns/plane.ts'
+import { declareProfile } from './nouns/profile.ts'
+import { declareToken } from './nouns/token.ts'
+import { declareVersion } from './nouns/version.ts'
+import { exampleLines, exitCodeTable } from './verb.ts'
+
+export const buildProgram = (cli: Cli): Command => {
+  const program = new Command('muster')
+    .description('A node trust plane: gives machines a short-lived mTLS identity, keeps it alive, takes it away')
+    .helpCommand(false)
+    .addOption(new Option('-o, --output <format>', 'how to answer').choices(['table', 'json']).default('table'))
+    .option('--data <folder>', 'data folder of the plane on this machine (MUSTER_DATA; default ./data)')
+    .option('--url <url>', 'a plane elsewhere: https://HOST:PORT (MUSTER_URL)')
+    .option('--ca <file>', 'root certificates to verify --url against (MUSTER_CA; default: the system)')
+    .option('--key-file <file>', 'file with the operator key (MUSTER_KEY_FILE; default admin.key in the data folder)')
+    .configureHelp({ showGlobalOptions: true })
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => cli.out.write(text),
+      writeErr: (text) => cli.err.write(text),
+      // Rendered once, in run-cli.ts, like every other failure.
+      outputError: () => {},
+      getOutHelpWidth: () => Math.max(80, cli.out.columns),
+      getErrHelpWidth: () => Math.max(80, cli.err.columns),
+    })
+    .addHelpText('after', () => `\nA first look:\n${exampleLines(firstLook).join('\n')}\n\n${exitCodeTable()}`)
+  const declarations = [
+    declarePlane,
+    declareDemo,
+    declareToken,
+    declareNode,
+    declareProfile,
+    declareDomain,
+    declareCa,
+    declareJournal,
+    declareKey,
+    declareAgent,
+    declareCompletion,
+    declareVersion,
+  ]
+  for (const declare of declarations) declare(program, cli)
+  return program
+}
+
+const firstLook = [
+  ['muster plane', 'start a plane on ./data'],
+  ['muster token create --node gpu-001 | muster agent run --state ./n1 --join-file -', 'enrol a first node'],
+  ['muster node list', 'see it'],
+  ['muster demo --nodes 25', 'or look around in a plane with 25 agents'],
+] as const

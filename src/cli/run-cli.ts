@@ -1,0 +1,68 @@
+// Runs one command line and says how it went.
+
+import { CommanderError, type Command } from 'commander'
+import type { Cli, CliDeps } from './cli.ts'
+import { completeWordsCommand } from './completion-script.ts'
+import { exitCodes, type ExitCode } from './exit-codes.ts'
+import { Failure, failureBody, renderFailure, usageFailure } from './failure.ts'
+import { printableJson } from './printable.ts'
+import { buildProgram } from './program.ts'
+
+export const runCli = async (args: readonly string[], deps: CliDeps): Promise<ExitCode> => {
+  let exit: ExitCode = exitCodes.ok
+  const cli: Cli = { ...deps, finish: (code) => void (exit = code) }
+  const program = buildProgram(cli)
+  const [first, ...words] = args
+  if (first === completeWordsCommand) return answerShell(cli, program, words)
+  try {
+    await program.parseAsync([...args], { from: 'user' })
+    return exit
+  } catch (error) {
+    const failure = error instanceof CommanderError ? ofCommander(error, program, args) : asFailure(error)
+    if (failure === null) return exitCodes.ok
+    const lines = program.opts()['output'] === 'json' ? [json(failure, cli)] : renderFailure(failure, cli.program)
+    cli.err.write(lines.map((line) => line + '\n').join(''))
+    return failure.exit
+  }
+}
+
+/** What completion scripts call with the words typed so far. These may be anything, so commander never sees them. */
+const answerShell = async (cli: Cli, program: Command, words: readonly string[]): Promise<ExitCode> => {
+  const { completeWords } = await import('./complete-words.ts')
+  for (const line of await completeWords(cli, program, words)) cli.out.write(line + '\n')
+  return exitCodes.ok
+}
+
+const json = (failure: Failure, cli: Cli): string => printableJson(failureBody(failure, cli.program), 0)
+
+/** Null: help or version was asked for and has been printed. */
+const ofCommander = (error: CommanderError, program: Command, args: readonly string[]): Failure | null => {
+  if (error.exitCode === 0) return null
+  const help = [...pathOf(program, args), '--help'].join(' ')
+  // Commander has printed the help where a verb is missing; repeating it as an error would say nothing.
+  const sentence = error.code === 'commander.help' ? 'A command is missing.' : error.message.replace(/^error: /, '')
+  return usageFailure(sentence, `muster ${help}`)
+}
+
+/** The part of the command line that names a command: `node list`. */
+const pathOf = (program: Command, args: readonly string[]): string[] => {
+  const path: string[] = []
+  let at = program
+  for (const arg of args) {
+    const child = at.commands.find((command) => command.name() === arg)
+    if (child === undefined) continue
+    path.push(arg)
+    at = child
+  }
+  return path
+}
+
+const asFailure = (error: unknown): Failure =>
+  error instanceof Failure
+    ? error
+    : new Failure({
+        exit: exitCodes.fault,
+        code: 'FAULT',
+        sentence: 'Something broke that should not.',
+        detail: error instanceof Error ? error.message : String(error),
+      })

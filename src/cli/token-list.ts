@@ -1,0 +1,37 @@
+import { parseIsoTime } from '#platform/clock.ts'
+import { TokenListAnswer, type TokenView } from '#wire/operator-api.ts'
+import type { Cli, GlobalOptions } from './cli.ts'
+import { formatAgo, formatSpan } from './duration.ts'
+import { connect } from './operator-client.ts'
+import { printer } from './print.ts'
+import { renderHeadedTable, type Cell } from './table.ts'
+
+export const tokenList = async (cli: Cli, options: GlobalOptions & { node?: string }): Promise<void> => {
+  const answer = await connect(cli, options).ask({
+    method: 'GET',
+    path: '/v1/tokens',
+    query: { node: options.node },
+    answer: TokenListAnswer,
+  })
+  const nowMs = cli.clock.nowMs()
+  printer(cli, options).answer(answer, (paint) =>
+    renderHeadedTable(
+      ['TOKEN', 'STATE', 'FOR', 'PROFILE', 'EXPIRES', 'CREATED BY', 'USED BY'],
+      answer.tokens.map((token) => tokenRow(token, nowMs)),
+      paint,
+    ),
+  )
+}
+
+export const tokenRow = (token: TokenView, nowMs: number): Cell[] => {
+  const expiresMs = parseIsoTime(token.expires_at) ?? nowMs
+  return [
+    token.id,
+    { text: token.state, colour: token.state === 'unused' ? 'green' : 'dim' },
+    (token.node ?? 'any node') + (token.replace ? ' (replace)' : ''),
+    token.profile,
+    expiresMs > nowMs ? `in ${formatSpan(expiresMs - nowMs)}` : formatAgo(expiresMs, nowMs),
+    token.created_by,
+    token.used_by ?? '-',
+  ]
+}

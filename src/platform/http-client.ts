@@ -1,0 +1,88 @@
+// Calls to the operator plane: over its Unix socket, loopback HTTP, or TLS. Redirects are not followed and certificate
+// verification cannot be turned off.
+
+import * as http from 'node:http'
+import * as https from 'node:https'
+
+export type HttpTarget =
+  | { readonly kind: 'unix'; readonly socketPath: string }
+  | { readonly kind: 'http'; readonly host: string; readonly port: number }
+  /** `ca`: PEM of the roots to trust instead of the system's. */
+  | { readonly kind: 'https'; readonly host: string; readonly port: number; readonly ca: string | null }
+
+export type HttpRequest = {
+  readonly method: 'GET' | 'POST' | 'PATCH'
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | null
+  /** For the whole exchange. */
+  readonly timeoutMs: number
+}
+
+export type HttpReply = { readonly status: number; readonly body: string }
+
+export type HttpClient = {
+  /** Rejects with Node's error, which has a `code`; ETIMEDOUT when the time is over, EMSGSIZE when too much comes back. */
+  send(request: HttpRequest): Promise<HttpReply>
+  close(): void
+}
+
+const longestReplyBytes = 64 * 1024 * 1024
+
+export const openHttpClient = (target: HttpTarget): HttpClient => {
+  const pool = { keepAlive: true, maxSockets: 16 }
+  const agent = target.kind === 'https' ? new https.Agent(pool) : new http.Agent(pool)
+  return {
+    send: (request) => exchange(target, agent, request),
+    close: () => agent.destroy(),
+  }
+}
+
+const exchange = (target: HttpTarget, agent: http.Agent, request: HttpRequest): Promise<HttpReply> =>
+  new Promise((resolve, reject) => {
+    const body = request.body === null ? null : Buffer.from(request.body)
+    const options = {
+      ...address(target),
+      agent,
+      method: request.method,
+      path: request.path,
+      headers: { ...request.headers, ...(body === null ? {} : { 'content-length': String(body.length) }) },
+    }
+    const call = target.kind === 'https' ? https.request(options) : http.request(options)
+    const deadline = setTimeout(() => call.destroy(failed('ETIMEDOUT', 'no answer in time')), request.timeoutMs)
+    call.on('close', () => clearTimeout(deadline))
+    call.on('error', reject)
+    call.on('response', (response) => {
+      const chunks: Buffer[] = []
+      let bytes = 0
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length
+        if (bytes > longestReplyBytes) call.destroy(failed('EMSGSIZE', 'the answer is too long'))
+        else chunks.push(chunk)
+      })
+      response.on('error', reject)
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') }),
+      )
+    })
+    call.end(body ?? undefined)
+  })
+
+const address = (target: HttpTarget): http.RequestOptions & https.RequestOptions => {
+  switch (target.kind) {
+    case 'unix':
+      return { socketPath: target.socketPath }
+    case 'http':
+      return { host: target.host, port: target.port }
+    case 'https':
+      return {
+        host: target.host,
+        port: target.port,
+        minVersion: 'TLSv1.3',
+        rejectUnauthorized: true,
+        ...(target.ca === null ? {} : { ca: target.ca }),
+      }
+  }
+}
+
+const failed = (code: string, message: string): Error => Object.assign(new Error(message), { code })

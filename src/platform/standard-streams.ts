@@ -1,0 +1,54 @@
+// Standard input and output of a command.
+
+export type TextOutput = {
+  readonly isTerminal: boolean
+  readonly columns: number
+  write(text: string): void
+  /** Resolves when what was written has left: a long export must not pile up in memory. */
+  drained(): Promise<void>
+}
+
+export type TextInput = {
+  readonly isTerminal: boolean
+  /** All of it, up to `limit` characters; null when there is more. */
+  readAll(limit: number): Promise<string | null>
+}
+
+type Stream = NodeJS.WriteStream & { readonly columns?: number }
+
+const textOutput = (stream: Stream): TextOutput => {
+  // The reader of a pipe may leave early (`| head`): that ends the command, quietly.
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0)
+    throw error
+  })
+  return {
+    isTerminal: Boolean(stream.isTTY),
+    columns: stream.columns ?? 100,
+    write: (text) => void stream.write(text),
+    drained: () =>
+      stream.writableNeedDrain ? new Promise((resolve) => stream.once('drain', resolve)) : Promise.resolve(),
+  }
+}
+
+/** Made on demand: merely looking at process.stdin opens it. */
+const standardInput = (): TextInput => ({
+  get isTerminal() {
+    return Boolean(process.stdin.isTTY)
+  },
+  async readAll(limit) {
+    let text = ''
+    process.stdin.setEncoding('utf8')
+    for await (const chunk of process.stdin) {
+      text += String(chunk)
+      if (text.length > limit) return null
+    }
+    return text
+  },
+})
+
+export const standardStreams = (): { input: TextInput; out: TextOutput; err: TextOutput } => ({
+  input: standardInput(),
+  out: textOutput(process.stdout),
+  err: textOutput(process.stderr),
+})
