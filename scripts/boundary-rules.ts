@@ -1,6 +1,7 @@
 // Who may know whom (docs/ARCHITECTURE.md). Each rule looks at one file of the repository and returns what is wrong.
 // test/boundaries.test.ts plants a violation of every one of them.
 
+import * as path from 'node:path'
 import { importsOf, unreadableImports, withoutComments, type Import } from './imports-of.ts'
 
 type SourceFile = { readonly file: string; readonly text: string; readonly imports: readonly Import[] }
@@ -16,7 +17,7 @@ export const violationsIn = (file: string, text: string): string[] => {
 const isTest = (file: string): boolean => file.endsWith('.test.ts') || file.startsWith('test/')
 const inSource = (file: string): boolean => file.startsWith('src/') || file.startsWith('bin/')
 
-/** Something a folder may import: a folder (ends in `/`), a file, a package or a built-in; perhaps only some names. */
+/** What a folder may import: a folder (ends in `/`), the files right in one (`/*`), a file, a package or a built-in; perhaps only some names. */
 type Allowed = string | { readonly from: string; readonly names: readonly string[] }
 
 const pureClock: Allowed = { from: 'src/platform/clock.ts', names: ['isoTime', 'parseIsoTime', 'Clock'] }
@@ -39,21 +40,27 @@ const openFolders: Readonly<Record<string, readonly Allowed[]>> = {
     'src/wire/',
     'src/pki/',
     'src/platform/',
-    'src/plane/main.ts',
-    'src/plane/config.ts',
-    'src/agent/main.ts',
-    'src/agent/config.ts',
+    'src/plane/*',
+    'src/agent/*',
+    // The ceremony and an exported journal are for machines on which no plane runs.
+    'src/plane/issuer/sign-intermediate.ts',
+    'src/plane/store/canonical-json.ts',
   ],
   'bin/': ['src/cli/', 'src/platform/'],
 }
 
 const allows = (allowed: readonly Allowed[], wanted: Import): boolean =>
   allowed.some((entry) => {
-    if (typeof entry === 'string') return entry.endsWith('/') ? wanted.from.startsWith(entry) : wanted.from === entry
+    if (typeof entry === 'string') return isWithin(wanted.from, entry)
     return (
       wanted.from === entry.from && wanted.names !== null && wanted.names.every((name) => entry.names.includes(name))
     )
   })
+
+const isWithin = (file: string, place: string): boolean => {
+  if (place.endsWith('/*')) return path.posix.dirname(file) === place.slice(0, -2)
+  return place.endsWith('/') ? file.startsWith(place) : file === place
+}
 
 const folders: Rule = ({ file, imports }) => {
   const closed = Object.keys(closedFolders).find((folder) => file.startsWith(folder))
@@ -77,7 +84,8 @@ const noTestCode: Rule = ({ file, imports }) =>
         .map((wanted) => ({ line: wanted.line, why: `src may not import ${wanted.from}` }))
     : []
 
-const requestOrder = ['listeners', 'authn', 'flows', 'issuer', 'store', 'feed']
+/** `views` are answers made of rows, `channels` the flows of an open connection. */
+const requestOrder = ['listeners', 'views', 'authn', 'channels', 'flows', 'issuer', 'store', 'feed']
 /** Interfaces that any part of the plane may name. */
 const planeSeams = new Set([
   'src/plane/store/store.ts',
