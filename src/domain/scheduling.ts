@@ -17,7 +17,8 @@ export const blocksScheduling: Readonly<Record<ConditionName, boolean>> = {
   stuck_enrollment: true,
   cert_expiring: false,
   cert_expired: true,
-  spoof_suspected: true,
+  // Anybody who knows an address can try to take a place: trying must not take work away from whoever holds it.
+  spoof_suspected: false,
   duplicate_identity: true,
   needs_approval: true,
   // It would be gone after the next restart, and the work with it.

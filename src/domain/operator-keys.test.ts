@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { expectDecided, expectRefused, readsOf } from '../../test/fakes/expect-decision.ts'
+import { decideCreateKey, decideRevokeKey } from './operator-keys.ts'
+import type { OperatorKey, Role } from './principal.ts'
+import { alice, noonMs, row } from '../../test/fakes/sample-rows.ts'
+
+const key = (name: string, role: Role, revokedAtMs: number | null = null) =>
+  row<OperatorKey>({
+    id: `id-${name}`,
+    name,
+    role,
+    hash: `hash-${name}`,
+    createdBy: 'system:first-run',
+    createdAtMs: 0,
+    revokedAtMs,
+  })
+const create = { keyId: 'id-new', hash: 'hash-new', name: 'dora', role: 'operator', by: alice, nowMs: noonMs } as const
+
+test('a key is created under a name no live key has, and its hash is not in the journal', () => {
+  const verdict = expectDecided(decideCreateKey({ ...create, existing: [key('dora', 'viewer', 5)] }))
+  assert.equal(verdict.key.role, 'operator')
+  assert.deepEqual(readsOf(verdict), ['operator-key/hash-new@0'])
+  assert.ok(!JSON.stringify(verdict.change.entries).includes('hash-new'))
+  expectRefused(decideCreateKey({ ...create, existing: [key('dora', 'viewer')] }), 'SETTING_INVALID', /named dora/)
+})
+
+test('the last platform-admin key cannot be revoked; revoked ones do not count', () => {
+  const admin = key('root', 'platform-admin')
+  const others = [key('olga', 'operator'), key('gone', 'platform-admin', 5), admin]
+  expectRefused(decideRevokeKey({ key: admin, others, by: alice, nowMs: noonMs }), 'LAST_ADMIN_KEY')
+})
+
+test('revoking an admin relies on the other admins, so two cannot revoke each other at once', () => {
+  const others = [key('olga', 'operator'), key('ada', 'platform-admin')]
+  const admin = key('root', 'platform-admin')
+  const verdict = expectDecided(decideRevokeKey({ key: admin, others, by: alice, nowMs: noonMs }))
+  assert.equal(verdict.key.revokedAtMs, noonMs)
+  assert.deepEqual(readsOf(verdict), ['operator-key/hash-root@7', 'operator-key/hash-ada@7'])
+})
+
+test('a key of another role is revoked once, whoever is left', () => {
+  const verdict = expectDecided(decideRevokeKey({ key: key('olga', 'operator'), others: [], by: alice, nowMs: noonMs }))
+  assert.deepEqual(verdict.change.entries[0].body, { key_id: 'id-olga', name: 'olga', role: 'operator' })
+  const gone = key('olga', 'operator', 5)
+  expectRefused(decideRevokeKey({ key: gone, others: [], by: alice, nowMs: noonMs }), 'KEY_NOT_FOUND', /already/)
+})

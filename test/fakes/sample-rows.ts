@@ -1,0 +1,84 @@
+// Rows for tests: complete values, of which a test names only what it is about.
+
+import type { Row } from '#domain/change.ts'
+import type { Attribution } from '#domain/decision.ts'
+import { defaultDomainSettings, type DomainSettings } from '#domain/domain-settings.ts'
+import type { Membership, Node, Slot, Slots } from '#domain/node.ts'
+import { shippedProfiles, type Profile } from '#domain/profile.ts'
+import type { Token } from '#domain/token.ts'
+
+export const minute = 60_000
+export const hour = 60 * minute
+export const noonMs = Date.UTC(2030, 0, 1, 12)
+
+export const alice: Attribution = { actor: 'operator:alice', source: '192.0.2.7', correlation: 'story-1' }
+export const bob: Attribution = { ...alice, actor: 'operator:bob' }
+
+export const row = <T>(value: T, version = 7): Row<T> => ({ value, version })
+
+export const domainRow = (changes: Partial<DomainSettings> = {}): Row<DomainSettings> =>
+  row({ ...defaultDomainSettings('lab.example'), ...changes }, 3)
+
+export const profileRow = (name: string, changes: Partial<Profile> = {}): Row<Profile> => {
+  const shipped = shippedProfiles.find((profile) => profile.name === name)
+  if (shipped === undefined) throw new Error(`no profile ${name} ships`)
+  return row({ ...shipped, ...changes }, 5)
+}
+
+export const slot = (serial: string, changes: Partial<Slot> = {}): Slot => ({
+  issuer: 'ca1',
+  serial,
+  spki: `key-of-${serial}`,
+  sha256: `hash-of-${serial}`,
+  issuedAtMs: noonMs - hour,
+  notAfterMs: noonMs + 23 * hour,
+  ...changes,
+})
+
+export const slots = (changes: Partial<Slots> = {}): Slots => ({
+  current: slot('a1'),
+  pending: null,
+  retired: null,
+  ...changes,
+})
+
+export const memberships = {
+  registered: { kind: 'registered', sinceMs: noonMs - hour },
+  enrolled: { kind: 'enrolled', sinceMs: noonMs - hour, slots: slots() },
+  active: { kind: 'active', sinceMs: noonMs - hour, slots: slots() },
+  inactive: { kind: 'inactive', sinceMs: noonMs - hour, slots: slots() },
+  quarantined: { kind: 'quarantined', sinceMs: noonMs - hour, reason: 'odd traffic', by: 'operator:carol' },
+  revoked: { kind: 'revoked', sinceMs: noonMs - hour, reason: 'stolen', by: 'operator:carol' },
+} as const satisfies { [K in Membership['kind']]: Extract<Membership, { kind: K }> }
+
+export const nodeRow = (kind: Membership['kind'], changes: Partial<Node> = {}): Row<Node> =>
+  row({
+    id: 'gpu-001',
+    profile: 'gpu-cloud',
+    membership: memberships[kind],
+    epoch: kind === 'registered' ? 0 : 4,
+    assignment: null,
+    drain: 'none',
+    hardware: { macs: ['02:00:00:00:00:01'], bmcSerial: 'BMC-1' },
+    facts: null,
+    assurance: 'token',
+    conditions: [],
+    approvals: [],
+    registeredAtMs: noonMs - 2 * hour,
+    registeredBy: 'operator:carol',
+    ...changes,
+  })
+
+export const tokenRow = (changes: Partial<Token> = {}): Row<Token> =>
+  row({
+    id: 't1',
+    hash: 'hash-of-secret',
+    scope: { kind: 'node', node: 'gpu-001' },
+    profile: 'gpu-cloud',
+    replace: false,
+    createdBy: 'operator:carol',
+    createdAtMs: noonMs - minute,
+    expiresAtMs: noonMs + minute,
+    state: { kind: 'unused' },
+    ...changes,
+  })
