@@ -19,7 +19,7 @@ export type CreateTokenDeps = CommitDeps & {
   readonly random: Random
   readonly issuer: Pick<Issuer, 'rootFingerprint'>
   /** Where machines find the node plane. */
-  readonly nodeUrl: string
+  readonly nodeUrl: () => string
 }
 
 export type TokenAsked = {
@@ -69,7 +69,7 @@ export const createToken = async (
   })
   if (done.kind === 'refused') return done
   const rootFingerprint = deps.issuer.rootFingerprint()
-  const join = formatJoinString({ url: deps.nodeUrl, domain: done.domainName, rootFingerprint, secret })
+  const join = formatJoinString({ url: deps.nodeUrl(), domain: done.domainName, rootFingerprint, secret })
   return { kind: 'made', token: done.token, registered: done.registered, secret, join }
 }
 

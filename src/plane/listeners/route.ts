@@ -38,10 +38,15 @@ export type Call<P extends Principal = Principal> = {
 
 export type Answer = {
   readonly kind: 'answer'
-  readonly status: 200 | 201
+  /** 503: not a refusal, but the plane saying that it is not ready. */
+  readonly status: 200 | 201 | 503
   /** An object is sent as JSON; a text as it is, under `contentType`. */
   readonly body: object | string
   readonly contentType?: string
 }
 
-export const answer = (body: object | string, status: 200 | 201 = 200): Answer => ({ kind: 'answer', status, body })
+export const answer = (body: object | string, status: Answer['status'] = 200): Answer => ({
+  kind: 'answer',
+  status,
+  body,
+})

@@ -1,0 +1,68 @@
+// The certificate authority, for those who look after it.
+
+import type { Static } from 'typebox'
+import { isRefusal } from '#domain/refusal.ts'
+import type { Authority } from '#plane/issuer/authority.ts'
+import { CaBundleAnswer, CaImportRequest, CaRequestAnswer, CaView, EmptyRequest } from '#wire/operator-api.ts'
+import { attributionOf } from './operator-call.ts'
+import { answer, type Route } from './route.ts'
+
+export type CaRoutesDeps = {
+  readonly authority: Pick<Authority, 'view' | 'rotate' | 'request' | 'importIssued' | 'roots' | 'rootFingerprint'>
+}
+
+export const operatorCaRoutes = ({ authority }: CaRoutesDeps): readonly Route[] => [
+  {
+    method: 'GET',
+    path: '/v1/ca',
+    access: 'viewer',
+    summary: 'The authorities on record, and what to worry about',
+    answer: CaView,
+    handle: async () => answer(authority.view()),
+  },
+  {
+    method: 'POST',
+    path: '/v1/ca/rotate',
+    access: 'platform-admin',
+    summary: 'A new issuing CA from now on',
+    body: EmptyRequest,
+    answer: CaView,
+    handle: async (call) => {
+      const outcome = await authority.rotate(attributionOf(call))
+      return isRefusal(outcome) ? outcome : answer(authority.view())
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/ca/request',
+    access: 'platform-admin',
+    summary: 'A request for an intermediate, to be carried to the offline root',
+    body: EmptyRequest,
+    answer: CaRequestAnswer,
+    handle: async (call) => {
+      const outcome = await authority.request(attributionOf(call))
+      return typeof outcome === 'string' ? answer({ csr: outcome }) : outcome
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/ca/import',
+    access: 'platform-admin',
+    summary: "Takes the root's answer to that request into service",
+    body: CaImportRequest,
+    answer: CaView,
+    handle: async (call) => {
+      const { certificate } = call.body as Static<typeof CaImportRequest>
+      const outcome = await authority.importIssued(certificate, attributionOf(call))
+      return isRefusal(outcome) ? outcome : answer(authority.view())
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/ca/bundle',
+    access: 'viewer',
+    summary: 'The roots that nodes are given',
+    answer: CaBundleAnswer,
+    handle: async () => answer({ roots: authority.roots(), root_fingerprint: authority.rootFingerprint() }),
+  },
+]

@@ -1,0 +1,53 @@
+// For whatever watches the plane.
+
+import { Type } from 'typebox'
+import { Readiness } from '#wire/operator-api.ts'
+import { answer, type Route } from './route.ts'
+
+export type HealthDeps = {
+  /** Empty when the plane can do its work. */
+  readonly notReady: () => readonly string[]
+  /** In the text format of Prometheus. */
+  readonly metrics: () => Promise<string>
+  readonly openapi: () => object
+}
+
+export const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8'
+
+const Alive = Type.Object({ alive: Type.Boolean() })
+
+export const operatorHealthRoutes = (deps: HealthDeps): readonly Route[] => [
+  {
+    method: 'GET',
+    path: '/healthz',
+    access: 'anyone',
+    summary: 'The process answers',
+    answer: Alive,
+    handle: async () => answer({ alive: true }),
+  },
+  {
+    method: 'GET',
+    path: '/readyz',
+    access: 'anyone',
+    summary: 'Whether the plane can do its work, and if not (503), why',
+    answer: Readiness,
+    handle: async () => {
+      const reasons = deps.notReady()
+      return answer({ ready: reasons.length === 0, reasons }, reasons.length === 0 ? 200 : 503)
+    },
+  },
+  {
+    method: 'GET',
+    path: '/metrics',
+    access: 'viewer',
+    summary: 'Metrics in the text format of Prometheus',
+    handle: async () => ({ kind: 'answer', status: 200, body: await deps.metrics(), contentType: metricsContentType }),
+  },
+  {
+    method: 'GET',
+    path: '/openapi.json',
+    access: 'anyone',
+    summary: 'This description of the API',
+    handle: async () => answer(deps.openapi()),
+  },
+]

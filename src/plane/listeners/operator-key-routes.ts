@@ -1,0 +1,55 @@
+// Keys of operators, and whose key this is.
+
+import type { Static } from 'typebox'
+import { createOperatorKey, revokeOperatorKey, type KeyDeps } from '#plane/flows/change-operator-keys.ts'
+import { keyView } from '#plane/views/key-view.ts'
+import { CreateKeyAnswer, CreateKeyRequest, EmptyRequest, KeyListAnswer, KeyView, WhoAmI } from '#wire/operator-api.ts'
+import { attributionOf, IdParams, operatorOf, param } from './operator-call.ts'
+import { answer, type Route } from './route.ts'
+
+export const operatorKeyRoutes = (deps: KeyDeps): readonly Route[] => [
+  {
+    method: 'GET',
+    path: '/v1/keys',
+    access: 'viewer',
+    summary: 'All operator keys, without what could be used',
+    answer: KeyListAnswer,
+    handle: async () => answer({ keys: (await deps.store.operatorKeys()).map(({ value }) => keyView(value)) }),
+  },
+  {
+    method: 'POST',
+    path: '/v1/keys',
+    access: 'platform-admin',
+    summary: 'Makes an operator key; it is shown this once',
+    body: CreateKeyRequest,
+    answer: CreateKeyAnswer,
+    handle: async (call) => {
+      const made = await createOperatorKey(deps, call.body as Static<typeof CreateKeyRequest>, attributionOf(call))
+      return made.kind === 'refused' ? made : answer({ key: keyView(made.key), secret: made.secret }, 201)
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/keys/:id/revoke',
+    access: 'platform-admin',
+    summary: 'Revokes an operator key',
+    params: IdParams,
+    body: EmptyRequest,
+    answer: KeyView,
+    handle: async (call) => {
+      const done = await revokeOperatorKey(deps, param(call, 'id'), attributionOf(call))
+      return done.kind === 'refused' ? done : answer(keyView(done.key))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/whoami',
+    access: 'viewer',
+    summary: 'Name and role of the key in use',
+    answer: WhoAmI,
+    handle: async (call) => {
+      const { id, name, role } = operatorOf(call)
+      return answer({ id, name, role })
+    },
+  },
+]

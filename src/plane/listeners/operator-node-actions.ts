@@ -1,0 +1,85 @@
+// What operators do to nodes.
+
+import type { Static } from 'typebox'
+import type { Refusal } from '#domain/refusal.ts'
+import { changeNode, type NodeAction } from '#plane/flows/change-node.ts'
+import { withdrawIdentity, type Withdrawal } from '#plane/flows/withdraw-identity.ts'
+import { receiptView } from '#plane/views/receipt-view.ts'
+import {
+  DecommissionRequest,
+  DrainRequest,
+  EmptyRequest,
+  NodeDetail,
+  ReasonRequest,
+  Receipt,
+} from '#wire/operator-api.ts'
+import { attributionOf, NodeParams, param } from './operator-call.ts'
+import { detailOf, type NodeRoutesDeps } from './operator-node-routes.ts'
+import { answer, type Answer, type Call, type Route } from './route.ts'
+
+export const operatorNodeActions = (deps: NodeRoutesDeps): readonly Route[] => [
+  {
+    ...changing('drain', 'Places nothing new on a node; with done, nothing runs there any more'),
+    body: DrainRequest,
+    handle: (call) => {
+      const { done = false } = call.body as Static<typeof DrainRequest>
+      return change(deps, call, done ? 'drained' : 'drain')
+    },
+  },
+  {
+    ...changing('undrain', 'Lets work onto a node again'),
+    handle: (call) => change(deps, call, 'undrain'),
+  },
+  {
+    ...changing('release', 'Ends a quarantine; the node comes back in a new epoch'),
+    handle: (call) => change(deps, call, 'release'),
+  },
+  {
+    ...changing('approve', "One person's yes to the return of a node"),
+    handle: (call) => change(deps, call, 'approve'),
+  },
+  {
+    ...withdrawing('quarantine', 'Denies the epoch of a node at once and keeps its record', 'operator'),
+    body: ReasonRequest,
+    handle: (call) => withdraw(deps, call, { kind: 'quarantine', reason: reasonIn(call) }),
+  },
+  {
+    ...withdrawing('revoke', 'Takes the identity of a node away for good', 'operator'),
+    body: ReasonRequest,
+    handle: (call) => withdraw(deps, call, { kind: 'revoke', reason: reasonIn(call) }),
+  },
+  {
+    ...withdrawing('decommission', 'Revokes a node that has served its time', 'platform-admin'),
+    body: DecommissionRequest,
+    handle: (call) => {
+      const { force = false } = call.body as Static<typeof DecommissionRequest>
+      return withdraw(deps, call, { kind: 'decommission', force })
+    },
+  },
+]
+
+const changing = (action: string, summary: string) =>
+  ({
+    method: 'POST',
+    path: `/v1/nodes/:id/${action}`,
+    access: 'operator',
+    summary,
+    params: NodeParams,
+    body: EmptyRequest,
+    answer: NodeDetail,
+  }) as const
+
+const withdrawing = <A extends 'operator' | 'platform-admin'>(action: string, summary: string, access: A) =>
+  ({ ...changing(action, summary), access, answer: Receipt }) as const
+
+const change = async (deps: NodeRoutesDeps, call: Call, action: NodeAction): Promise<Answer | Refusal> => {
+  const done = await changeNode(deps, param(call, 'id'), action, attributionOf(call))
+  return done.kind === 'refused' ? done : answer(await detailOf(deps, done.node))
+}
+
+const withdraw = async (deps: NodeRoutesDeps, call: Call, withdrawal: Withdrawal): Promise<Answer | Refusal> => {
+  const done = await withdrawIdentity(deps, param(call, 'id'), withdrawal, attributionOf(call))
+  return done.kind === 'refused' ? done : answer(receiptView(done))
+}
+
+const reasonIn = ({ body }: Call): string => (body as Static<typeof ReasonRequest>).reason

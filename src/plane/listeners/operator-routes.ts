@@ -1,0 +1,34 @@
+// Every route of the operator plane. Viewers read; operators look after nodes and tokens; platform-admins set policy.
+
+import { operatorCaRoutes, type CaRoutesDeps } from './operator-ca-routes.ts'
+import { operatorHealthRoutes, type HealthDeps } from './operator-health-routes.ts'
+import { operatorJournalRoutes } from './operator-journal-routes.ts'
+import { operatorKeyRoutes } from './operator-key-routes.ts'
+import { operatorNodeActions } from './operator-node-actions.ts'
+import { operatorNodeRoutes, type NodeRoutesDeps } from './operator-node-routes.ts'
+import { operatorPolicyRoutes } from './operator-policy-routes.ts'
+import { operatorTokenRoutes } from './operator-token-routes.ts'
+import type { Route } from './route.ts'
+import type { KeyDeps } from '#plane/flows/change-operator-keys.ts'
+import type { ProfileDeps } from '#plane/flows/change-profiles.ts'
+import type { CreateTokenDeps } from '#plane/flows/create-token.ts'
+import type { ReadJournalDeps } from '#plane/flows/read-journal.ts'
+
+export type OperatorRoutesDeps = NodeRoutesDeps &
+  CreateTokenDeps &
+  ProfileDeps &
+  KeyDeps &
+  ReadJournalDeps &
+  CaRoutesDeps &
+  HealthDeps
+
+export const operatorRoutes = (deps: OperatorRoutesDeps): readonly Route[] => [
+  ...operatorNodeRoutes(deps),
+  ...operatorNodeActions(deps),
+  ...operatorTokenRoutes(deps),
+  ...operatorPolicyRoutes(deps),
+  ...operatorCaRoutes(deps),
+  ...operatorJournalRoutes(deps),
+  ...operatorKeyRoutes(deps),
+  ...operatorHealthRoutes(deps),
+]

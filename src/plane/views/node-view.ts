@@ -1,0 +1,98 @@
+// A node as operators see it.
+
+import type { Static } from 'typebox'
+import type { DomainSettings } from '#domain/domain-settings.ts'
+import { explainNode } from '#domain/explain-node.ts'
+import type { Condition, HardwareFacts, Node, Slot } from '#domain/node.ts'
+import type { Profile } from '#domain/profile.ts'
+import { schedulingOf } from '#domain/scheduling.ts'
+import { slotsOf, type SlotName } from '#domain/slots.ts'
+import type { OpenSession } from '#plane/flows/open-channels.ts'
+import type { Observation } from '#plane/store/store.ts'
+import { isoTime } from '#platform/clock.ts'
+import type { CertificateView, ConditionView, NodeDetail, NodeView } from '#wire/operator-api.ts'
+import { isoTimeOrNull } from './iso-time-or-null.ts'
+
+/** What is seen of a node besides its row. */
+export type Sighting = { readonly observed: Observation; readonly sessions: readonly OpenSession[] }
+
+export const nodeView = (node: Node, { observed, sessions }: Sighting): NodeView => {
+  const slots = slotsOf(node)
+  const { state, reasons } = schedulingOf(node)
+  return {
+    id: node.id,
+    membership: node.membership.kind,
+    since: isoTime(node.membership.sinceMs),
+    profile: node.profile,
+    epoch: node.epoch,
+    assurance: node.assurance,
+    vcluster: node.assignment,
+    scheduling: { state, reasons: [...reasons] },
+    cert_not_after: slots === null ? null : isoTime(slots.current.notAfterMs),
+    channel_open: sessions.length > 0,
+    last_seen: isoTimeOrNull(observed.lastSeenMs),
+    conditions: node.conditions.map(conditionView),
+  }
+}
+
+export type DetailFacts = Sighting & {
+  readonly profile: Profile
+  readonly domain: DomainSettings
+  readonly nowMs: number
+}
+
+export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
+  ...nodeView(node, facts),
+  why: explainNode({
+    node,
+    profile: facts.profile,
+    domain: facts.domain,
+    channelOpen: facts.sessions.length > 0,
+    lastSeenMs: facts.observed.lastSeenMs,
+    nowMs: facts.nowMs,
+  }),
+  registered_at: isoTime(node.registeredAtMs),
+  registered_by: node.registeredBy,
+  hardware: { macs: [...node.hardware.macs], bmc_serial: node.hardware.bmcSerial },
+  facts: node.facts === null ? null : factsView(node.facts),
+  certificates: certificatesView(node),
+  approvals: node.approvals.map(({ by, atMs }) => ({ by, at: isoTime(atMs) })),
+  agent_version: facts.observed.agentVersion,
+  source: facts.observed.source,
+  config_revision: facts.observed.configRevision,
+  sessions: facts.sessions.map(({ number, sinceMs, serial }) => ({ number, since: isoTime(sinceMs), serial })),
+})
+
+const certificatesView = (node: Node): Static<typeof CertificateView>[] => {
+  const slots = slotsOf(node)
+  if (slots === null) return []
+  const { current, pending, retired } = slots
+  return [
+    certificateView('current', current),
+    ...(pending === null ? [] : [certificateView('pending', pending)]),
+    ...(retired === null ? [] : [certificateView('retired', retired.slot)]),
+  ]
+}
+
+const certificateView = (slot: SlotName, certificate: Slot): Static<typeof CertificateView> => ({
+  slot,
+  issuer: certificate.issuer,
+  serial: certificate.serial,
+  sha256: certificate.sha256,
+  issued_at: isoTime(certificate.issuedAtMs),
+  not_after: isoTime(certificate.notAfterMs),
+})
+
+const conditionView = ({ name, sinceMs, reason, evidence }: Condition): Static<typeof ConditionView> => ({
+  name,
+  since: isoTime(sinceMs),
+  reason,
+  evidence: { ...evidence },
+})
+
+const factsView = ({ cpuCores, memoryBytes, diskBytes, arch }: HardwareFacts): NonNullable<NodeDetail['facts']> => ({
+  cpu_cores: cpuCores,
+  memory_bytes: memoryBytes,
+  disk_bytes: diskBytes,
+  arch,
+})
