@@ -1,0 +1,117 @@
+// The operator plane's doors: a Unix socket, loopback HTTP, TLS. Behind each is the same app, and none of them grants
+// anything: every call carries an operator key.
+
+import type { FastifyInstance } from 'fastify'
+import { refuse } from '#domain/refusal.ts'
+import type { Authority, ServerIdentity } from '#plane/issuer/authority.ts'
+import {
+  boundServer,
+  createHttpServer,
+  listenTcp,
+  listenUnix,
+  stopServer,
+  type HttpHandler,
+  type HttpServer,
+} from '#platform/http-server.ts'
+import type { Timers } from '#platform/timers.ts'
+import { createTlsServer, replaceServerIdentity } from '#platform/tls-server.ts'
+import { refusalResponse, refusalText } from '#wire/error-body.ts'
+import { loopbackAddress, loopbackRule, sameOriginRule, type HostRule } from './host-rule.ts'
+
+export type OperatorDoors = {
+  /** Where the Unix socket is to be; null: none. */
+  readonly socket: string | null
+  readonly http: { readonly host: string; readonly port: number } | null
+  readonly tls: { readonly host: string; readonly port: number } | null
+}
+
+export type OperatorListenerDeps = {
+  readonly app: FastifyInstance
+  readonly authority: Pick<Authority, 'serverIdentity' | 'onServerIdentity'>
+  readonly timers: Timers
+  /** Tells every call that waits for news to end. */
+  readonly beforeStop: () => void
+}
+
+export type OperatorListener = {
+  readonly socket: string | null
+  /** With the ports that were really taken. */
+  readonly httpUrl: string | null
+  readonly tlsUrl: string | null
+  stop(withinMs: number): Promise<void>
+}
+
+const connectionsPerDoor = 512
+
+export const openOperatorListener = async (
+  deps: OperatorListenerDeps,
+  doors: OperatorDoors,
+): Promise<OperatorListener> => {
+  await deps.app.ready()
+  const open: HttpServer[] = []
+  const stop = async (withinMs: number): Promise<void> => {
+    deps.beforeStop()
+    await Promise.all(open.map((server) => stopServer(server, deps.timers, withinMs)))
+    await deps.app.close()
+  }
+  const keep = <S extends HttpServer>(server: S): S => {
+    boundServer(server, {
+      connections: connectionsPerDoor,
+      unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
+    })
+    open.push(server)
+    return server
+  }
+  try {
+    if (doors.socket !== null) await listenUnix(keep(createHttpServer(deps.app.routing)), doors.socket)
+    const httpUrl = doors.http === null ? null : await openLoopback(deps, keep, doors.http)
+    const tlsUrl = doors.tls === null ? null : await openTls(deps, keep, doors.tls)
+    return { socket: doors.socket, httpUrl, tlsUrl, stop }
+  } catch (error) {
+    // One door that cannot open closes the others: a plane with half its doors would look healthy.
+    await stop(0)
+    throw error
+  }
+}
+
+type Address = { readonly host: string; readonly port: number }
+type Keep = <S extends HttpServer>(server: S) => S
+
+const openLoopback = async (deps: OperatorListenerDeps, keep: Keep, { host, port }: Address): Promise<string> => {
+  const address = loopbackAddress(host)
+  if (address === null) {
+    throw new Error(
+      `the operator plane listens without TLS on loopback addresses only, and ${host} is not one: turn TLS on for it`,
+    )
+  }
+  let rule: HostRule = () => refuse('HOST_NOT_ALLOWED')
+  const server = keep(createHttpServer(screened(deps.app.routing, (caller) => rule(caller))))
+  const taken = await listenTcp(server, address, port)
+  rule = loopbackRule(taken)
+  return `http://${inUrl(address)}:${taken}`
+}
+
+const openTls = async (deps: OperatorListenerDeps, keep: Keep, { host, port }: Address): Promise<string> => {
+  const { authority } = deps
+  const options = ({ keyPem, chainPem }: ServerIdentity) => ({
+    keyPem,
+    chainPem,
+    clientRoots: null,
+    rejectUnauthorized: true,
+  })
+  const server = keep(createTlsServer(options(authority.serverIdentity()), screened(deps.app.routing, sameOriginRule)))
+  authority.onServerIdentity((identity) => replaceServerIdentity(server, options(identity)))
+  return `https://${inUrl(host)}:${await listenTcp(server, host, port)}`
+}
+
+const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host)
+
+/** Before anything else of the call is looked at. */
+const screened =
+  (handler: HttpHandler, rule: HostRule): HttpHandler =>
+  (request, response) => {
+    const no = rule({ host: request.headers.host, origin: request.headers.origin })
+    if (no === null) return handler(request, response)
+    const { status, headers, body } = refusalResponse(no)
+    response.writeHead(status, { ...headers, connection: 'close' }).end(body)
+  }
