@@ -4,35 +4,43 @@ import { isoTime } from '#platform/clock.ts'
 import { certificateKey, type CertificateRecord } from './certificate.ts'
 import { readOf, type Change } from './change.ts'
 import { entry, type Attribution } from './decision.ts'
+import type { IssuerId } from './node.ts'
 import { placeOrder, type SigningOrder } from './order.ts'
 
 /** What clients call the plane by: host names in lower case, addresses in their canonical text. */
 export type ServerNames = { readonly dns: readonly string[]; readonly ip: readonly string[] }
 
+/** The certificate the plane presents, as far as its renewal goes. */
+export type PresentedServerCertificate = {
+  readonly issuer: IssuerId
+  readonly serial: string
+  /** Some time before it was issued (ruling 9). */
+  readonly notBeforeMs: number
+  readonly issuedAtMs: number
+  readonly notAfterMs: number
+  readonly names: ServerNames
+}
+
 export type ServerCertificateFacts = {
-  readonly current: { readonly record: CertificateRecord; readonly names: ServerNames } | null
+  readonly current: PresentedServerCertificate | null
   readonly wanted: ServerNames
   /** The issuing CA that would sign now. */
-  readonly issuer: { readonly id: string; readonly notAfterMs: number }
+  readonly issuer: { readonly id: IssuerId; readonly notAfterMs: number }
   readonly nowMs: number
 }
 
 export type WhyDue = 'none yet' | 'names changed' | 'issuer replaced' | 'clock set back' | 'half life'
-
-/** A certificate is valid from so long before its issue time (ruling 9). */
-const backdatedMs = 60_000
 
 /** Null: the current one goes on. */
 export const whyServerCertificateDue = (facts: ServerCertificateFacts): WhyDue | null => {
   const { current, wanted, issuer, nowMs } = facts
   if (current === null) return 'none yet'
   if (!sameNames(current.names, wanted)) return 'names changed'
-  const { record } = current
-  if (record.issuer !== issuer.id) return 'issuer replaced'
-  if (nowMs < record.issuedAtMs - backdatedMs) return 'clock set back'
+  if (current.issuer !== issuer.id) return 'issuer replaced'
+  if (nowMs < current.notBeforeMs) return 'clock set back'
   // One that ends with its issuer would end then again, however often it was renewed.
-  if (record.notAfterMs >= issuer.notAfterMs) return null
-  return nowMs >= (record.issuedAtMs + record.notAfterMs) / 2 ? 'half life' : null
+  if (current.notAfterMs >= issuer.notAfterMs) return null
+  return nowMs >= (current.issuedAtMs + current.notAfterMs) / 2 ? 'half life' : null
 }
 
 export type ServerOrderFacts = {

@@ -14,8 +14,15 @@ export type IssuerBook = {
   readonly domainCa: IssuerRecord | null
   readonly issuing: IssuerRecord | null
   find(id: IssuerId): Row<IssuerRecord> | null
-  /** Without the root, from the issuer upwards; DER. An issuer not on record is a bug of the caller. */
-  chainOf(id: IssuerId): readonly Uint8Array[]
+  /** An issuer not on record is a bug of the caller. */
+  pathOf(id: IssuerId): Path
+}
+
+/** From an issuer upwards. */
+export type Path = {
+  /** DER, without the root. */
+  readonly intermediates: readonly Uint8Array[]
+  readonly root: IssuerRecord
 }
 
 export const bookOf = (rows: readonly Row<IssuerRecord>[]): IssuerBook => {
@@ -26,7 +33,7 @@ export const bookOf = (rows: readonly Row<IssuerRecord>[]): IssuerBook => {
   const roots = serving('root')
   const [root] = roots
   if (root === undefined) throw new Error('there is no root on record: this domain has no certificate authority yet')
-  const chains = new Map(newestFirst.map((record) => [record.id, chainFrom(record, byId)]))
+  const paths = new Map(newestFirst.map((record) => [record.id, pathFrom(record, byId)]))
 
   return {
     rows,
@@ -35,23 +42,24 @@ export const bookOf = (rows: readonly Row<IssuerRecord>[]): IssuerBook => {
     domainCa: serving('domain-ca')[0] ?? null,
     issuing: serving('issuing')[0] ?? null,
     find: (id) => byId.get(id) ?? null,
-    chainOf(id) {
-      const chain = chains.get(id)
-      if (chain === undefined) throw new Error(`issuer ${id} is not on record`)
-      return chain
+    pathOf(id) {
+      const path = paths.get(id)
+      if (path === undefined) throw new Error(`issuer ${id} is not on record`)
+      return path
     },
   }
 }
 
-const chainFrom = (leafIssuer: IssuerRecord, byId: ReadonlyMap<IssuerId, Row<IssuerRecord>>): Uint8Array[] => {
-  const chain: Uint8Array[] = []
-  let record = leafIssuer
+const pathFrom = (issuer: IssuerRecord, byId: ReadonlyMap<IssuerId, Row<IssuerRecord>>): Path => {
+  const intermediates: Uint8Array[] = []
+  let record = issuer
   while (record.role !== 'root') {
-    chain.push(Buffer.from(record.der, 'base64'))
-    const parent = byId.get(record.parent)
-    // Three levels is the deepest there is; more would be a circle.
-    if (parent === undefined || chain.length > 2) throw new Error(`the chain of issuer ${leafIssuer.id} does not end in a root`)
-    record = parent.value
+    intermediates.push(Buffer.from(record.der, 'base64'))
+    const above = byId.get(record.parent)
+    // A domain CA and an issuer below it are the most there can be; more would be a circle.
+    if (above === undefined || intermediates.length > 2)
+      throw new Error(`no root above issuer ${issuer.id} is on record`)
+    record = above.value
   }
-  return chain
+  return { intermediates, root: record }
 }

@@ -1,12 +1,10 @@
 // How long certificate authorities live, and when each has to be replaced: pure arithmetic on times.
 
 const day = 24 * 3600 * 1000
-const year = 365 * day
+const week = 7 * day
 
-export const week = 7 * day
-export const defaultRootLifetimeMs = 10 * year
-export const defaultIntermediateLifetimeMs = 5 * year
-export const defaultServerLifetimeMs = 90 * day
+/** Of the plane's own certificate. The lifetimes of the authorities are in pki/authority-certificates.ts. */
+export const serverLifetimeMs = 90 * day
 
 export type Life = { readonly notBeforeMs: number; readonly notAfterMs: number }
 
@@ -16,15 +14,19 @@ const marginOf = (lifetimeMs: number): number => Math.min(day, lifetimeMs / 20)
 /** The longest lifetime below an authority that lives so long, replacements of that authority included. */
 export const fitsBelow = (lifetimeMs: number): number => Math.max(0, lifetimeMs - 2 * marginOf(lifetimeMs))
 
+export const halfLifeMs = ({ notBeforeMs, notAfterMs }: Life): number => (notBeforeMs + notAfterMs) / 2
+
 /**
  * While the longest certificate it signs still fits, and at half life at the latest. Where that certificate would not
- * even fit into a fresh authority, replacing sooner would gain nothing.
+ * even fit into a fresh authority, replacing sooner gains nothing; where this one ends together with the one above it,
+ * replacing it gains nothing at all. One from the future is of no use: the clock was set back.
  */
-export const replaceAtMs = ({ notBeforeMs, notAfterMs }: Life, longestBelowMs: number): number => {
-  const lifetimeMs = notAfterMs - notBeforeMs
-  const halfLifeMs = notBeforeMs + lifetimeMs / 2
-  if (longestBelowMs > fitsBelow(lifetimeMs)) return halfLifeMs
-  return Math.min(halfLifeMs, notAfterMs - longestBelowMs - marginOf(lifetimeMs))
+export const isReplacementDue = (life: Life, above: Life, longestBelowMs: number, nowMs: number): boolean => {
+  if (nowMs < life.notBeforeMs) return true
+  if (life.notAfterMs >= above.notAfterMs) return false
+  const lifetimeMs = life.notAfterMs - life.notBeforeMs
+  if (nowMs >= halfLifeMs(life)) return true
+  return longestBelowMs <= fitsBelow(lifetimeMs) && nowMs >= life.notAfterMs - longestBelowMs - marginOf(lifetimeMs)
 }
 
 /** A memory issuer lives as long as the longest leaf it may sign, and a week more (ruling 1). */

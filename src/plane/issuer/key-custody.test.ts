@@ -89,5 +89,8 @@ test('a sealing key that was named and is missing or malformed is an error that 
   assert.throws(() => find(data, path.join(data, 'gone')), /there is no sealing key at/)
   const file = path.join(data, 'bad')
   fs.writeFileSync(file, 'hunter2')
-  assert.throws(() => find(data, file), (error: Error) => /64 hexadecimal digits/.test(error.message) && !error.message.includes('hunter2'))
+  assert.throws(
+    () => find(data, file),
+    (error: Error) => /64 hexadecimal digits/.test(error.message) && !error.message.includes('hunter2'),
+  )
 })

@@ -17,7 +17,10 @@ test('sealing the same text twice shows no likeness', () => {
 
 test('a sealed file put in the place of another is refused', () => {
   const sealed = keyOf(1).seal('issuing/ab', 'the secret')
-  assert.throws(() => keyOf(1).unseal('root/ab', sealed), /root\/ab has been altered, or is another file put in its place/)
+  assert.throws(
+    () => keyOf(1).unseal('root/ab', sealed),
+    /root\/ab has been altered, or is another file put in its place/,
+  )
 })
 
 test('another sealing key is named as the cause', () => {
@@ -35,5 +38,8 @@ test('every altered character of a sealed file is noticed', () => {
 })
 
 test('a file of an unknown format is told from an altered one', () => {
-  assert.throws(() => keyOf(1).unseal('root/ab', 'muster-sealed-9:...'), /not a sealed file of a format this version knows/)
+  assert.throws(
+    () => keyOf(1).unseal('root/ab', 'muster-sealed-9:...'),
+    /not a sealed file of a format this version knows/,
+  )
 })

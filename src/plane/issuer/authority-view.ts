@@ -1,0 +1,64 @@
+// The authority as operators see it (`ca show`).
+
+import type { CaView } from '#wire/operator-api.ts'
+import { isoTime } from '#platform/clock.ts'
+import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
+import { agingWarnings, type AgingWarning } from './authority-warnings.ts'
+import { certificateOf } from './ca-signer.ts'
+
+export const agingNow = ({ clock, options }: AuthorityDeps, state: AuthorityState): readonly AgingWarning[] =>
+  agingWarnings({
+    book: state.book,
+    rootOnline: state.rootOnline,
+    issuerKey: options.issuerKey,
+    signs: signs(state, clock.nowMs()),
+    intermediateLifetimeMs: options.intermediateLifetimeMs,
+    longestLeafMs: state.longestLeafMs,
+    nowMs: clock.nowMs(),
+  })
+
+const signs = ({ signer }: AuthorityState, nowMs: number): boolean =>
+  signer !== null && signer.record.notAfterMs > nowMs
+
+const unsealed =
+  'The sealing key lies in the data folder, beside the keys it seals, and protects nothing: move it elsewhere (--seal-key FILE) or give it as a systemd credential'
+
+export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaView => {
+  const { clock, custody, options } = deps
+  const { book, signer, server, rootOnline } = state
+  if (server === null) throw new Error('the authority was looked at before it was open')
+  const nowMs = clock.nowMs()
+  const isSigning = (id: string): boolean =>
+    (signer !== null && signer.record.id === id && signs(state, nowMs)) ||
+    (rootOnline && id === book.root.id) ||
+    (book.domainCa !== null && book.domainCa.id === id && options.issuerKey === 'memory')
+  const protectedSealing = custody.protection === 'protected'
+
+  return {
+    domain: options.domain,
+    root_fingerprint: certificateOf(book.root).sha256,
+    root_online: rootOnline,
+    sealing_protected: protectedSealing,
+    // What has ended stays on record and is of no more interest; what serves is shown even then.
+    authorities: book.rows
+      .map(({ value }) => value)
+      .filter((record) => record.notAfterMs > nowMs || record.retiredAtMs === null)
+      .map((record) => ({ record, certificate: certificateOf(record) }))
+      .map(({ record, certificate }) => ({
+        id: record.id,
+        role: record.role,
+        custody: record.custody,
+        subject: certificate.subject,
+        not_before: isoTime(record.notBeforeMs),
+        not_after: isoTime(record.notAfterMs),
+        signing: isSigning(record.id),
+        sha256: certificate.sha256,
+      })),
+    server_certificate: {
+      serial: server.presented.serial,
+      not_after: isoTime(server.presented.notAfterMs),
+      names: [...server.presented.names.dns, ...server.presented.names.ip],
+    },
+    warnings: [...(protectedSealing ? [] : [unsealed]), ...agingNow(deps, state).map(({ text }) => text)],
+  }
+}

@@ -1,0 +1,125 @@
+// The built-in certificate authority (ruling 1): signs leaves, and looks after itself.
+
+import { isRefusal, refuse } from '#domain/refusal.ts'
+import type { ServerNames } from '#domain/server-certificate.ts'
+import { ipBytes, ipText } from '#pki/ip-address.ts'
+import { toPem } from '#pki/pem.ts'
+import type { Authority, ServerIdentity } from './authority.ts'
+import { longestLeafNow, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import { authorityView } from './authority-view.ts'
+import { certificateOf, signerFrom } from './ca-signer.ts'
+import { dropAnsweredRequests, importIntermediate, requestIntermediate } from './ceremony.ts'
+import { bookOf } from './issuer-book.ts'
+import { byItself } from './issuer-entries.ts'
+import { replaceIssuer, replaceWhatIsDue } from './replace-issuer.ts'
+import { findServerCertificate, renewServerCertificate } from './server-identity.ts'
+import { signLeaf } from './sign-leaf.ts'
+import { dropOrphans } from './take-into-service.ts'
+import { tellAging } from './tell-aging.ts'
+import { takeTurns } from './turns.ts'
+
+/** The domain has to have an authority already (create-authority.ts). */
+export const openAuthority = async (given: AuthorityDeps): Promise<Authority> => {
+  const deps = { ...given, options: { ...given.options, serverNames: canonical(given.options.serverNames) } }
+  const state = await openState(deps)
+  const inTurn = takeTurns()
+  const listeners: ((identity: ServerIdentity) => void)[] = []
+
+  const renewServer = async (): Promise<void> => {
+    const identity = await renewServerCertificate(deps, state)
+    if (identity !== null) for (const listener of listeners) listener(identity)
+  }
+  const identityNow = (): ServerIdentity => {
+    if (state.server === null) throw new Error('there is no server certificate, and no CA here that could sign one')
+    return state.server.identity
+  }
+  await renewServer().catch((error: unknown) => {
+    // A certificate that has aged is better than a plane that does not start: it still lets an operator in.
+    if (state.server === null) throw error
+    deps.log.error({ err: error }, 'the server certificate could not be renewed')
+  })
+  identityNow()
+
+  return {
+    async sign(order) {
+      const fits = state.signer !== null && order.issuedAtMs + order.lifetimeMs <= state.signer.record.notAfterMs
+      if (!fits) {
+        const longestMs = Math.max(state.longestLeafMs, order.lifetimeMs)
+        await inTurn(() => replaceWhatIsDue(deps, state, longestMs))
+      }
+      if (state.signer === null) throw new Error('no issuing CA can sign now')
+      return signLeaf(state.signer, order, deps.random)
+    },
+    chainOf: (issuer) => state.book.pathOf(issuer).intermediates,
+    roots: () => state.book.roots.map(({ der }) => toPem('CERTIFICATE', Buffer.from(der, 'base64'))),
+    rootFingerprint: () => certificateOf(state.book.root).sha256,
+    longestLeafMs: () => longestLeafNow(deps, state),
+
+    serverIdentity: identityNow,
+    onServerIdentity: (run) => void listeners.push(run),
+    maintain: (longestLeafMs) =>
+      inTurn(async () => {
+        state.longestLeafMs = Math.max(longestLeafMs, deps.options.serverLifetimeMs)
+        state.rootOnline = deps.custody.has({ role: 'root', id: state.book.root.id })
+        await replaceWhatIsDue(deps, state, state.longestLeafMs)
+        await tellAging(deps, state)
+        await renewServer()
+      }),
+    view: () => authorityView(deps, state),
+
+    rotate: (by) =>
+      inTurn(async () => {
+        const wanted = { role: 'issuing', longestLeafMs: state.longestLeafMs, why: 'asked for', by } as const
+        if ((await replaceIssuer(deps, state, wanted)) === 'above-offline') return refuse('CA_ROOT_OFFLINE')
+        await renewServer()
+      }),
+    request: (by) => inTurn(() => requestIntermediate(deps, by)),
+    importIssued: (certificatePem, by) =>
+      inTurn(async () => {
+        const outcome = await importIntermediate(deps, state, certificatePem, by)
+        if (isRefusal(outcome)) return outcome
+        await startMemoryIssuer(deps, state)
+        await renewServer()
+      }),
+  }
+}
+
+const openState = async (deps: AuthorityDeps): Promise<AuthorityState> => {
+  const { custody, options, store } = deps
+  const book = bookOf(await store.issuers())
+  if (options.issuerKey === 'memory' && certificateOf(book.root).pathLen === 1) {
+    throw new Error('the root of this domain has path length 1, which leaves no room for issuers with keys in memory')
+  }
+  // Opened once at start, so that a wrong sealing key is noticed now and not in years.
+  const rootOnline = signerFrom(custody, book.root) !== null
+  dropOrphans(custody, book)
+  dropAnsweredRequests(deps, book)
+  const profiles = await store.profiles()
+  const state: AuthorityState = {
+    book,
+    rootOnline,
+    signer: book.issuing === null || options.issuerKey === 'memory' ? null : signerFrom(custody, book.issuing),
+    server: await findServerCertificate(deps, book),
+    longestLeafMs: Math.max(options.serverLifetimeMs, ...profiles.map(({ value }) => value.certificate.lifetimeMs)),
+    agingToldAtMs: null,
+  }
+  await replaceWhatIsDue(deps, state, state.longestLeafMs)
+  return state
+}
+
+/** After an import, so that leaves hang under the new domain CA at once. */
+const startMemoryIssuer = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
+  if (deps.options.issuerKey !== 'memory') return
+  const wanted = { role: 'issuing', longestLeafMs: state.longestLeafMs, why: 'new domain CA', by: byItself } as const
+  await replaceIssuer(deps, state, wanted)
+}
+
+/** As the names in a certificate read: only then can one see whether they have changed. */
+const canonical = ({ dns, ip }: ServerNames): ServerNames => ({
+  dns: dns.map((name) => name.toLowerCase()),
+  ip: ip.map((address) => {
+    const bytes = ipBytes(address)
+    if (bytes === null) throw new Error(`${address} is not an IP address`)
+    return ipText(bytes)
+  }),
+})
