@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
 import type { KeyType } from '#domain/profile.ts'
 import { isEd25519Key, isPointOf, p256, p384 } from './curve.ts'
 import { type DerReader, type Malformed, malformed, orMalformed, readDer, tags } from './der.ts'
-import { readAny, readOid, readWholeBits } from './der-values.ts'
+import { readOid, readWholeBits } from './der-values.ts'
 import { oids } from './oids.ts'
 
 export type PublicKeyInfo = { readonly type: KeyType; readonly bits: Uint8Array }
@@ -36,10 +36,7 @@ const readKeyType = (algorithm: DerReader): KeyType => {
   }
   if (oid === oids.rsaEncryption) return malformed('an RSA key; use Ed25519, P-256 or P-384')
   if (oid !== oids.ecPublicKey) return malformed(`a key of unknown kind ${oid}; use Ed25519, P-256 or P-384`)
-  if (algorithm.next !== tags.oid) {
-    readAny(algorithm)
-    return malformed('curve parameters written out instead of named')
-  }
+  if (algorithm.next !== tags.oid) return malformed('a curve that is not named')
   const curve = readOid(algorithm)
   algorithm.finish()
   if (curve === oids.p256) return 'p256'

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { parseCsr } from '#pki/csr.ts'
+import { generateKey } from '#pki/keys.ts'
+import { goodCsr, hostileCsrs, largestGoodCsr } from './pki-hostile-csrs.ts'
+
+suite('a request is refused when', () => {
+  for (const { wrong, pem, why } of hostileCsrs()) {
+    test(wrong, () => {
+      const answer = parseCsr(pem)
+      assert.equal(answer.kind, 'malformed')
+      assert.match(answer.why, why)
+    })
+  }
+})
+
+test('no hostile request costs more than a few good ones', () => {
+  const key = generateKey('p256')
+  const good = bestMs(() => parseCsr(goodCsrText))
+  const goodP384 = bestMs(() => parseCsr(goodP384Text))
+  for (const { wrong, pem } of hostileCsrs()) {
+    const ratio = bestMs(() => parseCsr(pem)) / Math.max(good, goodP384)
+    assert.ok(ratio < 10, `${wrong}: ${ratio.toFixed(1)} times`)
+  }
+  const largest = largestGoodCsr(key)
+  assert.equal(parseCsr(largest).kind, 'csr')
+  assert.ok(bestMs(() => parseCsr(largest)) / good < 20)
+})
+
+const goodCsrText = goodCsr(generateKey('p256'))
+const goodP384Text = goodCsr(generateKey('p384'))
+
+/** The best of several, so that a busy machine does not decide. */
+const bestMs = (run: () => unknown): number => {
+  let best = Infinity
+  for (let round = 0; round < 5; round++) {
+    const from = performance.now()
+    run()
+    best = Math.min(best, performance.now() - from)
+  }
+  return best
+}
