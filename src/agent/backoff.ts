@@ -1,0 +1,9 @@
+// How long to wait before the next try, so that ten thousand agents do not come back in the same second.
+
+/** Full jitter: anywhere between nothing and a bound that doubles with every failure. */
+export const fullJitterMs = (attempt: number, firstMs: number, capMs: number, unit: number): number =>
+  Math.round(unit * Math.min(capMs, firstMs * 2 ** Math.min(attempt, 30)))
+
+/** A slot the plane named is kept: never earlier, and spread a little so that equal slots do not collide. */
+export const notBeforeMs = (delayMs: number, retryAfterMs: number | null, unit: number): number =>
+  retryAfterMs === null ? delayMs : Math.max(delayMs, Math.round(retryAfterMs * (1 + unit / 10)))

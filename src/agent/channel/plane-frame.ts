@@ -1,0 +1,113 @@
+// Frames from the plane, parsed once. Bodies may hold fields we do not know; types we do not know are answered.
+
+import { Type, type Static, type TSchema } from 'typebox'
+import { Value } from 'typebox/value'
+import type { PlaneFrame } from '#wire/channel.ts'
+import { EnrollResponse } from '#wire/node-api.ts'
+import { faultOfEndpoints, faultOfProfile, faultOfRoots } from '../identity/certificate-answer.ts'
+
+const Envelope = Type.Object({
+  stream: Type.Integer({ minimum: 0, maximum: 0xffffffff }),
+  seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+  ack: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+  type: Type.String({ minLength: 1, maxLength: 64 }),
+  body: Type.Object({}),
+})
+
+const revision = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+
+const HelloBody = Type.Object({
+  server_time: Type.String({ maxLength: 64 }),
+  session: Type.Integer({ minimum: 0 }),
+  capabilities: Type.Array(Type.String({ maxLength: 64 }), { maxItems: 64 }),
+  ping_every_ms: Type.Integer({ minimum: 100, maximum: 3_600_000 }),
+})
+export const ConfigBody = Type.Object({
+  revision,
+  vcluster: Type.Union([Type.String({ maxLength: 256 }), Type.Null()]),
+  profile: EnrollResponse.properties.profile,
+  endpoints: EnrollResponse.properties.endpoints,
+})
+const TrustBody = Type.Object({ revision, roots: Type.Array(Type.String({ maxLength: 32 * 1024 })) })
+const ClosingBody = Type.Object({
+  code: Type.String({ maxLength: 64 }),
+  detail: Type.Union([Type.String({ maxLength: 1024 }), Type.Null()]),
+})
+const UnknownTypeBody = Type.Object({ type: Type.String({ maxLength: 64 }) })
+
+export type ReadFrame =
+  | { readonly kind: 'frame'; readonly frame: PlaneFrame }
+  | { readonly kind: 'unknown'; readonly seq: number; readonly type: string }
+  | { readonly kind: 'malformed'; readonly why: string }
+
+const malformed = (why: string): ReadFrame => ({ kind: 'malformed', why })
+
+export const readPlaneFrame = (text: string): ReadFrame => {
+  const value = jsonOrNull(text)
+  if (!Value.Check(Envelope, value)) return malformed('not a frame')
+  switch (value.type) {
+    case 'hello':
+      return framed(
+        value,
+        HelloBody,
+        () => null,
+        (body) => ({ type: 'hello', body }),
+      )
+    case 'config':
+      return framed(
+        value,
+        ConfigBody,
+        (body) => faultOfProfile(body.profile) ?? faultOfEndpoints(body.endpoints),
+        (body) => ({ type: 'config', body }),
+      )
+    case 'trust':
+      return framed(
+        value,
+        TrustBody,
+        (body) => faultOfRoots(body.roots),
+        (body) => ({ type: 'trust', body }),
+      )
+    case 'closing':
+      return framed(
+        value,
+        ClosingBody,
+        () => null,
+        (body) => ({ type: 'closing', body }),
+      )
+    case 'unknown_type':
+      return framed(
+        value,
+        UnknownTypeBody,
+        () => null,
+        (body) => ({ type: 'unknown_type', body }),
+      )
+    default:
+      return { kind: 'unknown', seq: value.seq, type: value.type }
+  }
+}
+
+type Tail = PlaneFrame extends infer F
+  ? F extends { type: string; body: unknown }
+    ? Pick<F, 'type' | 'body'>
+    : never
+  : never
+
+const framed = <S extends TSchema>(
+  { stream, seq, ack, type, body }: Static<typeof Envelope>,
+  schema: S,
+  faultOf: (body: Static<S>) => string | null,
+  tail: (body: Static<S>) => Tail,
+): ReadFrame => {
+  if (!Value.Check(schema, body)) return malformed(`the body of ${type} does not fit`)
+  const fault = faultOf(body)
+  if (fault !== null) return malformed(`${type}: ${fault}`)
+  return { kind: 'frame', frame: { stream, seq, ack, ...tail(body) } }
+}
+
+const jsonOrNull = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

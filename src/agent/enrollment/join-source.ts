@@ -1,0 +1,57 @@
+// Where the invitation comes from, and what becomes of it.
+
+import { sha256Hex } from '#platform/bytes.ts'
+import { readFileIfAny, removeFile } from '#platform/files.ts'
+import { parseJoinString, type JoinString } from '#wire/join-string.ts'
+import type { AgentConfig } from '../config.ts'
+import type { Identity } from '../identity/credentials.ts'
+
+export type FoundJoin =
+  | { readonly kind: 'join'; readonly join: JoinString }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'unreadable'; readonly why: string }
+
+/** `former`: the identity the agent has already. A token it has used is no invitation any more. */
+export const findJoin = (config: AgentConfig, former: Identity | null): FoundJoin => {
+  const found = readSource(config, former)
+  if (found.kind !== 'join') return found
+  const { secret } = found.join
+  if (config.joinMethod === 'hardware') return found
+  if (secret === null)
+    return { kind: 'unreadable', why: 'the join string has no token in it, and the join method is token' }
+  if (former !== null && former.origin.usedSecretHash === sha256Hex(secret)) return { kind: 'none' }
+  return found
+}
+
+const readSource = (config: AgentConfig, former: Identity | null): FoundJoin => {
+  if (config.join.kind === 'given') return { kind: 'join', join: config.join.join }
+  const { path } = config.join
+  try {
+    const text = readFileIfAny(path)
+    if (text === null) return withoutFile(config, former)
+    const join = parseJoinString(text)
+    return join === null ? { kind: 'unreadable', why: `${path} does not hold a join string` } : { kind: 'join', join }
+  } catch (error) {
+    return { kind: 'unreadable', why: error instanceof Error ? error.message : `${path} cannot be read` }
+  }
+}
+
+/** Hardware needs no secret: where the plane is, and how to recognise it, is remembered from the first time. */
+const withoutFile = (config: AgentConfig, former: Identity | null): FoundJoin => {
+  if (config.joinMethod !== 'hardware' || former === null) return { kind: 'none' }
+  const { url, rootFingerprint } = former.origin
+  return { kind: 'join', join: { url, domain: former.domain, rootFingerprint, secret: null } }
+}
+
+/** Only a file of ours, and only with the token in it that is used up. Null, or why it could not be deleted. */
+export const dropUsedJoin = (config: AgentConfig, identity: Identity): string | null => {
+  if (config.join.kind !== 'file') return null
+  const { path } = config.join
+  try {
+    const secret = parseJoinString(readFileIfAny(path) ?? '')?.secret ?? null
+    if (secret !== null && sha256Hex(secret) === identity.origin.usedSecretHash) removeFile(path)
+    return null
+  } catch (error) {
+    return error instanceof Error ? error.message : 'unknown'
+  }
+}

@@ -1,0 +1,111 @@
+// Where the credentials are kept: one file, swapped whole, so that a key never stands beside another key's certificate.
+
+import * as path from 'node:path'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { keyTypes } from '#domain/profile.ts'
+import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
+import { EnrollResponse } from '#wire/node-api.ts'
+import { noCredentials, type Credentials } from './credentials.ts'
+
+export type CredentialStore = {
+  /** What was saved last; nothing saved is `noCredentials`. Throws DamagedCredentials for what it cannot read. */
+  load(): Credentials
+  /** Durable when it returns. When it throws, the old or the new credentials are there, whole. */
+  save(credentials: Credentials): void
+  /** Afterwards nothing of them is on the disk. */
+  erase(): void
+}
+
+export class DamagedCredentials extends Error {}
+
+export const identityFile = (stateFolder: string): string => path.join(stateFolder, 'identity.json')
+
+export const fileCredentialStore = (stateFolder: string): CredentialStore => {
+  const file = identityFile(stateFolder)
+  return {
+    load: () => {
+      const text = readFileIfAny(file)
+      return text === null ? noCredentials : parseCredentials(text, file)
+    },
+    save: (credentials) => {
+      makeFolder(stateFolder, 0o700)
+      replaceFile(file, JSON.stringify({ version, ...credentials }, null, 1) + '\n', 0o600)
+    },
+    erase: () => {
+      if (readFileIfAny(file) === null && readFileIfAny(`${file}.new`) === null) return
+      // A swap that was cut short leaves its half beside the file, keys and all.
+      removeFile(`${file}.new`)
+      removeFile(file)
+    },
+  }
+}
+
+/** For keys that must not reach a disk: a restart begins with nothing, and a file of former times is left alone. */
+export const memoryCredentialStore: CredentialStore = {
+  load: () => noCredentials,
+  save: () => undefined,
+  erase: () => undefined,
+}
+
+const version = 1
+const text = Type.String({ maxLength: 256 * 1024 })
+const whole = Type.Integer({ minimum: 0 })
+
+const generation = Type.Object({
+  keyPem: text,
+  chainPem: text,
+  serial: text,
+  proven: Type.Boolean(),
+  issuedAtMs: whole,
+  notAfterMs: whole,
+})
+
+const stored = Type.Object({
+  version: Type.Literal(version),
+  identity: Type.Union([
+    Type.Null(),
+    Type.Object({
+      nodeId: text,
+      domain: text,
+      epoch: whole,
+      profile: EnrollResponse.properties.profile,
+      endpoints: EnrollResponse.properties.endpoints,
+      roots: Type.Array(text),
+      trustRevision: whole,
+      graceMs: whole,
+      understands: Type.Array(text),
+      origin: Type.Object({ url: text, rootFingerprint: text, usedSecretHash: Type.Union([Type.Null(), text]) }),
+      current: generation,
+      previous: Type.Union([Type.Null(), generation]),
+    }),
+  ]),
+  request: Type.Union([
+    Type.Null(),
+    Type.Object({
+      purpose: Type.Union([
+        Type.Object({ kind: Type.Literal('enroll') }),
+        Type.Object({ kind: Type.Literal('renew'), serial: text }),
+      ]),
+      keyType: Type.Enum([...keyTypes]),
+      keyPem: text,
+      csrPem: text,
+      sinceMs: whole,
+    }),
+  ]),
+})
+
+/** The error names the file and repeats nothing of it: there is a key inside. */
+const parseCredentials = (content: string, file: string): Credentials => {
+  const value = jsonOrNull(content)
+  if (!Value.Check(stored, value)) throw new DamagedCredentials(`${file} is damaged or of another version of the agent`)
+  return { identity: value.identity, request: value.request }
+}
+
+const jsonOrNull = (content: string): unknown => {
+  try {
+    return JSON.parse(content)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,79 @@
+// The credentials the agent runs under now, and whether the disk has them too.
+
+import type { CredentialStore } from './credential-store.ts'
+import type { Credentials, Identity } from './credentials.ts'
+
+export type Kept = { readonly persisted: true } | { readonly persisted: false; readonly detail: string }
+
+export type IdentityKeeper = {
+  credentials(): Credentials
+  /** In force at once, whether or not they could be written; what could not is tried again by `retry`. */
+  keep(next: Credentials): Kept
+  /** Only in force if they are durable. For requests, which must not be sent before (ruling 4). */
+  keepFirst(next: Credentials): Kept
+  /** Writes what could not be written before. */
+  retry(): Kept
+  isPersisted(): boolean
+  /** Resolves when the current certificate is another than this one. */
+  replaced(serial: string, signal: AbortSignal): Promise<void>
+}
+
+const kept: Kept = { persisted: true }
+
+/** Throws DamagedCredentials. */
+export const openKeeper = (store: CredentialStore): IdentityKeeper => {
+  let credentials = store.load()
+  let persisted = true
+  const waiting = new Set<() => void>()
+
+  const write = (next: Credentials): Kept => {
+    try {
+      if (profileForbidsDisk(next.identity)) store.erase()
+      else store.save(next)
+      return kept
+    } catch (error) {
+      return { persisted: false, detail: error instanceof Error ? error.message.slice(0, 200) : 'unknown' }
+    }
+  }
+  const enforce = (next: Credentials, result: Kept): void => {
+    credentials = next
+    persisted = result.persisted
+    for (const wake of waiting) wake()
+  }
+
+  return {
+    credentials: () => credentials,
+    keep: (next) => {
+      const result = write(next)
+      enforce(next, result)
+      return result
+    },
+    keepFirst: (next) => {
+      const result = write(next)
+      if (result.persisted) enforce(next, result)
+      return result
+    },
+    retry: () => {
+      const result = write(credentials)
+      persisted = result.persisted
+      return result
+    },
+    isPersisted: () => persisted,
+    replaced: (serial, signal) =>
+      new Promise((resolve) => {
+        const wake = (): void => {
+          if (!signal.aborted && credentials.identity?.current.serial === serial) return
+          waiting.delete(wake)
+          signal.removeEventListener('abort', wake)
+          resolve()
+        }
+        waiting.add(wake)
+        signal.addEventListener('abort', wake)
+        wake()
+      }),
+  }
+}
+
+/** A key meant for a TPM this agent cannot use yet is not put in a file instead. */
+const profileForbidsDisk = (identity: Identity | null): boolean =>
+  identity !== null && identity.profile.key_storage !== 'file'

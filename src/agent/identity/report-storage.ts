@@ -1,0 +1,66 @@
+// Tells the plane that we have the certificate, and whether the disk has it too (R-097, R-098). What could not be written
+// is tried again until it is, and the plane is told again then.
+
+import { ConfirmResponse } from '#wire/node-api.ts'
+import type { AgentParts } from '../agent-deps.ts'
+import { dropUsedJoin } from '../enrollment/join-source.ts'
+import { callPlane } from '../plane-client.ts'
+import { trouble } from '../trouble.ts'
+import { provenCurrent, type Identity } from './credentials.ts'
+
+export type StorageReporter = { check(): Promise<void> }
+
+const retryEveryMs = 10_000
+
+export const storageReporter = (agent: AgentParts, identityNow: () => Identity): StorageReporter => {
+  const { keeper, board, log, clock } = agent
+  // A certificate that has worked before was confirmed by that.
+  let told: boolean | null = identityNow().current.proven ? true : null
+  let detail = 'the state folder cannot be written'
+  let retriedAtMs = -Infinity
+  let toldAtMs = -Infinity
+
+  const writeAgain = (): void => {
+    if (keeper.isPersisted() || clock.monotonicMs() - retriedAtMs < retryEveryMs) return
+    retriedAtMs = clock.monotonicMs()
+    const kept = keeper.retry()
+    if (!kept.persisted) {
+      detail = kept.detail
+      const next = `Make ${agent.config.stateFolder} writable, or make room on its disk; the agent keeps trying`
+      board.trouble(
+        'storage',
+        trouble('disk_trouble', `The credentials are only in memory: ${detail}`, next),
+        clock.nowMs() + retryEveryMs,
+      )
+      return
+    }
+    log.info('the credentials are on disk now')
+    board.clear('storage')
+    dropUsedJoin(agent.config, identityNow())
+  }
+
+  return {
+    check: async () => {
+      writeAgain()
+      const persisted = keeper.isPersisted()
+      if (told === persisted || clock.monotonicMs() - toldAtMs < retryEveryMs) return
+      toldAtMs = clock.monotonicMs()
+      const identity = identityNow()
+      const json = persisted ? { persisted } : { persisted, detail: detail.slice(0, 256) }
+      const answer = await callPlane(agent, identity, { verb: 'confirm', json, answer: ConfirmResponse })
+      if (answer.kind === 'stopped') return
+      if (answer.kind !== 'answer')
+        return log.warn({ code: answer.trouble.code }, `not confirmed: ${answer.trouble.text}`)
+      told = persisted
+      log.info({ membership: answer.value.membership, persisted }, 'confirmed')
+      markProven(agent, identity.current.serial)
+    },
+  }
+}
+
+/** The plane has taken this certificate: the generation before it is not needed any more. */
+export const markProven = ({ keeper }: AgentParts, serial: string): void => {
+  const { identity, request } = keeper.credentials()
+  if (identity === null || identity.current.serial !== serial || identity.current.proven) return
+  keeper.keep({ identity: provenCurrent(identity), request })
+}

@@ -1,0 +1,21 @@
+// A new key, and the request to have it certified. Keys are never reused across requests.
+
+import type { KeyType } from '#domain/profile.ts'
+import { keyTypes } from '#domain/profile.ts'
+import { makeCsr } from '#pki/csr.ts'
+import { generateKey } from '#pki/keys.ts'
+import type { KeyRequest } from '../identity/credentials.ts'
+
+export const newKeyRequest = (
+  purpose: KeyRequest['purpose'],
+  keyType: KeyType,
+  name: string,
+  nowMs: number,
+): KeyRequest => {
+  const key = generateKey(keyType)
+  return { purpose, keyType, keyPem: key.pkcs8Pem(), csrPem: makeCsr(key, name), sinceMs: nowMs }
+}
+
+/** The type asked for, unless the profile came to exclude it. */
+export const keyTypeFor = (wanted: KeyType, allowed: readonly string[]): KeyType =>
+  allowed.includes(wanted) ? wanted : (keyTypes.find((type) => allowed.includes(type)) ?? wanted)

@@ -1,0 +1,61 @@
+// What the agent writes down about itself for `muster agent status`. Times are RFC 3339; no secrets.
+
+import * as path from 'node:path'
+import { Type, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+import { readFileIfAny } from '#platform/files.ts'
+
+const text = Type.String({ maxLength: 1024 })
+const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+
+export const phases = ['starting', 'enrolling', 'running', 'rejoining', 'stopped'] as const
+export type Phase = (typeof phases)[number]
+
+/** Where something can be wrong: one trouble each, so that the file stays small. */
+export const places = ['enrollment', 'channel', 'renewal', 'storage', 'clock'] as const
+export type Place = (typeof places)[number]
+
+const StatusTrouble = Type.Object({
+  place: Type.Enum([...places]),
+  code: text,
+  text,
+  next: text,
+  since: text,
+  attempts: Type.Integer({ minimum: 0 }),
+  next_try_at: orNull(text),
+})
+export type StatusTrouble = Static<typeof StatusTrouble>
+
+export const StatusFile = Type.Object({
+  version: Type.Literal(1),
+  pid: Type.Integer({ minimum: 1 }),
+  birth: orNull(text),
+  agent_version: text,
+  started_at: text,
+  written_at: text,
+  phase: Type.Enum([...phases]),
+  phase_since: text,
+  node_id: orNull(text),
+  domain: orNull(text),
+  profile: orNull(text),
+  vcluster: orNull(text),
+  certificate: orNull(Type.Object({ serial: text, not_after: text, renew_at: text, key: text })),
+  channel: Type.Object({ open: Type.Boolean(), since: text, url: orNull(text) }),
+  troubles: Type.Array(StatusTrouble, { maxItems: places.length }),
+  outcome: orNull(Type.Object({ kind: text, code: orNull(text), text: orNull(text), next: orNull(text) })),
+})
+export type StatusFile = Static<typeof StatusFile>
+
+export const statusPath = (stateFolder: string): string => path.join(stateFolder, 'status.json')
+
+/** Null when there is none, or one that cannot be read: it is only ever informative. */
+export const readStatusFile = (stateFolder: string): StatusFile | null => {
+  const content = readFileIfAny(statusPath(stateFolder))
+  if (content === null) return null
+  try {
+    const value: unknown = JSON.parse(content)
+    return Value.Check(StatusFile, value) ? value : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,72 @@
+// What the system says of the machine it runs on.
+
+import * as fs from 'node:fs'
+import * as os from 'node:os'
+import * as path from 'node:path'
+
+export type MachineFacts = {
+  readonly cpuCores: number
+  readonly memoryBytes: number
+  readonly diskBytes: number
+  readonly arch: string
+}
+
+export type MachineIdentity = {
+  /** Of physical network interfaces; lower case, sorted, no duplicates. */
+  readonly macs: readonly string[]
+  /** Null where the firmware has none, or only root may read it. */
+  readonly serial: string | null
+}
+
+export const readMachineFacts = (): MachineFacts => {
+  const root = fs.statfsSync('/')
+  return {
+    cpuCores: os.cpus().length,
+    memoryBytes: os.totalmem(),
+    diskBytes: root.blocks * root.bsize,
+    arch: os.machine(),
+  }
+}
+
+/** `sys` is where sysfs is mounted. */
+export const readMachineIdentity = (sys: string): MachineIdentity => ({
+  macs: [...new Set(interfaces(sys).flatMap((name) => physicalMac(path.join(sys, 'class/net', name))))].sort(),
+  serial:
+    ['product_serial', 'board_serial', 'chassis_serial']
+      .map((name) => lineIn(path.join(sys, 'class/dmi/id', name)))
+      .find((serial) => serial !== null && !isPlaceholder(serial)) ?? null,
+})
+
+const interfaces = (sys: string): string[] => {
+  try {
+    return fs.readdirSync(path.join(sys, 'class/net'))
+  } catch {
+    return []
+  }
+}
+
+/** Only hardware has a `device`; bridges, tunnels and bonds do not. A bonded card answers with the bond's address. */
+const physicalMac = (folder: string): string[] => {
+  if (!fs.existsSync(path.join(folder, 'device'))) return []
+  const mac = (
+    lineIn(path.join(folder, 'bonding_slave/perm_hwaddr')) ??
+    lineIn(path.join(folder, 'address')) ??
+    ''
+  ).toLowerCase()
+  return /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(mac) && mac !== '00:00:00:00:00:00' ? [mac] : []
+}
+
+const lineIn = (file: string): string | null => {
+  try {
+    const line = fs.readFileSync(file, 'utf8').trim()
+    return line === '' || line.length > 128 ? null : line
+  } catch {
+    return null
+  }
+}
+
+/** Boards leave the factory with words instead of a number: thousands of machines share them. */
+const isPlaceholder = (serial: string): boolean =>
+  /^(0+|x+|\.+|none|n\/?a|default string|not (specified|applicable|available)|unknown|empty|to be filled by o\.?e\.?m\.?|(system|base ?board|chassis) serial number|123456789)$/i.test(
+    serial,
+  )

@@ -1,0 +1,33 @@
+// Which process wrote this? A process id alone is reused, after a reboot by something else entirely.
+
+import * as fs from 'node:fs'
+
+export type ProcessMark = {
+  readonly pid: number
+  /** The boot and the moment in it when the process began; null where the system does not say. */
+  readonly birth: string | null
+}
+
+export const ownMark = (): ProcessMark => ({ pid: process.pid, birth: birthOf(process.pid) })
+
+export const stillRuns = (mark: ProcessMark): boolean => {
+  try {
+    process.kill(mark.pid, 0)
+  } catch (error) {
+    // EPERM: it is there, and belongs to somebody else.
+    if (!(error instanceof Error && 'code' in error && error.code === 'EPERM')) return false
+  }
+  return mark.birth === null || birthOf(mark.pid) === mark.birth
+}
+
+const birthOf = (pid: number): string | null => {
+  try {
+    const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8')
+    // The command's name, in brackets, may hold spaces; the start time is the 20th field after it.
+    const started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+    return started === undefined ? null : `${boot}/${started}`
+  } catch {
+    return null
+  }
+}
