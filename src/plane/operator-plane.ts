@@ -1,0 +1,96 @@
+// The operator plane as one part: its routes, who may use them, what is remembered of refusals, and its doors.
+
+import { recordCounted } from './flows/record-refusal.ts'
+import { recordOperatorRefusal } from './flows/record-operator-refusal.ts'
+import { openStrangersBudget } from './flows/strangers-budget.ts'
+import type { Feed } from './feed/feed.ts'
+import { openArrivals } from './feed/arrivals.ts'
+import type { OpenChannels } from './flows/open-channels.ts'
+import type { Authority } from './issuer/authority.ts'
+import { operatorByKey } from './authn/operator-key.ts'
+import { httpApp } from './listeners/http-app.ts'
+import type { Refused } from './listeners/http-reply.ts'
+import { openOperatorListener, type OperatorDoors, type OperatorListener } from './listeners/operator-listener.ts'
+import { operatorRoutes } from './listeners/operator-routes.ts'
+import type { Route } from './listeners/route.ts'
+import type { Metrics } from './metrics.ts'
+import { openApiDocument } from './openapi.ts'
+import { notReady } from './readiness.ts'
+import type { Store } from './store/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Random } from '#platform/random.ts'
+import type { Timers } from '#platform/timers.ts'
+
+export type OperatorPlaneDeps = {
+  readonly store: Store
+  readonly feed: Feed
+  readonly authority: Authority
+  readonly channels: OpenChannels
+  readonly metrics: Metrics
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly log: Log
+  /** Where machines find the node plane: what join strings carry. */
+  readonly nodeUrl: () => string
+  /** The routes of the node plane, for the description of the API only. */
+  readonly nodeRoutes: readonly Route[]
+  readonly version: string
+  readonly correlation: () => string
+  /** Keeps the plane from being ready besides what it sees itself; empty when nothing does. */
+  readonly unready: () => readonly string[]
+}
+
+/** Followers of the journal each hold a connection. */
+const mostFollowers = 64
+const strangersPerMinute = 100
+const minute = 60_000
+
+export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: OperatorDoors): Promise<OperatorListener> => {
+  const { store, feed, clock, timers, log, authority, metrics } = deps
+  const strangers = openStrangersBudget(clock, () => ({
+    perMinute: strangersPerMinute,
+    perMinutePerSource: strangersPerMinute,
+  }))
+  const arrivals = openArrivals(feed, timers, mostFollowers)
+  const routes: readonly Route[] = operatorRoutes({
+    ...deps,
+    issuer: authority,
+    arrivals,
+    metrics: metrics.text,
+    notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
+    openapi: () => describe(deps, routes),
+  })
+  const recording = { store, feed, clock, strangers }
+  const onRefusal = (refused: Refused): void => {
+    metrics.refused(refused.refusal.code)
+    recordOperatorRefusal(recording, refused).catch((error: unknown) =>
+      log.error({ err: error }, 'a refusal could not be journaled'),
+    )
+  }
+  const app = httpApp({
+    routes,
+    authenticate: (request, source) => operatorByKey(store, request.headers.authorization, source),
+    correlation: deps.correlation,
+    trouble: () => store.trouble(),
+    onRefusal,
+    log,
+  })
+  const stopCounting = timers.every(minute, () => {
+    recordCounted(recording).catch((error: unknown) => log.error({ err: error }, 'refusals could not be counted'))
+  })
+  const beforeStop = (): void => {
+    stopCounting()
+    arrivals.close()
+  }
+  return openOperatorListener({ app, authority, timers, beforeStop }, doors)
+}
+
+const describe = ({ version, nodeRoutes }: OperatorPlaneDeps, routes: readonly Route[]): object =>
+  openApiDocument(version, describedPlanes(nodeRoutes, routes))
+
+export const describedPlanes = (nodeRoutes: readonly Route[], operator: readonly Route[]) => [
+  { name: 'node plane', description: 'What agents call, over TLS with a client certificate', routes: nodeRoutes },
+  { name: 'operator plane', description: 'What people and their tools call, with an operator key', routes: operator },
+]
