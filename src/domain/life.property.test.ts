@@ -1,0 +1,158 @@
+// Whatever happens to two nodes, in whatever order, and with whatever lost races: these stay true.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { certificateKey, epochDenialKey, type CertificateRecord } from './certificate.ts'
+import type { Change } from './change.ts'
+import { membershipKinds, type Node } from './node.ts'
+import { judgeCertificate } from './presented-certificate.ts'
+import { schedulingOf } from './scheduling.ts'
+import { everySlot, slotsOf } from './slots.ts'
+import type { EntryType } from './journal-entry.ts'
+import { profile, step } from '../../test/fakes/life-events.ts'
+import { startLife, type Life } from '../../test/fakes/life.ts'
+import { noonMs } from '../../test/fakes/sample-rows.ts'
+
+/** Every way membership may change, and the entry that says so. There are no others. */
+const transitions: Readonly<Record<string, EntryType>> = {
+  'absent > registered': 'node.registered',
+  'absent > enrolled': 'host.enrolled',
+  'registered > enrolled': 'host.enrolled',
+  'enrolled > enrolled anew': 'host.enrolled',
+  'active > enrolled anew': 'host.enrolled',
+  'inactive > enrolled anew': 'host.enrolled',
+  'enrolled > active': 'node.confirmed',
+  'active > inactive': 'node.lapsed',
+  'inactive > active': 'node.returned',
+  'registered > quarantined': 'node.quarantined',
+  'enrolled > quarantined': 'node.quarantined',
+  'active > quarantined': 'node.quarantined',
+  'inactive > quarantined': 'node.quarantined',
+  'quarantined > inactive': 'node.released',
+  'registered > revoked': 'host.revoked',
+  'enrolled > revoked': 'host.revoked',
+  'active > revoked': 'host.revoked',
+  'inactive > revoked': 'host.revoked',
+  'quarantined > revoked': 'host.revoked',
+  'revoked > registered': 'node.registered',
+}
+
+const transition = (before: Node | null, after: Node): string | null => {
+  const anew = before !== null && before.membership.kind !== 'registered' && before.epoch !== after.epoch
+  const from = before === null ? 'absent' : before.membership.kind
+  return from === after.membership.kind && !anew ? null : `${from} > ${after.membership.kind}${anew ? ' anew' : ''}`
+}
+
+/** Epochs the journal says have ended, by their keys in the deny-list. */
+const endedEpochs = ({ table }: Life): ReadonlySet<string> => {
+  const ends: readonly EntryType[] = ['node.quarantined', 'host.revoked', 'node.superseded']
+  const ended = table.journal.filter(({ type }) => ends.includes(type))
+  return new Set(ended.map(({ node, epoch }) => epochDenialKey(node ?? '', epoch ?? -1)))
+}
+
+type Seen = { readonly transitions: Set<string>; lostRaces: number }
+
+const commitAndCheck = (life: Life, change: Change, seen: Seen): void => {
+  const { table } = life
+  const nodes = new Map(table.all('node').map(({ value }) => [value.id, value]))
+  const tokens = new Map(table.all('token').map(({ value }) => [value.id, value]))
+  const banned = new Set(table.all('key-ban').map(({ value }) => value.spki))
+  const ended = endedEpochs(life)
+  if (table.commit(change) === 'lost-race') {
+    seen.lostRaces++
+    return
+  }
+  for (const write of change.writes) {
+    if (write.put === 'node') {
+      const before = nodes.get(write.value.id) ?? null
+      checkNodeWrite(before, write.value, change, seen)
+      if (write.value.membership.kind === 'revoked') checkBanned(life, before)
+    }
+    if (write.put === 'token') {
+      const was = tokens.get(write.value.id)
+      assert.ok(was === undefined || was.state.kind === 'unused', 'a token that was used or withdrawn stays as it is')
+    }
+    if (write.put === 'certificate') {
+      const { subject, spki } = write.value
+      assert.ok(subject.kind === 'node')
+      assert.ok(!ended.has(epochDenialKey(subject.node, subject.epoch)), 'nothing is issued in an epoch that ended')
+      assert.ok(!banned.has(spki), 'a banned key is never certified')
+      assert.equal(table.get('node', subject.node)?.value.epoch, subject.epoch, 'a certificate is of the current epoch')
+    }
+  }
+}
+
+const checkNodeWrite = (before: Node | null, after: Node, { entries }: Change, seen: Seen): void => {
+  assert.ok(before === null || after.epoch >= before.epoch, 'an epoch never decreases')
+  const about = entries.filter(({ node }) => node === after.id).map(({ type }) => type)
+  assert.ok(about.length > 0, 'a change of a node has an entry about it')
+  const step = transition(before, after)
+  if (step === null) return
+  seen.transitions.add(step)
+  const type = transitions[step]
+  assert.ok(type !== undefined, `${step} is no transition`)
+  assert.ok(about.includes(type), `${step} is journaled as ${type}`)
+}
+
+const checkBanned = ({ table }: Life, before: Node | null): void => {
+  const slots = before === null ? null : slotsOf(before)
+  const keys = slots === null ? [] : everySlot(slots).map(({ spki }) => spki)
+  for (const key of keys) assert.ok(table.get('key-ban', key) !== null, 'the keys of a revoked node are banned')
+}
+
+const checkNode = ({ table }: Life, node: Node, ended: ReadonlySet<string>): void => {
+  const { id, epoch, membership, conditions, approvals } = node
+  assert.ok(membershipKinds.includes(membership.kind))
+  assert.equal(new Set(conditions.map(({ name }) => name)).size, conditions.length, 'one condition of a name')
+  assert.equal(new Set(approvals.map(({ by }) => by)).size, approvals.length, 'one approval a person')
+  assert.equal(schedulingOf(node).state === 'schedulable', schedulingOf(node).reasons.length === 0)
+  const slots = slotsOf(node)
+  if (slots === null) return
+  assert.ok(!ended.has(epochDenialKey(id, epoch)), 'a node holds no certificates of an epoch that ended')
+  for (const { issuer, serial } of everySlot(slots)) {
+    const subject = table.get('certificate', certificateKey(issuer, serial))?.value.subject
+    assert.deepEqual(subject, { kind: 'node', node: id, epoch }, 'slots are of the current epoch')
+  }
+}
+
+const checkEndedCertificate = ({ table, nowMs }: Life, record: CertificateRecord): void => {
+  assert.ok(record.subject.kind === 'node')
+  const { node, epoch } = record.subject
+  const denial = table.get('denial', epochDenialKey(node, epoch))
+  assert.ok(denial !== null && denial.value.untilMs > record.notAfterMs, 'a denial outlives what it denies')
+  // Not even the deny-list is needed: the node's own row refuses it.
+  const holder = table.get('node', node)?.value ?? null
+  const verdict = judgeCertificate({ record, node: holder, denied: false, source: '192.0.2.8', nowMs: nowMs() })
+  assert.ok('code' in verdict, `a certificate of an epoch that ended still speaks for ${node}`)
+}
+
+const checkState = (life: Life): void => {
+  const ended = endedEpochs(life)
+  for (const { value } of life.table.all('node')) checkNode(life, value, ended)
+  for (const { value } of life.table.all('certificate')) {
+    assert.ok(value.subject.kind === 'node')
+    if (ended.has(epochDenialKey(value.subject.node, value.subject.epoch))) checkEndedCertificate(life, value)
+  }
+}
+
+test('no order of events breaks the invariants of a node, a token or an epoch', () => {
+  const seen: Seen = { transitions: new Set(), lostRaces: 0 }
+  const numRuns = process.env['MUSTER_LONG'] === '1' ? 20_000 : 1_500
+  fc.assert(
+    fc.property(profile, fc.array(step, { minLength: 20, maxLength: 120, size: 'max' }), (rules, steps) => {
+      const life = startLife(rules, noonMs)
+      for (const events of steps) {
+        const changes = events.map((one) => life.plan(one)).filter((change) => change !== null)
+        changes.forEach((change) => commitAndCheck(life, change, seen))
+        checkState(life)
+      }
+      const users = life.table.journal.filter(({ type, token }) => type === 'host.enrolled' && token !== null)
+      assert.equal(new Set(users.map(({ token }) => token)).size, users.length, 'a token has at most one user')
+    }),
+    { numRuns, seed: 20300101 },
+  )
+  // The run says something only if everything that may happen did.
+  assert.deepEqual([...seen.transitions].sort(), Object.keys(transitions).sort())
+  assert.ok(seen.lostRaces > 0)
+})

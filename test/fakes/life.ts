@@ -1,0 +1,258 @@
+// A small domain to live in: events by name, each turned into the change its decision makes of the rows as they are.
+// Planning and committing are apart, so that two events can be decided on the same rows.
+
+import { decideApprove } from '#domain/approval.ts'
+import { epochDenialKey, type CertificateRecord } from '#domain/certificate.ts'
+import type { Change, Row, RowKind, RowTypes } from '#domain/change.ts'
+import { decideClear, decideRaise } from '#domain/conditions.ts'
+import { judgeHardware, judgeToken, type Credential } from '#domain/credential.ts'
+import type { Decided } from '#domain/decision.ts'
+import { defaultDomainSettings } from '#domain/domain-settings.ts'
+import { enrolled } from '#domain/enrolled.ts'
+import { decideEnroll } from '#domain/enrollment.ts'
+import { decideFirstUse } from '#domain/first-use.ts'
+import { decideExpired, decideLapse, decideStuck } from '#domain/liveness.ts'
+import type { KeyInRequest } from '#domain/node-certificate.ts'
+import type { HardwareIdentity, Node } from '#domain/node.ts'
+import type { SigningOrder } from '#domain/order.ts'
+import { judgeCertificate } from '#domain/presented-certificate.ts'
+import type { NodePrincipal } from '#domain/principal.ts'
+import type { Profile } from '#domain/profile.ts'
+import { decideQuarantine, decideRelease } from '#domain/quarantine.ts'
+import { decideRegister } from '#domain/registration.ts'
+import { decideRenew, renewed } from '#domain/renewal.ts'
+import { decideDecommission, decideRevoke } from '#domain/revocation.ts'
+import { decideDrain, decideDrained, decideUndrain } from '#domain/scheduling.ts'
+import { everySlot, slotsOf } from '#domain/slots.ts'
+import { decideCreateToken, decideRevokeToken } from '#domain/tokens.ts'
+import { ownersOf, rowTable, type RowTable } from './row-table.ts'
+
+/** `on` picks a token or a certificate among all there ever were, counted from the newest. */
+export type LifeEvent =
+  | { readonly do: 'register'; readonly node: string }
+  | { readonly do: 'token'; readonly node: string | null; readonly replace: boolean }
+  | { readonly do: 'withdraw'; readonly on: number }
+  | { readonly do: 'enroll'; readonly on: number; readonly node: string; readonly key: string }
+  | { readonly do: 'hardware'; readonly node: string; readonly key: string; readonly probe: 'answered' | 'silent' }
+  | { readonly do: 'use'; readonly on: number }
+  | { readonly do: 'renew'; readonly on: number; readonly key: string }
+  | { readonly do: 'approve'; readonly node: string; readonly person: string }
+  | { readonly do: (typeof aboutNode)[number]; readonly node: string }
+  | { readonly do: 'wait'; readonly ms: number }
+
+export const aboutNode = [
+  'lapse',
+  'stuck',
+  'expire',
+  'drain',
+  'drained',
+  'undrain',
+  'quarantine',
+  'release',
+  'revoke',
+  'decommission',
+  'raise',
+  'clear',
+] as const
+
+export type Life = {
+  readonly table: RowTable
+  nowMs(): number
+  /** Null: the decision was no, or nothing is to be written. */
+  plan(event: LifeEvent): Change | null
+}
+
+const by = { actor: 'operator:alice', source: '192.0.2.7', correlation: null }
+
+export const hardwareOf = (node: string): HardwareIdentity => ({ macs: [], bmcSerial: `BMC-${node}` })
+
+export const startLife = (profile: Profile, startMs: number): Life => {
+  const table = rowTable()
+  table.commit({
+    reads: [
+      { row: 'profile', key: profile.name, version: 0 },
+      { row: 'domain', key: 'domain', version: 0 },
+    ],
+    writes: [
+      { put: 'profile', value: profile },
+      { put: 'domain', value: defaultDomainSettings('lab.example') },
+    ],
+    entries: [
+      {
+        type: 'domain.created',
+        atMs: startMs,
+        ...by,
+        node: null,
+        epoch: null,
+        token: null,
+        issuer: null,
+        serial: null,
+        body: {},
+      },
+    ],
+  })
+  let nowMs = startMs
+  let made = 0
+  const next = (prefix: string): string => `${prefix}${(++made).toString(16)}`
+
+  const must = <K extends RowKind>(row: K, key: string): Row<RowTypes[K]> => {
+    const found = table.get(row, key)
+    if (found === null) throw new Error(`no ${row} ${key}`)
+    return found
+  }
+  const rules = () => ({ profile: must('profile', profile.name), domain: must('domain', 'domain') })
+  const newest = <K extends RowKind>(row: K, on: number) => table.all(row).toReversed()[on] ?? null
+  const keyOf = (key: string): KeyInRequest => ({ kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: key })
+  const sign = (order: SigningOrder, spki: string): Omit<CertificateRecord, 'subject' | 'renews'> => {
+    const serial = next('c')
+    const notAfterMs = order.issuedAtMs + order.lifetimeMs
+    return {
+      issuer: 'ca1',
+      serial,
+      spki,
+      sha256: serial,
+      issuedAtMs: order.issuedAtMs,
+      notAfterMs,
+      der: '',
+      order: order.id,
+    }
+  }
+
+  const enroll = (credential: Credential, nodeId: string, key: string, probe: 'answered' | 'silent'): Change | null => {
+    const node = table.get('node', nodeId)
+    const facts = {
+      credential,
+      node,
+      nodeId,
+      ...rules(),
+      key: keyOf(key),
+      keyBan: table.get('key-ban', key),
+      reported: { hardware: hardwareOf(nodeId), facts: null },
+      orderId: next('o'),
+      by,
+      nowMs,
+    }
+    const first = decideEnroll({ ...facts, probe: 'not-tried' })
+    const verdict = first.kind === 'probe' ? decideEnroll({ ...facts, probe }) : first
+    return verdict.kind === 'admitted' ? enrolled(verdict, sign(verdict.order, key)).change : null
+  }
+
+  const enrollByToken = (event: Extract<LifeEvent, { do: 'enroll' }>): Change | null => {
+    const credential = judgeToken(newest('token', event.on), nowMs)
+    if ('code' in credential || credential.method !== 'token') return null
+    const { scope, state } = credential.token.value
+    if (scope.kind === 'node') return enroll(credential, scope.node, event.key, 'silent')
+    if (state.kind === 'used') return enroll(credential, state.node, event.key, 'silent')
+    return table.get('node', event.node) === null ? enroll(credential, event.node, event.key, 'silent') : null
+  }
+
+  const enrollByHardware = (event: Extract<LifeEvent, { do: 'hardware' }>): Change | null => {
+    const hardware = hardwareOf(event.node)
+    const credential = judgeHardware(hardware, ownersOf(table, hardware))
+    return 'code' in credential ? null : enroll(credential, credential.node.value.id, event.key, event.probe)
+  }
+
+  const presented = (on: number): { principal: NodePrincipal; node: Row<Node> } | null => {
+    const record = newest('certificate', on)
+    if (record === null || record.value.subject.kind !== 'node') return null
+    const node = must('node', record.value.subject.node)
+    const denied = table.get('denial', epochDenialKey(node.value.id, record.value.subject.epoch)) !== null
+    const who = judgeCertificate({ record: record.value, node: node.value, denied, source: '192.0.2.8', nowMs })
+    return 'code' in who ? null : { principal: who, node }
+  }
+
+  /** As the flow does it: a first use is committed before anything else, so a renewal may take two events. */
+  const renew = (event: Extract<LifeEvent, { do: 'renew' }>): Change | null => {
+    const caller = presented(event.on)
+    if (caller === null) return null
+    const facts = { ...caller, ...rules(), by, nowMs }
+    const use = decideFirstUse(facts)
+    if (use.kind !== 'nothing-new') return changeOf(use)
+    const ban = table.get('key-ban', event.key)
+    const verdict = decideRenew({ ...facts, key: keyOf(event.key), keyBan: ban, orderId: next('o') })
+    return verdict.kind === 'admitted' ? renewed(verdict, sign(verdict.order, event.key)) : null
+  }
+
+  const operate = (what: (typeof aboutNode)[number], id: string): Change | null => {
+    const node = table.get('node', id)
+    if (node === null) return null
+    const { domain } = rules()
+    const facts = { node, by, nowMs }
+    const slots = slotsOf(node.value)
+    const bans = (slots === null ? [] : everySlot(slots)).map(({ spki }) => ({ spki, row: table.get('key-ban', spki) }))
+    const condition = { name: 'clock_skew', reason: 'skewed', evidence: {} } as const
+    switch (what) {
+      case 'lapse':
+        return changeOf(decideLapse({ ...facts, lastPresentMs: nowMs - domain.value.livenessGraceMs, grace: domain }))
+      case 'stuck':
+        return changeOf(decideStuck({ ...facts, domain }))
+      case 'expire':
+        return changeOf(decideExpired(facts))
+      case 'drain':
+        return changeOf(decideDrain(facts))
+      case 'drained':
+        return changeOf(decideDrained(facts))
+      case 'undrain':
+        return changeOf(decideUndrain(facts))
+      case 'quarantine':
+        return changeOf(decideQuarantine({ ...facts, reason: 'odd', domain }))
+      case 'release':
+        return changeOf(decideRelease(facts))
+      case 'revoke':
+        return changeOf(decideRevoke({ ...facts, reason: 'stolen', domain, certificates: [], bans }))
+      case 'decommission':
+        return changeOf(decideDecommission({ ...facts, force: false, openSessions: 0, domain, bans }))
+      case 'raise':
+        return changeOf(decideRaise({ ...facts, ...condition }))
+      case 'clear':
+        return changeOf(decideClear({ ...facts, name: condition.name }))
+    }
+  }
+
+  const plan = (event: LifeEvent): Change | null => {
+    switch (event.do) {
+      case 'wait':
+        nowMs += event.ms
+        return null
+      case 'register': {
+        const hardware = hardwareOf(event.node)
+        const existing = table.get('node', event.node)
+        const owners = ownersOf(table, hardware)
+        return changeOf(decideRegister({ id: event.node, ...rules(), hardware, existing, owners, by, nowMs }))
+      }
+      case 'token': {
+        const node = event.node === null ? null : table.get('node', event.node)
+        const secretHash = next('h')
+        const facts = { tokenId: next('t'), secretHash, nodeId: event.node, node, replace: event.replace, ttlMs: null }
+        return changeOf(decideCreateToken({ ...facts, ...rules(), by, nowMs }))
+      }
+      case 'withdraw': {
+        const token = newest('token', event.on)
+        return token === null ? null : changeOf(decideRevokeToken({ token, by, nowMs }))
+      }
+      case 'enroll':
+        return enrollByToken(event)
+      case 'hardware':
+        return enrollByHardware(event)
+      case 'use': {
+        const caller = presented(event.on)
+        return caller === null ? null : changeOf(decideFirstUse({ ...caller, ...rules(), by, nowMs }))
+      }
+      case 'renew':
+        return renew(event)
+      case 'approve': {
+        const node = table.get('node', event.node)
+        if (node === null) return null
+        const person = { ...by, actor: `operator:${event.person}` }
+        return changeOf(decideApprove({ node, profile: rules().profile, by: person, nowMs }))
+      }
+      default:
+        return operate(event.do, event.node)
+    }
+  }
+
+  return { table, nowMs: () => nowMs, plan }
+}
+
+const changeOf = (verdict: Decided | { readonly kind: string }): Change | null =>
+  verdict.kind === 'decided' && 'change' in verdict ? verdict.change : null
