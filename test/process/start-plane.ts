@@ -5,6 +5,7 @@ import * as path from 'node:path'
 import { musterCommand, startChild, type Child, type ChildOptions } from './child.ts'
 import type { Scope } from './cleanup.ts'
 import { eventually } from './eventually.ts'
+import type { NodeTarget } from './node-call.ts'
 import { operatorCall, type Reply } from './operator-call.ts'
 import { runMuster, type Ran, type RunOptions } from './run-muster.ts'
 import { tempFolder } from './temp-folder.ts'
@@ -33,6 +34,8 @@ export type Plane = Pick<Child, 'pid' | 'ended' | 'running' | 'stop' | 'kill9' |
   /** The CLI, talking to this plane. */
   muster(...args: string[]): Promise<Ran>
   musterWith(options: RunOptions, ...args: string[]): Promise<Ran>
+  /** What a raw node connects to, verified by the domain's roots; through a proxy when its port is given. */
+  target(port?: number): Promise<NodeTarget>
   /** The join string of a new token. */
   token(...args: string[]): Promise<string>
   /** After `stop` or `kill9`: the same data, the same addresses. */
@@ -82,6 +85,12 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
     api: (method, where, body) => operatorCall(banner.socket, adminKey, method, where, body),
     muster,
     musterWith,
+    async target(port) {
+      const url = new URL(banner.node_url)
+      const bundle = await operatorCall(banner.socket, adminKey, 'GET', '/v1/ca/bundle')
+      if (port !== undefined) url.port = String(port)
+      return { url: url.origin, roots: bundle.body.roots }
+    },
     async token(...given) {
       const { code, stdout, stderr } = await muster('token', 'create', ...given)
       if (code !== 0) throw new Error(`token create ${given.join(' ')} failed: ${stderr}`)
