@@ -24,34 +24,28 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
     revisions,
     complaint: (why) => agent.log.warn({ why }, 'a frame of the plane was skipped'),
     config: (next) => {
-      // Two channels may be open around a renewal, and the older one may be slower.
-      if (config !== null && next.revision <= config.revision) return applied()
+      // Another revision, not a higher one: the plane decides which is in force, also after it was restored from a backup.
+      if (config !== null && next.revision === config.revision) return applied()
       config = next
       agent.board.facts({ vcluster: next.vcluster, profile: next.profile.name })
       agent.log.info(
         { revision: next.revision, vcluster: next.vcluster, profile: next.profile.name },
         'new configuration',
       )
-      return applied(
-        amend(agent, ({ endpoints }) => ({
-          profile: next.profile,
-          endpoints: next.endpoints.revision < endpoints.revision ? endpoints : next.endpoints,
-        })),
-        saved(agent, next),
-      )
+      return applied(amend(agent, { profile: next.profile, endpoints: next.endpoints }), saved(agent, next))
     },
     trust: (next: PlaneTrust) => {
-      if (next.revision <= revisions().trust_revision) return applied()
+      if (next.revision === revisions().trust_revision) return applied()
       agent.log.info({ revision: next.revision, roots: next.roots.length }, 'new roots')
-      return applied(amend(agent, () => ({ roots: next.roots, trustRevision: next.revision })))
+      return applied(amend(agent, { roots: next.roots, trustRevision: next.revision }))
     },
   }
 }
 
-const amend = ({ keeper }: AgentParts, change: (identity: Identity) => Partial<Identity>): Kept => {
+const amend = ({ keeper }: AgentParts, change: Partial<Identity>): Kept => {
   const { identity, request } = keeper.credentials()
   if (identity === null) return { persisted: false, detail: 'the agent has no identity' }
-  return keeper.keep({ identity: { ...identity, ...change(identity) }, request })
+  return keeper.keep({ identity: { ...identity, ...change }, request })
 }
 
 const saved = (agent: AgentParts, config: PlaneConfig): Kept => {

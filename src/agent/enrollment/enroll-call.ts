@@ -12,7 +12,7 @@ import type { Identity, KeyRequest } from '../identity/credentials.ts'
 import { longestAnswer, parseAnswer } from '../plane-answers.ts'
 import { under } from '../plane-client.ts'
 import { failureFrom, unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
-import { hardwareReport } from './hardware-report.ts'
+import { hardwareReport } from '../hardware-report.ts'
 import { openVerifiedConnection } from './verified-connection.ts'
 
 export type Enrolled = { readonly kind: 'enrolled'; readonly identity: Identity; readonly serverTime: string }
