@@ -76,11 +76,10 @@ export const hostileChains = (): HostileChain[] => {
   )
   const flipped = Uint8Array.from(server.certificate.der)
   flipped[flipped.length - 1] = (flipped.at(-1) ?? 0) ^ 1
-  const unknown = (critical: boolean) =>
-    withExtensions(server.certificate.der, issuing.key, (all) => [
-      ...all,
-      extension('1.2.3.4', critical, smallNumber(1)),
-    ])
+  const unknownCritical = withExtensions(server.certificate.der, issuing.key, (all) => [
+    ...all,
+    extension('1.2.3.4', true, smallNumber(1)),
+  ])
 
   return [
     // the root
@@ -189,7 +188,7 @@ export const hostileChains = (): HostileChain[] => {
       ...above,
     ]),
     is('the intermediate itself is presented as the server', 'wrong-usage', above),
-    is('the leaf has a critical extension nobody knows', 'critical-extension', [unknown(true), ...above]),
+    is('the leaf has a critical extension nobody knows', 'critical-extension', [unknownCritical, ...above]),
     is('the leaf has the host as its common name only', 'wrong-name', [
       otherLeaf(extensions({ dnsNames: ['other.example.test'] }), issuing),
       ...above,
