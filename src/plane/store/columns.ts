@@ -1,0 +1,62 @@
+// What the database sees of a row's value: its key and the few columns queries and unique constraints need. All of it
+// is derived here and nowhere else, so a column can never say something the document does not.
+
+import { certificateKey, denialKey } from '#domain/certificate.ts'
+import type { RowKind, RowTypes } from '#domain/change.ts'
+import type { HardwareIdentity, Node } from '#domain/node.ts'
+import type { Token } from '#domain/token.ts'
+
+type ColumnValue = string | number | null
+
+export type TableShape<T> = {
+  readonly table: string
+  readonly key: (value: T) => string
+  readonly columns: Readonly<Record<string, (value: T) => ColumnValue>>
+  /** Columns a row is born with and keeps: leaving them out of updates spares their indexes. */
+  readonly fixed: readonly string[]
+}
+
+export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } = {
+  node: {
+    table: 'node',
+    key: (node) => node.id,
+    columns: { membership: (node) => node.membership.kind, profile: (node) => node.profile },
+    fixed: [],
+  },
+  token: {
+    table: 'token',
+    key: (token) => token.hash,
+    columns: { id: (token) => token.id, node: nodeOfToken },
+    fixed: ['id'],
+  },
+  certificate: {
+    table: 'certificate',
+    key: (record) => certificateKey(record.issuer, record.serial),
+    columns: {
+      node: (record) => (record.subject.kind === 'node' ? record.subject.node : null),
+      not_after_ms: (record) => record.notAfterMs,
+    },
+    fixed: [],
+  },
+  denial: { table: 'denial', key: denialKey, columns: { until_ms: (denial) => denial.untilMs }, fixed: [] },
+  'key-ban': { table: 'key_ban', key: (ban) => ban.spki, columns: {}, fixed: [] },
+  profile: { table: 'profile', key: (profile) => profile.name, columns: {}, fixed: [] },
+  domain: { table: 'domain', key: () => 'domain', columns: {}, fixed: [] },
+  'operator-key': { table: 'operator_key', key: (key) => key.hash, columns: { id: (key) => key.id }, fixed: ['id'] },
+  issuer: { table: 'issuer', key: (issuer) => issuer.id, columns: {}, fixed: [] },
+}
+
+/** The node a token is for, or the one it let in. */
+function nodeOfToken(token: Token): string | null {
+  if (token.scope.kind === 'node') return token.scope.node
+  return token.state.kind === 'bound' || token.state.kind === 'used' ? token.state.node : null
+}
+
+/** What a node holds that no other may (R-087). A tombstone holds nothing: its machine may be registered anew. */
+export const hardwareClaims = (node: Node): readonly string[] =>
+  node.membership.kind === 'revoked' ? [] : claimsOf(node.hardware)
+
+export const claimsOf = (hardware: HardwareIdentity): readonly string[] => {
+  const macs = [...new Set(hardware.macs)].map((mac) => `mac:${mac}`)
+  return hardware.bmcSerial === null ? macs : [...macs, `bmc:${hardware.bmcSerial}`]
+}

@@ -1,0 +1,70 @@
+// The schema, as the steps that made it. A step that has shipped is never edited; the file's `user_version` says how
+// many were taken, and each is taken whole or not at all.
+
+import type { Database } from '#platform/sqlite.ts'
+import { notAStore, StoreRefused } from './store-errors.ts'
+import { transact } from './transact.ts'
+
+/** "MSTR": tells our file from any other SQLite database. */
+const applicationId = 0x4d535452
+
+const documents = (table: string, columns: string): string =>
+  `CREATE TABLE ${table} (key TEXT PRIMARY KEY, version INTEGER NOT NULL, doc TEXT NOT NULL${columns}) STRICT;`
+
+const migrations: readonly string[] = [
+  `${documents('node', ', membership TEXT NOT NULL, profile TEXT NOT NULL')}
+   CREATE INDEX node_by_membership ON node (membership, key);
+   ${documents('token', ', id TEXT NOT NULL UNIQUE, node TEXT')}
+   CREATE INDEX token_by_node ON token (node);
+   ${documents('certificate', ', node TEXT, not_after_ms INTEGER NOT NULL')}
+   CREATE INDEX certificate_by_end ON certificate (not_after_ms);
+   ${documents('denial', ', until_ms INTEGER NOT NULL')}
+   CREATE INDEX denial_by_end ON denial (until_ms);
+   ${documents('key_ban', '')}
+   ${documents('profile', '')}
+   ${documents('domain', '')}
+   ${documents('operator_key', ', id TEXT NOT NULL UNIQUE')}
+   ${documents('issuer', '')}
+
+   CREATE TABLE hardware (value TEXT PRIMARY KEY, node TEXT NOT NULL) STRICT, WITHOUT ROWID;
+   CREATE INDEX hardware_by_node ON hardware (node);
+
+   CREATE TABLE journal_base (id INTEGER PRIMARY KEY CHECK (id = 1), chain TEXT NOT NULL, domain TEXT NOT NULL,
+     sequence INTEGER NOT NULL, hash BLOB NOT NULL, signature BLOB NOT NULL, key_id TEXT NOT NULL) STRICT;
+   CREATE TABLE journal (sequence INTEGER PRIMARY KEY, operation TEXT NOT NULL UNIQUE, bytes TEXT NOT NULL,
+     hash BLOB NOT NULL, signature BLOB, key_id TEXT, node TEXT, type TEXT NOT NULL) STRICT;
+   CREATE INDEX journal_by_node ON journal (node, sequence) WHERE node IS NOT NULL;
+   CREATE INDEX journal_by_type ON journal (type, sequence);
+
+   CREATE TABLE observation (node TEXT PRIMARY KEY, last_seen_ms INTEGER, agent_version TEXT, source TEXT,
+     config_revision INTEGER) STRICT, WITHOUT ROWID;
+   CREATE TABLE write_probe (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
+]
+
+const newestSchema = migrations.length
+
+/** Looks without touching: a file that is not ours is left as it was found. */
+export const checkSchema = (database: Database): void => {
+  const known = pragma(database, 'application_id')
+  const schema = pragma(database, 'user_version')
+  const tables = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get()?.['count']
+  if (known !== applicationId && !(known === 0 && tables === 0)) throw notAStore('another program wrote it')
+  if (schema > newestSchema)
+    throw new StoreRefused(
+      'SCHEMA_TOO_NEW',
+      `the store has schema ${schema}; this release of Muster knows schemas up to ${newestSchema}`,
+      'Run the newer release that wrote it, or restore the copy made before the upgrade',
+    )
+}
+
+export const migrate = (database: Database): void => {
+  for (let step = pragma(database, 'user_version'); step < newestSchema; step++) {
+    transact(database, () => {
+      database.exec(migrations[step] as string)
+      database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${step + 1}`)
+    })
+  }
+}
+
+const pragma = (database: Database, name: 'application_id' | 'user_version'): number =>
+  Number(database.prepare(`PRAGMA ${name}`).get()?.[name])

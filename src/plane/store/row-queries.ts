@@ -1,0 +1,65 @@
+// The lists: nodes, tokens, and the kinds of which there are only a few.
+
+import type { Denial } from '#domain/certificate.ts'
+import type { Row, RowKind, RowTypes } from '#domain/change.ts'
+import { membershipKinds, type Membership, type Node } from '#domain/node.ts'
+import type { Token } from '#domain/token.ts'
+import type { Database, SqlValue, Statement } from '#platform/sqlite.ts'
+import { tableShapes } from './columns.ts'
+import { decodeRow } from './row-tables.ts'
+import type { NodeQuery, TokenQuery } from './store.ts'
+
+export type RowQueries = {
+  nodes(query: NodeQuery): readonly Row<Node>[]
+  countNodes(): Readonly<Record<Membership['kind'], number>>
+  tokenById(id: string): Row<Token> | null
+  tokens(query: TokenQuery): readonly Row<Token>[]
+  denials(): readonly Denial[]
+  all<K extends 'profile' | 'operator-key' | 'issuer'>(kind: K): readonly Row<RowTypes[K]>[]
+}
+
+export const openRowQueries = (database: Database): RowQueries => {
+  const select = (kind: RowKind, rest: string): Statement =>
+    database.prepare(`SELECT version, doc FROM ${tableShapes[kind].table} ${rest}`)
+  const nodes = (where: string): Statement => select('node', `WHERE key > ?${where} ORDER BY key LIMIT ?`)
+  const nodesBy = {
+    nothing: nodes(''),
+    membership: nodes(' AND membership = ?'),
+    profile: nodes(' AND profile = ?'),
+    both: nodes(' AND membership = ? AND profile = ?'),
+  }
+  const count = database.prepare('SELECT membership, count(*) AS count FROM node GROUP BY membership')
+  const tokenById = select('token', 'WHERE id = ?')
+  const tokens = select('token', 'ORDER BY rowid DESC LIMIT ?')
+  const tokensOfNode = select('token', 'WHERE node = ? ORDER BY rowid DESC LIMIT ?')
+  const denials = select('denial', 'ORDER BY key')
+  const few = {
+    profile: select('profile', 'ORDER BY key'),
+    'operator-key': select('operator-key', 'ORDER BY id'),
+    issuer: select('issuer', 'ORDER BY key'),
+  }
+  const rows = <T>(statement: Statement, ...values: SqlValue[]): readonly Row<T>[] =>
+    statement.all(...values).map((found) => decodeRow<T>(found))
+
+  return {
+    nodes({ membership, profile, after, limit }) {
+      const behind = after ?? ''
+      if (membership !== null && profile !== null) return rows(nodesBy.both, behind, membership, profile, limit)
+      if (membership !== null) return rows(nodesBy.membership, behind, membership, limit)
+      if (profile !== null) return rows(nodesBy.profile, behind, profile, limit)
+      return rows(nodesBy.nothing, behind, limit)
+    },
+    countNodes() {
+      const counts = Object.fromEntries(membershipKinds.map((kind) => [kind, 0])) as Record<Membership['kind'], number>
+      for (const row of count.all()) counts[row['membership'] as Membership['kind']] = row['count'] as number
+      return counts
+    },
+    tokenById(id) {
+      const found = tokenById.get(id)
+      return found === undefined ? null : decodeRow(found)
+    },
+    tokens: ({ node, limit }) => (node === null ? rows(tokens, limit) : rows(tokensOfNode, node, limit)),
+    denials: () => rows<Denial>(denials).map((row) => row.value),
+    all: (kind) => rows(few[kind]),
+  }
+}

@@ -1,0 +1,41 @@
+// The two ways a store says no: it will not open, or the world broke under a call.
+
+export type StoreRefusedCode =
+  'SQLITE_TOO_OLD' | 'SCHEMA_TOO_NEW' | 'DATA_FOLDER_IN_USE' | 'NOT_A_STORE' | 'JOURNAL_UNREADABLE'
+
+/** The store does not open on this folder, and trying again changes nothing. */
+export class StoreRefused extends Error {
+  readonly code: StoreRefusedCode
+  /** What the operator does about it. */
+  readonly next: string
+
+  constructor(code: StoreRefusedCode, message: string, next: string) {
+    super(message)
+    this.name = 'StoreRefused'
+    this.code = code
+    this.next = next
+  }
+}
+
+export const notAStore = (why: string): StoreRefused =>
+  new StoreRefused(
+    'NOT_A_STORE',
+    `muster.db in the data folder is not a store of Muster: ${why}`,
+    'Choose another data folder, move that file away, or restore it from a copy',
+  )
+
+/** A full disk, a failing one, a store that is closed. Nothing of the call was kept unless its commit said so. */
+export class StoreFault extends Error {
+  constructor(what: string, cause: unknown) {
+    super(`${what}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    this.name = 'StoreFault'
+  }
+}
+
+/** A cursor that is not a place in this journal: malformed, or of a chain that is not here. */
+export class CursorUnknown extends Error {
+  constructor() {
+    super('the cursor is not a place in this journal')
+    this.name = 'CursorUnknown'
+  }
+}

@@ -1,0 +1,15 @@
+import type { Database } from '#platform/sqlite.ts'
+
+/** Runs in one transaction, in one turn. Whatever is thrown leaves nothing written and no transaction open. */
+export const transact = <T>(database: Database, run: () => T): T => {
+  database.exec('BEGIN IMMEDIATE')
+  try {
+    const result = run()
+    database.exec('COMMIT')
+    return result
+  } catch (error) {
+    // A full disk makes SQLite roll back by itself; a lock held by another process does not.
+    if (database.isTransaction) database.exec('ROLLBACK')
+    throw error
+  }
+}

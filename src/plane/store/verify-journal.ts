@@ -1,0 +1,98 @@
+// Is the journal what was written? Fed with the rows in order, it recomputes every hash and checks every signed head,
+// and says which entry, or which smallest range, is not what it was.
+
+import { sameBytes } from '#platform/bytes.ts'
+import { chainedHash, genesisHash, scarredHash, signedBytes } from './journal-chain.ts'
+import type { BaseRow, JournalRow } from './journal-table.ts'
+import type { HeadSigner } from './store.ts'
+
+export type Broken = { readonly from: number; readonly to: number; readonly why: string }
+
+export type JournalCheck = {
+  /** Null: as far as this entry goes, all is well. */
+  step(row: JournalRow): Broken | null
+  /** What the end itself says; `written` is the newest sequence known to have been written. */
+  end(written: number): Broken | null
+}
+
+export const checkBase = (signer: HeadSigner, base: BaseRow): Broken | null => {
+  const first = base.sequence + 1
+  if (base.sequence === 0 && !sameBytes(base.hash, genesisHash(base.chain, base.domain)))
+    return { from: first, to: first, why: 'the record of where the journal begins was altered' }
+  if (!signer.verify(signedBytes('base', base, base.keyId), base.signature))
+    return { from: first, to: first, why: 'the record of where the journal begins carries no signature of this plane' }
+  return null
+}
+
+export const startCheck = (signer: HeadSigner, base: BaseRow): JournalCheck => {
+  const { chain } = base
+  let last = { sequence: base.sequence, hash: base.hash }
+  let proven = base.sequence
+
+  const step = (row: JournalRow): Broken | null => {
+    const { sequence } = row
+    if (sequence !== last.sequence + 1)
+      return { from: last.sequence + 1, to: sequence - 1, why: missing(last.sequence + 1, sequence - 1) }
+    if (!sameBytes(chainedHash(last.hash, row.bytes), row.hash)) {
+      if (sameBytes(chainedHash(scarredHash(last.hash), row.bytes), row.hash))
+        return unprovenTail(proven, last.sequence)
+      return mismatch(proven, sequence)
+    }
+    last = { sequence, hash: row.hash }
+    const disagreement = misplaced(chain, row)
+    if (disagreement !== null) return { from: sequence, to: sequence, why: disagreement }
+    if (row.signature === null || row.keyId === null) return null
+    const head = { chain, sequence, hash: row.hash }
+    if (!signer.verify(signedBytes('head', head, row.keyId), row.signature))
+      return {
+        from: proven + 1,
+        to: sequence,
+        why: `the signed head at entry ${sequence} does not fit: entries up to it were altered and their hashes recomputed, or its signature was`,
+      }
+    proven = sequence
+    return null
+  }
+
+  const end = (written: number): Broken | null => {
+    if (last.sequence < written)
+      return { from: last.sequence + 1, to: written, why: missing(last.sequence + 1, written) }
+    return proven === last.sequence ? null : unprovenTail(proven, last.sequence)
+  }
+
+  return { step, end }
+}
+
+const missing = (from: number, to: number): string =>
+  from === to ? `entry ${from} is missing` : `entries ${from} to ${to} are missing`
+
+const mismatch = (proven: number, sequence: number): Broken => {
+  // The entries between the last good head and this one are bound only by hashes anybody can compute.
+  const doubt =
+    proven + 1 < sequence ? `, or entries from ${proven + 1} on were altered and their hashes recomputed up to it` : ''
+  return { from: sequence, to: sequence, why: `entry ${sequence} does not match its hash${doubt}` }
+}
+
+const unprovenTail = (proven: number, last: number): Broken => ({
+  from: proven + 1,
+  to: Math.max(proven + 1, last),
+  why: `no signed head covers the entries behind ${proven}: what followed entry ${last} was cut off, or signatures were removed`,
+})
+
+const misplaced = (chain: string, row: JournalRow): string | null => {
+  const entry = parsed(row.bytes)
+  if (entry === null) return `entry ${row.sequence} is not readable`
+  if (entry['chain'] !== chain || entry['sequence'] !== row.sequence)
+    return `entry ${row.sequence} is not in the place it was written for`
+  for (const column of ['operation', 'node', 'type'] as const)
+    if (entry[column] !== row[column]) return `entry ${row.sequence} is filed under another ${column} than its own`
+  return null
+}
+
+const parsed = (bytes: string): Record<string, unknown> | null => {
+  try {
+    const value: unknown = JSON.parse(bytes)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,140 @@
+// A real store on a folder of its own, and rows to put into it.
+
+import { generateKeyPairSync, sign, verify, type KeyObject } from 'node:crypto'
+import * as fs from 'node:fs'
+import * as os from 'node:os'
+import * as path from 'node:path'
+import type { TestContext } from 'node:test'
+import type { CertificateRecord } from '#domain/certificate.ts'
+import type { Change, Read, Write } from '#domain/change.ts'
+import { entry } from '#domain/decision.ts'
+import type { EntryDraft } from '#domain/journal-entry.ts'
+import { noHardware, type Node } from '#domain/node.ts'
+import type { Token } from '#domain/token.ts'
+import { openSqliteStore, type SqliteStoreDeps } from '#plane/store/open-sqlite-store.ts'
+import type { HeadSigner, Store } from '#plane/store/store.ts'
+import { systemClock } from '#platform/clock.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemRandom } from '#platform/random.ts'
+import { systemTimers, type Timers } from '#platform/timers.ts'
+
+export const someTimeMs = 1_800_000_000_000
+
+export const makeSigner = (): HeadSigner => {
+  const pair = generateKeyPairSync('ed25519')
+  return signerOf(pair.privateKey, pair.publicKey)
+}
+
+export const signerOf = (privateKey: KeyObject, publicKey: KeyObject): HeadSigner => ({
+  keyId: 'test-key',
+  sign: (head) => sign(null, head, privateKey),
+  verify: (head, signature) => verify(null, head, publicKey, signature),
+})
+
+/** The system's timers, but what runs every few seconds runs when the test says so. */
+export const steppedTimers = (): { timers: Timers; tick(): void } => {
+  const repeating = new Set<() => void>()
+  return {
+    timers: {
+      ...systemTimers,
+      every(_ms, run) {
+        repeating.add(run)
+        return () => void repeating.delete(run)
+      },
+    },
+    tick() {
+      for (const run of repeating) run()
+    },
+  }
+}
+
+export const temporaryFolder = (): string => fs.mkdtempSync(path.join(os.tmpdir(), 'muster-store-'))
+
+/** A folder for one test. What is handed to `atEnd` runs when the test has ended, last first, then the folder goes. */
+export const workplace = (t: TestContext): { folder: string; atEnd(run: () => unknown): void } => {
+  const folder = temporaryFolder()
+  const ends: (() => unknown)[] = [() => fs.rmSync(folder, { recursive: true })]
+  t.after(async () => {
+    for (const run of ends.toReversed()) await run()
+  })
+  return { folder, atEnd: (run) => void ends.push(run) }
+}
+
+export const storeDeps = (folder: string, signer: HeadSigner): SqliteStoreDeps => ({
+  folder,
+  clock: systemClock,
+  timers: systemTimers,
+  random: systemRandom,
+  signer,
+  log: silentLog,
+  domainName: () => 'test.example',
+})
+
+export const openStore = (folder: string, signer: HeadSigner): Promise<Store> =>
+  openSqliteStore(storeDeps(folder, signer))
+
+const by = { actor: 'system:test', source: null, correlation: null }
+
+export const note = (node: string | null = null, type: EntryDraft['type'] = 'node.registered'): EntryDraft =>
+  entry(by, someTimeMs, type, { node })
+
+export const change = (reads: readonly Read[], writes: readonly Write[]): Change => ({
+  reads,
+  writes,
+  entries: [note()],
+})
+
+export const read = (row: Read['row'], key: string, version: number): Read => ({ row, key, version })
+
+export const someNode = (id: string, more: Partial<Node> = {}): Node => ({
+  id,
+  profile: 'gpu-cloud',
+  membership: { kind: 'registered', sinceMs: someTimeMs },
+  epoch: 0,
+  assignment: null,
+  drain: 'none',
+  hardware: noHardware,
+  facts: null,
+  assurance: 'none',
+  conditions: [],
+  approvals: [],
+  registeredAtMs: someTimeMs,
+  registeredBy: 'operator:test',
+  ...more,
+})
+
+export const putNode = (id: string, more: Partial<Node> = {}): Write => ({ put: 'node', value: someNode(id, more) })
+
+/** Registers a node nobody has seen. */
+export const newNode = (id: string, more: Partial<Node> = {}): Change => ({
+  reads: [read('node', id, 0)],
+  writes: [putNode(id, more)],
+  entries: [note(id)],
+})
+
+export const someToken = (id: string, more: Partial<Token> = {}): Token => ({
+  id,
+  hash: `hash-of-${id}`,
+  scope: { kind: 'domain' },
+  profile: 'mesh-paas',
+  replace: false,
+  createdBy: 'operator:test',
+  createdAtMs: someTimeMs,
+  expiresAtMs: someTimeMs + 60_000,
+  state: { kind: 'unused' },
+  ...more,
+})
+
+export const someCertificate = (serial: string, more: Partial<CertificateRecord> = {}): CertificateRecord => ({
+  issuer: 'ca',
+  serial,
+  subject: { kind: 'node', node: 'n1', epoch: 1 },
+  spki: 'spki',
+  sha256: 'sha256',
+  issuedAtMs: someTimeMs,
+  notAfterMs: someTimeMs + 86_400_000,
+  der: 'AAAA',
+  order: `order-${serial}`,
+  renews: null,
+  ...more,
+})
