@@ -64,7 +64,7 @@ export type Life = {
 
 const by = { actor: 'operator:alice', source: '192.0.2.7', correlation: null }
 
-export const hardwareOf = (node: string): HardwareIdentity => ({ macs: [], bmcSerial: `BMC-${node}` })
+const hardwareOf = (node: string): HardwareIdentity => ({ macs: [], bmcSerial: `BMC-${node}` })
 
 export const startLife = (profile: Profile, startMs: number): Life => {
   const table = rowTable()

@@ -36,7 +36,7 @@ export const rowTable = (): RowTable => {
   return table
 }
 
-export const keyOf = (write: Write): string => {
+const keyOf = (write: Write): string => {
   switch (write.put) {
     case 'node':
     case 'issuer':
