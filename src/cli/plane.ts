@@ -1,11 +1,14 @@
 import { planeConfig } from '#plane/config.ts'
 import { runPlane } from '#plane/main.ts'
+import { stopSignal } from '#platform/stop-signal.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
-import { planeBanner } from './plane-banner.ts'
+import { isDefaultData, planeBanner, planeReadyBody, type PlaneReady } from './plane-banner.ts'
 import { printer } from './print.ts'
 
 /** Returns when the plane has been told to stop and has. */
-export const plane = (cli: Cli, options: GlobalOptions): Promise<void> =>
-  runPlane(planeConfig(options, cli.env), (ready) =>
-    printer(cli, options).item(ready, () => planeBanner(ready, cli.program)),
-  )
+export const plane = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const isDefault = isDefaultData(options.data ?? cli.env['MUSTER_DATA'])
+  const onReady = (ready: PlaneReady): void =>
+    printer(cli, options).item(planeReadyBody(ready), () => planeBanner(ready, cli.program, isDefault))
+  await runPlane(planeConfig(options, cli.env), onReady, stopSignal())
+}

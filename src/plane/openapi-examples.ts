@@ -21,7 +21,7 @@ const token = {
   used_by: null,
 }
 
-const secret = 'enroll_BASE64URL-OF-32-RANDOM-BYTES-00000000000000'
+const secret = 'enroll_(43 characters)'
 const root = 'fa0b6d2c7e4f1a3b5c9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3b2c1d0e9f8a7b'
 
 const receipt = {

@@ -1,11 +1,13 @@
 // The deny-list, mirrored in memory: loaded before the first connection is accepted, fed by every commit after that.
 
 import { certificateDenialKey, denialKey, epochDenialKey, type CertificateRecord } from '#domain/certificate.ts'
+import type { NodeId } from '#domain/node.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Store } from '#plane/store/store.ts'
 
 export type DenyList = {
   denies(record: CertificateRecord): boolean
+  deniesIdentity(node: NodeId, epoch: number, certificate: Pick<CertificateRecord, 'issuer' | 'serial'>): boolean
   size(): number
   /** Forgets what can deny nothing any more. */
   prune(nowMs: number): void
@@ -21,10 +23,15 @@ export const openDenyList = async (store: Pick<Store, 'denials'>, feed: Feed): P
   })
   for (const denial of await store.denials()) add(denialKey(denial), denial.untilMs)
 
+  const deniesCertificate = ({ issuer, serial }: Pick<CertificateRecord, 'issuer' | 'serial'>): boolean =>
+    untilMs.has(certificateDenialKey(issuer, serial))
+  const deniesEpoch = (node: NodeId, epoch: number): boolean => untilMs.has(epochDenialKey(node, epoch))
+
   return {
-    denies: ({ subject, issuer, serial }) =>
-      untilMs.has(certificateDenialKey(issuer, serial)) ||
-      (subject.kind === 'node' && untilMs.has(epochDenialKey(subject.node, subject.epoch))),
+    denies: (record) =>
+      deniesCertificate(record) ||
+      (record.subject.kind === 'node' && deniesEpoch(record.subject.node, record.subject.epoch)),
+    deniesIdentity: (node, epoch, certificate) => deniesCertificate(certificate) || deniesEpoch(node, epoch),
     size: () => untilMs.size,
     prune(nowMs) {
       for (const [key, until] of untilMs) if (until <= nowMs) untilMs.delete(key)

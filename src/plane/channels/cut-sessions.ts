@@ -27,11 +27,7 @@ export const cutDenied =
   }
 
 /** Once a second. By the wall clock, since a timer as long as a certificate lives does not exist in Node. */
-export const sweepSessions = (
-  sessions: SessionRegistry,
-  clock: Clock,
-  onSeen: (session: { id: string }) => void,
-): void => {
+export const sweepSessions = (sessions: SessionRegistry, clock: Clock): void => {
   const nowMs = clock.nowMs()
   const monotonicMs = clock.monotonicMs()
   for (const session of [...sessions.all()]) {
@@ -43,7 +39,6 @@ export const sweepSessions = (
       sessions.ended(session)
     } else if (monotonicMs - session.heardMs > pingEveryMs && session.pingedMs === null) {
       session.ping(monotonicMs)
-      onSeen({ id: session.principal.id })
     }
   }
 }

@@ -3,7 +3,7 @@
 import type { Attribution } from '#domain/decision.ts'
 import { boundedText, entry } from '#domain/decision.ts'
 import { actorOf, type Principal } from '#domain/principal.ts'
-import type { Refusal } from '#domain/refusal.ts'
+import type { Refusal, RefusalCode } from '#domain/refusal.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { CommitDeps } from './commit-decision.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
@@ -19,10 +19,13 @@ export type RefusedCall = {
   readonly correlation: string
 }
 
+/** Our own trouble: nobody failed, and the journal may be what is in trouble. */
+const ours: readonly RefusalCode[] = ['UNAVAILABLE', 'DISK_TROUBLE', 'BUSY']
+
 /** Charges the caller at once, and writes the entry if there was room for it. */
 export const recordRefusal = async (deps: RefusalDeps, call: RefusedCall): Promise<void> => {
   const { refusal, principal, source, correlation } = call
-  if (deps.strangers.charge(source) === 'over') return
+  if (ours.includes(refusal.code) || deps.strangers.charge(source) === 'over') return
   const { node = null, token = null, actor = 'anonymous' } = refusal.about ?? {}
   const known = principal === null || principal.kind === 'anonymous' ? null : principal
   const by: Attribution = { actor: known === null ? actor : actorOf(known), source, correlation }

@@ -1,0 +1,102 @@
+// A real plane in a process of its own, and what it costs: CPU of all its threads, and memory after a collection.
+
+import { spawn, type ChildProcess } from 'node:child_process'
+import * as fs from 'node:fs'
+import * as http from 'node:http'
+import * as os from 'node:os'
+import * as path from 'node:path'
+
+const root = path.resolve(import.meta.dirname, '..')
+const clockTicksPerSecond = 100
+
+export type PlaneProcess = {
+  readonly pid: number
+  readonly nodeUrl: string
+  readonly rootPem: string
+  readonly call: (method: string, route: string, body?: object) => Promise<Record<string, unknown>>
+  /** Milliseconds of CPU so far, user and system, all threads. */
+  readonly cpuMs: () => number
+  /** Resident bytes after a full collection. */
+  readonly settledBytes: () => Promise<number>
+  readonly stop: () => Promise<void>
+}
+
+export const startPlane = async (): Promise<PlaneProcess> => {
+  const data = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-bench-'))
+  const args = ['--expose-gc', '--import', path.join(import.meta.dirname, 'collect-on-signal.ts')]
+  const muster = [path.join(root, 'bin/muster.ts'), 'plane', '-o', 'json', '--data', data, '--log-level', 'warn']
+  const listen = ['--node-listen', '127.0.0.1:0', '--operator-listen', '127.0.0.1:0']
+  const child = spawn(process.execPath, [...args, ...muster, ...listen], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ready = await firstLine(child)
+  const key = fs.readFileSync(path.join(data, 'admin.key'), 'utf8').trim()
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 16 })
+  const call = (method: string, route: string, body?: object) =>
+    operatorCall({ agent, socketPath: ready.socket, key }, method, route, body)
+  const bundle = await call('GET', '/v1/ca/bundle')
+
+  return {
+    pid: child.pid!,
+    nodeUrl: ready.node_url,
+    rootPem: (bundle['roots'] as string[])[0]!,
+    call,
+    cpuMs: () => cpuMsOf(child.pid!),
+    async settledBytes() {
+      for (let i = 0; i < 3; i++) {
+        process.kill(child.pid!, 'SIGUSR2')
+        await new Promise((resolve) => setTimeout(resolve, 400))
+      }
+      return residentBytes(child.pid!)
+    },
+    async stop() {
+      agent.destroy()
+      child.kill('SIGTERM')
+      await new Promise((resolve) => child.once('exit', resolve))
+      fs.rmSync(data, { recursive: true, force: true })
+    },
+  }
+}
+
+const cpuMsOf = (pid: number): number => {
+  const fields = fs
+    .readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ')
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / clockTicksPerSecond
+}
+
+const residentBytes = (pid: number): number =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
+
+type Ready = { node_url: string; socket: string }
+
+const firstLine = (child: ChildProcess): Promise<Ready> =>
+  new Promise((resolve, reject) => {
+    let text = ''
+    child.once('exit', (code) => reject(new Error(`the plane ended with ${code} before it was ready`)))
+    child.stdout!.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+      const end = text.indexOf('\n')
+      if (end >= 0) resolve(JSON.parse(text.slice(0, end)) as Ready)
+    })
+  })
+
+type Operator = { agent: http.Agent; socketPath: string; key: string }
+
+const operatorCall = (operator: Operator, method: string, route: string, body?: object) =>
+  new Promise<Record<string, unknown>>((resolve, reject) => {
+    const headers = {
+      authorization: `Bearer ${operator.key}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    }
+    const { agent, socketPath } = operator
+    const request = http.request({ agent, socketPath, method, path: route, headers }, (response) => {
+      let text = ''
+      response.on('data', (chunk: Buffer) => (text += chunk.toString()))
+      response.on('end', () => {
+        if (response.statusCode! >= 300) return reject(new Error(`${method} ${route}: ${response.statusCode} ${text}`))
+        resolve(JSON.parse(text) as Record<string, unknown>)
+      })
+    })
+    request.on('error', reject)
+    request.end(body === undefined ? undefined : JSON.stringify(body))
+  })

@@ -1,0 +1,112 @@
+// How a plane is set up: options first, then environment variables, then defaults; parsed once into a complete value.
+
+import * as path from 'node:path'
+import { isIP } from '#platform/addresses.ts'
+import { parseDuration } from '#wire/duration.ts'
+import { domainNameShape } from '#wire/join-string.ts'
+
+export type ListenAddress = { readonly host: string; readonly port: number }
+
+export type PlaneConfig = {
+  readonly dataFolder: string
+  /** The trust domain. Used at the first start only: after that the store knows it. */
+  readonly domainName: string
+  readonly nodeListen: ListenAddress
+  readonly operatorListen: ListenAddress
+  /** The operator plane on TCP speaks TLS; without it only loopback is allowed. */
+  readonly operatorTls: boolean
+  /** Names and addresses the server certificate is for; the first is how nodes are told to call the plane. */
+  readonly serverNames: readonly string[]
+  readonly issuerKey: 'file' | 'memory'
+  readonly sealKeyFile: string | null
+  /** systemd's $CREDENTIALS_DIRECTORY. */
+  readonly credentialsFolder: string | null
+  readonly rootOut: string | null
+  readonly rootPathLen: 1 | 2
+  readonly rootLifetimeMs: number
+  readonly intermediateLifetimeMs: number
+  readonly serverCertificateLifetimeMs: number
+  readonly logLevel: string
+}
+
+/** The configuration cannot be used; says which option, and what it takes. */
+export class ConfigProblem extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'ConfigProblem'
+  }
+}
+
+type Options = Readonly<Record<string, unknown>>
+type Env = Readonly<Record<string, string | undefined>>
+
+const day = 24 * 3600 * 1000
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent']
+
+/** Option names are those of the command line in camel case; `MUSTER_NODE_LISTEN` stands behind `nodeListen`. */
+export const planeConfig = (options: Options, env: Env): PlaneConfig => {
+  const given = (name: string): string | null => {
+    const option = options[name]
+    if (typeof option === 'string') return option
+    return env[environmentName(name)] ?? null
+  }
+  const oneOf = <T extends string>(name: string, allowed: readonly T[], otherwise: T): T => {
+    const text = given(name) ?? otherwise
+    const found = allowed.find((one) => one === text)
+    if (found === undefined) throw new ConfigProblem(`${optionName(name)} takes ${allowed.join(', ')}, not ${text}`)
+    return found
+  }
+  const duration = (name: string, otherwiseMs: number): number => {
+    const text = given(name)
+    const ms = text === null ? otherwiseMs : parseDuration(text)
+    if (ms === null || ms < 1000)
+      throw new ConfigProblem(`${optionName(name)} takes a duration such as 90d, not ${text}`)
+    return ms
+  }
+
+  const domainName = given('domain') ?? 'muster.local'
+  if (!domainNameShape.test(domainName)) throw new ConfigProblem(`--domain takes a DNS name, not ${domainName}`)
+  return {
+    dataFolder: path.resolve(given('data') ?? 'data'),
+    domainName,
+    nodeListen: listenAddress('nodeListen', given('nodeListen') ?? '127.0.0.1:8443'),
+    operatorListen: listenAddress('operatorListen', given('operatorListen') ?? '127.0.0.1:8440'),
+    operatorTls: options['operatorTls'] === true || env['MUSTER_OPERATOR_TLS'] === '1',
+    serverNames: serverNames(options['serverName'], env['MUSTER_SERVER_NAME']),
+    issuerKey: oneOf('issuerKey', ['file', 'memory'], 'file'),
+    sealKeyFile: given('sealKey'),
+    credentialsFolder: env['CREDENTIALS_DIRECTORY'] ?? null,
+    rootOut: given('rootOut'),
+    rootPathLen: oneOf('rootPathLength', ['1', '2'], '2') === '1' ? 1 : 2,
+    rootLifetimeMs: duration('rootLifetime', 3653 * day),
+    intermediateLifetimeMs: duration('intermediateLifetime', 1826 * day),
+    serverCertificateLifetimeMs: duration('serverLifetime', 90 * day),
+    logLevel: oneOf('logLevel', logLevels, 'info'),
+  }
+}
+
+const environmentName = (name: string): string =>
+  `MUSTER_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
+const optionName = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+
+const listenAddress = (name: string, text: string): ListenAddress => {
+  const [, host, port] = /^(\[[0-9a-fA-F:]+\]|[^:[\]]+):(\d{1,5})$/.exec(text) ?? []
+  if (host === undefined || port === undefined || Number(port) > 65_535) {
+    throw new ConfigProblem(`${optionName(name)} takes HOST:PORT, not ${text}`)
+  }
+  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+}
+
+const serverNames = (option: unknown, fromEnv: string | undefined): readonly string[] => {
+  const given = Array.isArray(option) ? option.map(String) : (fromEnv?.split(',') ?? [])
+  const names = given.length > 0 ? given : ['localhost', '127.0.0.1', '::1']
+  const wrong = names.find((name) => !isIP(name) && !domainNameShape.test(name.replace(/^\*\./, '')))
+  if (wrong !== undefined) throw new ConfigProblem(`--server-name takes a DNS name or an address, not ${wrong}`)
+  return names
+}
+
+/** How nodes are told to call the plane once it listens. */
+export const nodeUrlOf = (config: PlaneConfig, port: number): string => {
+  const name = config.serverNames.find((one) => !one.startsWith('*.')) ?? 'localhost'
+  return `https://${name.includes(':') ? `[${name}]` : name}:${port}`
+}

@@ -1,0 +1,84 @@
+// The first start of a domain: certificate authority, settings, profiles and an administrator's key, in one commit. The
+// keys are durable before it, so a crash in between leaves files that nothing names; the next start makes new ones.
+
+import * as path from 'node:path'
+import { decided, entry, type Attribution } from '#domain/decision.ts'
+import type { Write } from '#domain/change.ts'
+import { defaultDomainSettings } from '#domain/domain-settings.ts'
+import type { OperatorKey } from '#domain/principal.ts'
+import { shippedProfiles } from '#domain/profile.ts'
+import { replaceFile } from '#platform/files.ts'
+import { sortableId } from '#platform/random.ts'
+import { newOperatorSecret } from '#plane/flows/operator-secret.ts'
+import { createAuthority } from '#plane/issuer/create-authority.ts'
+import type { Foundation } from './foundation.ts'
+import type { PlaneConfig } from './config.ts'
+import { ConfigProblem } from './config.ts'
+
+const by: Attribution = { actor: 'system:first-start', source: null, correlation: null }
+
+export type Initialised = { readonly firstRun: boolean; readonly rootKeyFile: string | null }
+
+/** Does nothing on a data folder that holds a domain already. */
+export const initialiseDomain = async (foundation: Foundation, config: PlaneConfig): Promise<Initialised> => {
+  const { store, clock, random, custody } = foundation
+  if ((await store.get('domain', 'domain')) !== null) return { firstRun: false, rootKeyFile: null }
+
+  const nowMs = clock.nowMs()
+  const authority = createAuthority(
+    { clock, random, custody },
+    {
+      domain: config.domainName,
+      rootLifetimeMs: config.rootLifetimeMs,
+      rootPathLen: config.rootPathLen,
+      rootOut: config.rootOut,
+      issuerKey: config.issuerKey,
+      intermediateLifetimeMs: config.intermediateLifetimeMs,
+    },
+    by,
+  )
+  if (authority.kind === 'refused') throw new ConfigProblem(authority.detail ?? authority.code)
+
+  const admin = newOperatorSecret(random)
+  replaceFile(adminKeyFile(config.dataFolder), `${admin.secret}\n`, 0o600)
+  const key: OperatorKey = {
+    id: sortableId(nowMs, random),
+    name: 'admin',
+    role: 'platform-admin',
+    hash: admin.hash,
+    createdBy: by.actor,
+    createdAtMs: nowMs,
+    revokedAtMs: null,
+  }
+  const rows: Write[] = [
+    { put: 'domain', value: defaultDomainSettings(config.domainName) },
+    { put: 'operator-key', value: key },
+    ...shippedProfiles.map((value) => ({ put: 'profile', value }) as const),
+    ...authority.records.map((value) => ({ put: 'issuer', value }) as const),
+  ]
+  const { change } = decided({
+    reads: [
+      { row: 'domain', key: 'domain', version: 0 },
+      { row: 'operator-key', key: key.hash, version: 0 },
+      ...shippedProfiles.map(({ name }) => ({ row: 'profile', key: name, version: 0 }) as const),
+      ...authority.records.map(({ id }) => ({ row: 'issuer', key: id, version: 0 }) as const),
+    ],
+    writes: rows,
+    entries: [
+      entry(
+        by,
+        nowMs,
+        'domain.created',
+        {},
+        { domain: config.domainName, root: `SHA256:${authority.rootFingerprint}` },
+      ),
+      ...authority.entries,
+      entry(by, nowMs, 'operator_key.created', {}, { key_id: key.id, name: key.name, role: key.role }),
+    ],
+  })
+  if ((await store.commit(change)) === 'lost-race')
+    throw new Error('the data folder was set up by somebody else just now')
+  return { firstRun: true, rootKeyFile: authority.rootKeyFile }
+}
+
+export const adminKeyFile = (dataFolder: string): string => path.join(dataFolder, 'admin.key')

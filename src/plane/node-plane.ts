@@ -1,0 +1,107 @@
+// The part of the plane that nodes talk to, put together: authentication, admission, channels, liveness.
+
+import type { DomainSettings } from '#domain/domain-settings.ts'
+import type { Refused } from './listeners/http-reply.ts'
+import { openFileLimit } from '#platform/process-limits.ts'
+import { openDenyList } from './authn/deny-list.ts'
+import { openNodeAuthn } from './authn/node-certificate.ts'
+import { openChannelServer } from './channels/channel-server.ts'
+import { sweepSessions } from './channels/cut-sessions.ts'
+import { followCommits } from './channels/follow-commits.ts'
+import { awaitEverybody, lapseAbsent, raiseOverdue } from './channels/lapse-nodes.ts'
+import { openPresence } from './channels/presence.ts'
+import { openProbe } from './channels/probe.ts'
+import { openSessionRegistry } from './channels/session-registry.ts'
+import type { Session } from './channels/session.ts'
+import type { Feed } from './feed/feed.ts'
+import type { OpenChannels, OpenSession } from './flows/open-channels.ts'
+import { openAdmissionQueue } from './flows/admission-queue.ts'
+import { recordCounted, recordRefusal } from './flows/record-refusal.ts'
+import { openStrangersBudget } from './flows/strangers-budget.ts'
+import type { Foundation } from './foundation.ts'
+import type { Authority } from './issuer/authority.ts'
+import { openNodeListener } from './listeners/node-listener.ts'
+import { nodeRoutes } from './listeners/node-routes.ts'
+import type { UpkeepTask } from './upkeep.ts'
+
+export type NodePlaneDeps = Foundation & {
+  readonly feed: Feed
+  readonly authority: Authority
+  readonly nodeUrl: () => string
+  readonly correlation: () => string
+  readonly settings: () => DomainSettings
+  readonly onRefusal: (refused: Refused) => void
+}
+
+/** Enrollments in progress at once; the rest is told when to come back. */
+const admissionCapacity = 1024
+/** Files kept free of connections: the store, logs, the operator plane. */
+const filesForOthers = 256
+
+export const openNodePlane = async (deps: NodePlaneDeps) => {
+  const { store, feed, clock, timers, log, authority, settings } = deps
+  const sessions = openSessionRegistry(clock)
+  const presence = openPresence(clock)
+  const denyList = await openDenyList(store, feed)
+  const strangers = openStrangersBudget(clock, () => {
+    const { strangersPerMinute: perMinute, strangersPerMinutePerSource: perMinutePerSource } = settings()
+    return { perMinute, perMinutePerSource }
+  })
+  const admission = openAdmissionQueue(clock, admissionCapacity)
+  const shared = { ...deps, issuer: authority, sessions, presence, strangers, admission }
+
+  feed.subscribe(followCommits(shared))
+  sessions.onAbsent((node) => presence.lastHere(node))
+  await awaitEverybody(shared)
+
+  const routes = nodeRoutes({ ...shared, domainName: settings().name, probe: openProbe(sessions, clock, timers) })
+  const listener = await openNodeListener({
+    routes,
+    authn: openNodeAuthn({ store, feed, clock, denyList }),
+    channels: openChannelServer({
+      ...shared,
+      stillWelcome: ({ id, epoch, proof }) => !denyList.deniesIdentity(id, epoch, proof),
+    }),
+    correlation: deps.correlation,
+    timers,
+    log,
+    identity: authority.serverIdentity(),
+    roots: authority.roots(),
+    connections: Math.max(64, openFileLimit() - filesForOthers),
+    trouble: () => store.trouble(),
+    onRefusal(refused) {
+      deps.onRefusal(refused)
+      recordRefusal(shared, refused).catch((error: unknown) => log.warn({ err: error }, 'a refusal was not journaled'))
+    },
+  })
+  authority.onServerIdentity((identity) => listener.replaceIdentity(identity, authority.roots()))
+
+  const upkeep: UpkeepTask[] = [
+    { name: 'channels', everyMs: 1000, run: () => sweepSessions(sessions, clock) },
+    { name: 'lapse', everyMs: 1000, run: () => lapseAbsent(shared) },
+    { name: 'overdue', everyMs: 30_000, run: () => raiseOverdue(shared) },
+    { name: 'counted refusals', everyMs: 10_000, run: () => recordCounted(shared) },
+    {
+      name: 'forget',
+      everyMs: 3_600_000,
+      run: async () => {
+        denyList.prune(clock.nowMs())
+        await store.forget(clock.nowMs())
+      },
+    },
+  ]
+  const channels: OpenChannels = {
+    openSessions: (node) => sessions.of(node).map(describeSession),
+    count: () => sessions.count(),
+  }
+  const endChannels = (): void => {
+    for (const session of [...sessions.all()]) session.end('PLANE_STOPPING', 'the plane is restarting')
+  }
+  return { routes, listener, channels, admission, upkeep, endChannels }
+}
+
+const describeSession = ({ number, openedAtMs: sinceMs, principal }: Session): OpenSession => ({
+  number,
+  sinceMs,
+  serial: principal.proof.serial,
+})
