@@ -24,22 +24,22 @@ export type PresentedServerCertificate = {
 export type ServerCertificateFacts = {
   readonly current: PresentedServerCertificate | null
   readonly wanted: ServerNames
-  /** The issuing CA that would sign now. */
-  readonly issuer: { readonly id: IssuerId; readonly notAfterMs: number }
+  /** When the issuing CA ends that would sign now. */
+  readonly issuerNotAfterMs: number
   readonly nowMs: number
 }
 
-export type WhyDue = 'none yet' | 'names changed' | 'issuer replaced' | 'clock set back' | 'half life'
+/** An issuer that is replaced in the course of things gives no cause; one replaced by an operator does. */
+export type WhyIssued = 'none yet' | 'names changed' | 'clock set back' | 'half life' | 'issuer replaced'
 
 /** Null: the current one goes on. */
-export const whyServerCertificateDue = (facts: ServerCertificateFacts): WhyDue | null => {
-  const { current, wanted, issuer, nowMs } = facts
+export const whyServerCertificateDue = (facts: ServerCertificateFacts): WhyIssued | null => {
+  const { current, wanted, nowMs } = facts
   if (current === null) return 'none yet'
   if (!sameNames(current.names, wanted)) return 'names changed'
-  if (current.issuer !== issuer.id) return 'issuer replaced'
   if (nowMs < current.notBeforeMs) return 'clock set back'
   // One that ends with its issuer would end then again, however often it was renewed.
-  if (current.notAfterMs >= issuer.notAfterMs) return null
+  if (current.notAfterMs >= facts.issuerNotAfterMs) return null
   return nowMs >= (current.issuedAtMs + current.notAfterMs) / 2 ? 'half life' : null
 }
 
@@ -76,7 +76,7 @@ export const orderServerCertificate = (facts: ServerOrderFacts): SigningOrder =>
 
 export const serverCertificateIssued = (
   issued: Omit<CertificateRecord, 'subject' | 'renews'>,
-  story: { readonly why: WhyDue; readonly names: ServerNames; readonly renews: string | null },
+  story: { readonly why: WhyIssued; readonly names: ServerNames; readonly renews: string | null },
   by: Attribution,
 ): Change => {
   const record: CertificateRecord = { ...issued, subject: { kind: 'server' }, renews: story.renews }

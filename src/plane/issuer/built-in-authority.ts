@@ -25,15 +25,15 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
   const inTurn = takeTurns()
   const listeners: ((identity: ServerIdentity) => void)[] = []
 
-  const renewServer = async (): Promise<void> => {
-    const identity = await renewServerCertificate(deps, state)
+  const renewServer = async (cause: 'if due' | 'issuer replaced'): Promise<void> => {
+    const identity = await renewServerCertificate(deps, state, cause)
     if (identity !== null) for (const listener of listeners) listener(identity)
   }
   const identityNow = (): ServerIdentity => {
     if (state.server === null) throw new Error('there is no server certificate, and no CA here that could sign one')
     return state.server.identity
   }
-  await renewServer().catch((error: unknown) => {
+  await renewServer('if due').catch((error: unknown) => {
     // A certificate that has aged is better than a plane that does not start: it still lets an operator in.
     if (state.server === null) throw error
     deps.log.error({ err: error }, 'the server certificate could not be renewed')
@@ -63,7 +63,7 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
         state.rootOnline = deps.custody.has({ role: 'root', id: state.book.root.id })
         await replaceWhatIsDue(deps, state, state.longestLeafMs)
         await tellAging(deps, state)
-        await renewServer()
+        await renewServer('if due')
       }),
     view: () => authorityView(deps, state),
 
@@ -71,7 +71,7 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
       inTurn(async () => {
         const wanted = { role: 'issuing', longestLeafMs: state.longestLeafMs, why: 'asked for', by } as const
         if ((await replaceIssuer(deps, state, wanted)) === 'above-offline') return refuse('CA_ROOT_OFFLINE')
-        await renewServer()
+        await renewServer('issuer replaced')
       }),
     request: (by) => inTurn(() => requestIntermediate(deps, by)),
     importIssued: (certificatePem, by) =>
@@ -79,7 +79,7 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
         const outcome = await importIntermediate(deps, state, certificatePem, by)
         if (isRefusal(outcome)) return outcome
         await startMemoryIssuer(deps, state)
-        await renewServer()
+        await renewServer('issuer replaced')
       }),
   }
 }

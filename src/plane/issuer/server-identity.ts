@@ -7,7 +7,7 @@ import {
   serverCertificateIssued,
   whyServerCertificateDue,
   type PresentedServerCertificate,
-  type WhyDue,
+  type WhyIssued,
 } from '#domain/server-certificate.ts'
 import { backdatingMs } from '#pki/authority-certificates.ts'
 import { generateKey, loadPrivateKey } from '#pki/keys.ts'
@@ -16,6 +16,7 @@ import { fromPem, toPem } from '#pki/pem.ts'
 import { sortableId } from '#platform/random.ts'
 import type { ServerIdentity } from './authority.ts'
 import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
+import type { CaSigner } from './ca-signer.ts'
 import type { IssuerBook } from './issuer-book.ts'
 import { byItself } from './issuer-entries.ts'
 import type { KeyName } from './key-custody.ts'
@@ -45,23 +46,32 @@ export const findServerCertificate = async (
   return best
 }
 
-/** Returns the new identity, or null when none was due. */
+/** Returns the new identity, or null when none was due or could be signed. */
 export const renewServerCertificate = async (
   deps: AuthorityDeps,
   state: AuthorityState,
+  cause: 'if due' | 'issuer replaced',
 ): Promise<ServerIdentity | null> => {
-  const { options, clock } = deps
-  if (state.signer === null) return null
-  const current = state.server === null ? null : state.server.presented
-  const facts = { current, wanted: options.serverNames, issuer: state.signer.record, nowMs: clock.nowMs() }
-  const why = whyServerCertificateDue(facts)
-  return why === null ? null : issue(deps, state, why)
+  const { signer, server } = state
+  if (signer === null) return null
+  const whyDue = whyServerCertificateDue({
+    current: server === null ? null : server.presented,
+    wanted: deps.options.serverNames,
+    issuerNotAfterMs: signer.record.notAfterMs,
+    nowMs: deps.clock.nowMs(),
+  })
+  const why = whyDue ?? (cause === 'issuer replaced' ? cause : null)
+  return why === null ? null : issue(deps, state, signer, why)
 }
 
-const issue = async (deps: AuthorityDeps, state: AuthorityState, why: WhyDue): Promise<ServerIdentity | null> => {
+const issue = async (
+  deps: AuthorityDeps,
+  state: AuthorityState,
+  signer: CaSigner,
+  why: WhyIssued,
+): Promise<ServerIdentity> => {
   const { clock, custody, options, random, store } = deps
-  const { signer, server, book } = state
-  if (signer === null) return null
+  const { server, book } = state
   dropOthers(deps, server)
   const key = generateKey('p256')
   const order = orderServerCertificate({

@@ -1,0 +1,162 @@
+// A built-in authority on a real store and real files, with a clock the test moves.
+
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import type { TestContext } from 'node:test'
+import type { Attribution } from '#domain/decision.ts'
+import { defaultDomainSettings } from '#domain/domain-settings.ts'
+import type { EntryType, JournalEntry } from '#domain/journal-entry.ts'
+import { placeOrder, type SigningOrder } from '#domain/order.ts'
+import { shippedProfiles } from '#domain/profile.ts'
+import { isRefusal } from '#domain/refusal.ts'
+import { intermediateLifetimeMs, rootLifetimeMs } from '#pki/authority-certificates.ts'
+import { generateKey } from '#pki/keys.ts'
+import { toPem } from '#pki/pem.ts'
+import { openFeed } from '#plane/feed/feed.ts'
+import type { Authority } from '#plane/issuer/authority.ts'
+import type { AuthorityOptions } from '#plane/issuer/authority-state.ts'
+import { openAuthority } from '#plane/issuer/built-in-authority.ts'
+import { createAuthority, type NewAuthority } from '#plane/issuer/create-authority.ts'
+import type { IssuedCertificate } from '#plane/issuer/issuer.ts'
+import { openKeyCustody } from '#plane/issuer/key-custody.ts'
+import { findSealingKey } from '#plane/issuer/sealing-key.ts'
+import type { Store } from '#plane/store/store.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemRandom } from '#platform/random.ts'
+import { manualClock, type ManualClock } from '../fakes/manual-clock.ts'
+import { makeSigner, openStore } from '../store-harness.ts'
+import { cleanup } from '../process/cleanup.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+export const hour = 3_600_000
+export const day = 24 * hour
+export const longestProfileMs = 90 * day
+export const startMs = 1_800_000_000_000
+export const operator: Attribution = { actor: 'operator:test', source: null, correlation: null }
+
+export type Setup = {
+  readonly folder: string
+  readonly clock: ManualClock
+  readonly store: Store
+  readonly rootKeyFile: string | null
+  /** As at a start of the plane: nothing but files and store is carried over. */
+  open(options?: Partial<AuthorityOptions>, sealKeyFile?: string): Promise<Authority>
+  /** Every entry of a type, oldest first. */
+  journal(type: EntryType): Promise<readonly JournalEntry[]>
+  keyFiles(): readonly string[]
+}
+
+export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}): Promise<Setup> => {
+  const folder = tempFolder(t)
+  const clock = manualClock(startMs)
+  const store = await openStore(folder, makeSigner())
+  cleanup(t, () => store.close())
+  const custodyWith = (keyFile: string | null) =>
+    openKeyCustody(
+      path.join(folder, 'keys'),
+      findSealingKey({ dataFolder: folder, keyFile, credentialsFolder: null }, systemRandom),
+    )
+  const settings: NewAuthority = {
+    domain: 'test.example',
+    rootLifetimeMs,
+    rootPathLen: 2,
+    rootOut: null,
+    issuerKey: 'file',
+    intermediateLifetimeMs,
+    ...wanted,
+  }
+  const created = createAuthority({ clock, random: systemRandom, custody: custodyWith(null) }, settings, operator)
+  if (isRefusal(created)) throw new Error(created.detail ?? created.code)
+  const writes = [
+    { put: 'domain', value: defaultDomainSettings('test.example') } as const,
+    ...shippedProfiles.map((value) => ({ put: 'profile', value }) as const),
+    ...created.records.map((value) => ({ put: 'issuer', value }) as const),
+  ]
+  const reads = [
+    { row: 'domain', key: 'domain', version: 0 } as const,
+    ...shippedProfiles.map(({ name }) => ({ row: 'profile', key: name, version: 0 }) as const),
+    ...created.records.map(({ id }) => ({ row: 'issuer', key: id, version: 0 }) as const),
+  ]
+  await store.commit({ reads, writes, entries: created.entries })
+
+  return {
+    folder,
+    clock,
+    store,
+    rootKeyFile: created.rootKeyFile,
+    open: (options, sealKeyFile) =>
+      openAuthority({
+        store,
+        feed: openFeed(),
+        clock,
+        random: systemRandom,
+        log: silentLog,
+        custody: custodyWith(sealKeyFile ?? null),
+        options: {
+          domain: 'test.example',
+          issuerKey: settings.issuerKey,
+          intermediateLifetimeMs: settings.intermediateLifetimeMs,
+          serverNames: { dns: ['localhost'], ip: ['127.0.0.1', '::1'] },
+          serverLifetimeMs: 90 * day,
+          ...options,
+        },
+      }),
+    async journal(type) {
+      const found = await store.journal.read({ after: null, last: null, limit: 1000, node: null, type })
+      return found.map(({ entry }) => entry)
+    },
+    keyFiles: () => fs.readdirSync(path.join(folder, 'keys')).map((name) => name.replace(/\..*/, '')),
+  }
+}
+
+let orders = 0
+
+export const leafOrder = (nowMs: number, lifetimeMs = longestProfileMs): SigningOrder =>
+  placeOrder({
+    id: `order-${orders++}`,
+    subject: { cn: 'node-gpu-001', o: 'test.example', ou: 'nodes' },
+    uriSans: ['spiffe://test.example/node/gpu-001'],
+    dnsSans: [],
+    ipSans: [],
+    usage: 'client',
+    publicKey: generateKey('ed25519').spki,
+    issuedAtMs: nowMs,
+    lifetimeMs,
+    aiaUrl: null,
+    cdpUrl: null,
+    for: { kind: 'node', node: 'gpu-001', epoch: 1 },
+  })
+
+/** What `openssl verify` says of a leaf of ours, at a time: its output, which ends in OK when all is well. */
+export const opensslVerify = (
+  t: TestContext,
+  openssl: string,
+  authority: Authority,
+  leaf: IssuedCertificate,
+  atMs: number,
+): string => {
+  const folder = tempFolder(t)
+  const file = (name: string, content: string): string => {
+    fs.writeFileSync(path.join(folder, name), content)
+    return path.join(folder, name)
+  }
+  const chain = authority.chainOf(leaf.issuer).map((der) => toPem('CERTIFICATE', der))
+  return execFileSync(
+    openssl,
+    [
+      'verify',
+      '-x509_strict',
+      '-purpose',
+      'sslclient',
+      '-attime',
+      String(Math.floor(atMs / 1000)),
+      '-CAfile',
+      file('roots.pem', authority.roots().join('')),
+      '-untrusted',
+      file('chain.pem', chain.join('')),
+      file('leaf.pem', toPem('CERTIFICATE', Buffer.from(leaf.der, 'base64'))),
+    ],
+    { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] },
+  ).trim()
+}
