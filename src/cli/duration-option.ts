@@ -1,4 +1,4 @@
-import { parseDuration } from './duration.ts'
+import { parseDuration } from '#wire/duration.ts'
 import { usageFailure } from './failure.ts'
 
 export const durationOption = (option: string, text: string): number => {

@@ -12,9 +12,14 @@ export const exitCodes = {
   unavailable: 69,
   fault: 70,
   tryLater: 75,
+  serverUntrusted: 76,
+  agentRefused: 77,
+  misconfigured: 78,
 } as const
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+export const exitCodeNames = Object.keys(exitCodes) as (keyof typeof exitCodes)[]
 
 export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   ok: 'done',
@@ -24,10 +29,13 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   notAllowed: 'no valid operator key, or its role does not allow that',
   journalBroken: 'journal verify: the chain is not intact',
   partly: 'node enroll --batch: some lines failed',
-  notReady: 'agent status: the agent has no working identity',
+  notReady: 'agent status: the agent is not running, or not connected',
   unavailable: 'no plane answers there',
   fault: 'something broke, here or in the plane',
   tryLater: 'the plane cannot do it now; try again later',
+  serverUntrusted: 'agent run: the server could not be recognised; nothing was sent to it',
+  agentRefused: 'agent run: the plane refused this node, or it was revoked',
+  misconfigured: 'agent run: it lacks what it needs, or its state is damaged; plane: its set-up cannot work',
 }
 
 /** Codes of a newer plane are unknown here, so the HTTP status decides what the code alone does not. */

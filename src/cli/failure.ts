@@ -62,4 +62,5 @@ export const failureBody = (failure: Failure, program: string): object => ({
   },
 })
 
-export const asCalled = (text: string, program: string): string => text.replace(/(?<![./\w])muster(?= [a-z])/g, program)
+export const asCalled = (text: string, program: string): string =>
+  text.replace(/(?<![./\w])muster(?= [a-z-])/g, program)

@@ -24,7 +24,10 @@ export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void
   if (nodes.length === 0) print.note('no nodes; a first one: muster token create --node gpu-001')
 }
 
-const everyNode = async (plane: OperatorClient, options: NodeListOptions): Promise<NodeView[]> => {
+export const everyNode = async (
+  plane: OperatorClient,
+  options: Pick<NodeListOptions, 'state' | 'profile'>,
+): Promise<NodeView[]> => {
   const nodes: NodeView[] = []
   let after: string | undefined
   do {

@@ -1,6 +1,7 @@
 // What `muster plane` says when it is ready.
 
 import { defaultDataFolder } from './connection.ts'
+import { shellWord } from './shell-word.ts'
 import { renderFacts } from './table.ts'
 
 export type PlaneReady = {
@@ -14,7 +15,31 @@ export type PlaneReady = {
   readonly warnings: readonly string[]
 }
 
-export const planeBanner = (ready: PlaneReady, program: string): string[] => [
+/** For programs that start a plane: one line of JSON. */
+export type PlaneReadyBody = {
+  readonly domain: string
+  readonly data: string
+  readonly node_url: string
+  readonly operator_url: string
+  readonly socket: string
+  readonly root_fingerprint: string
+  readonly first_run: boolean
+  readonly warnings: readonly string[]
+}
+
+export const planeReadyBody = (ready: PlaneReady): PlaneReadyBody => ({
+  domain: ready.domain,
+  data: ready.dataFolder,
+  node_url: ready.nodeUrl,
+  operator_url: ready.operatorUrl,
+  socket: ready.socketPath,
+  root_fingerprint: ready.rootFingerprint,
+  first_run: ready.firstRun,
+  warnings: ready.warnings,
+})
+
+/** `isDefault`: commands find this data folder without being told. */
+export const planeBanner = (ready: PlaneReady, program: string, isDefault: boolean): string[] => [
   ...renderFacts([
     ['domain', ready.domain],
     ['data', `${ready.dataFolder}${ready.firstRun ? ' (made now)' : ''}`],
@@ -26,12 +51,11 @@ export const planeBanner = (ready: PlaneReady, program: string): string[] => [
   '',
   'Enrol a first node, from another terminal:',
   '',
-  ...(isDefault(ready.dataFolder) ? [] : [`    export MUSTER_DATA=${quoted(ready.dataFolder)}`]),
+  ...(isDefault ? [] : [`    export MUSTER_DATA=${shellWord(ready.dataFolder)}`]),
   `    ${program} token create --node gpu-001 | ${program} agent run --state ./n1 --join-file -`,
   `    ${program} node list`,
   '',
 ]
 
-const isDefault = (folder: string): boolean => folder === defaultDataFolder || folder === 'data'
-
-const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
+export const isDefaultData = (data: string | undefined): boolean =>
+  data === undefined || data === defaultDataFolder || data === 'data'

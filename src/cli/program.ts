@@ -21,6 +21,7 @@ export const buildProgram = (cli: Cli): Command => {
   const program = new Command('muster')
     .description('A node trust plane: gives machines a short-lived mTLS identity, keeps it alive, takes it away')
     .helpCommand(false)
+    .version(`muster ${cli.version}`)
     .addOption(new Option('-o, --output <format>', 'how to answer').choices(['table', 'json']).default('table'))
     .option('--data <folder>', 'data folder of the plane on this machine (MUSTER_DATA; default ./data)')
     .option('--url <url>', 'a plane elsewhere: https://HOST:PORT (MUSTER_URL)')

@@ -40,7 +40,10 @@ const ofCommander = (error: CommanderError, program: Command, args: readonly str
   if (error.exitCode === 0) return null
   const help = [...pathOf(program, args), '--help'].join(' ')
   // Commander has printed the help where a verb is missing; repeating it as an error would say nothing.
-  const sentence = error.code === 'commander.help' ? 'A command is missing.' : error.message.replace(/^error: /, '')
+  const sentence =
+    error.code === 'commander.help'
+      ? 'A command is missing.'
+      : error.message.replace(/^error: /, '').replaceAll('\n', ' ')
   return usageFailure(sentence, `muster ${help}`)
 }
 

@@ -1,6 +1,7 @@
 // KEY=VALUE on the command line, read as the schema says, and shown in the same words.
 
-import { formatDuration, parseDuration } from './duration.ts'
+import { parseDuration } from '#wire/duration.ts'
+import { formatDuration } from './duration.ts'
 import { usageFailure } from './failure.ts'
 
 /** As much of a JSON schema as settings use. */
@@ -87,7 +88,8 @@ const fraction = (key: string, text: string): number => {
 const showValue = (name: string, value: unknown): string => {
   if (value === null) return 'none'
   if (Array.isArray(value)) return value.join(',')
-  if (typeof value !== 'number') return String(value)
+  if (typeof value === 'string') return value
+  if (typeof value !== 'number') return JSON.stringify(value)
   if (name.endsWith('Ms')) return formatDuration(value)
   return knownFractions.find((text) => Math.abs(fraction(name, text) - value) < 1e-12) ?? String(value)
 }

@@ -2,12 +2,16 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from './cli.ts'
-import { exitCodeMeanings, exitCodes } from './exit-codes.ts'
+import { exitCodeMeanings, exitCodeNames, exitCodes } from './exit-codes.ts'
 
 export type Example = readonly [command: string, remark: string]
 
-export const noun = (program: Command, name: string, summary: string): Command =>
-  program.command(name).description(summary).helpCommand(false)
+export const noun = (program: Command, name: string, summary: string, examples: readonly Example[]): Command =>
+  program
+    .command(name)
+    .description(summary)
+    .helpCommand(false)
+    .addHelpText('after', () => `\nExamples:\n${exampleLines(examples).join('\n')}`)
 
 export const verb = (parent: Command, usage: string, summary: string, examples: readonly Example[]): Command =>
   parent
@@ -32,14 +36,14 @@ export const exampleLines = (examples: readonly Example[]): string[] => {
   return examples.map(([command, remark]) => `  ${remark === '' ? command : `${command.padEnd(width)}   # ${remark}`}`)
 }
 
-const names = Object.keys(exitCodes) as (keyof typeof exitCodes)[]
-
-const exitCodeLine = `Exit codes: ${[exitCodes.ok, exitCodes.refused, exitCodes.usage]
-  .map((code) => `${code} ${['done', 'refused', 'usage'][code]}`)
-  .join(', ')}, ... (all of them: muster --help)`
+const exitCodeLine =
+  'Exit codes: 0 done, 1 refused, 2 usage, 3 not found, 4 not allowed, 69 no plane, 75 try later (all: muster --help)'
 
 export const exitCodeTable = (): string =>
-  ['Exit codes:', ...names.map((name) => `  ${String(exitCodes[name]).padEnd(3)} ${exitCodeMeanings[name]}`)].join('\n')
+  [
+    'Exit codes:',
+    ...exitCodeNames.map((name) => `  ${String(exitCodes[name]).padEnd(3)} ${exitCodeMeanings[name]}`),
+  ].join('\n')
 
 /** For options that may be given several times. */
 export const collect = (value: string, before: readonly string[] | undefined): readonly string[] => [

@@ -3,7 +3,10 @@ import type { Cli } from '../cli.ts'
 import { noun, performs, verb } from '../verb.ts'
 
 export const declareAgent = (program: Command, cli: Cli): void => {
-  const agent = noun(program, 'agent', 'The process on a node')
+  const agent = noun(program, 'agent', 'The process on a node', [
+    ['muster agent run --state ./n1 --join-file join', ''],
+    ['muster agent status --state ./n1', ''],
+  ])
 
   const run = verb(agent, 'run', 'Enrol if need be, then keep the identity of this machine alive', [
     ['muster token create --node gpu-001 | muster agent run --state ./n1 --join-file -', 'on one machine, to try it'],
@@ -23,10 +26,10 @@ export const declareAgent = (program: Command, cli: Cli): void => {
   const status = verb(agent, 'status', 'What the agent on this machine is doing, and why', [
     ['muster agent status --state ./n1', ''],
   ]).option('--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)')
-  performs(cli, status, async () => (await import('../agent-status.ts')).agentStatusVerb)
+  performs(cli, status, async () => (await import('../agent-status.ts')).showAgentStatus)
 
   const hardware = verb(agent, 'read-hardware', 'Print what this machine would be recognised by', [
-    ['sudo muster agent read-hardware > hardware.json', 'serial numbers are for root only'],
-  ])
+    ['sudo muster agent read-hardware --out /run/muster-hardware.json', 'serial numbers are for root only'],
+  ]).option('--out <file>', 'write it there, for agent run --hardware-file')
   performs(cli, hardware, async () => (await import('../agent-read-hardware.ts')).agentReadHardware)
 }

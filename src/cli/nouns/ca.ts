@@ -4,7 +4,10 @@ import { noun, performs, verb } from '../verb.ts'
 import { planeOptions } from './plane.ts'
 
 export const declareCa = (program: Command, cli: Cli): void => {
-  const ca = noun(program, 'ca', 'The certificate authority of the domain')
+  const ca = noun(program, 'ca', 'The certificate authority of the domain', [
+    ['muster ca show', ''],
+    ['muster ca request > a.csr; muster ca sign ... < a.csr > a.pem; muster ca import a.pem', 'with an offline root'],
+  ])
   const verbs = () => import('../ca-verbs.ts')
 
   const init = planeOptions(

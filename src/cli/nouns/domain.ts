@@ -3,7 +3,7 @@ import type { Cli } from '../cli.ts'
 import { noun, performs, verb } from '../verb.ts'
 
 export const declareDomain = (program: Command, cli: Cli): void => {
-  const domain = noun(program, 'domain', 'Values that hold for the whole trust domain')
+  const domain = noun(program, 'domain', 'Values that hold for the whole trust domain', [['muster domain show', '']])
   const verbs = () => import('../domain-verbs.ts')
 
   const show = verb(domain, 'show', 'Show them, in words that domain set takes', [['muster domain show', '']])

@@ -3,7 +3,10 @@ import type { Cli } from '../cli.ts'
 import { noun, performs, verb } from '../verb.ts'
 
 export const declareJournal = (program: Command, cli: Cli): void => {
-  const journal = noun(program, 'journal', 'The hash-chained record of everything that happened')
+  const journal = noun(program, 'journal', 'The hash-chained record of everything that happened', [
+    ['muster journal follow', ''],
+    ['muster journal verify', ''],
+  ])
 
   const list = filters(
     verb(journal, 'list', 'The newest entries, oldest first', [

@@ -4,7 +4,7 @@ import type { Cli } from '../cli.ts'
 import { noun, performs, verb } from '../verb.ts'
 
 export const declareKey = (program: Command, cli: Cli): void => {
-  const key = noun(program, 'key', 'Operator keys: who may use the operator plane')
+  const key = noun(program, 'key', 'Operator keys: who may use the operator plane', [['muster key list', '']])
   const verbs = () => import('../key-verbs.ts')
 
   const create = verb(key, 'create <name>', 'Print a new key, alone on standard output; the only time it is shown', [

@@ -3,7 +3,10 @@ import type { Cli } from '../cli.ts'
 import { collect, noun, performs, verb } from '../verb.ts'
 
 export const declareNode = (program: Command, cli: Cli): void => {
-  const node = noun(program, 'node', 'The machines this domain knows')
+  const node = noun(program, 'node', 'The machines this domain knows', [
+    ['muster node list', ''],
+    ['muster node show gpu-001', 'why it is in the state it is in'],
+  ])
 
   const enroll = verb(node, 'enroll [id]', 'Register a node, so that its machine may join; or many from a file', [
     [

@@ -19,10 +19,21 @@ export const planeOptions = (command: Command): Command =>
     .option('--domain <name>', 'trust domain, at the first start only (MUSTER_DOMAIN)')
     .option('--node-listen <host:port>', 'where nodes connect (MUSTER_NODE_LISTEN)')
     .option('--operator-listen <host:port>', 'where operators connect (MUSTER_OPERATOR_LISTEN)')
-    .option('--server-name <name>', 'a name or address nodes call the plane by; may be repeated', collect)
+    .option('--operator-tls', 'speak TLS to operators; without it only loopback is allowed (MUSTER_OPERATOR_TLS=1)')
+    .option(
+      '--server-name <name>',
+      'a name or address nodes call the plane by; may be repeated (MUSTER_SERVER_NAME)',
+      collect,
+    )
     .addOption(
       new Option('--issuer-key <kind>', 'where the issuing key lives (MUSTER_ISSUER_KEY)').choices(['file', 'memory']),
     )
     .option('--seal-key <file>', 'key that seals the keys on disk; keep it elsewhere (MUSTER_SEAL_KEY)')
     .option('--root-out <folder>', 'at the first start: put the root key there instead of on the plane')
+    .addOption(
+      new Option('--root-path-length <1|2>', 'at the first start: how deep the root allows').choices(['1', '2']),
+    )
+    .option('--root-lifetime <duration>', 'at the first start (default 3653d)')
+    .option('--intermediate-lifetime <duration>', 'of CAs the plane makes (default 1826d)')
+    .option('--server-lifetime <duration>', 'of its own certificate (default 90d)')
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (MUSTER_LOG_LEVEL)')

@@ -3,7 +3,9 @@ import type { Cli } from '../cli.ts'
 import { noun, performs, verb } from '../verb.ts'
 
 export const declareProfile = (program: Command, cli: Cli): void => {
-  const profile = noun(program, 'profile', 'Named policies: lifetimes, keys, ways to join and to come back')
+  const profile = noun(program, 'profile', 'Named policies: lifetimes, keys, ways to join and to come back', [
+    ['muster profile list', ''],
+  ])
   const verbs = () => import('../profile-verbs.ts')
 
   const list = verb(profile, 'list', 'List profiles', [['muster profile list', '']])

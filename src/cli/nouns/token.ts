@@ -3,7 +3,9 @@ import type { Cli } from '../cli.ts'
 import { noun, performs, verb } from '../verb.ts'
 
 export const declareToken = (program: Command, cli: Cli): void => {
-  const token = noun(program, 'token', 'Invitations for machines, each good for one enrollment')
+  const token = noun(program, 'token', 'Invitations for machines, each good for one enrollment', [
+    ['muster token create --node gpu-001', ''],
+  ])
 
   const create = verb(
     token,

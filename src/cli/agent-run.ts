@@ -1,0 +1,19 @@
+import type { AgentOptions } from '#agent/config.ts'
+import { runAgent } from '#agent/main.ts'
+import { agentExitCodes } from '#agent/outcome.ts'
+import { openLog } from '#platform/log.ts'
+import { stopSignal } from '#platform/stop-signal.ts'
+import { agentConfigOf } from './agent-options.ts'
+import type { Cli, GlobalOptions } from './cli.ts'
+import { Failure } from './failure.ts'
+
+/** Stays until it is told to stop, or the plane says no for good. */
+export const agentRun = async (cli: Cli, options: GlobalOptions & AgentOptions): Promise<void> => {
+  const signal = stopSignal()
+  const config = await agentConfigOf(cli, options)
+  const log = openLog(config.logLevel, 'agent')
+  const outcome = await runAgent(config, { clock: cli.clock, timers: cli.timers, random: cli.random, log, signal })
+  if (outcome.kind === 'stopped') return
+  const { code, text, next } = outcome.trouble
+  throw new Failure({ exit: agentExitCodes[outcome.kind], code, sentence: text, next })
+}

@@ -1,0 +1,49 @@
+// The other process of `muster demo`: real agents, each with its own state folder, keys and connections.
+
+import type { AgentConfig } from '#agent/config.ts'
+import { runAgent } from '#agent/main.ts'
+import { openLog } from '#platform/log.ts'
+import { stopSignal } from '#platform/stop-signal.ts'
+import { parseJoinString } from '#wire/join-string.ts'
+import type { Cli, GlobalOptions } from './cli.ts'
+import { usageFailure } from './failure.ts'
+
+/** What the demo hands over on standard input: join strings hold secrets. */
+export type DemoAgent = {
+  readonly id: string
+  readonly join: string
+  readonly keyStorage: 'file' | 'memory'
+  readonly hardwareFile: string
+  /** With a token of the domain, the node asks for its name. */
+  readonly asksForName: boolean
+}
+
+const longestInput = 4 * 1024 * 1024
+
+export const demoAgents = async (cli: Cli, _options: GlobalOptions, folder: string): Promise<void> => {
+  const signal = stopSignal()
+  const input = await cli.input.readAll(longestInput)
+  const agents = JSON.parse(input ?? '[]') as readonly DemoAgent[]
+  const outcomes = agents.map(async (agent) => {
+    const log = openLog('warn', agent.id)
+    const deps = { clock: cli.clock, timers: cli.timers, random: cli.random, log, signal }
+    const outcome = await runAgent(configOf(agent, folder), deps)
+    if (outcome.kind !== 'stopped') log.error({ outcome }, 'this agent has ended')
+  })
+  await Promise.all(outcomes)
+}
+
+const configOf = (agent: DemoAgent, folder: string): AgentConfig => {
+  const join = parseJoinString(agent.join)
+  if (join === null) throw usageFailure(`There is no join string for ${agent.id}.`)
+  return {
+    stateFolder: `${folder}/agents/${agent.id}`,
+    join: { kind: 'given', join },
+    joinMethod: join.secret === null ? 'hardware' : 'token',
+    keyType: 'p256',
+    keyStorage: agent.keyStorage,
+    hardwareFile: agent.hardwareFile,
+    nodeId: agent.asksForName ? agent.id : null,
+    logLevel: 'warn',
+  }
+}

@@ -1,0 +1,45 @@
+// A command line without a terminal: what is written is kept.
+
+import { openHttpClient } from '#platform/http-client.ts'
+import type { Cli, CliDeps } from '#cli/cli.ts'
+import { manualClock, type ManualClock } from './manual-clock.ts'
+import { manualTimers } from './manual-timers.ts'
+import { seededRandom } from './seeded-random.ts'
+
+export type TestCli = {
+  readonly cli: Cli
+  readonly deps: CliDeps
+  readonly clock: ManualClock
+  stdout(): string
+  stderr(): string
+}
+
+export const testCli = (given: { env?: Record<string, string>; input?: string; nowMs?: number }): TestCli => {
+  const clock = manualClock(given.nowMs ?? 1_800_000_000_000)
+  const kept = { out: '', err: '' }
+  const output = (name: 'out' | 'err') => ({
+    isTerminal: false,
+    columns: 100,
+    write: (text: string) => void (kept[name] += text),
+    drained: () => Promise.resolve(),
+  })
+  const deps: CliDeps = {
+    program: './muster',
+    version: '0.0.0',
+    env: given.env ?? {},
+    input: { isTerminal: false, readAll: () => Promise.resolve(given.input ?? '') },
+    out: output('out'),
+    err: output('err'),
+    clock,
+    timers: manualTimers(clock),
+    random: seededRandom(1),
+    openHttp: openHttpClient,
+  }
+  return {
+    deps,
+    cli: { ...deps, finish: () => {} },
+    clock,
+    stdout: () => kept.out,
+    stderr: () => kept.err,
+  }
+}
