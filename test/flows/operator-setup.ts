@@ -1,0 +1,87 @@
+// An operator plane on a real store, a real authority and real sockets, with a key of every role.
+
+import * as path from 'node:path'
+import type { TestContext } from 'node:test'
+import type { NodeId } from '#domain/node.ts'
+import { roles, type Role } from '#domain/principal.ts'
+import { openFeed, type Feed } from '#plane/feed/feed.ts'
+import { createOperatorKey } from '#plane/flows/change-operator-keys.ts'
+import type { OpenChannels, OpenSession } from '#plane/flows/open-channels.ts'
+import type { Authority } from '#plane/issuer/authority.ts'
+import type { OperatorListener } from '#plane/listeners/operator-listener.ts'
+import { openMetrics } from '#plane/metrics.ts'
+import { openOperatorPlane } from '#plane/operator-plane.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemRandom } from '#platform/random.ts'
+import { manualTimers, type ManualTimers } from '../fakes/manual-timers.ts'
+import { cleanup } from '../process/cleanup.ts'
+import { operatorCall, type Reply } from '../process/operator-call.ts'
+import { operator, setUp, type Setup } from './authority-setup.ts'
+
+export type OperatorSetup = Setup & {
+  readonly listener: OperatorListener
+  readonly authority: Authority
+  readonly feed: Feed
+  readonly timers: ManualTimers
+  readonly keys: Readonly<Record<Role, string>>
+  /** Channels that pretend to be open; as the real ones do, they end when the feed tells of a denial. */
+  readonly sessions: Map<NodeId, OpenSession[]>
+  /** What keeps the plane from being ready. */
+  readonly unready: string[]
+  /** Over the Unix socket, with the key of a role. */
+  call(role: Role | null, method: string, path: string, body?: object): Promise<Reply>
+}
+
+export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup> => {
+  const base = await setUp(t)
+  const { store, clock, folder } = base
+  const feed = openFeed()
+  const timers = manualTimers(clock)
+  const authority = await base.open()
+  await authority.maintain(90 * 24 * 3_600_000)
+  const sessions = new Map<NodeId, OpenSession[]>()
+  feed.subscribe(({ writes }) => {
+    for (const write of writes)
+      if (write.put === 'denial' && write.value.kind === 'epoch') sessions.delete(write.value.node)
+  })
+  const channels: OpenChannels = {
+    openSessions: (node) => sessions.get(node) ?? [],
+    count: () => [...sessions.values()].flat().length,
+  }
+  const metrics = openMetrics({ store, feed, channels, authority, admissionQueue: () => 0 })
+  const unready: string[] = []
+  let calls = 0
+  const listener = await openOperatorPlane(
+    {
+      store,
+      feed,
+      authority,
+      channels,
+      metrics,
+      clock,
+      timers,
+      random: systemRandom,
+      log: silentLog,
+      nodeUrl: () => 'https://plane.example:8443',
+      nodeRoutes: [],
+      version: '0.0.0',
+      correlation: () => `call-${calls++}`,
+      unready: () => unready,
+    },
+    { socket: path.join(folder, 'run', 'operator.sock'), http: { host: '127.0.0.1', port: 0 }, tls: null },
+  )
+  cleanup(t, () => listener.stop(0))
+  const keys = {} as Record<Role, string>
+  for (const role of roles) {
+    const made = await createOperatorKey(
+      { store, feed, clock, random: systemRandom },
+      { name: `the-${role}`, role },
+      operator,
+    )
+    if (made.kind === 'refused') throw new Error(made.code)
+    keys[role] = made.secret
+  }
+  const call: OperatorSetup['call'] = (role, method, at, body) =>
+    operatorCall(listener.socket ?? '', role === null ? null : keys[role], method, at, body)
+  return { ...base, listener, authority, feed, timers, keys, sessions, unready, call }
+}
