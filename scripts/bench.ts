@@ -1,13 +1,19 @@
-// `npm run bench NAME [ARGUMENTS]`: runs bench/NAME.ts or bench/NAME/main.ts; without a name, lists what there is.
+// `npm run bench NAME [ARGUMENTS]`: runs bench/NAME/main.ts, or bench/NAME.ts where that says so itself (the other files
+// there are what benchmarks share). Without a name, lists what there is.
 
 import { spawn } from 'node:child_process'
+import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { filesBelow, root } from './repository.ts'
 
+const saysSo = (file: string, name: string): boolean => fs.readFileSync(file, 'utf8').includes(`npm run bench ${name}`)
+
 const benches = new Map(
   filesBelow(path.join(root, 'bench'), path.join(root, 'bench')).flatMap((file) => {
-    const name = /^([\w-]+)(\/main)?\.ts$/.exec(file)?.[1]
-    return name === undefined ? [] : [[name, path.join(root, 'bench', file)] as const]
+    const [, name, folder] = /^([\w-]+)(\/main)?\.ts$/.exec(file) ?? []
+    const full = path.join(root, 'bench', file)
+    const isBench = name !== undefined && (folder !== undefined || saysSo(full, name))
+    return isBench ? [[name, full] as const] : []
   }),
 )
 

@@ -30,7 +30,7 @@ export type RawNode = {
 
 export type Renewal = { readonly key: PrivateKey; readonly csr: string }
 
-export const newRenewal = (type: KeyType = 'ed25519'): Renewal => {
+const newRenewal = (type: KeyType = 'ed25519'): Renewal => {
   const key = generateKey(type)
   return { key, csr: makeCsr(key, 'node') }
 }
