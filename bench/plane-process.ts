@@ -23,7 +23,9 @@ export type PlaneProcess = {
 
 export const startPlane = async (): Promise<PlaneProcess> => {
   const data = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-bench-'))
-  const args = ['--expose-gc', '--import', path.join(import.meta.dirname, 'collect-on-signal.ts')]
+  // MUSTER_BENCH_NODE=--cpu-prof and the like look into a run.
+  const extra = process.env['MUSTER_BENCH_NODE']?.split(' ') ?? []
+  const args = [...extra, '--expose-gc', '--import', path.join(import.meta.dirname, 'collect-on-signal.ts')]
   const muster = [path.join(root, 'bin/muster.ts'), 'plane', '-o', 'json', '--data', data, '--log-level', 'warn']
   const listen = ['--node-listen', '127.0.0.1:0', '--operator-listen', '127.0.0.1:0']
   const child = spawn(process.execPath, [...args, ...muster, ...listen], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -8,9 +8,7 @@ import { generateKey, type PrivateKey } from '#pki/keys.ts'
 export type Order =
   | { kind: 'prepare'; nodeUrl: string; rootPem: string; secrets: readonly string[] }
   | { kind: 'handshakes'; count: number }
-  | { kind: 'enroll' }
-  | { kind: 'confirm' }
-  | { kind: 'channels'; upTo: number }
+  | { kind: 'enroll' | 'confirm' | 'channel'; from: number; upTo: number }
 
 export type Report = { kind: 'report'; done: number; ms: number; failures: readonly string[] }
 
@@ -29,7 +27,6 @@ let port = 0
 let trust: tls.SecureContext
 let rootPem = ''
 let nodes: StormNode[] = []
-let channels = 0
 
 process.on('message', (order: Order) => {
   void obey(order).then((report) => process.send!(report))
@@ -72,14 +69,11 @@ const obey = async (order: Order): Promise<Report> => {
         }),
       )
     case 'enroll':
-      return report(await each(0, nodes.length, (at) => enroll(nodes[at]!)))
+      return report(await each(order.from, order.upTo, (at) => enroll(nodes[at]!)))
     case 'confirm':
-      return report(await each(0, nodes.length, (at) => confirm(nodes[at]!)))
-    case 'channels': {
-      const done = await each(channels, order.upTo, (at) => openChannel(nodes[at]!))
-      channels = order.upTo
-      return report(done)
-    }
+      return report(await each(order.from, order.upTo, (at) => confirm(nodes[at]!)))
+    case 'channel':
+      return report(await each(order.from, order.upTo, (at) => openChannel(nodes[at]!)))
   }
 }
 

@@ -12,6 +12,8 @@ const { values } = parseArgs({ options: { nodes: { type: 'string', default: '200
 const nodes = Number(values.nodes)
 if (!Number.isInteger(nodes) || nodes < 20) throw new Error('--nodes takes a number from 20 on')
 
+const warmUp = 300
+const total = nodes + warmUp
 const plane = await startPlane()
 const generator = fork(path.join(import.meta.dirname, 'generator.ts'))
 
@@ -33,15 +35,16 @@ const measured = async (order: Order): Promise<Phase> => {
 
 try {
   console.log(`storm: ${nodes} nodes, one plane, generator in another process`)
-  const secrets = await makeTokens(plane, nodes)
+  const secrets = await makeTokens(plane, total)
   await ask({ kind: 'prepare', nodeUrl: plane.nodeUrl, rootPem: plane.rootPem, secrets })
-  // The first handshakes pay for compilation; they are nobody's cost in a storm.
-  await ask({ kind: 'handshakes', count: 300 })
+  // The first of each pay for compilation, which a plane does once and a storm does not repeat.
+  await ask({ kind: 'handshakes', count: warmUp })
+  await ask({ kind: 'enroll', from: 0, upTo: warmUp })
 
   const bare = await measured({ kind: 'handshakes', count: nodes })
-  const enroll = await measured({ kind: 'enroll' })
-  const confirm = await measured({ kind: 'confirm' })
-  const { channel, bytesPerChannel } = await openInSteps(nodes)
+  const enroll = await measured({ kind: 'enroll', from: warmUp, upTo: total })
+  const confirm = await inSteps('confirm')
+  const channel = await inSteps('channel')
   const bareAgain = await measured({ kind: 'handshakes', count: nodes })
 
   const phases: [string, Phase][] = [
@@ -65,7 +68,9 @@ try {
     if (some.length > 0) console.log(`${name} failures:`, some.slice(0, 5))
   console.log(`failures         ${failures}`)
   console.log(`whole storm      ${seconds.toFixed(1)} s, ${(nodes / seconds).toFixed(0)} nodes a second`)
-  console.log(`open channel     ${(bytesPerChannel / 1024).toFixed(1)} KiB of plane memory each (aim: at most 80)`)
+  console.log(
+    `open channel     ${((confirm.bytesEach + channel.bytesEach) / 1024).toFixed(1)} KiB of plane memory each (aim: at most 80)`,
+  )
   console.log(
     `ratio            ${(enroll.cpuPerNodeMs / bareMs).toFixed(2)} enrolment CPU to a bare handshake (aim: at most 1.6)`,
   )
@@ -92,26 +97,26 @@ async function makeTokens(target: PlaneProcess, count: number): Promise<string[]
   return secrets
 }
 
-/** Channels are opened in quarters; the slope of settled memory over their number is what one costs. */
-async function openInSteps(count: number): Promise<{ channel: Phase; bytesPerChannel: number }> {
-  const points: [number, number][] = []
-  let total: Phase = { kind: 'report', done: 0, ms: 0, failures: [], cpuPerNodeMs: 0 }
+/** In quarters, reading settled memory after each: its slope over their number is what one connection costs. */
+async function inSteps(kind: 'confirm' | 'channel'): Promise<Phase & { bytesEach: number }> {
+  const points: [number, number][] = [[0, await plane.settledBytes()]]
+  let sum: Phase = { kind: 'report', done: 0, ms: 0, failures: [], cpuPerNodeMs: 0 }
   const steps = 4
-  for (let step = 1; step <= steps; step++) {
-    const upTo = Math.floor((count * step) / steps)
-    const phase = await measured({ kind: 'channels', upTo })
-    const done = total.done + phase.done
-    const cpu = total.cpuPerNodeMs * total.done + phase.cpuPerNodeMs * phase.done
-    total = {
+  for (let step = 0; step < steps; step++) {
+    const at = (quarter: number) => Math.floor((total * quarter) / steps)
+    const phase = await measured({ kind, from: at(step), upTo: at(step + 1) })
+    const done = sum.done + phase.done
+    const cpu = sum.cpuPerNodeMs * sum.done + phase.cpuPerNodeMs * phase.done
+    sum = {
       ...phase,
       done,
-      ms: total.ms + phase.ms,
-      failures: [...total.failures, ...phase.failures],
+      ms: sum.ms + phase.ms,
+      failures: [...sum.failures, ...phase.failures],
       cpuPerNodeMs: cpu / done,
     }
-    points.push([upTo, await plane.settledBytes()])
+    points.push([done, await plane.settledBytes()])
   }
-  return { channel: total, bytesPerChannel: slope(points) }
+  return { ...sum, bytesEach: slope(points) }
 }
 
 function slope(points: readonly [number, number][]): number {
