@@ -7,7 +7,7 @@ import { describe, test, type TestContext } from 'node:test'
 import { openSqliteStore, type SqliteStoreDeps } from '#plane/store/open-sqlite-store.ts'
 import { StoreFault, StoreRefused, type StoreRefusedCode } from '#plane/store/store-errors.ts'
 import type { Store } from '#plane/store/store.ts'
-import { storeContract } from './store-contract.ts'
+import { storeContract, type StoreUnderTest } from './store-contract.ts'
 import {
   makeSigner,
   newNode,
@@ -17,8 +17,9 @@ import {
   temporaryFolder,
   workplace,
 } from './store-harness.ts'
+import { storeModel } from './store-model.ts'
 
-storeContract('SQLite', async () => {
+const openEmpty = async (): Promise<StoreUnderTest> => {
   const folder = temporaryFolder()
   const signer = makeSigner()
   let store = await openStore(folder, signer)
@@ -34,7 +35,10 @@ storeContract('SQLite', async () => {
       fs.rmSync(folder, { recursive: true })
     },
   }
-})
+}
+
+storeContract('SQLite', openEmpty)
+storeModel('SQLite', openEmpty)
 
 const opened = async (t: TestContext, more: Partial<SqliteStoreDeps> = {}) => {
   const { folder, atEnd } = workplace(t)

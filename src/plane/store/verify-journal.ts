@@ -56,7 +56,9 @@ export const startCheck = (signer: HeadSigner, base: BaseRow): JournalCheck => {
   const end = (written: number): Broken | null => {
     if (last.sequence < written)
       return { from: last.sequence + 1, to: written, why: missing(last.sequence + 1, written) }
-    return proven === last.sequence ? null : unprovenTail(proven, last.sequence)
+    // The base is written together with the first entry, and pruning leaves the newest one.
+    const empty = last.sequence === base.sequence
+    return proven === last.sequence && !empty ? null : unprovenTail(proven, last.sequence)
   }
 
   return { step, end }
