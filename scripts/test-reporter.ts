@@ -4,16 +4,29 @@ import * as path from 'node:path'
 import { inspect } from 'node:util'
 import type { TestEvent } from 'node:test/reporters'
 
-type Story = { printed: string[]; failures: string[]; skips: string[] }
+type Story = { failures: string[]; skips: string[]; notes: string[]; printed: string[] }
+type Summary = { counts: { tests: number; passed: number; skipped: number }; duration_ms: number; success: boolean }
 
 export default async function* testReporter(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const stories = new Map<string, Story>()
+  // Some events name a file by its full path and some as it was given.
   const story = (file: string | undefined): Story => {
-    const key = file ?? ''
-    const known = stories.get(key) ?? { printed: [], failures: [], skips: [] }
+    const key = path.resolve(file ?? '.')
+    const known = stories.get(key) ?? { failures: [], skips: [], notes: [], printed: [] }
     stories.set(key, known)
     return known
   }
+  const tell = (file: string, head: string, details: 'with details' | 'short'): string => {
+    const told = story(file)
+    stories.delete(path.resolve(file))
+    const lines = [
+      head,
+      ...told.skips.map((skip) => `       skipped: ${skip}`),
+      ...told.notes.map((note) => `       ${note}`),
+    ]
+    return [...lines, ...(details === 'short' ? [] : [...told.failures, ...printedBy(told)]), ''].join('\n')
+  }
+  let sum = ''
   for await (const event of source) {
     switch (event.type) {
       case 'test:stdout':
@@ -27,28 +40,32 @@ export default async function* testReporter(source: AsyncIterable<TestEvent>): A
         if (typeof event.data.skip === 'string')
           story(event.data.file).skips.push(`${event.data.name}: ${event.data.skip}`)
         break
+      case 'test:diagnostic':
+        if (event.data.file !== undefined) story(event.data.file).notes.push(event.data.message)
+        break
       case 'test:summary':
-        yield event.data.file === undefined
-          ? total(event.data)
-          : fileLines(event.data.file, event.data, story(event.data.file))
+        if (event.data.file === undefined) sum = total(event.data)
+        else
+          yield tell(
+            event.data.file,
+            headLine(event.data.file, event.data),
+            event.data.success ? 'short' : 'with details',
+          )
         break
       default:
         break
     }
   }
-  const homeless = stories.get('')
-  if (homeless !== undefined && homeless.failures.length > 0) yield `${homeless.failures.join('\n')}\n`
+  // A file that crashed has no summary of its own.
+  for (const [file, { failures }] of [...stories]) {
+    if (failures.length > 0)
+      yield tell(file, `FAILED ${path.relative(process.cwd(), file)}  did not finish`, 'with details')
+  }
+  yield sum
 }
 
-type Summary = { counts: { tests: number; passed: number; skipped: number }; duration_ms: number; success: boolean }
-
-const fileLines = (file: string, summary: Summary, story: Story): string => {
-  const name = path.relative(process.cwd(), file)
-  const head = `${summary.success ? 'ok    ' : 'FAILED'} ${name}  ${summary.counts.tests} tests  ${seconds(summary.duration_ms)}`
-  const skips = story.skips.map((skip) => `       skipped: ${skip}`)
-  const details = summary.success ? [] : [...story.failures, ...printedBy(story)]
-  return [head, ...skips, ...details, ''].join('\n')
-}
+const headLine = (file: string, summary: Summary): string =>
+  `${summary.success ? 'ok    ' : 'FAILED'} ${path.relative(process.cwd(), file)}  ${summary.counts.tests} tests  ${seconds(summary.duration_ms)}`
 
 const printedBy = (story: Story): string[] =>
   story.printed.length === 0 ? [] : [`  --- printed by this file ---\n${story.printed.join('').trimEnd()}`]
@@ -62,8 +79,7 @@ const describeFailure = (name: string, error: Error): string => {
 
 const total = (summary: Summary): string => {
   const { tests, passed, skipped } = summary.counts
-  const failed = tests - passed - skipped
-  return `\n${passed} passed, ${failed} failed, ${skipped} skipped in ${seconds(summary.duration_ms)}\n`
+  return `\n${passed} passed, ${tests - passed - skipped} failed, ${skipped} skipped in ${seconds(summary.duration_ms)}\n`
 }
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
