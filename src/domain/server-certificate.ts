@@ -4,7 +4,6 @@ import { isoTime } from '#platform/clock.ts'
 import { certificateKey, type CertificateRecord } from './certificate.ts'
 import { readOf, type Change } from './change.ts'
 import { entry, type Attribution } from './decision.ts'
-import type { IssuerId } from './node.ts'
 import { placeOrder, type SigningOrder } from './order.ts'
 
 /** What clients call the plane by: host names in lower case, addresses in their canonical text. */
@@ -12,7 +11,6 @@ export type ServerNames = { readonly dns: readonly string[]; readonly ip: readon
 
 /** The certificate the plane presents, as far as its renewal goes. */
 export type PresentedServerCertificate = {
-  readonly issuer: IssuerId
   readonly serial: string
   /** Some time before it was issued (ruling 9). */
   readonly notBeforeMs: number

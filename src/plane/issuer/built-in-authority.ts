@@ -116,10 +116,12 @@ const startMemoryIssuer = async (deps: AuthorityDeps, state: AuthorityState): Pr
 
 /** As the names in a certificate read: only then can one see whether they have changed. */
 const canonical = ({ dns, ip }: ServerNames): ServerNames => ({
-  dns: dns.map((name) => name.toLowerCase()),
-  ip: ip.map((address) => {
-    const bytes = ipBytes(address)
-    if (bytes === null) throw new Error(`${address} is not an IP address`)
-    return ipText(bytes)
-  }),
+  dns: [...new Set(dns.map((name) => name.toLowerCase()))],
+  ip: [...new Set(ip.map(canonicalIp))],
 })
+
+const canonicalIp = (address: string): string => {
+  const bytes = ipBytes(address)
+  if (bytes === null) throw new Error(`${address} is not an IP address`)
+  return ipText(bytes)
+}

@@ -59,7 +59,8 @@ export const replaceWhatIsDue = async (
   if (inMemory && state.rootOnline) {
     const { domainCa, root } = state.book
     const longestBelowMs = memoryIssuerLifetimeMs(longestLeafMs)
-    if (domainCa === null || isReplacementDue(domainCa, root, longestBelowMs, nowMs)) {
+    const ofUse = domainCa !== null && deps.custody.has({ role: 'domain-ca', id: domainCa.id })
+    if (!ofUse || isReplacementDue(domainCa, root, longestBelowMs, nowMs)) {
       await replaceIssuer(deps, state, { ...due, role: 'domain-ca' })
     }
   }

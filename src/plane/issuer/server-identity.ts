@@ -53,12 +53,13 @@ export const renewServerCertificate = async (
   cause: 'if due' | 'issuer replaced',
 ): Promise<ServerIdentity | null> => {
   const { signer, server } = state
-  if (signer === null) return null
+  const nowMs = deps.clock.nowMs()
+  if (signer === null || signer.record.notAfterMs <= nowMs) return null
   const whyDue = whyServerCertificateDue({
     current: server === null ? null : server.presented,
     wanted: deps.options.serverNames,
     issuerNotAfterMs: signer.record.notAfterMs,
-    nowMs: deps.clock.nowMs(),
+    nowMs,
   })
   const why = whyDue ?? (cause === 'issuer replaced' ? cause : null)
   return why === null ? null : issue(deps, state, signer, why)
@@ -118,7 +119,7 @@ const open = ({ custody }: AuthorityDeps, book: IssuerBook, name: KeyName): Held
   const issuedAtMs = notBeforeMs + backdatingMs
   return {
     name,
-    presented: { issuer, serial, notBeforeMs, issuedAtMs, notAfterMs, names },
+    presented: { serial, notBeforeMs, issuedAtMs, notAfterMs, names },
     identity: { keyPem: loadPrivateKey(keyPem).pkcs8Pem(), chainPem, notAfterMs },
   }
 }
