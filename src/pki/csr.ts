@@ -37,7 +37,8 @@ const readCsr = (top: DerReader): ParsedCsr => {
   const { spki, keyType } = readInfo(request.over(info).inside(tags.sequence))
   if (!suits(keyType, algorithm)) malformed(`a signature of ${algorithm}, which a key of ${keyType} cannot make`)
   if (!verifyAs(algorithm, spki, info, signature)) malformed('the signature is not by the key in the request')
-  return { kind: 'csr', spki, keyType }
+  // A copy: the key outlives the request it came in.
+  return { kind: 'csr', spki: new Uint8Array(spki), keyType }
 }
 
 const readInfo = (info: DerReader): { spki: Uint8Array; keyType: KeyType } => {

@@ -28,7 +28,7 @@ const deepest = 16
 export type Malformed = { readonly kind: 'malformed'; readonly why: string }
 
 /** Thrown and caught within src/pki: outside, malformed input is a value. */
-export class MalformedDer extends Error {}
+class MalformedDer extends Error {}
 
 export const malformed = (why: string): never => {
   throw new MalformedDer(why)

@@ -88,18 +88,16 @@ const smallOrderKeys = (): Buffer[] => {
     for (let e = factor, q = point; e > 0n; e >>= 1n, q = add(q, q)) if (e & 1n) result = add(result, q)
     return result
   }
-  const found = new Map<string, Buffer>()
-  // Any point times the prime order has an order that divides 8; one in two y belongs to a point.
-  for (let y = 2n; found.size < 8; y++) {
+  const encoded = ([x, y]: Point): Buffer =>
+    Buffer.from((y | ((x & 1n) << 255n)).toString(16).padStart(64, '0'), 'hex').reverse()
+  for (let y = 2n; ; y++) {
     const square = mod((y * y - 1n) * inverse(d * y * y + 1n))
     let x = power(square, (p + 3n) / 8n)
     if (mod(x * x) !== square) x = mod(x * power(2n, (p - 1n) / 4n))
     if (mod(x * x) !== square) continue
-    for (const side of [x, mod(-x)]) {
-      const [sx, sy] = times(order, [side, y])
-      const encoded = Buffer.from((sy | ((sx & 1n) << 255n)).toString(16).padStart(64, '0'), 'hex').reverse()
-      found.set(encoded.toString('hex'), encoded)
-    }
+    // Any point times the prime order has an order that divides 8; one of order 8 makes all the others.
+    const point = times(order, [x, y])
+    if (times(4n, point)[1] === 1n) continue
+    return Array.from({ length: 8 }, (_, i) => encoded(times(BigInt(i), point)))
   }
-  return [...found.values()]
 }

@@ -35,7 +35,7 @@ export type ParsedCertificate = Readonly<ParsedExtensions> & {
   readonly sha256: string
 }
 
-export const largestCertificate = 16_384
+const largestCertificate = 16_384
 
 export const parseCertificate = (der: Uint8Array): ParsedCertificate | Malformed => {
   if (der.length > largestCertificate) return { kind: 'malformed', why: `more than ${largestCertificate} bytes` }

@@ -3,15 +3,13 @@
 import { hash } from 'node:crypto'
 import type { KeyType } from '#domain/profile.ts'
 import { isEd25519Key, isPointOf, p256, p384 } from './curve.ts'
-import { type DerReader, type Malformed, malformed, orMalformed, readDer, tags } from './der.ts'
+import { type DerReader, malformed, orMalformed, readDer, tags } from './der.ts'
 import { readOid, readWholeBits } from './der-values.ts'
 import { oids } from './oids.ts'
 
 export type PublicKeyInfo = { readonly type: KeyType; readonly bits: Uint8Array }
 
 /** Exact algorithm identifiers with the right parameters, and a valid point: no other encoding of the same key passes. */
-export const parseSpki = (spki: Uint8Array): PublicKeyInfo | Malformed => orMalformed(() => readSpki(spki))
-
 export const readSpki = (spki: Uint8Array): PublicKeyInfo =>
   readDer(spki, (top) => {
     const info = top.inside(tags.sequence)
@@ -45,14 +43,12 @@ const readKeyType = (algorithm: DerReader): KeyType => {
 }
 
 export const keyTypeOfSpki = (spki: Uint8Array): KeyType | null => {
-  const info = parseSpki(spki)
+  const info = orMalformed(() => readSpki(spki))
   return 'kind' in info ? null : info.type
 }
 
 /** The subject key identifier: the first 160 bits of the SHA-256 of the key's bits (RFC 7093, method 1), hex. */
-export const keyId = (spki: Uint8Array): string => keyIdOfBits(readSpki(spki).bits)
-
-export const keyIdOfBits = (bits: Uint8Array): string => hash('sha256', bits, 'hex').slice(0, 40)
+export const keyId = (spki: Uint8Array): string => hash('sha256', readSpki(spki).bits, 'hex').slice(0, 40)
 
 /** SHA-256 of the whole SubjectPublicKeyInfo, hex. */
 export const spkiHash = (spki: Uint8Array): string => hash('sha256', spki, 'hex')
