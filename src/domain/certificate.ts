@@ -7,8 +7,7 @@ export type CertificateRecord = {
   /** Hex, lower case, no leading zeros. */
   readonly serial: string
   readonly subject:
-    | { readonly kind: 'node'; readonly node: NodeId; readonly epoch: number }
-    | { readonly kind: 'server' }
+    { readonly kind: 'node'; readonly node: NodeId; readonly epoch: number } | { readonly kind: 'server' }
   readonly spki: string
   readonly sha256: string
   readonly issuedAtMs: number
@@ -34,7 +33,13 @@ export const slotOf = (record: CertificateRecord): Slot => ({
 
 /** An entry of the deny-list: one certificate, or a whole epoch. It lives until nothing it denies could still be valid. */
 export type Denial =
-  | { readonly kind: 'epoch'; readonly node: NodeId; readonly epoch: number; readonly untilMs: number; readonly why: string }
+  | {
+      readonly kind: 'epoch'
+      readonly node: NodeId
+      readonly epoch: number
+      readonly untilMs: number
+      readonly why: string
+    }
   | {
       readonly kind: 'certificate'
       readonly issuer: IssuerId

@@ -44,7 +44,8 @@ export type Write = { readonly [K in RowKind]: { readonly put: K; readonly value
 export type Change = {
   readonly reads: readonly Read[]
   readonly writes: readonly Write[]
-  readonly entries: readonly [EntryDraft, ...EntryDraft[]]
+  /** At least one, in the order they are to be read. */
+  readonly entries: readonly [EntryDraft, ...EntryDraft[]] | readonly [...EntryDraft[], EntryDraft]
 }
 
 export const readOf = (row: RowKind, key: string, found: Row<unknown> | null): Read => ({

@@ -6,6 +6,7 @@ import { readOf, type Change, type Write } from './change.ts'
 import { entry } from './decision.ts'
 import type { Admission } from './enrollment.ts'
 import type { EntryDraft } from './journal-entry.ts'
+import { registeredEntry } from './registration.ts'
 import { denialOfEpoch } from './slots.ts'
 import { assurances, type Assurance, type Node } from './node.ts'
 
@@ -56,7 +57,7 @@ export const enrolled = (
   return { node, change: { reads, writes, entries: entriesOf(admission, certificate) } }
 }
 
-const entriesOf = (admission: Admission, certificate: CertificateRecord): [EntryDraft, ...EntryDraft[]] => {
+const entriesOf = (admission: Admission, certificate: CertificateRecord): Change['entries'] => {
   const { facts, before, epoch } = admission
   const { credential, by, nowMs, reported } = facts
   const token = credential.method === 'token' ? credential.token.value.id : null
@@ -83,15 +84,12 @@ const entriesOf = (admission: Admission, certificate: CertificateRecord): [Entry
     },
   )
   const others: EntryDraft[] = []
-  if (facts.node === null) {
-    const body = { profile: before.profile, via: 'token of the domain' }
-    others.push(entry(by, nowMs, 'node.registered', { node: before.id, token }, body))
-  }
+  if (facts.node === null) others.push(registeredEntry(before, by, nowMs))
   if (admission.supersedes !== 'nothing') {
     const body = { was: before.membership.kind, superseded: admission.supersedes, by_epoch: epoch }
     others.push(entry(by, nowMs, 'node.superseded', { node: before.id, epoch: before.epoch, token }, body))
   }
-  return others.length === 0 ? [host] : [others[0]!, ...others.slice(1), host]
+  return [...others, host]
 }
 
 const strongest = (methods: readonly string[]): Assurance => {

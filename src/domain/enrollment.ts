@@ -12,6 +12,7 @@ import { noHardware, type HardwareFacts, type HardwareIdentity, type Node, type 
 import type { SigningOrder } from './order.ts'
 import type { JoinMethod, Profile } from './profile.ts'
 import { refuse, type Refusal } from './refusal.ts'
+import { newNode } from './registration.ts'
 import { slotForKey, slotsOf } from './slots.ts'
 
 export type EnrollFacts = {
@@ -58,7 +59,11 @@ export const decideEnroll = (facts: EnrollFacts): EnrollVerdict => {
   if (repeated !== null) return repeated
 
   const barred =
-    tokenTaken(facts) ?? wayOfJoining(facts) ?? (facts.keyBan === null ? null : refuse('KEY_BLOCKED')) ?? keyType(facts)
+    tokenTaken(facts) ??
+    tokenOutlived(facts) ??
+    wayOfJoining(facts) ??
+    (facts.keyBan === null ? null : refuse('KEY_BLOCKED')) ??
+    keyType(facts)
   if (barred !== null) return barred
 
   if (node === null) return admit(facts, newcomer(facts), 'nothing')
@@ -102,6 +107,15 @@ const tokenAnswers = ({ credential }: EnrollFacts, spki: string): boolean => {
 const tokenTaken = ({ credential }: EnrollFacts): Refusal | null =>
   credential.method === 'token' && credential.standing === 'taken' ? refuse('TOKEN_USED') : null
 
+/** A token speaks for the registration it was made for: not for one after a tombstone, nor for a node let out since. */
+const tokenOutlived = ({ credential, node }: EnrollFacts): Refusal | null => {
+  if (credential.method !== 'token' || node === null) return null
+  const { membership, registeredAtMs } = node.value
+  const released = membership.kind === 'inactive' && membership.slots === null ? membership.sinceMs : 0
+  if (credential.token.value.createdAtMs >= Math.max(registeredAtMs, released)) return null
+  return refuse('TOKEN_INVALID', 'it was made before the node was registered anew or released')
+}
+
 /** Every method the profile asks for has to be proven, and the one used has to be among them. */
 const wayOfJoining = ({ credential, profile, node, reported }: EnrollFacts): Refusal | null => {
   const { allOf, tokenScope } = profile.value.join
@@ -144,21 +158,8 @@ const anotherKeyWhileActive = (facts: EnrollFacts, node: Row<Node>): EnrollVerdi
   }
 }
 
-const newcomer = (facts: EnrollFacts): Node => ({
-  id: facts.nodeId,
-  profile: facts.profile.value.name,
-  membership: { kind: 'registered', sinceMs: facts.nowMs },
-  epoch: 0,
-  assignment: null,
-  drain: 'none',
-  hardware: noHardware,
-  facts: null,
-  assurance: 'none',
-  conditions: [],
-  approvals: [],
-  registeredAtMs: facts.nowMs,
-  registeredBy: facts.by.actor,
-})
+const newcomer = ({ nodeId: id, profile, by, nowMs }: EnrollFacts): Node =>
+  newNode({ id, profile: profile.value.name, hardware: noHardware, epoch: 0, by, nowMs })
 
 const admit = (facts: EnrollFacts, before: Node, supersedes: Admission['supersedes']): EnrollVerdict => {
   if (facts.key.kind !== 'key') throw new Error('a request without a key was about to be admitted')

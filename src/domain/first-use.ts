@@ -81,10 +81,7 @@ const activate = (
   const { issuer, serial } = principal.proof
   const about = { node: node.value.id, epoch: principal.epoch, issuer, serial }
   const retired = promoted ? slots.current.serial : null
-  return nodeDecided(
-    node,
-    present,
-    [entry(by, nowMs, type, about, { ...body, retired_serial: retired })],
-    { reads: [readOf('profile', profile.value.name, profile), readOf('domain', 'domain', domain)] },
-  )
+  return nodeDecided(node, present, [entry(by, nowMs, type, about, { ...body, retired_serial: retired })], {
+    reads: [readOf('profile', profile.value.name, profile), readOf('domain', 'domain', domain)],
+  })
 }

@@ -38,7 +38,10 @@ export const subjectOf = (
   const subject = { cn: fill(cn), o: fill(o), ou: fill(ou) }
   const tooLong = Object.values(subject).find((name) => name.length > longestName)
   if (tooLong === undefined) return { kind: 'subject', ...subject }
-  return refuse('PROFILE_INVALID', `the name ${tooLong} is longer than the ${longestName} characters a certificate takes`)
+  return refuse(
+    'PROFILE_INVALID',
+    `the name ${tooLong} is longer than the ${longestName} characters a certificate takes`,
+  )
 }
 
 export const orderNodeCertificate = (facts: NodeCertificateFacts): { kind: 'order'; order: SigningOrder } | Refusal => {

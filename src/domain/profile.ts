@@ -127,5 +127,4 @@ export const shippedProfiles: readonly Profile[] = [
   },
 ]
 
-export const defaultProfileName = 'gpu-cloud'
 export const longestTokenTtlMs = 24 * hour

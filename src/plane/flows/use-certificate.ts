@@ -5,6 +5,8 @@ import { decideFirstUse } from '#domain/first-use.ts'
 import { actorOf, type NodePrincipal } from '#domain/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
 import type { Row } from '#domain/change.ts'
+import { decideRaise } from '#domain/conditions.ts'
+import type { Attribution } from '#domain/decision.ts'
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Node } from '#domain/node.ts'
 import type { Profile } from '#domain/profile.ts'
@@ -33,7 +35,10 @@ export const useCertificate = async (
     const read = await readNode(deps.store, principal.id)
     if (isRefusal(read)) return read
     const verdict = decideFirstUse({ ...read, principal, by, nowMs: deps.clock.nowMs() })
-    if (verdict.kind === 'refused') return verdict
+    if (verdict.kind === 'refused') {
+      if (verdict.code === 'APPROVAL_REQUIRED') await askForApproval(deps, read.node, by)
+      return verdict
+    }
     if (verdict.kind === 'nothing-new') return { kind: 'in-use', ...read }
     const outcome = await deps.store.commit(verdict.change)
     if (outcome === 'lost-race') continue
@@ -49,4 +54,13 @@ const readNode = async (store: Store, id: string): Promise<Omit<InUse, 'kind'> |
   const domain = await store.get('domain', 'domain')
   if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', node.value.profile)
   return { node, profile, domain }
+}
+
+/** So that whoever could approve it sees that it waits. A lost race is left alone: the node asks again. */
+const askForApproval = async (deps: UseDeps, node: Row<Node>, by: Attribution): Promise<void> => {
+  const reason = 'it lapsed, and its profile lets people decide about its return'
+  const verdict = decideRaise({ node, name: 'needs_approval', reason, evidence: {}, by, nowMs: deps.clock.nowMs() })
+  if (verdict.kind === 'unchanged') return
+  const outcome = await deps.store.commit(verdict.change)
+  if (outcome !== 'lost-race') deps.feed.publish(outcome)
 }
