@@ -1,0 +1,27 @@
+// Writes docs/openapi.json and the generated part of docs/API.md. `npm test` complains when they are not up to date.
+
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { nodeRoutes, type NodeRouteDeps } from '#plane/listeners/node-routes.ts'
+import { operatorRoutes, type OperatorRoutesDeps } from '#plane/listeners/operator-routes.ts'
+import { openApiDocument } from '#plane/openapi.ts'
+import { describedPlanes } from '#plane/operator-plane.ts'
+import { musterVersion } from '#platform/version.ts'
+import { apiTables, withTables } from './api-tables.ts'
+import { root } from './repository.ts'
+
+export const openApiFile = path.join(root, 'docs', 'openapi.json')
+export const apiPage = path.join(root, 'docs', 'API.md')
+
+/** Routes hold on to what they are given until they are called, and these never are. */
+const planes = describedPlanes(nodeRoutes({} as NodeRouteDeps), operatorRoutes({} as OperatorRoutesDeps))
+
+export const openApiText = (): string => `${JSON.stringify(openApiDocument(musterVersion, planes), null, 2)}\n`
+
+export const apiPageText = (page: string): string => withTables(page, apiTables(planes))
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  fs.writeFileSync(openApiFile, openApiText())
+  fs.writeFileSync(apiPage, apiPageText(fs.readFileSync(apiPage, 'utf8')))
+}
