@@ -20,10 +20,11 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
   const user = channelUser(agent)
   let draining: Channel | null = null
   let failures = 0
+  let place = 0
   try {
     while (!agent.signal.aborted) {
       const identity = identityNow()
-      const url = channelUrl(identity, failures)
+      const url = channelUrl(identity, place)
       const channel = openChannel(agent, identity, url, user)
       const closeIfStopped = (): void => channel.close()
       agent.signal.addEventListener('abort', closeIfStopped)
@@ -35,9 +36,11 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
         if (await outlivedByNewer(agent, channel, identity.current.serial)) draining = channel
       }
       if (draining !== channel) {
-        const next = afterEnd(agent, await channel.ended, failures)
+        const end = await channel.ended
+        const next = afterEnd(agent, end, failures)
         if (next.kind !== 'wait') return next
         failures += 1
+        if (elsewhereMayAnswer(end)) place += 1
         await pause(agent.timers, next.waitMs, agent.signal)
       }
       agent.signal.removeEventListener('abort', closeIfStopped)
@@ -49,12 +52,14 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
   }
 }
 
-/** One address after the other, beginning with the first again once one worked. */
-const channelUrl = (identity: Identity, failures: number): string => {
-  const bases = addresses(identity.endpoints.stream, identity.origin.url)
-  const base = bases[failures % bases.length] ?? identity.origin.url
+/** One address after the other; the one that worked is kept until it does not. */
+const channelUrl = (identity: Identity, place: number): string => {
+  const bases = addresses(identity.endpoints.stream, identity.origin.url.replace(/^https:/, 'wss:'))
+  const base = bases[place % bases.length] ?? identity.origin.url
   return under(base.replace(/^https:/, 'wss:'), `/v1/nodes/${identity.nodeId}/channel`)
 }
+
+const elsewhereMayAnswer = (end: ChannelEnd): boolean => end.kind === 'failed' && end.failure.kind !== 'refused'
 
 const nowWorks = (agent: AgentParts, { current }: Identity, url: string): void => {
   agent.log.info({ url, serial: current.serial }, 'channel open')

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { StatusFile } from './status-file.ts'
+import { explain } from './status.ts'
+
+const nowMs = Date.UTC(2026, 10, 15, 12)
+const at = (ms: number): string => new Date(nowMs + ms).toISOString()
+const hour = 3_600_000
+
+const status: StatusFile = {
+  version: 1,
+  pid: 4711,
+  birth: null,
+  agent_version: '0.1.0',
+  started_at: at(-hour),
+  written_at: at(-1000),
+  phase: 'running',
+  phase_since: at(-hour),
+  node_id: 'gpu-001',
+  domain: 'example.test',
+  profile: 'gpu-cloud',
+  vcluster: null,
+  certificate: { serial: 'ab12', not_after: at(23 * hour), renew_at: at(13 * hour), key: 'file' },
+  channel: { open: true, since: at(-hour), url: 'wss://plane/v1' },
+  troubles: [],
+  outcome: null,
+}
+
+test('a healthy agent is described in three sentences', () => {
+  const told = explain(status, true, nowMs)
+  assert.equal(told.healthy, true)
+  assert.deepEqual(told.sentences, [
+    'The agent (process 4711) is connected to wss://plane/v1, since 1 h ago.',
+    'It is node gpu-001 of domain example.test, profile gpu-cloud, in no vCluster.',
+    'Its certificate ab12 is valid for 23 h, is renewed in 13 h, and its key is in a file.',
+  ])
+})
+
+test('trouble comes with its code, how often, and what to do', () => {
+  const troubles = [
+    {
+      place: 'enrollment' as const,
+      code: 'ALREADY_ACTIVE',
+      text: 'Taken.',
+      next: 'wait',
+      since: at(-60_000),
+      attempts: 4,
+      next_try_at: at(5_000),
+    },
+  ]
+  const enrolling = { ...status, phase: 'enrolling' as const, node_id: null, certificate: null, troubles }
+  const { healthy, sentences } = explain(enrolling, true, nowMs)
+  assert.equal(healthy, false)
+  assert.deepEqual(sentences.slice(1), [
+    'It has no identity yet.',
+    'ALREADY_ACTIVE (enrollment, 1 min ago, 4 times): Taken.',
+    'It tries again in 5 s.',
+    'What to do: wait',
+  ])
+})
+
+test('an agent that died without a word is not described as running', () => {
+  const { healthy, sentences } = explain(status, false, nowMs)
+  assert.equal(healthy, false)
+  assert.match(sentences[0] ?? '', /not running; it last wrote its status 1 s ago/)
+})
+
+test('an agent that gave up says why', () => {
+  const outcome = { kind: 'refused', code: 'TOKEN_USED', text: 'Used.', next: 'make a new one' }
+  const { sentences } = explain({ ...status, phase: 'stopped', outcome }, false, nowMs)
+  assert.match(sentences[0] ?? '', /gave up 1 h ago: TOKEN_USED: Used\. What to do: make a new one/)
+})
+
+test('an expired certificate is called cert_expired', () => {
+  const certificate = { serial: 'ab12', not_after: at(-hour), renew_at: at(-9 * hour), key: 'file' }
+  const { healthy, sentences } = explain({ ...status, certificate }, true, nowMs)
+  assert.equal(healthy, false)
+  assert.match(sentences[2] ?? '', /^cert_expired: its certificate ab12 expired 1 h ago/)
+})

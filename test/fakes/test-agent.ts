@@ -1,0 +1,44 @@
+// An agent inside the test's own process, with real clocks, files and sockets.
+
+import * as path from 'node:path'
+import type { AgentConfig } from '#agent/config.ts'
+import { runAgent, type AgentOutcome } from '#agent/main.ts'
+import { systemClock, type Clock } from '#platform/clock.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemRandom } from '#platform/random.ts'
+import { systemTimers } from '#platform/timers.ts'
+import type { JoinString } from '#wire/join-string.ts'
+import { cleanup, type Scope } from '../process/cleanup.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+export type TestAgent = {
+  readonly config: AgentConfig
+  readonly outcome: Promise<AgentOutcome>
+  stop(): Promise<AgentOutcome>
+}
+
+export const testAgentConfig = (t: Scope, join: JoinString, change: Partial<AgentConfig>): AgentConfig => ({
+  stateFolder: path.join(tempFolder(t), 'state'),
+  join: { kind: 'given', join },
+  joinMethod: 'token',
+  keyType: 'p256',
+  keyStorage: 'file',
+  hardwareFile: null,
+  nodeId: null,
+  logLevel: 'silent',
+  ...change,
+})
+
+/** `aheadMs`: how far its clock is from the test's. */
+export const runTestAgent = (t: Scope, config: AgentConfig, aheadMs = 0): TestAgent => {
+  const stopping = new AbortController()
+  const clock: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
+  const deps = { clock, timers: systemTimers, random: systemRandom, log: silentLog, signal: stopping.signal }
+  const outcome = runAgent(config, deps)
+  const stop = (): Promise<AgentOutcome> => {
+    stopping.abort()
+    return outcome
+  }
+  cleanup(t, async () => void (await stop()))
+  return { config, outcome, stop }
+}

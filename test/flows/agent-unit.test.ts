@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test } from 'node:test'
+import { agentExitCodes } from '#agent/outcome.ts'
+
+const unit = fs.readFileSync(path.join(import.meta.dirname, '../../packaging/systemd/muster-agent.service'), 'utf8')
+const setting = (name: string): string[] =>
+  unit
+    .split('\n')
+    .filter((line) => line.startsWith(`${name}=`))
+    .map((line) => line.slice(name.length + 1))
+
+test('systemd does not start an agent again that was refused for good or is not set up', () => {
+  const prevented = setting('RestartPreventExitStatus').flatMap((codes) => codes.split(' ').map(Number))
+  const { refused, revoked, misconfigured, untrusted } = agentExitCodes
+  assert.deepEqual(prevented, [...new Set([refused, revoked, misconfigured])])
+  assert.ok(!prevented.includes(untrusted), 'clocks and routes get repaired')
+  assert.deepEqual(setting('Restart'), ['always'])
+  assert.deepEqual(setting('StartLimitIntervalSec'), ['0'])
+})
+
+test('the agent runs without rights; only what comes before it is run by root', () => {
+  assert.deepEqual(setting('User'), ['muster-agent'])
+  assert.deepEqual(setting('CapabilityBoundingSet'), [''])
+  assert.deepEqual(setting('NoNewPrivileges'), ['yes'])
+  assert.ok(setting('ExecStart').every((command) => command.startsWith('/')))
+  assert.ok(setting('ExecStartPre').every((command) => /^-?\+\//.test(command)))
+})
+
+test('the unit carries no secret and needs none on its command line', () => {
+  assert.doesNotMatch(unit, /enroll_|MUSTER_JOIN/)
+})
