@@ -8,6 +8,8 @@ import { test } from 'node:test'
 import { allFromPem } from '#pki/pem.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { verifyServerChain } from '#pki/verify-chain.ts'
+import { CaView } from '#wire/operator-api.ts'
+import { Value } from 'typebox/value'
 import { withPeer } from '../peers/peer.ts'
 import { day, leafOrder, longestProfileMs, opensslVerify, setUp, startMs } from './authority-setup.ts'
 
@@ -137,4 +139,19 @@ test('several orders that need a new issuer at once get one', async (t) => {
   const leaves = await Promise.all([1, 2, 3, 4].map(() => authority.sign(leafOrder(setup.clock.nowMs()))))
   assert.equal(new Set(leaves.map(({ issuer }) => issuer)).size, 1)
   assert.equal((await setup.journal('ca.rotated')).length, 1)
+})
+
+test('what operators are shown fits its schema, and names what signs', async (t) => {
+  for (const issuerKey of ['file', 'memory'] as const) {
+    const setup = await setUp(t, { issuerKey })
+    await setup.open()
+    const authority = await setup.open()
+    const view = authority.view()
+    assert.deepEqual([...Value.Errors(CaView, view)], [])
+    const { issuer } = await authority.sign(leafOrder(startMs))
+    const signing = view.authorities.filter((one) => one.signing).map(({ role }) => role)
+    assert.deepEqual(signing.sort(), issuerKey === 'file' ? ['issuing', 'root'] : ['domain-ca', 'issuing', 'root'])
+    assert.ok(view.authorities.some((one) => one.id === issuer && one.signing))
+    assert.equal(view.root_fingerprint, authority.rootFingerprint())
+  }
 })

@@ -20,8 +20,7 @@ export const certificateOf = (record: IssuerRecord): ParsedCertificate => {
 }
 
 /** How an issuer is named in every certificate it signs. */
-export const issuerIdOf = (certificate: ParsedCertificate): string =>
-  certificate.subjectKeyId ?? keyId(certificate.spki)
+const issuerIdOf = (certificate: ParsedCertificate): string => certificate.subjectKeyId ?? keyId(certificate.spki)
 
 export const recordOf = (
   certificate: ParsedCertificate,

@@ -3,9 +3,6 @@
 const day = 24 * 3600 * 1000
 const week = 7 * day
 
-/** Of the plane's own certificate. The lifetimes of the authorities are in pki/authority-certificates.ts. */
-export const serverLifetimeMs = 90 * day
-
 export type Life = { readonly notBeforeMs: number; readonly notAfterMs: number }
 
 /** Time enough to replace something before it is needed: `maintain` runs about once a minute. */
