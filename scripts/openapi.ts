@@ -3,6 +3,7 @@
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { format, resolveConfig } from 'prettier'
 import { nodeRoutes, type NodeRouteDeps } from '#plane/listeners/node-routes.ts'
 import { operatorRoutes, type OperatorRoutesDeps } from '#plane/listeners/operator-routes.ts'
 import { openApiDocument } from '#plane/openapi.ts'
@@ -19,9 +20,11 @@ const planes = describedPlanes(nodeRoutes({} as NodeRouteDeps), operatorRoutes({
 
 export const openApiText = (): string => `${JSON.stringify(openApiDocument(musterVersion, planes), null, 2)}\n`
 
-export const apiPageText = (page: string): string => withTables(page, apiTables(planes))
+/** Formatted as the repository is, so that nothing else has to touch it. */
+export const apiPageText = async (page: string): Promise<string> =>
+  format(withTables(page, apiTables(planes)), { ...(await resolveConfig(apiPage)), parser: 'markdown' })
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   fs.writeFileSync(openApiFile, openApiText())
-  fs.writeFileSync(apiPage, apiPageText(fs.readFileSync(apiPage, 'utf8')))
+  fs.writeFileSync(apiPage, await apiPageText(fs.readFileSync(apiPage, 'utf8')))
 }

@@ -91,7 +91,7 @@ const get = (options: http.RequestOptions & { ca?: string }): Promise<Reply> =>
     request.end()
   })
 
-test('the socket is its owner's alone, in a folder that is its owner's alone', async (t) => {
+test('the socket belongs to its owner alone, and so does its folder', async (t) => {
   const socket = path.join(tempFolder(t), 'run', 'operator.sock')
   await open(t, { socket })
   assert.equal(fs.statSync(socket).mode & 0o777, 0o600)

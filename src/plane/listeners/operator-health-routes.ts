@@ -12,7 +12,7 @@ export type HealthDeps = {
   readonly openapi: () => object
 }
 
-export const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8'
+const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8'
 
 const Alive = Type.Object({ alive: Type.Boolean() })
 

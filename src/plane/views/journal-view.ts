@@ -8,10 +8,6 @@ export const entryView = ({ cursor, hash, bytes }: StoredEntry): Static<typeof E
   entry: JSON.parse(bytes) as Record<string, unknown>,
 })
 
-/** One line an entry, with the very bytes that were hashed. */
-export const entryLine = ({ cursor, hash, bytes }: StoredEntry): string =>
-  `{"cursor":${JSON.stringify(cursor)},"hash":${JSON.stringify(hash)},"entry":${bytes}}\n`
-
 export const verificationView = (verification: Verification): Static<typeof VerifyAnswer> => {
   switch (verification.kind) {
     case 'intact': {
