@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomFillSync } from 'node:crypto'
 
 export type Random = {
   /** Cryptographically strong. */
@@ -7,8 +7,27 @@ export type Random = {
   unit(): number
 }
 
+const poolBytes = 4096
+
+/** A call to the generator costs the same for a few bytes as for a few thousand: they are drawn ahead, and used once. */
+const openPool = (): Random['bytes'] => {
+  const pool = Buffer.alloc(poolBytes)
+  let used = poolBytes
+  return (count) => {
+    if (count > poolBytes / 4) return randomFillSync(Buffer.alloc(count))
+    if (used + count > poolBytes) {
+      randomFillSync(pool)
+      used = 0
+    }
+    const taken = Buffer.from(pool.subarray(used, used + count))
+    pool.fill(0, used, used + count)
+    used += count
+    return taken
+  }
+}
+
 export const systemRandom: Random = {
-  bytes: (count) => randomBytes(count),
+  bytes: openPool(),
   unit: () => Math.random(),
 }
 
@@ -16,11 +35,16 @@ const crockford = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
 /** 26 characters that sort by time: 48 bits of milliseconds, 80 random bits. */
 export const sortableId = (nowMs: number, random: Random): string => {
-  let bits = (BigInt(nowMs) << 80n) | BigInt('0x' + random.bytes(10).toString('hex'))
   let text = ''
-  for (let i = 0; i < 26; i++) {
-    text = crockford[Number(bits & 31n)] + text
-    bits >>= 5n
+  for (let rest = nowMs, i = 0; i < 10; i++) {
+    text = crockford[rest % 32] + text
+    rest = Math.floor(rest / 32)
+  }
+  const bytes = random.bytes(10)
+  for (let at = 0; at < 10; at += 5) {
+    // Five bytes are eight characters.
+    const high = bytes.readUIntBE(at, 5)
+    for (let shift = 7; shift >= 0; shift--) text += crockford[Math.floor(high / 32 ** shift) % 32]
   }
   return text
 }

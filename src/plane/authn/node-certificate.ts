@@ -62,7 +62,10 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
         by: { actor: `node:${verdict.secondHolderOf.node.id}`, source, correlation: null },
       })
     }
-    return verdict
+    // Whoever shook hands holds the key of that node, whatever became of its certificate.
+    return verdict.kind === 'refused' && node !== null
+      ? { ...verdict, about: { node: node.value.id, actor: `node:${node.value.id}` } }
+      : verdict
   }
 }
 
