@@ -8,7 +8,9 @@ export const runCommand = (command: string, args: readonly string[], cwd: string
   new Promise((resolve) => {
     const startedMs = performance.now()
     const chunks: Buffer[] = []
-    const child = spawn(command, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+    // What is quoted in a log is plain text; some tools colour it all the same when they see CI.
+    const env = { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined }
+    const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
     const finish = (code: number): void =>
       resolve({ code, output: Buffer.concat(chunks).toString(), seconds: (performance.now() - startedMs) / 1000 })
     child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
