@@ -1,5 +1,6 @@
 // The operator plane as one part: its routes, who may use them, what is remembered of refusals, and its doors.
 
+import type { Refusal } from '#domain/refusal.ts'
 import { recordCounted } from './flows/record-refusal.ts'
 import { recordOperatorRefusal } from './flows/record-operator-refusal.ts'
 import { openStrangersBudget } from './flows/strangers-budget.ts'
@@ -84,7 +85,8 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     stopCounting()
     arrivals.close()
   }
-  return openOperatorListener({ app, authority, timers, beforeStop }, doors)
+  const onTurnedAway = ({ code }: Refusal): void => metrics.refused(code)
+  return openOperatorListener({ app, authority, timers, onTurnedAway, beforeStop }, doors)
 }
 
 const describe = ({ version, nodeRoutes }: OperatorPlaneDeps, routes: readonly Route[]): object =>

@@ -99,9 +99,12 @@ const listening = (server: HttpServer, listen: () => void): Promise<void> =>
 /** No new connections; calls under way get until the deadline. */
 export const stopServer = (server: HttpServer, timers: Timers, withinMs: number): Promise<void> =>
   new Promise((resolve) => {
-    const cancel = timers.after(withinMs, () => server.closeAllConnections())
+    const cancelDeadline = timers.after(withinMs, () => server.closeAllConnections())
+    // A connection whose call ends now would be kept open for another that never comes.
+    const cancelSweep = timers.every(50, () => server.closeIdleConnections())
     server.close(() => {
-      cancel()
+      cancelDeadline()
+      cancelSweep()
       resolve()
     })
     server.closeIdleConnections()

@@ -15,7 +15,7 @@ import { keyId } from '#pki/spki.ts'
 import type { ServerIdentity } from '#plane/issuer/authority.ts'
 import { httpApp } from '#plane/listeners/http-app.ts'
 import { openOperatorListener, type OperatorDoors } from '#plane/listeners/operator-listener.ts'
-import { answer } from '#plane/listeners/route.ts'
+import { answer, type Route } from '#plane/listeners/route.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { cleanup } from '../process/cleanup.ts'
@@ -53,13 +53,15 @@ const identity = (serial: string): ServerIdentity => {
   return { keyPem: key.pkcs8Pem(), chainPem: toPem('CERTIFICATE', der), notAfterMs: nowMs + 3_600_000 }
 }
 
-const open = async (t: TestContext, doors: Partial<OperatorDoors>) => {
+const open = async (
+  t: TestContext,
+  doors: Partial<OperatorDoors>,
+  handle: Route['handle'] = async () => answer({ hello: 1 }),
+) => {
   let current = identity('01')
   let replaced: (identity: ServerIdentity) => void = () => undefined
   const app = httpApp({
-    routes: [
-      { method: 'GET', path: '/hello', access: 'anyone', summary: 'Answers', handle: async () => answer({ hello: 1 }) },
-    ],
+    routes: [{ method: 'GET', path: '/hello', access: 'anyone', summary: 'Answers', handle }],
     authenticate: () => Promise.reject(new Error('nobody is asked for')),
     correlation: () => 'c',
     trouble: () => null,
@@ -67,7 +69,7 @@ const open = async (t: TestContext, doors: Partial<OperatorDoors>) => {
     log: silentLog,
   })
   const authority = { serverIdentity: () => current, onServerIdentity: (run: typeof replaced) => void (replaced = run) }
-  const deps = { app, authority, timers: systemTimers, beforeStop: () => undefined }
+  const deps = { app, authority, timers: systemTimers, onTurnedAway: () => undefined, beforeStop: () => undefined }
   const listener = await openOperatorListener(deps, { ...closed, ...doors })
   cleanup(t, () => listener.stop(0))
   return {
@@ -209,4 +211,24 @@ test('bytes that are no HTTP request are answered as a refusal, and the socket i
   })
   assert.match(text, /^HTTP\/1\.1 400 /)
   assert.match(text, /"code":"REQUEST_INVALID"/)
+})
+
+test('a stop lets the call under way finish, and does not wait for the connection it came on', async (t) => {
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>()
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  const slow = async () => {
+    ask()
+    await released
+    return answer({ hello: 2 })
+  }
+  const socket = path.join(tempFolder(t), 'run', 'operator.sock')
+  const { listener } = await open(t, { socket }, slow)
+  const agent = new http.Agent({ keepAlive: true })
+  cleanup(t, () => agent.destroy())
+  const reply = get({ socketPath: socket, agent })
+  await asked
+  const stopped = listener.stop(60_000)
+  release()
+  assert.deepEqual((await reply).body, { hello: 2 })
+  await stopped
 })

@@ -2,7 +2,7 @@
 // anything: every call carries an operator key.
 
 import type { FastifyInstance } from 'fastify'
-import { refuse } from '#domain/refusal.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Authority, ServerIdentity } from '#plane/issuer/authority.ts'
 import {
   boundServer,
@@ -29,6 +29,8 @@ export type OperatorListenerDeps = {
   readonly app: FastifyInstance
   readonly authority: Pick<Authority, 'serverIdentity' | 'onServerIdentity'>
   readonly timers: Timers
+  /** Hears of what was turned away before it was a call. */
+  readonly onTurnedAway: (refusal: Refusal) => void
   /** Tells every call that waits for news to end. */
   readonly beforeStop: () => void
 }
@@ -85,7 +87,7 @@ const openLoopback = async (deps: OperatorListenerDeps, keep: Keep, { host, port
     )
   }
   let rule: HostRule = () => refuse('HOST_NOT_ALLOWED')
-  const server = keep(createHttpServer(screened(deps.app.routing, (caller) => rule(caller))))
+  const server = keep(createHttpServer(screened(deps, (caller) => rule(caller))))
   const taken = await listenTcp(server, address, port)
   rule = loopbackRule(taken)
   return `http://${inUrl(address)}:${taken}`
@@ -99,7 +101,7 @@ const openTls = async (deps: OperatorListenerDeps, keep: Keep, { host, port }: A
     clientRoots: null,
     rejectUnauthorized: true,
   })
-  const server = keep(createTlsServer(options(authority.serverIdentity()), screened(deps.app.routing, sameOriginRule)))
+  const server = keep(createTlsServer(options(authority.serverIdentity()), screened(deps, sameOriginRule)))
   authority.onServerIdentity((identity) => replaceServerIdentity(server, options(identity)))
   return `https://${inUrl(host)}:${await listenTcp(server, host, port)}`
 }
@@ -108,10 +110,11 @@ const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host
 
 /** Before anything else of the call is looked at. */
 const screened =
-  (handler: HttpHandler, rule: HostRule): HttpHandler =>
+  ({ app, onTurnedAway }: OperatorListenerDeps, rule: HostRule): HttpHandler =>
   (request, response) => {
     const no = rule({ host: request.headers.host, origin: request.headers.origin })
-    if (no === null) return handler(request, response)
+    if (no === null) return app.routing(request, response)
+    onTurnedAway(no)
     const { status, headers, body } = refusalResponse(no)
     response.writeHead(status, { ...headers, connection: 'close' }).end(body)
   }
