@@ -51,10 +51,12 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
     outcome: null,
   }
   let cancelWrite: (() => void) | null = null
+  let writtenAtMs = -Infinity
   let complained = false
 
   const write = (): void => {
     cancelWrite = null
+    writtenAtMs = deps.clock.monotonicMs()
     try {
       makeFolder(stateFolder, 0o700)
       replaceUnflushed(statusPath(stateFolder), JSON.stringify({ ...status, written_at: now() }, null, 1) + '\n', 0o600)
@@ -66,7 +68,9 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
   }
   const change = (patch: Partial<StatusFile>): void => {
     status = { ...status, ...patch }
-    cancelWrite ??= deps.timers.after(writeEveryMs, write, 'background')
+    const waitMs = Math.max(0, writtenAtMs + writeEveryMs - deps.clock.monotonicMs())
+    // Even at once is a turn later: several changes of one turn are one write.
+    cancelWrite ??= deps.timers.after(waitMs, write, 'background')
   }
   write()
 

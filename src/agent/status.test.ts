@@ -30,7 +30,7 @@ test('a healthy agent is described in three sentences', () => {
   const told = explain(status, true, nowMs)
   assert.equal(told.healthy, true)
   assert.deepEqual(told.sentences, [
-    'The agent (process 4711) is connected to wss://plane/v1, since 1 h ago.',
+    'The agent (process 4711) is connected to wss://plane/v1, for 1 h.',
     'It is node gpu-001 of domain example.test, profile gpu-cloud, in no vCluster.',
     'Its certificate ab12 is valid for 23 h, is renewed in 13 h, and its key is in a file.',
   ])

@@ -54,18 +54,18 @@ const doing = (status: StatusFile, running: boolean, nowMs: number): string => {
   }
   if (!running)
     return `The agent is not running; it last wrote its status ${ago(status.written_at, nowMs)} and did not say goodbye.`
-  const since = ago(status.phase_since, nowMs)
+  const since = lasting(status.phase_since, nowMs)
   switch (status.phase) {
     case 'starting':
       return `The agent (process ${status.pid}) is starting.`
     case 'enrolling':
-      return `The agent (process ${status.pid}) is enrolling, since ${since}.`
+      return `The agent (process ${status.pid}) is enrolling, ${since}.`
     case 'rejoining':
-      return `The agent (process ${status.pid}) is looking for another way in, since ${since}: the plane does not take its identity.`
+      return `The agent (process ${status.pid}) is looking for another way in, ${since}: the plane does not take its identity.`
     case 'running':
       return status.channel.open
-        ? `The agent (process ${status.pid}) is connected to ${status.channel.url}, since ${ago(status.channel.since, nowMs)}.`
-        : `The agent (process ${status.pid}) has been without a channel since ${ago(status.channel.since, nowMs)} and is connecting.`
+        ? `The agent (process ${status.pid}) is connected to ${status.channel.url}, ${lasting(status.channel.since, nowMs)}.`
+        : `The agent (process ${status.pid}) is without a channel, ${lasting(status.channel.since, nowMs)}, and is connecting.`
   }
 }
 
@@ -92,6 +92,11 @@ const certificate = (status: StatusFile, expiresInMs: number | null, nowMs: numb
 const ago = (time: string, nowMs: number): string => {
   const ms = nowMs - (parseIsoTime(time) ?? nowMs)
   return ms < 1000 ? 'just now' : `${durationWords(ms)} ago`
+}
+
+const lasting = (time: string, nowMs: number): string => {
+  const ms = nowMs - (parseIsoTime(time) ?? nowMs)
+  return ms < 1000 ? 'since just now' : `for ${durationWords(ms)}`
 }
 
 const fromNow = (time: string, nowMs: number): string => {
