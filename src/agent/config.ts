@@ -41,7 +41,7 @@ type Env = Readonly<Record<string, string | undefined>>
 export type ParsedConfig =
   { readonly kind: 'config'; readonly config: AgentConfig } | { readonly kind: 'invalid'; readonly why: string }
 
-export const defaultJoinFile = '/etc/muster/join'
+const defaultJoinFile = '/etc/muster/join'
 export const defaultStateFolder = '/var/lib/muster-agent'
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 

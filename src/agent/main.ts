@@ -113,16 +113,20 @@ const nothingToGoBy = ({ join, stateFolder }: AgentConfig, need: Need): ReturnTy
 }
 
 const waitMs = 30_000
+const lookEveryMs = 1_000
 
 /** An agent that had an identity stays up: an operator may release the node or bring a new join string. */
 const worthWaiting = async (agent: AgentParts, need: Need, outcome: AgentOutcome): Promise<boolean> => {
   if (need === 'start' || outcome.kind === 'stopped' || outcome.kind === 'revoked') return false
+  const { code, next, text } = outcome.trouble
   const delayMs = waitMs * (1 + agent.random.unit())
+  const untilMs = agent.clock.monotonicMs() + delayMs
   agent.board.trouble('enrollment', outcome.trouble, agent.clock.nowMs() + delayMs)
-  agent.log.warn(
-    { code: outcome.trouble.code, next: outcome.trouble.next, waitMs: Math.round(delayMs) },
-    outcome.trouble.text,
-  )
-  await pause(agent.timers, delayMs, agent.signal)
+  agent.log.warn({ code, next, waitMs: Math.round(delayMs) }, text)
+  const invited = (): boolean => findJoin(agent.config, agent.keeper.credentials().identity).kind === 'join'
+  const wasInvited = invited()
+  while (!agent.signal.aborted && agent.clock.monotonicMs() < untilMs && (wasInvited || !invited())) {
+    await pause(agent.timers, lookEveryMs, agent.signal)
+  }
   return true
 }

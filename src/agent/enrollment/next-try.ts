@@ -16,7 +16,7 @@ type Prospect =
   | 'never'
 
 /** Codes this agent does not know come from a newer plane: it asks again, slowly. */
-export const afterEnrollRefusal = (code: string): Prospect => {
+const afterEnrollRefusal = (code: string): Prospect => {
   switch (code) {
     case 'BUSY':
     case 'RATE_LIMITED':
