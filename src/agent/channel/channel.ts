@@ -147,7 +147,7 @@ export const openChannel = (deps: ChannelDeps, identity: Identity, url: string, 
     opened: opened.promise,
     ended: ended.promise,
     close: () => {
-      cancels.add(deps.timers.after(closeWithinMs, () => socket.destroy()))
+      cancels.add(deps.timers.after(closeWithinMs, () => socket.destroy(), 'background'))
       socket.close(1000, '')
     },
   }

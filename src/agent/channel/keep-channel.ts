@@ -105,7 +105,7 @@ const afterEnd = (agent: AgentParts, end: ChannelEnd, failures: number): AfterEn
     case 'soon':
       return wait(notBeforeMs(soon, retryAfterMs, unit))
     case 'slow':
-      return wait(notBeforeMs(slowMs / 2 + unit * slowMs, retryAfterMs, unit))
+      return wait(notBeforeMs(Math.round(slowMs * (0.5 + unit)), retryAfterMs, unit))
     case 'unknown-certificate':
       return wentBack(agent) ? wait(soon) : { kind: 'rejoin', trouble: what }
     case 'rejoin':
