@@ -22,6 +22,8 @@ export type RawNode = {
   confirm(body?: object): Promise<Reply>
   /** Asks for a successor with another key (or that of `request`, to repeat it) and does not use it yet. */
   renew(request?: Renewal): Promise<{ reply: Reply; request: Renewal; identity: Identity | null }>
+  /** What a renewal would ask for, made before it is asked. */
+  newRenewal(): Renewal
   /** From now on it presents this. */
   use(identity: Identity): void
   openChannel(behaviour?: ChannelBehaviour): Promise<RawChannel | NotOpened>
@@ -68,6 +70,7 @@ export const rawNode = (target: NodeTarget, type: KeyType = 'ed25519'): RawNode 
         reply.status < 300 ? { keyPem: request.key.pkcs8Pem(), chainPem: reply.body.certificate_chain } : null
       return { reply, request, identity }
     },
+    newRenewal: () => newRenewal(type),
     use: (identity) => void (known = { ...enrolled(), identity }),
     openChannel: (behaviour = {}) => openRawChannel(target, enrolled().identity, enrolled().id, behaviour),
     call,
