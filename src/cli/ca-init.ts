@@ -2,12 +2,12 @@ import { planeConfig } from '#plane/config.ts'
 import { initialisePlane } from '#plane/foundation.ts'
 import { openLog } from '#platform/log.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
+import { planeTrouble } from './plane-trouble.ts'
 import { printer } from './print.ts'
 import { renderFacts } from './table.ts'
 
 export const caInit = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const config = planeConfig(options, cli.env)
-  const { firstRun, rootKeyFile } = await initialisePlane(config, openLog(config.logLevel, 'plane'))
+  const { config, firstRun, rootKeyFile } = await initialise(options, cli.env)
   const made = { data: config.dataFolder, made: firstRun, root_key: rootKeyFile }
   const print = printer(cli, options)
   print.answer(made, () =>
@@ -17,4 +17,13 @@ export const caInit = async (cli: Cli, options: GlobalOptions): Promise<void> =>
     ]),
   )
   print.note(`next: muster plane --data ${config.dataFolder}`)
+}
+
+const initialise = async (options: GlobalOptions, env: Cli['env']) => {
+  try {
+    const config = planeConfig(options, env)
+    return { config, ...(await initialisePlane(config, openLog(config.logLevel, 'plane'))) }
+  } catch (error) {
+    throw planeTrouble(error)
+  }
 }

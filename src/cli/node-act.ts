@@ -3,6 +3,7 @@
 import type { TSchema, Static } from 'typebox'
 import { NodeDetail, Receipt } from '#wire/operator-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
+import { asCalled } from './failure.ts'
 import { connect } from './operator-client.ts'
 import { printer } from './print.ts'
 import { renderFacts } from './table.ts'
@@ -58,14 +59,13 @@ export const nodeDecommission = async (
 }
 
 const showState = (cli: Cli, options: GlobalOptions, node: Static<typeof NodeDetail>): void => {
-  const why = node.why.map((sentence) => ['why', sentence] as const)
   printer(cli, options).answer(node, () =>
     renderFacts([
       ['node', node.id],
       ['state', node.membership],
       ['scheduling', [node.scheduling.state, ...node.scheduling.reasons].join(', ')],
-      ...why,
-    ]),
+      ['why', node.why],
+    ]).map((line) => asCalled(line, cli.program)),
   )
 }
 

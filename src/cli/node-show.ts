@@ -1,5 +1,6 @@
 import { NodeDetail } from '#wire/operator-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
+import { asCalled } from './failure.ts'
 import { nodeFacts } from './node-facts.ts'
 import { connect } from './operator-client.ts'
 import { printer } from './print.ts'
@@ -12,5 +13,7 @@ export const nodeShow = async (cli: Cli, options: GlobalOptions, id: string): Pr
     answer: NodeDetail,
     about: { ID: id },
   })
-  printer(cli, options).answer(detail, () => renderFacts(nodeFacts(detail, cli.clock.nowMs())))
+  printer(cli, options).answer(detail, () =>
+    renderFacts(nodeFacts(detail, cli.clock.nowMs())).map((line) => asCalled(line, cli.program)),
+  )
 }

@@ -18,7 +18,7 @@ export const runCli = async (args: readonly string[], deps: CliDeps): Promise<Ex
     await program.parseAsync([...args], { from: 'user' })
     return exit
   } catch (error) {
-    const failure = error instanceof CommanderError ? ofCommander(error, program, args) : asFailure(error)
+    const failure = error instanceof CommanderError ? ofCommander(error, program, args) : await asFailure(error)
     if (failure === null) return exitCodes.ok
     const lines = program.opts()['output'] === 'json' ? [json(failure, cli)] : renderFailure(failure, cli.program)
     cli.err.write(lines.map((line) => line + '\n').join(''))
@@ -60,12 +60,13 @@ const pathOf = (program: Command, args: readonly string[]): string[] => {
   return path
 }
 
-const asFailure = (error: unknown): Failure =>
-  error instanceof Failure
-    ? error
-    : new Failure({
-        exit: exitCodes.fault,
-        code: 'FAULT',
-        sentence: 'Something broke that should not.',
-        detail: error instanceof Error ? error.message : String(error),
-      })
+const asFailure = async (error: unknown): Promise<Failure> => {
+  if (error instanceof Failure) return error
+  const { redactSecrets } = await import('#platform/log.ts')
+  return new Failure({
+    exit: exitCodes.fault,
+    code: 'FAULT',
+    sentence: 'Something broke that should not.',
+    detail: redactSecrets(error instanceof Error ? error.message : String(error)),
+  })
+}

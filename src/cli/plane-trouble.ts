@@ -1,0 +1,36 @@
+// Why a plane did not start, for the person who started it.
+
+import { ConfigProblem } from '#plane/config.ts'
+import { errno } from '#platform/files.ts'
+import { exitCodes } from './exit-codes.ts'
+import { Failure, usageFailure } from './failure.ts'
+
+export const planeTrouble = (error: unknown): unknown => {
+  if (error instanceof ConfigProblem) return usageFailure(`${error.message}.`, 'muster plane --help')
+  if (!(error instanceof Error)) return error
+  const failure = (code: string, detail: string, next: string): Failure =>
+    new Failure({ exit: exitCodes.misconfigured, code, sentence: 'The plane cannot run like this.', detail, next })
+  // The store says by itself what is to be done.
+  if ('next' in error && typeof error.next === 'string') {
+    return failure(errno(error) ?? 'STORE_REFUSED', error.message, error.next)
+  }
+  switch (errno(error)) {
+    case 'EADDRINUSE':
+      return failure(
+        'ADDRESS_IN_USE',
+        error.message,
+        'Give it other ports: --node-listen HOST:PORT --operator-listen HOST:PORT',
+      )
+    case 'EADDRNOTAVAIL':
+      return failure('ADDRESS_NOT_HERE', error.message, 'Listen on an address of this machine, or on 0.0.0.0')
+    case 'EACCES':
+    case 'EPERM':
+      return failure(
+        'NOT_PERMITTED',
+        error.message,
+        'Start it as the user who owns the data folder, on ports above 1023',
+      )
+    default:
+      return error
+  }
+}
