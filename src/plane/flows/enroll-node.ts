@@ -10,7 +10,7 @@ import type { Profile } from '#domain/profile.ts'
 import type { KeyInRequest } from '#domain/node-certificate.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/node.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
-import { tokenSecretShape } from '#domain/token.ts'
+import { tokenSecretShape, type Token } from '#domain/token.ts'
 import { parseCsr } from '#pki/csr.ts'
 import { spkiHash } from '#pki/keys.ts'
 import { sha256Hex } from '#platform/bytes.ts'
@@ -84,7 +84,10 @@ const findCredential = async (deps: EnrollDeps, call: EnrollCall): Promise<Found
 
 const findToken = async (deps: EnrollDeps, call: EnrollCall): Promise<Credential | Refusal> => {
   if (call.secret === null || !tokenSecretShape.test(call.secret)) return refuse('TOKEN_MALFORMED')
-  return judgeToken(await deps.store.get('token', sha256Hex(call.secret)), deps.clock.nowMs())
+  const token = await deps.store.get('token', sha256Hex(call.secret))
+  const judged = judgeToken(token, deps.clock.nowMs())
+  // Whoever brings an expired or withdrawn token knew its secret: the journal says which it was.
+  return 'code' in judged && token !== null ? { ...judged, about: aboutToken(token.value) } : judged
 }
 
 /** A token that is taken proves nothing before the request shows the key it was taken with. */
@@ -202,6 +205,11 @@ const alarm = async (deps: EnrollDeps, facts: EnrollFacts, by: Attribution): Pro
 
 const aboutOf = (credential: Credential) => {
   if (credential.method === 'hardware') return { node: credential.node.value.id, token: null, actor: 'hardware' }
-  const { id, scope } = credential.token.value
-  return { node: scope.kind === 'node' ? scope.node : null, token: id, actor: `token:${id}` }
+  return aboutToken(credential.token.value)
 }
+
+const aboutToken = ({ id, scope }: Token) => ({
+  node: scope.kind === 'node' ? scope.node : null,
+  token: id,
+  actor: `token:${id}`,
+})
