@@ -5,6 +5,7 @@ import { formatAgo, formatSpan } from './duration.ts'
 import { connect } from './operator-client.ts'
 import type { Paint } from './paint.ts'
 import { printer } from './print.ts'
+import { printable } from './printable.ts'
 import { pemLines } from './pem-lines.ts'
 import { readText } from './read-text.ts'
 import { renderFacts, renderHeadedTable } from './table.ts'
@@ -32,10 +33,10 @@ export const caRequest = async (cli: Cli, options: GlobalOptions): Promise<void>
   print.note('next: where the root key is: muster ca sign --root-key FILE --root-cert FILE --request FILE')
 }
 
-export const caBundle = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+export const caBundle = async (cli: Cli, options: GlobalOptions & { readonly join?: boolean }): Promise<void> => {
   const answer = await connect(cli, options).ask({ method: 'GET', path: '/v1/ca/bundle', answer: CaBundleAnswer })
   const print = printer(cli, options)
-  print.answer(answer, () => answer.roots.flatMap(pemLines))
+  print.answer(answer, () => (options.join === true ? [printable(answer.join)] : answer.roots.flatMap(pemLines)))
   print.note(`root fingerprint sha256:${answer.root_fingerprint}`)
 }
 

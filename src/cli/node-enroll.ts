@@ -43,5 +43,7 @@ export const nodeEnroll = async (cli: Cli, options: EnrollOptions, id: string | 
       ['hardware', [...node.hardware.macs, node.hardware.bmc_serial ?? ''].join(' ').trim() || 'none'],
     ]),
   )
-  print.note(`next: muster token create --node ${node.id}, unless its profile lets it join by hardware alone`)
+  print.note(
+    `next: muster token create --node ${node.id}; or, if its profile joins by hardware: muster ca bundle --join`,
+  )
 }

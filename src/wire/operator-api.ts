@@ -257,7 +257,12 @@ export const CaView = Type.Object({
 export type CaView = Static<typeof CaView>
 export const CaRequestAnswer = Type.Object({ csr: Type.String() })
 export const CaImportRequest = Type.Object({ certificate: text(16_384) }, closed)
-export const CaBundleAnswer = Type.Object({ roots: Type.Array(Type.String()), root_fingerprint: Type.String() })
+export const CaBundleAnswer = Type.Object({
+  roots: Type.Array(Type.String()),
+  root_fingerprint: Type.String(),
+  /** A join string without a secret, for machines that join by their hardware. */
+  join: Type.String(),
+})
 
 // ---- the journal
 

@@ -21,7 +21,10 @@ export const declareCa = (program: Command, cli: Cli): void => {
   const show = verb(ca, 'show', 'Authorities, who signs now, and until when', [['muster ca show', '']])
   performs(cli, show, async () => (await verbs()).caShow)
 
-  const bundle = verb(ca, 'bundle', 'Print the root certificates (PEM)', [['muster ca bundle > roots.pem', '']])
+  const bundle = verb(ca, 'bundle', 'Print the root certificates (PEM)', [
+    ['muster ca bundle > roots.pem', ''],
+    ['muster ca bundle --join > /etc/muster/join', 'into the image of machines that join by their hardware'],
+  ]).option('--join', 'print a join string without a secret instead, for machines that join by their hardware')
   performs(cli, bundle, async () => (await verbs()).caBundle)
 
   const rotate = verb(ca, 'rotate', 'Replace the issuing key; certificates in use stay valid', [

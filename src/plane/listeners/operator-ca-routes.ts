@@ -3,15 +3,17 @@
 import type { Static } from 'typebox'
 import { isRefusal } from '#domain/refusal.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
+import { formatJoinString } from '#wire/join-string.ts'
 import { CaBundleAnswer, CaImportRequest, CaRequestAnswer, CaView, EmptyRequest } from '#wire/operator-api.ts'
 import { attributionOf } from './operator-call.ts'
 import { answer, type Route } from './route.ts'
 
 export type CaRoutesDeps = {
   readonly authority: Pick<Authority, 'view' | 'rotate' | 'request' | 'importIssued' | 'roots' | 'rootFingerprint'>
+  readonly nodeUrl: () => string
 }
 
-export const operatorCaRoutes = ({ authority }: CaRoutesDeps): readonly Route[] => [
+export const operatorCaRoutes = ({ authority, nodeUrl }: CaRoutesDeps): readonly Route[] => [
   {
     method: 'GET',
     path: '/v1/ca',
@@ -63,6 +65,11 @@ export const operatorCaRoutes = ({ authority }: CaRoutesDeps): readonly Route[] 
     access: 'viewer',
     summary: 'The roots that nodes are given',
     answer: CaBundleAnswer,
-    handle: async () => answer({ roots: authority.roots(), root_fingerprint: authority.rootFingerprint() }),
+    handle: async () => {
+      const rootFingerprint = authority.rootFingerprint()
+      const { domain } = authority.view()
+      const join = formatJoinString({ url: nodeUrl(), domain, rootFingerprint, secret: null })
+      return answer({ roots: authority.roots(), root_fingerprint: rootFingerprint, join })
+    },
   },
 ]
