@@ -100,6 +100,7 @@ suite('DER has one encoding for one value, so this is malformed:', () => {
     ['an object identifier that starts with 80', '060280' + '01'],
     ['an object identifier that does not end', '060155'.replace('55', '81')],
     ['an object identifier with a part beyond 2^53', '060a' + 'ff'.repeat(9) + '7f'],
+    ['an object identifier of 70 bytes', '0646' + '01'.repeat(70)],
     ['a primitive sequence', '1000'],
     ['a constructed octet string', '2403040100'],
     ['an end-of-contents', '0000'],

@@ -59,6 +59,21 @@ test('the key identifier is the first 160 bits of the SHA-256 of the key bits', 
   assert.equal(spkiHash(key.spki), createHash('sha256').update(key.spki).digest('hex'))
 })
 
+test('a point has one encoding: with a coordinate beyond the field it is refused', () => {
+  const p = 2n ** 256n - 2n ** 224n + 2n ** 192n + 2n ** 96n - 1n
+  const b = 0x5ac635d8aa3a93e7b3ebbd55769886bc651d06b0cc53b0f63bce3c3e27d2604bn
+  // The root of b, which with p = 3 mod 4 is a power of it: the y of the point whose x is 0.
+  let y = 1n
+  for (let e = (p + 1n) / 4n, square = b; e > 0n; e >>= 1n, square = (square * square) % p)
+    if (e & 1n) y = (y * square) % p
+  const spki = (x: bigint): Buffer => {
+    const coordinates = [x, y].map((value) => value.toString(16).padStart(64, '0')).join('')
+    return Buffer.from('3059301306072a8648ce3d020106082a8648ce3d03010703420004' + coordinates, 'hex')
+  }
+  assert.equal(keyTypeOfSpki(spki(0n)), 'p256')
+  assert.equal(keyTypeOfSpki(spki(p)), null)
+})
+
 test('every point of small order on Ed25519 is refused as a key', () => {
   for (const key of smallOrderKeys()) {
     const spki = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), key])

@@ -42,6 +42,7 @@ test('anything but blocks of the label asked for is refused', () => {
     good.replace('AQIDBA==\n', 'AQIDBA=='),
     good.replace('-----END X-----', ''),
     good.replace('-----END X-----', '-----END Y-----'),
+    good.replace('-----BEGIN X-----', '-----BEGIN Y-----'),
     good + '-----BEGIN X-----',
     'A'.repeat(2_000_000),
   ]

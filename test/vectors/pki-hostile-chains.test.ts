@@ -52,6 +52,11 @@ test('with the roots at hand the chain may leave the root out or bring it along'
   }
 })
 
+test('a trusted root that is no certificate is reported, not skipped', () => {
+  const verdict = verifyServerChain({ chain: full, anchor: { roots: [Uint8Array.of(0x30, 0)] }, host, nowMs })
+  assert.ok(verdict.kind === 'untrusted' && verdict.code === 'malformed')
+})
+
 test('a wrong clock is told with the time in which the whole chain is valid', () => {
   const late = verifyServerChain({ chain: full, anchor: byFingerprint, host, nowMs: nowMs + 400 * day })
   assert.ok(late.kind === 'untrusted' && late.code === 'expired')

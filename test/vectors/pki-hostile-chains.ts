@@ -84,6 +84,7 @@ export const hostileChains = (): HostileChain[] => {
   return [
     // the root
     is('it is empty', 'malformed', []),
+    is('one of its certificates is cut short', 'malformed', [server.certificate.der.subarray(0, -1), ...above]),
     is('it is by a stranger with a hierarchy just like ours', 'no-root', [
       strangersLeaf.certificate.der,
       ...ders(stranger.issuing, stranger.domainCa, stranger.root),
@@ -188,6 +189,10 @@ export const hostileChains = (): HostileChain[] => {
       ...above,
     ]),
     is('the intermediate itself is presented as the server', 'wrong-usage', above),
+    is('the leaf is a CA as well', 'wrong-usage', [
+      otherLeaf(extensions({ ca: { pathLen: null } }), issuing),
+      ...above,
+    ]),
     is('the leaf has a critical extension nobody knows', 'critical-extension', [unknownCritical, ...above]),
     is('the leaf has the host as its common name only', 'wrong-name', [
       otherLeaf(extensions({ dnsNames: ['other.example.test'] }), issuing),

@@ -115,6 +115,9 @@ export const hostileCsrs = (): HostileCsr[] => {
 
     // the key
     { wrong: 'the key is RSA', why: /RSA key/, pem: rsaRequest() },
+    signed('the key is for key agreement only', /unknown kind 1\.3\.101\.110/, {
+      spki: sequence(sequence(oid('1.3.101.110')), bits(new Uint8Array(32).fill(7))),
+    }),
     { wrong: 'the key is on secp256k1', why: /unknown curve/, pem: otherCurve('secp256k1') },
     { wrong: 'the key is on P-521', why: /unknown curve/, pem: otherCurve('P-521') },
     signed('the point is off the curve', /not a valid p256/, { spki: ecKey(oids.p256, changed(pointOf(p256), 64, 1)) }),
