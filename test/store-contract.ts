@@ -163,7 +163,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         )
       })
 
-      test('a revoked node gives its hardware up, and a changed one what it no longer has', async () => {
+      test('a changed node gives up what it no longer has; a revoked one keeps it until somebody takes it', async () => {
         await committed(store, newNode('n1', hardware('02:00:00:00:00:01')))
         await committed(store, newNode('n2', hardware('02:00:00:00:00:02')))
         await committed(
@@ -177,12 +177,15 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
           ),
         )
         const macs = ['02:00:00:00:00:01', '02:00:00:00:00:02', '02:00:00:00:00:03']
-        const found = await store.nodesByHardware({ macs, bmcSerial: null })
-        assert.deepEqual(
-          found.map((row) => row.value.id),
-          ['n2'],
-        )
+        const found = async (): Promise<string[]> =>
+          (await store.nodesByHardware({ macs, bmcSerial: null })).map((row) => row.value.id)
+        assert.deepEqual(await found(), ['n1', 'n2'])
         await committed(store, newNode('n3', hardware('02:00:00:00:00:01')))
+        assert.deepEqual(await found(), ['n3', 'n2'])
+        assert.equal(
+          await store.commit(change([read('node', 'n1', 2)], [putNode('n1', hardware('02:00:00:00:00:01'))])),
+          'lost-race',
+        )
       })
 
       test('an address may move between two nodes in one change', async () => {

@@ -22,21 +22,31 @@ const touch: fc.Arbitrary<Touch> = fc.record({
 const commit = fc.uniqueArray(touch, { selector: (each) => each.id, minLength: 1, maxLength: 3 })
 const batches = fc.array(fc.array(commit, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 6 })
 
-type Modelled = { version: number; macs: readonly string[] }
+type Modelled = { version: number; macs: readonly string[]; revoked: boolean }
 type Model = ReadonlyMap<string, Modelled>
 
 const versionIn = (model: Model, id: string): number => model.get(id)?.version ?? 0
 
-/** The whole contract of a commit: every read holds and no two nodes share an address, or nothing happens. */
+/**
+ * The whole contract of a commit: every read holds and no two living nodes share an address, or nothing happens. The
+ * dead keep what they had until one of the living takes it.
+ */
 const applied = (model: Model, touches: readonly Touch[], before: Model): Model | 'lost-race' => {
   const next = new Map(model)
   for (const { id, stale, write } of touches) {
     const claimed = Math.max(0, versionIn(before, id) + stale)
     if (claimed !== versionIn(model, id)) return 'lost-race'
-    if (write !== null) next.set(id, { version: claimed + 1, macs: write.revoked ? [] : write.macs })
+    if (write === null) continue
+    const { macs: wanted, revoked } = write
+    const had = model.get(id)?.macs ?? []
+    next.set(id, { version: claimed + 1, revoked, macs: revoked ? wanted.filter((mac) => had.includes(mac)) : wanted })
   }
-  const held = [...next.values()].flatMap((node) => node.macs)
-  return new Set(held).size === held.length ? next : 'lost-race'
+  const held = [...next.values()].filter(({ revoked }) => !revoked).flatMap((node) => node.macs)
+  if (new Set(held).size !== held.length) return 'lost-race'
+  for (const [id, node] of next) {
+    if (node.revoked) next.set(id, { ...node, macs: node.macs.filter((mac) => !held.includes(mac)) })
+  }
+  return next
 }
 
 /** Each run has node ids and addresses of its own, so that one store serves them all. */

@@ -26,12 +26,13 @@ export const judgeToken = (token: Row<Token> | null, nowMs: number): Credential 
   }
 }
 
-/** `claimants`: every node registered with any of the reported addresses. */
+/** `claimants`: every node that holds any of the reported addresses. A tombstone speaks only where nobody living does. */
 export const judgeHardware = (
   reported: HardwareIdentity,
   claimants: readonly Row<Node>[],
 ): Extract<Credential, { method: 'hardware' }> | Refusal => {
-  const [node, other] = claimants
+  const living = claimants.filter(({ value }) => value.membership.kind !== 'revoked')
+  const [node, other] = living.length === 0 ? claimants : living
   if (node === undefined) return refuse('NODE_NOT_ENROLLED')
   if (other !== undefined) {
     return refuse('HARDWARE_IDENTITY_CONFLICT', 'the addresses of this machine are registered to more than one node')

@@ -58,12 +58,7 @@ export const decideEnroll = (facts: EnrollFacts): EnrollVerdict => {
   const repeated = repeatOf(facts, key.spkiHash)
   if (repeated !== null) return repeated
 
-  const barred =
-    tokenTaken(facts) ??
-    tokenOutlived(facts) ??
-    wayOfJoining(facts) ??
-    (facts.keyBan === null ? null : refuse('KEY_BLOCKED')) ??
-    keyType(facts)
+  const barred = tokenTaken(facts) ?? tokenOutlived(facts) ?? wayOfJoining(facts) ?? keyBanned(facts) ?? keyType(facts)
   if (barred !== null) return barred
 
   if (node === null) return admit(facts, newcomer(facts), 'nothing')
@@ -134,6 +129,10 @@ const wayOfJoining = ({ credential, profile, node, reported }: EnrollFacts): Ref
   if (missing.length === 0) return null
   return refuse('JOIN_METHOD_NOT_ALLOWED', `profile ${profile.value.name} also asks for ${missing.join(' and ')}`)
 }
+
+/** A tombstone says more than the ban it left: another key would not get in either. */
+const keyBanned = ({ keyBan, node }: EnrollFacts): Refusal | null =>
+  keyBan === null || (node !== null && node.value.membership.kind === 'revoked') ? null : refuse('KEY_BLOCKED')
 
 const keyType = ({ key, profile }: EnrollFacts): Refusal | null => {
   const allowed = profile.value.certificate.keyTypes

@@ -90,9 +90,13 @@ const findToken = async (deps: EnrollDeps, call: EnrollCall): Promise<Credential
   return 'code' in judged && token !== null ? { ...judged, about: aboutToken(token.value) } : judged
 }
 
-/** A token that is taken proves nothing before the request shows the key it was taken with. */
-const isProven = (credential: Found | Refusal): boolean =>
-  credential.kind === 'found' && (credential.method === 'hardware' || credential.standing === 'unused')
+/** A token that is taken proves nothing before the request shows the key it was taken with, nor does a tombstone. */
+const isProven = (credential: Found | Refusal): boolean => {
+  if (credential.kind === 'refused') return false
+  return credential.method === 'hardware'
+    ? credential.node.value.membership.kind !== 'revoked'
+    : credential.standing === 'unused'
+}
 
 /** Lost races are decided again on what is there by then; more of them than this is a bug or an attack on one row. */
 const mostTries = 16

@@ -3,7 +3,7 @@
 
 import { certificateKey, denialKey } from '#domain/certificate.ts'
 import type { RowKind, RowTypes } from '#domain/change.ts'
-import type { HardwareIdentity, Node } from '#domain/node.ts'
+import type { HardwareIdentity } from '#domain/node.ts'
 import type { Token } from '#domain/token.ts'
 
 type ColumnValue = string | number | null
@@ -52,10 +52,7 @@ function nodeOfToken(token: Token): string | null {
   return token.state.kind === 'bound' || token.state.kind === 'used' ? token.state.node : null
 }
 
-/** What a node holds that no other may (R-087). A tombstone holds nothing: its machine may be registered anew. */
-export const hardwareClaims = (node: Node): readonly string[] =>
-  node.membership.kind === 'revoked' ? [] : claimsOf(node.hardware)
-
+/** What a node holds that no other may (R-087). */
 export const claimsOf = (hardware: HardwareIdentity): readonly string[] => {
   const macs = [...new Set(hardware.macs)].map((mac) => `mac:${mac}`)
   return hardware.bmcSerial === null ? macs : [...macs, `bmc:${hardware.bmcSerial}`]

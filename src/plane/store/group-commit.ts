@@ -38,17 +38,28 @@ type Member = {
 
 /** Bounds how long a group keeps the event loop to itself. */
 const largestGroup = 512
+/** A transaction, its fsync and the signed head cost as much for one commit as for many. */
+const longestWaitMs = 12
 
 export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
   let queue: Member[] = []
   let finished: (() => void) | null = null
 
+  // How long a first commit waits for company. Grows while commits come in company, and ends with the first that comes
+  // alone: a caller who makes one change after the other never waits.
+  let waitMs = 0
+
   const next = (): void => {
     const group = queue.slice(0, largestGroup)
     queue = queue.slice(largestGroup)
+    waitMs = group.length > 1 ? Math.min(longestWaitMs, Math.max(1, waitMs * 2)) : 0
     answer(deps, group)
     if (queue.length > 0) deps.timers.soon(next)
     else finished?.()
+  }
+  const gather = (): void => {
+    if (waitMs === 0 || finished !== null) deps.timers.soon(next)
+    else deps.timers.after(waitMs, next)
   }
 
   return {
@@ -57,7 +68,7 @@ export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
       const plan = planCommit(change)
       return new Promise<Outcome>((resolve, reject) => {
         queue.push({ plan, resolve, reject })
-        if (queue.length === 1) deps.timers.soon(next)
+        if (queue.length === 1) gather()
       })
     },
     finish: () =>
@@ -118,8 +129,9 @@ const runMember = (deps: GroupCommitDeps, entries: JournalGroup, plan: CommitPla
 
 const applyWrites = (deps: GroupCommitDeps, plan: CommitPlan): readonly Write[] => {
   try {
+    const writes = plan.writes.map((planned) => applyWrite(deps.rows, planned))
     deps.hardware.assign(plan.holdings)
-    return plan.writes.map((planned) => applyWrite(deps.rows, planned))
+    return writes
   } catch (error) {
     throw sqliteTrouble(error) === 'unique' ? new UniqueTaken() : error
   }

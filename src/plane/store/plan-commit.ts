@@ -6,7 +6,7 @@ import type { Denial } from '#domain/certificate.ts'
 import type { Change, Read, RowKind, Write } from '#domain/change.ts'
 import type { EntryDraft } from '#domain/journal-entry.ts'
 import { canonicalJson } from './canonical-json.ts'
-import { hardwareClaims } from './columns.ts'
+import { claimsOf } from './columns.ts'
 import type { Holding } from './hardware-table.ts'
 import type { EncodedDraft } from './journal-chain.ts'
 import { encodeRow, type EncodedRow } from './row-tables.ts'
@@ -69,7 +69,15 @@ const ruleOf = (write: Write, place: string, version: number | undefined): Write
 
 const holdingsOf = (writes: readonly Write[]): readonly Holding[] =>
   writes.flatMap((write) =>
-    write.put === 'node' ? [{ node: write.value.id, claims: hardwareClaims(write.value) }] : [],
+    write.put === 'node'
+      ? [
+          {
+            node: write.value.id,
+            claims: claimsOf(write.value.hardware),
+            tombstone: write.value.membership.kind === 'revoked',
+          },
+        ]
+      : [],
   )
 
 const placeOf = (kind: RowKind, key: string): string => `${kind} ${key}`

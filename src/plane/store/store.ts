@@ -13,7 +13,10 @@ export type Store = {
   /** Null: there is no such row. What is returned is committed and durable. */
   get<K extends RowKind>(row: K, key: string): Promise<Row<RowTypes[K]> | null>
 
-  /** Every node, tombstones excepted, that claims one of these MACs or this BMC serial. */
+  /**
+   * Every node that holds one of these MACs or this BMC serial. A tombstone holds what its node had until another node
+   * takes it: a revoked machine is recognised as such, and its address is free.
+   */
   nodesByHardware(hardware: HardwareIdentity): Promise<readonly Row<Node>[]>
   /** In the order of their ids, starting behind `after`. */
   nodes(query: NodeQuery): Promise<readonly Row<Node>[]>
