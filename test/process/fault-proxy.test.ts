@@ -76,3 +76,19 @@ test('delay makes a call take that much longer each way; cut ends what is open',
   await eventually('the cut connection to end', () => socket.destroyed)
   assert.equal(proxy.connections(), 0)
 })
+
+test('freeze blackholes what is open and lets new connections through', async (t) => {
+  const { proxy, target, get } = await serverBehindProxy(t)
+  const old = tls.connect(tlsOptions(target, null))
+  old.on('error', () => {})
+  t.after(() => old.destroy())
+  let received = ''
+  old.on('data', (chunk: Buffer) => (received += chunk.toString()))
+  await new Promise((resolve) => old.once('secureConnect', resolve))
+  proxy.freeze()
+  old.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+  assert.equal((await get()).status, 200)
+  assert.equal(received, '')
+  proxy.pass()
+  await eventually('the held-back reply', () => received.includes('"ok":true'))
+})

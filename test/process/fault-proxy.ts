@@ -3,7 +3,7 @@
 
 import * as net from 'node:net'
 import { cleanup, type Scope } from './cleanup.ts'
-import { applicationDataWatch } from './tls-records.ts'
+import { replyWatch } from './tls-records.ts'
 
 export type FaultProxy = {
   readonly port: number
@@ -11,6 +11,8 @@ export type FaultProxy = {
   pass(): void
   /** Connections stay and new ones are accepted, and nothing gets through in either direction, not even an end. */
   blackhole(): void
+  /** As a blackhole, for the connections that are open now; new ones pass. What a machine leaves behind that loses power. */
+  freeze(): void
   /** New connections are reset. Open ones go on. */
   refuse(): void
   /** Every chunk is that much later, in both directions. */
@@ -23,22 +25,29 @@ export type FaultProxy = {
   connections(): number
 }
 
-type Pair = { client: net.Socket; upstream: net.Socket; requestSeen: () => boolean }
+type Pair = { client: net.Socket; upstream: net.Socket; frozen: boolean }
 type Mode = { blackhole: boolean; refuse: boolean; delayMs: number; dropReplies: number }
 
-export const startFaultProxy = async (t: Scope, target: { host: string; port: number }): Promise<FaultProxy> => {
+type Address = { readonly host: string; readonly port: number }
+
+/** `listen`: where callers find it, when that is not for the system to choose. */
+export const startFaultProxy = async (
+  t: Scope,
+  target: Address,
+  listen: Address = { host: '127.0.0.1', port: 0 },
+): Promise<FaultProxy> => {
   const mode: Mode = { blackhole: false, refuse: false, delayMs: 0, dropReplies: 0 }
   const pairs = new Set<Pair>()
   const heldBack: (() => void)[] = []
   let dropped = 0
 
   /** Runs now, later, or when the blackhole opens; the order of calls is kept. */
-  const deliver = (run: () => void): void => {
-    if (mode.blackhole) heldBack.push(run)
-    else if (mode.delayMs > 0) setTimeout(() => deliverNow(run), mode.delayMs)
-    else run()
+  const deliver = (pair: Pair, run: () => void): void => {
+    if (mode.delayMs > 0 && !isHeld(pair)) setTimeout(() => deliverNow(pair, run), mode.delayMs)
+    else deliverNow(pair, run)
   }
-  const deliverNow = (run: () => void): void => (mode.blackhole ? void heldBack.push(run) : run())
+  const isHeld = ({ frozen }: Pair): boolean => mode.blackhole || frozen
+  const deliverNow = (pair: Pair, run: () => void): void => (isHeld(pair) ? void heldBack.push(run) : run())
 
   const end = (pair: Pair): void => {
     pairs.delete(pair)
@@ -53,30 +62,31 @@ export const startFaultProxy = async (t: Scope, target: { host: string; port: nu
     }
     const upstream = net.connect({ ...target, noDelay: true })
     client.setNoDelay(true)
-    const watch = applicationDataWatch()
-    const pair: Pair = { client, upstream, requestSeen: watch.seen }
+    const watch = replyWatch()
+    const pair: Pair = { client, upstream, frozen: false }
     pairs.add(pair)
     client.on('data', (chunk: Buffer) => {
-      watch.bytes(chunk)
-      deliver(() => void upstream.write(chunk))
+      watch.sent(chunk)
+      deliver(pair, () => void upstream.write(chunk))
     })
     upstream.on('data', (chunk: Buffer) => {
-      if (mode.dropReplies > 0 && pair.requestSeen()) {
+      const isReply = watch.received(chunk)
+      if (mode.dropReplies > 0 && isReply) {
         mode.dropReplies--
         dropped++
         end(pair)
         return
       }
-      deliver(() => void client.write(chunk))
+      deliver(pair, () => void client.write(chunk))
     })
     for (const side of [client, upstream]) {
       side.on('error', () => {})
-      side.on('close', () => deliver(() => end(pair)))
+      side.on('close', () => deliver(pair, () => end(pair)))
     }
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(0, '127.0.0.1', resolve)
+    server.listen(listen.port, listen.host, resolve)
   })
   cleanup(t, async () => {
     for (const pair of pairs) end(pair)
@@ -87,9 +97,11 @@ export const startFaultProxy = async (t: Scope, target: { host: string; port: nu
     port: (server.address() as net.AddressInfo).port,
     pass() {
       Object.assign(mode, { blackhole: false, refuse: false, delayMs: 0, dropReplies: 0 })
+      for (const pair of pairs) pair.frozen = false
       for (const run of heldBack.splice(0)) run()
     },
     blackhole: () => void (mode.blackhole = true),
+    freeze: () => pairs.forEach((pair) => void (pair.frozen = true)),
     refuse: () => void (mode.refuse = true),
     delay: (ms) => void (mode.delayMs = ms),
     dropReplies: (count) => void (mode.dropReplies = count),
