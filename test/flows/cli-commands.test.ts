@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test } from 'node:test'
+import { chainedHash } from '#plane/store/journal-chain.ts'
+import { setUpCli } from './cli-setup.ts'
+
+test('token create prints one join string alone on standard output, and says on standard error what it did', async (t) => {
+  const { muster } = await setUpCli(t)
+  const { code, out, err } = await muster('token', 'create', '--node', 'gpu-001', '--expires', '10m')
+  assert.equal(code, 0)
+  assert.match(out, /^muster1,https:\/\/plane\.example:8443,[a-z.]+,sha256:[0-9a-f]{64},enroll_[\w-]{43}\n$/)
+  assert.match(err, /registered gpu-001 with profile gpu-cloud\ntoken \w+ for node gpu-001, .* for 10m\n$/)
+  assert.doesNotMatch(err, /enroll_/)
+
+  const list = await muster('token', 'list')
+  assert.match(list.out, /unused {2}gpu-001 {2}gpu-cloud {2}in (9m|10m)/)
+  assert.doesNotMatch(list.out, /enroll_/)
+  const id = /^(\w{26}) /m.exec(list.out)?.[1] ?? ''
+  assert.equal((await muster('token', 'revoke', id)).out, `token ${id} revoked\n`)
+})
+
+test('a node is registered, listed, explained, drained and revoked', async (t) => {
+  const { muster } = await setUpCli(t)
+  const mac = '52:54:00:12:34:56'
+  assert.equal(
+    (await muster('node', 'enroll', 'hpc-1', '--mac', mac, '--bmc-serial', 'CN7', '--profile', 'hpc-diskless')).code,
+    0,
+  )
+  assert.equal((await muster('node', 'list')).out, 'hpc-1  registered  profile hpc-diskless  cert none  never seen\n')
+  assert.equal((await muster('node', 'list', '--state', 'active')).out, '')
+  const shown = await muster('node', 'show', 'hpc-1')
+  assert.match(shown.out, /^node +hpc-1\nstate +registered/)
+  assert.match(shown.out, /mac 52:54:00:12:34:56\n +bmc serial CN7/)
+  assert.match((await muster('node', 'drain', 'hpc-1')).out, /draining/)
+  assert.equal((await muster('node', 'undrain', 'hpc-1')).code, 0)
+  assert.match((await muster('node', 'quarantine', 'hpc-1', '--reason', 'odd')).out, /^node +hpc-1 quarantined/)
+  assert.match((await muster('node', 'release', 'hpc-1')).out, /state +inactive/)
+  assert.match((await muster('node', 'revoke', 'hpc-1', '--reason', 'sold')).out, /^node +hpc-1 revoked\nepoch/)
+  const again = await muster('node', 'quarantine', 'hpc-1', '--reason', 'odd')
+  assert.equal(again.code, 1)
+  assert.match(again.err, /^error NODE_REVOKED: .*\n(detail: .*\n)?next: .*\.\/muster node enroll hpc-1\n$/)
+})
+
+test('-o json is the answer of the API, wherever the option stands', async (t) => {
+  const { muster } = await setUpCli(t)
+  await muster('node', 'enroll', 'gpu-001')
+  const after = JSON.parse((await muster('node', 'list', '-o', 'json')).out)
+  const before = JSON.parse((await muster('-o', 'json', 'node', 'list')).out)
+  assert.deepEqual(after, before)
+  assert.equal(after.nodes[0].id, 'gpu-001')
+  const refused = await muster('node', 'show', 'nobody', '-o', 'json')
+  assert.equal(refused.out, '')
+  assert.equal(JSON.parse(refused.err).error.code, 'NODE_NOT_FOUND')
+})
+
+test('exit codes tell not found, not allowed, refused, and a wrong command line apart', async (t) => {
+  const { muster, musterWith, keyFile } = await setUpCli(t)
+  assert.equal((await muster('node', 'show', 'nobody')).code, 3)
+  const viewer = await musterWith({ env: { MUSTER_KEY_FILE: keyFile('viewer') } }, 'token', 'create', '--node', 'a')
+  assert.equal(viewer.code, 4)
+  assert.match(viewer.err, /^error ROLE_FORBIDDEN/)
+  await muster('node', 'enroll', 'gpu-001')
+  const twice = await muster('node', 'enroll', 'gpu-001')
+  assert.equal(twice.code, 1)
+  assert.match(twice.err, /next: .*\.\/muster node show gpu-001/)
+  assert.equal((await muster('node', 'revoke', 'gpu-001')).code, 2)
+  assert.equal((await muster('token', 'create', '--expires', 'soon')).code, 2)
+  assert.equal((await muster('nodes')).code, 2)
+  assert.equal((await musterWith({ env: { MUSTER_DATA: '/nowhere', MUSTER_KEY_FILE: '' } }, 'node', 'list')).code, 69)
+})
+
+test('a file that is not an operator key is never sent anywhere', async (t) => {
+  const { musterWith, folder } = await setUpCli(t)
+  const file = path.join(folder, 'something')
+  fs.writeFileSync(file, 'a private thing\n')
+  const said = await musterWith({ env: { MUSTER_KEY_FILE: file } }, 'node', 'list')
+  assert.equal(said.code, 4)
+  assert.match(said.err, /does not hold an operator key/)
+  assert.doesNotMatch(said.err, /private thing/)
+})
+
+test('a batch reports every line, goes on after a failure, and can be repeated', async (t) => {
+  const { muster, musterWith } = await setUpCli(t)
+  const rows = Array.from({ length: 30 }, (_, at) => `n-${at},hpc-diskless,52:54:00:00:00:${String(at + 10)},S${at}`)
+  const csv = ['id,profile,mac,bmc_serial', ...rows, 'other,,52:54:00:00:00:10,', 'bad id,,,', 'x,nope,,'].join('\n')
+  const first = await musterWith({ input: csv }, 'node', 'enroll', '--batch', '-')
+  assert.equal(first.code, 6)
+  assert.match(first.err, /33 lines: 30 registered, 0 already there, 3 failed/)
+  assert.match(first.out, /^line 32 +other +failed +HARDWARE_IDENTITY_CONFLICT/m)
+  assert.match(first.out, /^line 34 +x +failed +PROFILE_NOT_FOUND/m)
+  const good = csv.split('\n').slice(0, 31).join('\n')
+  const again = await musterWith({ input: good }, 'node', 'enroll', '--batch', '-')
+  assert.equal(again.code, 0)
+  assert.match(again.err, /30 lines: 0 registered, 30 already there, 0 failed/)
+  assert.equal((await muster('node', 'list')).out.trim().split('\n').length, 30)
+})
+
+test('profiles and the domain are changed in the words they are shown in', async (t) => {
+  const { muster } = await setUpCli(t)
+  const made = await muster('profile', 'create', 'short', '--from', 'gpu-cloud', 'certificate.lifetimeMs=1h')
+  assert.match(made.out, /^certificate\.lifetimeMs +1h$/m)
+  assert.match((await muster('profile', 'set', 'short', 'certificate.renewTo=0.6')).out, /renewTo +0\.6$/m)
+  assert.match((await muster('profile', 'list')).out, /^short +token +1h +file/m)
+  const exists = await muster('profile', 'create', 'short')
+  assert.match(exists.err, /^error PROFILE_EXISTS: .*\nnext: Change it: \.\/muster profile set short KEY=VALUE/m)
+  assert.match((await muster('domain', 'set', 'livenessGraceMs=10m')).out, /^livenessGraceMs +10m$/m)
+  assert.match((await muster('domain', 'show')).out, /^livenessGraceMs +10m$/m)
+})
+
+test('a key is shown once, alone on standard output, and works until it is revoked', async (t) => {
+  const { muster, musterWith, folder } = await setUpCli(t)
+  const { out, err } = await muster('key', 'create', 'alice', '--role', 'viewer')
+  assert.match(out, /^muster_key_[\w-]{43}\n$/)
+  assert.doesNotMatch(err, /muster_key_/)
+  const file = path.join(folder, 'alice.key')
+  fs.writeFileSync(file, out)
+  const asAlice = { env: { MUSTER_KEY_FILE: file } }
+  assert.equal((await musterWith(asAlice, 'node', 'list')).code, 0)
+  const id = /^(\w+) +alice/m.exec((await muster('key', 'list')).out)?.[1] ?? ''
+  assert.equal((await muster('key', 'revoke', id)).code, 0)
+  assert.equal((await musterWith(asAlice, 'node', 'list')).code, 4)
+})
+
+test('an export holds the exact bytes: every hash follows from the one before', async (t) => {
+  const { muster } = await setUpCli(t)
+  for (let at = 0; at < 5; at++) await muster('node', 'enroll', `n-${at}`)
+  const { out, err } = await muster('journal', 'export')
+  const lines = out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { hash: string; bytes: string; cursor: string })
+  assert.equal(err, `${lines.length} entries\n`)
+  for (let at = 1; at < lines.length; at++) {
+    const hash = Buffer.from(chainedHash(Buffer.from(lines[at - 1]!.hash, 'hex'), lines[at]!.bytes)).toString('hex')
+    assert.equal(hash, lines[at]!.hash)
+  }
+  const rest = await muster('journal', 'export', '--after', lines[2]!.cursor)
+  assert.equal(rest.out, out.split('\n').slice(3).join('\n'))
+})
+
+test('the journal is listed, filtered and verified', async (t) => {
+  const { muster } = await setUpCli(t)
+  await muster('node', 'enroll', 'gpu-001')
+  await muster('token', 'create', '--node', 'gpu-001')
+  const { out } = await muster('journal', 'list', '--node', 'gpu-001')
+  assert.match(out, /^\d+ {2}\S+Z {2}node\.registered {2}gpu-001 {2}by operator:the-platform-admin/m)
+  assert.match((await muster('journal', 'list', '--last', '1')).out, /enrollment_token\.created/)
+  assert.equal((await muster('journal', 'list', '--last', '0')).code, 2)
+  assert.match((await muster('journal', 'verify')).out, /^chain intact, \d+ entries\n$/)
+})
+
+test('the authority is shown and rotated, and its roots are printed as PEM', async (t) => {
+  const { muster } = await setUpCli(t)
+  assert.match((await muster('ca', 'show')).out, /^root +sha256:[0-9a-f]{64}/m)
+  assert.match((await muster('ca', 'rotate')).out, /issuing/)
+  assert.match((await muster('ca', 'bundle')).out, /^-----BEGIN CERTIFICATE-----\n[^]*-----END CERTIFICATE-----\n$/)
+  assert.match((await muster('ca', 'bundle', '--join')).out, /^muster1,https:\/\/plane\.example:8443,.*,-\n$/)
+  assert.match((await muster('ca', 'request')).out, /^-----BEGIN CERTIFICATE REQUEST-----\n/)
+})
+
+test('names that only the plane knows are completed', async (t) => {
+  const { muster } = await setUpCli(t)
+  for (const id of ['gpu-001', 'gpu-002', 'hpc-1']) await muster('node', 'enroll', id)
+  const { out } = await muster('complete-words', 'node', 'show', 'gpu-')
+  assert.equal(out, 'gpu-001\tregistered, gpu-cloud\ngpu-002\tregistered, gpu-cloud\n')
+  assert.match((await muster('complete-words', 'profile', 'show', 'h')).out, /^high-assurance\t.*\nhpc-diskless\t.*\n$/)
+})

@@ -1,0 +1,38 @@
+// The command line in this process, talking to a real operator plane over its socket.
+
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import type { TestContext } from 'node:test'
+import { runCli } from '#cli/run-cli.ts'
+import type { Role } from '#domain/principal.ts'
+import { testCli } from '../fakes/test-cli.ts'
+import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
+
+export type Said = { readonly code: number; readonly out: string; readonly err: string }
+
+export type CliSetup = OperatorSetup & {
+  /** As platform-admin, unless `MUSTER_KEY_FILE` says otherwise. */
+  muster(...args: string[]): Promise<Said>
+  musterWith(given: { input?: string; env?: Record<string, string> }, ...args: string[]): Promise<Said>
+  keyFile(role: Role): string
+}
+
+export const setUpCli = async (t: TestContext): Promise<CliSetup> => {
+  const plane = await setUpOperatorPlane(t)
+  const keyFile = (role: Role): string => {
+    const file = path.join(plane.folder, `${role}.key`)
+    fs.writeFileSync(file, `${plane.keys[role]}\n`, { mode: 0o600 })
+    return file
+  }
+  const env = { MUSTER_DATA: plane.folder, MUSTER_KEY_FILE: keyFile('platform-admin') }
+  const musterWith: CliSetup['musterWith'] = async (given, ...args) => {
+    const { deps, stdout, stderr } = testCli({
+      nowMs: plane.clock.nowMs(),
+      env: { ...env, ...given.env },
+      input: given.input ?? '',
+    })
+    const code = await runCli(args, deps)
+    return { code, out: stdout(), err: stderr() }
+  }
+  return { ...plane, muster: (...args) => musterWith({}, ...args), musterWith, keyFile }
+}
