@@ -49,7 +49,7 @@ export const runPlane = async (
 }
 
 const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialised) => {
-  const { store, clock, timers, random, log } = foundation
+  const { store, clock, random } = foundation
   const feed = openFeed()
   const settings = await followSettings(foundation, feed)
   const authority = await openAuthority({
@@ -93,11 +93,10 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
       tls: config.operatorTls ? config.operatorListen : null,
     },
   )
-  const endUpkeep = startUpkeep(
-    [...nodePlane.upkeep, { name: 'authority', everyMs: authorityEveryMs, run: maintain }],
-    timers,
-    log,
-  )
+  const endUpkeep = startUpkeep(foundation, [
+    ...nodePlane.upkeep,
+    { name: 'authority', everyMs: authorityEveryMs, run: maintain },
+  ])
 
   const { rootKeyFile } = foundation
   const ready: PlaneReady = {
@@ -125,7 +124,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   }
 }
 
-/** Cheap when nothing is due, and what is due by the wall clock must not wait long after a machine slept. */
+/** Cheap when nothing is due. */
 const authorityEveryMs = 5000
 
 /** The domain's settings as last committed, without a read on every use. */
