@@ -8,7 +8,7 @@ import { eventually, within } from './eventually.ts'
 import { openFakeTime } from './fake-time.ts'
 import { tempFolder } from './temp-folder.ts'
 import { mountTmpfs } from './tmpfs.ts'
-import { applicationDataWatch } from './tls-records.ts'
+import { replyWatch } from './tls-records.ts'
 
 const node = process.execPath
 
@@ -77,16 +77,29 @@ test('a tmpfs can be filled to the last bytes and freed again', (t) => {
   fs.writeFileSync(file, Buffer.alloc(65_536))
 })
 
-test('the end of a TLS handshake is seen however its records are cut into chunks', () => {
+test('a reply is told from handshake and tickets however its records are cut into chunks', () => {
   const record = (type: number, length: number): Buffer =>
     Buffer.concat([Buffer.from([type, 3, 3, length >> 8, length & 255]), Buffer.alloc(length, 23)])
-  const handshake = Buffer.concat([record(22, 300), record(20, 1)])
+  const [handshake, change, data] = [22, 20, 23]
   for (const size of [1, 2, 3, 5, 7, 1000]) {
-    const watch = applicationDataWatch()
-    for (let at = 0; at < handshake.length; at += size) watch.bytes(handshake.subarray(at, at + size))
-    assert.equal(watch.seen(), false)
-    const protectedRecord = record(23, 40)
-    for (let at = 0; at < protectedRecord.length; at += size) watch.bytes(protectedRecord.subarray(at, at + size))
-    assert.equal(watch.seen(), true, `chunks of ${size}`)
+    const watch = replyWatch()
+    const chunks = (...records: Buffer[]): Buffer[] => {
+      const all = Buffer.concat(records)
+      return Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.subarray(at * size, (at + 1) * size))
+    }
+    const sends = (...records: Buffer[]): void => chunks(...records).forEach((chunk) => watch.sent(chunk))
+    const replies = (...records: Buffer[]): boolean =>
+      chunks(...records).reduce((seen, chunk) => watch.received(chunk) || seen, false)
+    sends(record(handshake, 300))
+    assert.equal(
+      replies(record(handshake, 122), record(change, 1), record(data, 900)),
+      false,
+      'its part of the handshake',
+    )
+    sends(record(change, 1), record(data, 69))
+    assert.equal(replies(record(data, 74), record(data, 74)), false, 'tickets')
+    sends(record(data, 600))
+    assert.equal(replies(record(data, 19)), false, 'an alert')
+    assert.equal(replies(record(data, 400)), true, `a reply in chunks of ${size}`)
   }
 })

@@ -32,7 +32,7 @@ export const readyCall = async (target: NodeTarget, identity: Identity | null): 
       within(
         `an answer to ${method} ${path}`,
         answerWithinMs,
-        new Promise((resolve, reject) => {
+        new Promise<Reply>((resolve, reject) => {
           const text = body === undefined ? null : JSON.stringify(body)
           const request = http.request({
             createConnection: () => socket,

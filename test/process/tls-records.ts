@@ -1,32 +1,54 @@
-// Watches what a TLS 1.3 client sends until its handshake is behind it. The plane issues no tickets, so whatever it sends
-// after the client's first protected record is an answer and not part of the handshake.
+// Watches both directions of a TLS 1.3 connection for the first bytes of a reply. Records are encrypted, so their order
+// and size have to tell: behind the client's first protected record the handshake is over, and what is then larger than
+// a session ticket is an answer. The plane resumes nothing, but OpenSSL still sends two tickets that lead nowhere, and
+// Node has no option against it.
+
+export type ReplyWatch = {
+  /** From the client to the plane. */
+  sent(chunk: Buffer): void
+  /** From the plane to the client; true when a reply begins in it. */
+  received(chunk: Buffer): boolean
+}
 
 const headerBytes = 5
 const applicationData = 23
+/** The record of a ticket that only names a session: 57 bytes, their type, and the tag of the cipher. */
+const ticketBytes = 74
 
-export type RecordWatch = { bytes(chunk: Buffer): void; seen(): boolean }
+export const replyWatch = (): ReplyWatch => {
+  let handshakeOver = false
+  let replying = false
+  const fromClient = recordReader((type) => (handshakeOver ||= type === applicationData))
+  const fromPlane = recordReader((type, length) => {
+    replying ||= handshakeOver && type === applicationData && length > ticketBytes
+  })
+  return {
+    sent: fromClient,
+    received(chunk) {
+      replying = false
+      fromPlane(chunk)
+      return replying
+    },
+  }
+}
 
-export const applicationDataWatch = (): RecordWatch => {
-  let seen = false
+/** Calls back for every record whose header is complete, however the stream is cut into chunks. */
+const recordReader = (onRecord: (type: number, length: number) => void): ((chunk: Buffer) => void) => {
   let header = Buffer.alloc(0)
   let toSkip = 0
-  return {
-    seen: () => seen,
-    bytes(chunk) {
-      let rest = chunk
-      while (!seen && rest.length > 0) {
-        const skipped = Math.min(toSkip, rest.length)
-        toSkip -= skipped
-        rest = rest.subarray(skipped)
-        const missing = Math.min(headerBytes - header.length, rest.length)
-        if (toSkip > 0 || missing === 0) continue
-        header = Buffer.concat([header, rest.subarray(0, missing)])
-        rest = rest.subarray(missing)
-        if (header.length < headerBytes) continue
-        seen = header[0] === applicationData
-        toSkip = header.readUInt16BE(3)
-        header = Buffer.alloc(0)
-      }
-    },
+  return (chunk) => {
+    for (let rest = chunk; rest.length > 0;) {
+      const skipped = Math.min(toSkip, rest.length)
+      toSkip -= skipped
+      rest = rest.subarray(skipped)
+      const missing = Math.min(headerBytes - header.length, rest.length)
+      if (toSkip > 0 || missing === 0) continue
+      header = Buffer.concat([header, rest.subarray(0, missing)])
+      rest = rest.subarray(missing)
+      if (header.length < headerBytes) continue
+      toSkip = header.readUInt16BE(3)
+      onRecord(header[0] ?? 0, toSkip)
+      header = Buffer.alloc(0)
+    }
   }
 }
