@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test } from 'node:test'
+import { mismatch, missing } from './match-lines.ts'
+import { parseTranscript } from './parse-transcript.ts'
+import { runTranscript } from './run-transcript.ts'
+import { strangerFolder } from './stranger-folder.ts'
+
+const here = import.meta.dirname
+
+for (const name of fs.readdirSync(here).filter((file) => file.endsWith('.md'))) {
+  const text = fs.readFileSync(path.join(here, name), 'utf8')
+  const title = /^# (.*)$/m.exec(text)?.[1] ?? name
+  test(`transcript: ${title}`, async (t) => {
+    const steps = parseTranscript(text)
+    assert.ok(steps.length > 0)
+    await runTranscript(t, name, steps, strangerFolder(t))
+  })
+}
+
+test('a transcript that is not true fails', async (t) => {
+  const folder = strangerFolder(t)
+  const run = (body: string) => runTranscript(t, 'x', parseTranscript('```console\n' + body + '\n```'), folder)
+  await run('$ printf "one\\ntwo 17\\n"; exit 3\none\ntwo {{\\d+}}\n[exit 3]')
+  await assert.rejects(run('$ echo two\none'), /standard output/)
+  await assert.rejects(run('$ echo one; echo two\none'), /nothing more/)
+  await assert.rejects(run('$ true\none'), /said no more/)
+  await assert.rejects(run('$ false'), /exit code/)
+  await assert.rejects(run('$ echo x >&2\n2> y'), /standard error/)
+})
+
+test('patterns match whole lines, and only what is in braces is a pattern', () => {
+  assert.equal(mismatch(['a.c {{\\d+}} (x)'], ['a.c 12 (x)']), null)
+  assert.notEqual(mismatch(['a.c'], ['abc']), null)
+  assert.notEqual(mismatch(['{{\\d+}}'], ['12 x']), null)
+  assert.equal(mismatch(['a', '...', 'z'], ['a', 'b', 'c', 'z']), null)
+  assert.equal(mismatch(['...'], []), null)
+  assert.notEqual(mismatch(['...', 'z'], ['a', 'z', 'b']), null)
+  assert.equal(missing(['b'], ['a', 'b', 'c']), null)
+  assert.notEqual(missing(['c', 'b'], ['a', 'b', 'c']), null)
+})
