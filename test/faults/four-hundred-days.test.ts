@@ -1,0 +1,236 @@
+// A plane and its agents live through 400 days together: real processes, real TLS, one wall clock that the test moves.
+// What is due by that clock has to happen by itself before it is moved again.
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test, type TestContext } from 'node:test'
+import { identityFile } from '#agent/identity/credential-store.ts'
+import { backdatingMs } from '#pki/authority-certificates.ts'
+import { parseCertificate } from '#pki/parse-certificate.ts'
+import { toPem } from '#pki/pem.ts'
+import { verifyServerChain } from '#pki/verify-chain.ts'
+import { withPeer } from '../peers/peer.ts'
+import { eventually } from '../process/eventually.ts'
+import { openFakeTime, type FakeTime } from '../process/fake-time.ts'
+import type { NodeTarget } from '../process/node-call.ts'
+import { journalEntries } from '../process/plane-records.ts'
+import { presentedChain } from '../process/presented-chain.ts'
+import { residentBytes } from '../process/resident-memory.ts'
+import { startAgent, type Agent } from '../process/start-agent.ts'
+import { startPlane, type Plane } from '../process/start-plane.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+const day = 24 * 3600 * 1000
+const long = process.env['MUSTER_LONG'] === '1'
+
+type Plan = {
+  readonly issuerKey: 'file' | 'memory'
+  readonly days: number
+  /** Less than a third of the lifetime: renewal may start as late as after two thirds of it. */
+  readonly stepMs: number
+  readonly lifetimeMs: number
+  readonly serverLifetimeMs: number
+  readonly intermediateLifetimeMs: number
+  readonly restartEveryMs: number
+}
+
+const usual = { serverLifetimeMs: 90 * day, intermediateLifetimeMs: 365 * day }
+
+test('for 400 days nothing expires: certificates, server certificates and intermediates follow each other by themselves', (t) =>
+  liveThrough(t, {
+    issuerKey: 'file',
+    days: 400,
+    ...(long ? { stepMs: 0.9 * day, lifetimeMs: 3 * day } : { stepMs: 9 * day, lifetimeMs: 30 * day }),
+    ...usual,
+    restartEveryMs: Infinity,
+  }))
+
+test('with issuing keys in memory and a plane that restarts now and then the same holds', (t) =>
+  liveThrough(t, {
+    issuerKey: 'memory',
+    days: long ? 400 : 60,
+    ...(long ? { stepMs: 2.5 * day, lifetimeMs: 8 * day } : { stepMs: 6 * day, lifetimeMs: 20 * day }),
+    ...usual,
+    ...(long ? {} : { serverLifetimeMs: 30 * day, intermediateLifetimeMs: 100 * day }),
+    restartEveryMs: long ? 40 * day : 25 * day,
+  }))
+
+const liveThrough = async (t: TestContext, plan: Plan): Promise<void> => {
+  const library = withPeer(t, 'faketime')
+  const openssl = withPeer(t, 'openssl')
+  if (library === null || openssl === null) return
+  const time = openFakeTime(tempFolder(t), library)
+  const startedMs = time.nowMs()
+  const passedDays = (): number => (time.nowMs() - startedMs) / day
+  let plane = await startPlane(t, { env: time.env, args: planeArgs(plan) })
+  const target = await plane.target()
+  const agents = await startAgents(t, plane, time, plan.lifetimeMs)
+  const verify = verifier(t, openssl, target, time)
+  const seen = { servers: new Set<string>(), issuers: new Set<string>(), nodes: new Set<string>() }
+
+  const look = async (): Promise<void> => {
+    const server = await verify.server(await presentedChain(target))
+    seen.servers.add(server.serial)
+    for (const { agent } of agents) {
+      const node = verify.node(agent)
+      seen.nodes.add(node.serial)
+      seen.issuers.add(node.issuer)
+    }
+  }
+
+  let restartedMs = time.nowMs()
+  const resident: number[] = []
+  while (passedDays() < plan.days) {
+    if (time.nowMs() - restartedMs >= plan.restartEveryMs) {
+      restartedMs = time.nowMs()
+      await plane.stop()
+      plane = await plane.restart()
+    }
+    for (const { id, lifetimeMs } of agents) await untilRenewed(plane, id, lifetimeMs, time)
+    await untilPlaneIsYoung(plane, target, time)
+    await look()
+    resident.push(residentBytes(plane.pid))
+    time.advance(plan.stepMs)
+  }
+
+  for (const { id, agent, lifetimeMs } of agents) {
+    await untilRenewed(plane, id, lifetimeMs, time)
+    const node = (await plane.api('GET', `/v1/nodes/${id}`)).body
+    assert.deepEqual([node.epoch, node.membership, node.conditions], [1, 'active', []])
+    assert.doesNotMatch(agent.stderr(), /CLIENT_CERT_EXPIRED|not taken any more/)
+  }
+  assert.equal((await journalEntries(plane, { type: 'host.enrolled' })).length, agents.length)
+  assert.deepEqual(await journalEntries(plane, { type: 'node.lapsed' }), [])
+  assert.deepEqual(await journalEntries(plane, { type: 'refused' }), [])
+  assert.ok(seen.servers.size > plan.days / (plan.serverLifetimeMs / day), `${seen.servers.size} server certificates`)
+  assert.ok(seen.issuers.size > plan.days / (plan.intermediateLifetimeMs / day), `${seen.issuers.size} issuers`)
+  assert.ok(seen.nodes.size > plan.days / (plan.lifetimeMs / day), `${seen.nodes.size} node certificates`)
+  const verified = await plane.muster('journal', 'verify')
+  assert.equal(verified.code, 0, verified.stderr)
+  assertNoGrowth(t, resident)
+  assertForgotten(plane, agents, time)
+  t.diagnostic(
+    `${Math.round(passedDays())} days: ${seen.servers.size} server certificates, ${seen.issuers.size} issuers, ${seen.nodes.size} node certificates`,
+  )
+}
+
+const planeArgs = (plan: Plan): string[] => [
+  ...['--issuer-key', plan.issuerKey],
+  ...['--server-lifetime', `${plan.serverLifetimeMs / day}d`],
+  ...['--intermediate-lifetime', `${plan.intermediateLifetimeMs / day}d`],
+  ...['--log-level', 'warn'],
+]
+
+type Life = { readonly id: string; readonly agent: Agent; readonly lifetimeMs: number }
+
+/** One whose certificates live as the plan says, and one with the longest lifetime there is. */
+const startAgents = async (t: TestContext, plane: Plane, time: FakeTime, lifetimeMs: number): Promise<Life[]> => {
+  const set = `certificate.lifetimeMs=${lifetimeMs / day}d`
+  const made = await plane.muster('profile', 'create', 'years', '--from', 'gpu-cloud', set)
+  assert.equal(made.code, 0, made.stderr)
+  const start = async (id: string, profile: string): Promise<Agent> => {
+    const join = (await plane.api('POST', '/v1/tokens', profile === 'years' ? { node: id, profile } : { profile })).body
+      .join
+    return startAgent(t, { env: time.env, join, args: ['--node-id', id, '--log-level', 'warn'] })
+  }
+  return [
+    { id: 'gpu-001', agent: await start('gpu-001', 'years'), lifetimeMs },
+    { id: 'mesh-001', agent: await start('mesh-001', 'mesh-paas'), lifetimeMs: 90 * day },
+  ]
+}
+
+/** Its newest certificate is not due, and its channel is one of that certificate. */
+const untilRenewed = (plane: Plane, id: string, lifetimeMs: number, time: FakeTime): Promise<true> =>
+  eventually(
+    `${id} to have renewed and come back`,
+    async () => {
+      const { certificates, sessions } = (await plane.api('GET', `/v1/nodes/${id}`)).body
+      const [newest] = certificates.toSorted((a: Issued, b: Issued) => b.issued_at.localeCompare(a.issued_at))
+      const dueMs = Date.parse(newest.issued_at) + (lifetimeMs * 2) / 3
+      return time.nowMs() < dueMs && sessions.some(({ serial }: { serial: string }) => serial === newest.serial)
+    },
+    { withinMs: 60_000 },
+  )
+
+type Issued = { readonly issued_at: string }
+
+/** Neither the certificate it shows nor the authority that signs is past half of its life. */
+const untilPlaneIsYoung = (plane: Plane, target: NodeTarget, time: FakeTime): Promise<true> =>
+  eventually(
+    'the plane to have renewed what is due',
+    async () => {
+      const [leaf] = await presentedChain(target)
+      const server = parseCertificate(leaf ?? Buffer.alloc(0))
+      const { authorities } = (await plane.api('GET', '/v1/ca')).body
+      const issuing = authorities.find(({ role, signing }: Signs) => role === 'issuing' && signing)
+      const issuingHalfMs = (Date.parse(issuing.not_before) + Date.parse(issuing.not_after)) / 2
+      // Half life counts from the moment of signing, which the backdating puts half a minute behind the middle.
+      return (
+        server.kind === 'certificate' &&
+        time.nowMs() < (server.notBeforeMs + server.notAfterMs + backdatingMs) / 2 &&
+        time.nowMs() < issuingHalfMs
+      )
+    },
+    { withinMs: 30_000, everyMs: 50 },
+  )
+
+type Signs = { readonly role: string; readonly signing: boolean }
+
+/** Judges every chain at the time of the plane, and by OpenSSL too when it is new. */
+const verifier = (t: TestContext, openssl: string, target: NodeTarget, time: FakeTime) => {
+  const folder = tempFolder(t)
+  const judged = new Set<string>()
+  const file = (name: string, content: string): string => {
+    fs.writeFileSync(path.join(folder, name), content)
+    return path.join(folder, name)
+  }
+  const opensslVerify = (serial: string, purpose: string, [leaf = '', ...above]: readonly string[]): void => {
+    if (judged.has(serial)) return
+    judged.add(serial)
+    const args = ['verify', '-x509_strict', '-purpose', purpose, '-attime', String(Math.floor(time.nowMs() / 1000))]
+    const roots = ['-CAfile', file('roots.pem', target.roots.join(''))]
+    const chain = ['-untrusted', file('chain.pem', above.join('')), file('leaf.pem', leaf)]
+    assert.match(execFileSync(openssl, [...args, ...roots, ...chain], { encoding: 'utf8' }), /: OK$/m)
+  }
+  return {
+    async server(chain: readonly Buffer[]): Promise<{ serial: string }> {
+      const roots = target.roots.map((pem) => Buffer.from(pem.replace(/-----[A-Z ]+-----|\s/g, ''), 'base64'))
+      const host = new URL(target.url).hostname
+      const verdict = verifyServerChain({ chain, anchor: { roots }, host, nowMs: time.nowMs() })
+      assert.ok(verdict.kind === 'trusted', JSON.stringify(verdict))
+      const pems = chain.map((der) => toPem('CERTIFICATE', der))
+      opensslVerify(verdict.leaf.serial, 'sslserver', pems.slice(0, -1))
+      return verdict.leaf
+    },
+    node(agent: Agent): { serial: string; issuer: string } {
+      const { identity } = JSON.parse(fs.readFileSync(identityFile(agent.state), 'utf8'))
+      const pems: string[] = identity.current.chainPem.match(/-----BEGIN[^]+?-----END CERTIFICATE-----\n/g)
+      const leaf = parseCertificate(Buffer.from((pems[0] ?? '').replace(/-----[A-Z ]+-----|\s/g, ''), 'base64'))
+      assert.ok(leaf.kind === 'certificate')
+      assert.ok(time.nowMs() < leaf.notAfterMs, `${agent.state} lives under an expired certificate`)
+      opensslVerify(leaf.serial, 'sslclient', pems)
+      return { serial: leaf.serial, issuer: leaf.authorityKeyId ?? '' }
+    },
+  }
+}
+
+/** Garbage comes and goes, so thirds are compared by their lowest. */
+const assertNoGrowth = (t: TestContext, resident: readonly number[]): void => {
+  const third = Math.ceil(resident.length / 3)
+  const [early, late] = [Math.min(...resident.slice(0, third)), Math.min(...resident.slice(-third))]
+  const mib = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(0)} MiB`
+  t.diagnostic(`resident memory of the plane: ${mib(early)} in the first third, ${mib(late)} in the last`)
+  assert.ok(late < early + 64 * 2 ** 20, `${mib(early)} grew to ${mib(late)}`)
+}
+
+/** What expired more than a month ago is not kept: otherwise the store would grow for as long as it lives. */
+const assertForgotten = (plane: Plane, agents: readonly Life[], time: FakeTime): void => {
+  const database = new DatabaseSync(path.join(plane.data, 'muster.db'), { readOnly: true })
+  const oldest = database.prepare('SELECT min(not_after_ms) AS ms FROM certificate').get()
+  database.close()
+  const longestStepMs = Math.max(...agents.map(({ lifetimeMs }) => lifetimeMs))
+  assert.ok(Number(oldest?.['ms']) > time.nowMs() - 30 * day - longestStepMs, 'an old certificate is still on record')
+}
