@@ -1,0 +1,134 @@
+// The disk fills in the middle of a storm of enrollments. Callers are told the truth, and with room it goes on.
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import * as path from 'node:path'
+import { test } from 'node:test'
+import { withPeer } from '../peers/peer.ts'
+import { eventually } from '../process/eventually.ts'
+import type { NodeTarget } from '../process/node-call.ts'
+import type { Reply } from '../process/operator-call.ts'
+import { journalEntries, newSecret, storedCertificates, targetByAddress } from '../process/plane-records.ts'
+import { rawNode, type RawNode } from '../process/raw-node.ts'
+import { startPlane, type Plane } from '../process/start-plane.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+import { mountTmpfs } from '../process/tmpfs.ts'
+
+const nodes = 160
+const lanes = 16
+/** Filled when so many are in: the rest meets a disk with room for a few more groups. */
+const fillAfter = 30
+const leaveBytes = 200_000
+/** In service before all that. */
+const steadyId = 'steady'
+
+type Caller = { readonly id: string; readonly secret: string; readonly node: RawNode }
+
+const invite = async (plane: Plane, target: NodeTarget): Promise<readonly Caller[]> => {
+  const ids = Array.from({ length: nodes }, (_, number) => `gpu-${String(number).padStart(3, '0')}`)
+  return Promise.all(ids.map(async (id) => ({ id, secret: await newSecret(plane, id), node: rawNode(target) })))
+}
+
+/** In so many lanes; `onReply` hears of every answer as it comes. */
+const enrollAll = async (
+  callers: readonly Caller[],
+  onReply: (caller: Caller, reply: Reply) => void,
+): Promise<void> => {
+  const waiting = [...callers]
+  const lane = async (): Promise<void> => {
+    for (let caller = waiting.shift(); caller !== undefined; caller = waiting.shift())
+      onReply(caller, await caller.node.enrollByToken(caller.secret))
+  }
+  await Promise.all(Array.from({ length: lanes }, lane))
+}
+
+/** Everybody who was told of a success has it on record, and nobody else has anything. */
+const toldTheTruth = async (plane: Plane, callers: readonly Caller[], told: ReadonlyMap<string, Reply>) => {
+  for (const { id } of callers) {
+    const [stored, ...more] = storedCertificates(plane, id).map(({ der }) => der)
+    const reply = told.get(id)
+    const given =
+      reply === undefined ? undefined : new X509Certificate(reply.body.certificate_chain).raw.toString('base64')
+    assert.equal(stored, given, reply === undefined ? `${id} was told of a failure` : `${id} was told of a success`)
+    assert.deepEqual(more, [], id)
+    const { body } = await plane.api('GET', `/v1/nodes/${id}`)
+    assert.equal(body.membership, given === undefined ? 'registered' : 'enrolled', id)
+  }
+  const entries = await journalEntries(plane, { type: 'host.enrolled' })
+  const enrolled = entries.map(({ node }) => node).filter((node) => node !== steadyId)
+  assert.deepEqual(enrolled.toSorted(), [...told.keys()].toSorted())
+  const { body } = await plane.api('POST', '/v1/journal/verify', {})
+  assert.deepEqual([body.intact, body.broken], [true, null])
+}
+
+test('a full disk in the middle of enrollments: nobody is told of a success that is not there, and with room it goes on', async (t) => {
+  if (withPeer(t, 'tmpfs') === null) return
+  const disk = mountTmpfs(t, path.join(tempFolder(t), 'disk'), 32 << 20)
+  const plane = await startPlane(t, { data: path.join(disk.folder, 'data') })
+  const target = await targetByAddress(plane)
+  const steady = rawNode(target)
+  assert.equal((await steady.enrollByToken(await newSecret(plane, steadyId))).status, 200)
+  const channel = await steady.openChannel()
+  assert.ok('frames' in channel, JSON.stringify(channel))
+  const callers = await invite(plane, target)
+  const told = new Map<string, Reply>()
+  const failed: Caller[] = []
+
+  await enrollAll(callers, (caller, reply) => {
+    if (reply.status === 200) {
+      told.set(caller.id, reply)
+      if (told.size === fillAfter) disk.fill(leaveBytes)
+      return
+    }
+    assert.deepEqual([reply.status, reply.body.code], [503, 'DISK_TROUBLE'], JSON.stringify(reply.body))
+    assert.match(reply.body.next, /make room/i)
+    failed.push(caller)
+  })
+  assert.ok(told.size >= fillAfter && failed.length > 0, `${told.size} enrolled, ${failed.length} failed`)
+
+  const unready = await plane.api('GET', '/readyz')
+  assert.deepEqual([unready.status, unready.body.ready], [503, false])
+  assert.match(unready.body.reasons.join('\n'), /the store cannot be written to: .*full/)
+  await toldTheTruth(plane, callers, told)
+  // Nodes with nothing to write go on; an identity is not said to be gone while it still works.
+  assert.equal((await steady.confirm()).status, 200)
+  const kept = await plane.api('POST', `/v1/nodes/${steadyId}/revoke`, { reason: 'full' })
+  assert.deepEqual([kept.status, kept.body.code], [503, 'DISK_TROUBLE'])
+  assert.deepEqual([(await steady.confirm()).status, channel.ended()], [200, false])
+
+  disk.free()
+  const [first, ...others] = failed
+  assert.ok(first)
+  const reply = await first.node.enrollByToken(first.secret)
+  assert.equal(reply.status, 200, 'there is room, and it does not go on by itself')
+  told.set(first.id, reply)
+  assert.equal((await plane.api('POST', `/v1/nodes/${steadyId}/revoke`, { reason: 'full' })).status, 200)
+  assert.equal((await steady.confirm()).status, 403)
+  assert.deepEqual((await plane.api('GET', '/readyz')).body, { ready: true, reasons: [] })
+
+  await plane.stop()
+  const again = await plane.restart()
+  await toldTheTruth(again, callers, told)
+  await enrollAll(others, (caller, after) => {
+    assert.equal(after.status, 200, `the token of ${caller.id} was used up by a fault of ours`)
+    told.set(caller.id, after)
+  })
+  await toldTheTruth(again, callers, told)
+  for (const { id, node } of callers.slice(0, 20)) assert.equal((await node.confirm()).status, 200, id)
+})
+
+test('a plane that nobody asks anything notices by itself that there is room again', async (t) => {
+  if (withPeer(t, 'tmpfs') === null) return
+  const disk = mountTmpfs(t, path.join(tempFolder(t), 'disk'), 32 << 20)
+  const plane = await startPlane(t, { data: path.join(disk.folder, 'data') })
+  disk.fill(0)
+  const refused = await plane.muster('token', 'create', '--node', 'gpu-001')
+  assert.equal(refused.code, 75, refused.stderr)
+  assert.match(refused.stderr, /DISK_TROUBLE/)
+  assert.match(refused.stderr, /make room/i)
+  disk.free()
+  await eventually('the plane to be ready', async () => (await plane.api('GET', '/readyz')).status === 200, {
+    withinMs: 15_000,
+    everyMs: 100,
+  })
+})
