@@ -12,8 +12,8 @@ import type { NodeTarget } from './node-call.ts'
 
 export type LocalTlsServer = { readonly target: NodeTarget; readonly port: number; readonly server: https.Server }
 
-/** Without tickets, as the plane's listeners are. */
-export const startLocalTlsServer = async (t: Scope): Promise<LocalTlsServer> => {
+/** Without tickets, as the plane's listeners are, unless `options` say otherwise. */
+export const startLocalTlsServer = async (t: Scope, options: https.ServerOptions = {}): Promise<LocalTlsServer> => {
   const key = generateKey('p256')
   const name = { cn: 'localhost', o: null, ou: null }
   const nowMs = Date.now()
@@ -45,6 +45,7 @@ export const startLocalTlsServer = async (t: Scope): Promise<LocalTlsServer> => 
     cert: pem,
     minVersion: 'TLSv1.3',
     secureOptions: constants.SSL_OP_NO_TICKET,
+    ...options,
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   cleanup(t, async () => {
