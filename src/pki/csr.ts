@@ -9,7 +9,7 @@ import type { PrivateKey } from './keys.ts'
 import { encodeName, readName } from './name.ts'
 import { fromPem, toPem } from './pem.ts'
 import { algorithmIdentifier, algorithmOf, readSignatureAlgorithm, suits, verifyAs } from './signature.ts'
-import { readSpki } from './spki.ts'
+import { readSpki, readSpkiToImport } from './spki.ts'
 
 const label = 'CERTIFICATE REQUEST'
 const largestPem = 16_384
@@ -36,7 +36,11 @@ const readCsr = (top: DerReader): ParsedCsr => {
 
   const { spki, keyType } = readInfo(request.over(info).inside(tags.sequence))
   if (!suits(keyType, algorithm)) malformed(`a signature of ${algorithm}, which a key of ${keyType} cannot make`)
-  if (!verifyAs(algorithm, spki, info, signature)) malformed('the signature is not by the key in the request')
+  if (!verifyAs(algorithm, spki, info, signature)) {
+    // Only now, to say which of the two is wrong: OpenSSL takes no point that is off its curve.
+    readSpki(spki)
+    malformed('the signature is not by the key in the request')
+  }
   // A copy: the key outlives the request it came in.
   return { kind: 'csr', spki: new Uint8Array(spki), keyType }
 }
@@ -45,7 +49,7 @@ const readInfo = (info: DerReader): { spki: Uint8Array; keyType: KeyType } => {
   if (readSmallNumber(info) !== 0) malformed('an unknown version of request')
   const subject = info.whole(tags.sequence)
   const spki = info.whole(tags.sequence)
-  const keyType = readSpki(spki).type
+  const keyType = readSpkiToImport(spki).type
   readName(info.over(subject))
   readAttributes(info)
   info.finish()

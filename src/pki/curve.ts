@@ -14,9 +14,12 @@ export const p384: Curve = {
   size: 48,
 }
 
+export const isUncompressed = (curve: Curve, point: Uint8Array): boolean =>
+  point.length === 1 + 2 * curve.size && point[0] === 0x04
+
 /** Uncompressed, both coordinates below p, on the curve. */
 export const isPointOf = (curve: Curve, point: Uint8Array): boolean => {
-  if (point.length !== 1 + 2 * curve.size || point[0] !== 0x04) return false
+  if (!isUncompressed(curve, point)) return false
   const x = bigEndian(point.subarray(1, 1 + curve.size))
   const y = bigEndian(point.subarray(1 + curve.size))
   if (x >= curve.p || y >= curve.p) return false

@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto'
 import type { KeyType } from '#domain/profile.ts'
-import { isEd25519Key, isPointOf, p256, p384 } from './curve.ts'
+import { isEd25519Key, isPointOf, isUncompressed, p256, p384 } from './curve.ts'
 import { type DerReader, malformed, orMalformed, readDer, tags } from './der.ts'
 import { readOid, readWholeBits } from './der-values.ts'
 import { oids } from './oids.ts'
@@ -10,13 +10,23 @@ import { oids } from './oids.ts'
 export type PublicKeyInfo = { readonly type: KeyType; readonly bits: Uint8Array }
 
 /** Exact algorithm identifiers with the right parameters, and a valid point: no other encoding of the same key passes. */
-export const readSpki = (spki: Uint8Array): PublicKeyInfo =>
+export const readSpki = (spki: Uint8Array): PublicKeyInfo => {
+  const info = readSpkiToImport(spki)
+  if (!validPoint[info.type](info.bits)) malformed(`not a valid ${info.type} public key`)
+  return info
+}
+
+/**
+ * For keys that are imported right after: OpenSSL takes no point that is off its curve, and checks that much faster. It
+ * does take an Ed25519 key of small order, so those are refused here all the same.
+ */
+export const readSpkiToImport = (spki: Uint8Array): PublicKeyInfo =>
   readDer(spki, (top) => {
     const info = top.inside(tags.sequence)
     const type = readKeyType(info.inside(tags.sequence))
     const bits = readWholeBits(info)
     info.finish()
-    if (!validPoint[type](bits)) malformed(`not a valid ${type} public key`)
+    if (!validShape[type](bits)) malformed(`not a valid ${type} public key`)
     return { type, bits }
   })
 
@@ -24,6 +34,12 @@ const validPoint: Record<KeyType, (bits: Uint8Array) => boolean> = {
   ed25519: isEd25519Key,
   p256: (bits) => isPointOf(p256, bits),
   p384: (bits) => isPointOf(p384, bits),
+}
+
+const validShape: Record<KeyType, (bits: Uint8Array) => boolean> = {
+  ed25519: isEd25519Key,
+  p256: (bits) => isUncompressed(p256, bits),
+  p384: (bits) => isUncompressed(p384, bits),
 }
 
 const readKeyType = (algorithm: DerReader): KeyType => {
@@ -48,7 +64,7 @@ export const keyTypeOfSpki = (spki: Uint8Array): KeyType | null => {
 }
 
 /** The subject key identifier: the first 160 bits of the SHA-256 of the key's bits (RFC 7093, method 1), hex. */
-export const keyId = (spki: Uint8Array): string => hash('sha256', readSpki(spki).bits, 'hex').slice(0, 40)
+export const keyId = (spki: Uint8Array): string => hash('sha256', readSpkiToImport(spki).bits, 'hex').slice(0, 40)
 
 /** SHA-256 of the whole SubjectPublicKeyInfo, hex. */
 export const spkiHash = (spki: Uint8Array): string => hash('sha256', spki, 'hex')

@@ -27,7 +27,7 @@ const secureOptions = ({ keyPem, chainPem, clientRoots, rejectUnauthorized }: Tl
   minVersion: 'TLSv1.3' as const,
   maxVersion: 'TLSv1.3' as const,
   secureOptions: constants.SSL_OP_NO_TICKET,
-  ecdhCurve: 'X25519:P-256:P-384',
+  ecdhCurve: 'auto',
   ALPNProtocols: ['http/1.1'],
   requestCert: clientRoots !== null,
   rejectUnauthorized,

@@ -3,6 +3,7 @@
 
 import type { Denial } from '#domain/certificate.ts'
 import type { Change, Write } from '#domain/change.ts'
+import type { Clock } from '#platform/clock.ts'
 import { sqliteTrouble, type Database } from '#platform/sqlite.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { HardwareTable } from './hardware-table.ts'
@@ -21,6 +22,7 @@ export type GroupCommit = {
 }
 
 export type GroupCommitDeps = {
+  readonly clock: Clock
   readonly timers: Timers
   readonly database: Database
   readonly rows: RowTables
@@ -38,29 +40,31 @@ type Member = {
 
 /** Bounds how long a group keeps the event loop to itself. */
 const largestGroup = 512
-/** A transaction, its fsync and the signed head cost as much for one commit as for many. */
+/** The longest a first commit waits for company. */
 const longestWaitMs = 12
+/** A turn of the event loop that took less had nothing else to do. */
+const idleTurnMs = 0.05
 
 export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
   let queue: Member[] = []
   let finished: (() => void) | null = null
 
-  // How long a first commit waits for company. Grows while commits come in company, and ends with the first that comes
-  // alone: a caller who makes one change after the other never waits.
-  let waitMs = 0
-
   const next = (): void => {
     const group = queue.slice(0, largestGroup)
     queue = queue.slice(largestGroup)
-    waitMs = group.length > 1 ? Math.min(longestWaitMs, Math.max(1, waitMs * 2)) : 0
     answer(deps, group)
     if (queue.length > 0) deps.timers.soon(next)
     else finished?.()
   }
-  const gather = (): void => {
-    if (waitMs === 0 || finished !== null) deps.timers.soon(next)
-    else deps.timers.after(waitMs, next)
-  }
+  // A transaction, its fsync and the signed head cost as much for one commit as for many, so a group gathers while the
+  // loop is busy with other callers, and runs in the first turn that has nothing else to do.
+  const gather = (sinceMs: number, turnMs: number): void =>
+    deps.timers.soon(() => {
+      const nowMs = deps.clock.monotonicMs()
+      const enough = nowMs - turnMs < idleTurnMs || nowMs - sinceMs > longestWaitMs || queue.length >= largestGroup
+      if (enough || finished !== null) next()
+      else gather(sinceMs, nowMs)
+    })
 
   return {
     async commit(change) {
@@ -68,7 +72,9 @@ export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
       const plan = planCommit(change)
       return new Promise<Outcome>((resolve, reject) => {
         queue.push({ plan, resolve, reject })
-        if (queue.length === 1) gather()
+        if (queue.length > 1) return
+        const nowMs = deps.clock.monotonicMs()
+        gather(nowMs, nowMs)
       })
     },
     finish: () =>

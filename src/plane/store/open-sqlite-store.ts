@@ -63,7 +63,7 @@ const assemble = (deps: SqliteStoreDeps, database: Database, lock: DataFolderLoc
   const journal = openJournal(deps, database)
   const health = openHealth(deps, database)
   const observations = openObservations(deps, database)
-  const commits = openGroupCommit({ timers: deps.timers, database, rows, hardware, journal, health })
+  const commits = openGroupCommit({ clock: deps.clock, timers: deps.timers, database, rows, hardware, journal, health })
   const stopTicking = deps.timers.every(observationsEveryMs, () => {
     void observations.flush()
     health.probe()
@@ -85,7 +85,7 @@ const assemble = (deps: SqliteStoreDeps, database: Database, lock: DataFolderLoc
   let closing: Promise<void> | null = null
 
   return {
-    get: (kind, key) => reading(() => rows.get(kind, key)),
+    get: (kind, key) => reading(() => rows.getCached(kind, key)),
     nodesByHardware: (identity) =>
       reading(() => hardware.holders(identity).flatMap((node) => rows.get('node', node) ?? [])),
     nodes: (query) => reading(() => queries.nodes(query)),

@@ -6,6 +6,8 @@ import { tableShapes, type TableShape } from './columns.ts'
 
 export type RowTables = {
   get<K extends RowKind>(kind: K, key: string): Row<RowTypes[K]> | null
+  /** The same, from memory where it can be. Only for readers outside transactions: what it keeps has to be committed. */
+  getCached<K extends RowKind>(kind: K, key: string): Row<RowTypes[K]> | null
   /** 0: there is no such row. */
   version(kind: RowKind, key: string): number
   /** The caller has made sure that the row has the version before `version`, or is absent for 1. */
@@ -43,22 +45,40 @@ export const decodeRow = <T>(found: Record<string, unknown>): Row<T> => ({
 export const openRowTables = (database: Database): RowTables => {
   const tables = {} as Record<RowKind, Statements>
   for (const kind of Object.keys(tableShapes) as RowKind[]) tables[kind] = prepare(database, tableShapes[kind])
+  const policy = new Map<string, Row<unknown>>()
+  const get: RowTables['get'] = (kind, key) => {
+    const found = tables[kind].get.get(key)
+    return found === undefined ? null : decodeRow(found)
+  }
   return {
-    get(kind, key) {
-      const found = tables[kind].get.get(key)
-      return found === undefined ? null : decodeRow(found)
+    get,
+    getCached<K extends RowKind>(kind: K, key: string): Row<RowTypes[K]> | null {
+      if (!policyKinds.has(kind)) return get(kind, key)
+      const place = `${kind} ${key}`
+      const known = policy.get(place)
+      if (known !== undefined) return known as Row<RowTypes[K]>
+      const found = get(kind, key)
+      if (found !== null) policy.set(place, found)
+      return found
     },
     version(kind, key) {
+      const known = policyKinds.has(kind) ? policy.get(`${kind} ${key}`) : undefined
+      if (known !== undefined) return known.version
       const found = tables[kind].version.get(key)
       return found === undefined ? 0 : (found['version'] as number)
     },
     put(row, version) {
+      // Also when the transaction is rolled back: then it is read again.
+      policy.delete(`${row.kind} ${row.key}`)
       const { insert, update } = tables[row.kind]
       if (version === 1) insert.run(row.key, version, row.doc, ...row.columns)
       else update.run(version, row.doc, ...row.changing, row.key)
     },
   }
 }
+
+/** Few rows, read by every decision and hardly ever written. */
+const policyKinds: ReadonlySet<RowKind> = new Set<RowKind>(['profile', 'domain'])
 
 type Statements = {
   readonly get: Statement
