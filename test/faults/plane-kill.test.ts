@@ -19,14 +19,13 @@ const later = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const killUnderLoad = async (plane: Plane, target: NodeTarget, prefix: string, random: Random) => {
   const enough = 40 + Math.floor(random.unit() * 160)
   const momentMs = random.unit() * 25
-  let killed: Promise<unknown> | null = null
-  const onAcknowledged = (count: number): void => {
-    if (count >= enough) killed ??= later(momentMs).then(() => plane.kill9())
-  }
+  const reached = Promise.withResolvers<void>()
+  const killed = reached.promise.then(() => later(momentMs)).then(() => plane.kill9())
+  const onAcknowledged = (count: number): void => void (count >= enough && reached.resolve())
   const load = startLives(plane, target, random, { lanes, prefix, onAcknowledged })
   await within('the load to notice the kill', 60_000, load.over)
-  await killed
   assert.ok(load.acknowledgements() >= enough, `the plane went away by itself:\n${plane.stderr()}`)
+  await killed
   return load.lives
 }
 

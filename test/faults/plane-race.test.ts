@@ -208,7 +208,7 @@ for (const withdrawal of ['revoke', 'quarantine'] as const) {
     test(`${withdrawal} racing ${name}, ${rounds} times: never a working certificate afterwards`, (t) =>
       withSeed(async (random) => {
         const got = await runRounds(name, withdrawal, random)
-        t.diagnostic(`the node was served ${got} times and came too late ${rounds - got} times`)
+        t.diagnostic(`${withdrawal}, ${name}: the node was served ${got} times and came too late ${rounds - got} times`)
         // Only a race both sides win at times has been one; twenty rounds are too few to insist.
         if (long) assert.ok(got > 0 && got < rounds, `the node was served ${got} times of ${rounds}`)
       }))

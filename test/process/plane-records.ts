@@ -28,7 +28,7 @@ export const journalEntries = async (
   const found: Json[] = []
   for (let after: string | null = null; ;) {
     const asked: URLSearchParams = new URLSearchParams({ ...query, limit: '1000', ...(after !== null && { after }) })
-    const { status, body } = await plane.api('GET', `/v1/journal?${asked}`)
+    const { status, body } = await plane.api('GET', `/v1/journal?${asked.toString()}`)
     if (status !== 200) throw new Error(`the journal does not answer: ${JSON.stringify(body)}`)
     found.push(...body.entries.map(({ entry }: Json) => entry))
     if (body.entries.length < 1000) return found

@@ -46,7 +46,7 @@ export const readyCall = async (target: NodeTarget, identity: Identity | null): 
             },
           })
           request.on('error', reject)
-          request.on('response', (response) => readReply(response).then(resolve, reject))
+          request.on('response', (response) => void readReply(response).then(resolve, reject))
           request.end(text ?? undefined)
         }),
       ).finally(() => socket.destroy()),
