@@ -1,0 +1,161 @@
+// Ruling 3: a machine comes back with another key while the plane still holds its old channel open. Its old connection is
+// blackholed, as when it lost power: nobody tells the plane that it is gone.
+
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { describe, test } from 'node:test'
+import { formatJoinString } from '#wire/join-string.ts'
+import type { Scope } from '../process/cleanup.ts'
+import { eventually } from '../process/eventually.ts'
+import { startFaultProxy, type FaultProxy } from '../process/fault-proxy.ts'
+import type { Json } from '../process/operator-call.ts'
+import { rawNode } from '../process/raw-node.ts'
+import { shared } from '../process/shared-plane.ts'
+import { startAgent, type Agent } from '../process/start-agent.ts'
+import { startPlane, type Plane } from '../process/start-plane.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+import { conditionsOf, journalOf, makeToken, nodeOf, refusal, succeeded } from './ask-plane.ts'
+
+const slow = { withinMs: 20_000 }
+/** Above what the plane needs to see that a connection is silent, and the grace after that. */
+const patient = { withinMs: 100_000, everyMs: 200 }
+const graceMs = 4000
+
+type Network = { readonly plane: Plane; readonly proxy: FaultProxy }
+
+/** The plane tells nodes the address of the proxy: the same port on another loopback address. */
+const network = async (scope: Scope): Promise<Network> => {
+  const names = ['--server-name', '127.0.0.2', '--server-name', '127.0.0.1']
+  const plane = await startPlane(scope, { args: names })
+  succeeded(await plane.api('PATCH', '/v1/domain', { set: { livenessGraceMs: graceMs } }))
+  succeeded(
+    await plane.api('POST', '/v1/profiles', {
+      name: 'hpc-reject',
+      from: 'hpc-diskless',
+      set: { onActiveConflict: 'reject' },
+    }),
+  )
+  const { nodePort: port } = plane
+  const proxy = await startFaultProxy(scope, { host: '127.0.0.1', port }, { host: '127.0.0.2', port })
+  return { plane, proxy }
+}
+
+const register = async (plane: Plane, id: string, profile: string, mac: string): Promise<void> =>
+  void succeeded(await plane.api('POST', '/v1/nodes', { id, profile, macs: [mac] }))
+
+/** A diskless machine at power-on: its hardware, and nothing it remembers. */
+const boot = (t: Scope, plane: Plane, mac: string): Agent => {
+  const { nodeUrl: url, domain, rootFingerprint } = plane
+  const hardware = path.join(tempFolder(t), 'hardware.json')
+  fs.writeFileSync(hardware, JSON.stringify({ macs: [mac], bmc_serial: null }))
+  return startAgent(t, {
+    join: formatJoinString({ url, domain, rootFingerprint, secret: null }),
+    args: ['--key-storage', 'memory', '--hardware-file', hardware],
+  })
+}
+
+const untilConnected = (plane: Plane, id: string, epoch: number): Promise<Json> =>
+  eventually(
+    `${id} to be connected in epoch ${epoch}`,
+    async () => {
+      const node = await nodeOf(plane, id)
+      return node.epoch === epoch && node.membership === 'active' && node.channel_open ? node : null
+    },
+    slow,
+  )
+
+/** Power is lost, and comes back: the old process and its socket say nothing more. */
+const reboot = async (t: Scope, { plane, proxy }: Network, agent: Agent, mac: string): Promise<Agent> => {
+  proxy.freeze()
+  await agent.kill9()
+  return boot(t, plane, mac)
+}
+
+describe('a machine that lost its key while its old channel is still open', { concurrency: true }, () => {
+  // One each: what one of them does to its network must not happen to the other.
+  const [waiting, probing] = [shared(network), shared(network)]
+
+  test('ruling 3: under reject it waits out the grace, says so in agent status, and is back when it ends', async (t) => {
+    const { plane } = waiting()
+    const mac = '52:54:00:00:01:01'
+    await register(plane, 'reject-1', 'hpc-reject', mac)
+    const agent = boot(t, plane, mac)
+    await untilConnected(plane, 'reject-1', 1)
+    const again = await reboot(t, waiting(), agent, mac)
+
+    const status = await eventually(
+      'the agent to say that it waits',
+      async () => {
+        const { code, stdout } = await again.status()
+        return code !== 0 && /ALREADY_ACTIVE/.test(stdout) ? stdout : null
+      },
+      slow,
+    )
+    assert.match(JSON.parse(status).sentences.join(' '), /is enrolling[\s\S]*active with another key[\s\S]*tries again/)
+    assert.match(again.stderr(), /Asking again until the grace of that node ends/)
+    assert.deepEqual(await conditionsOf(plane, 'reject-1'), ['spoof_suspected'])
+    assert.equal((await nodeOf(plane, 'reject-1')).epoch, 1)
+
+    await eventually('the grace to end', async () => (await nodeOf(plane, 'reject-1')).epoch === 2, patient)
+    await untilConnected(plane, 'reject-1', 2)
+    const story = (await journalOf(plane, { node: 'reject-1' })).map(({ type }) => type)
+    const turns = ['node.confirmed', 'node.second_holder', 'node.lapsed', 'node.superseded', 'host.enrolled']
+    assert.deepEqual(
+      story.filter((type) => turns.includes(type)),
+      ['host.enrolled', ...turns, 'node.confirmed'],
+    )
+    assert.deepEqual(await conditionsOf(plane, 'reject-1'), [])
+    await eventually('the agent to say that it works', async () => (await again.status()).code === 0, slow)
+  })
+
+  test('ruling 3: under probe it is back within seconds: two silences of the old channel, and the journal says so', async (t) => {
+    const { plane } = probing()
+    const mac = '52:54:00:00:01:02'
+    await register(plane, 'probe-1', 'hpc-diskless', mac)
+    const agent = boot(t, plane, mac)
+    const before = await untilConnected(plane, 'probe-1', 1)
+    const again = await reboot(t, probing(), agent, mac)
+    const rebootedMs = performance.now()
+    await untilConnected(plane, 'probe-1', 2)
+    assert.ok(performance.now() - rebootedMs >= 6000, 'not before two silences of three seconds')
+
+    const [, enrolled] = await journalOf(plane, { node: 'probe-1', type: 'host.enrolled' })
+    assert.deepEqual([enrolled.body.probe, enrolled.body.method], ['silent', 'hardware'])
+    const [superseded] = await journalOf(plane, { node: 'probe-1', type: 'node.superseded' })
+    assert.deepEqual([superseded.body.was, superseded.body.superseded], ['active', 'an active identity'])
+    assert.deepEqual(await journalOf(plane, { node: 'probe-1', type: 'node.lapsed' }), [])
+    const { sessions, certificates } = await nodeOf(plane, 'probe-1')
+    assert.equal(sessions.length, 1)
+    assert.notEqual(certificates[0].serial, before.certificates[0].serial)
+    await eventually('the agent to say that it works', async () => (await again.status()).code === 0, slow)
+  })
+
+  test('ruling 3: under prove another key is refused and suspected; a token made with --replace admits it and cuts the old channel', async () => {
+    const { plane } = probing()
+    const [first, early] = [
+      await makeToken(plane, { node: 'prove-1' }),
+      // From before the node was active: for an active one there are none without --replace.
+      await makeToken(plane, { node: 'prove-1' }),
+    ]
+    const direct = { ...(await plane.target()), url: `https://127.0.0.1:${plane.nodePort}` }
+    const [node, other] = [rawNode(direct), rawNode(direct)]
+    succeeded(await node.enrollByToken(first.secret))
+    const channel = await node.openChannel()
+    assert.ok('frames' in channel, JSON.stringify(channel))
+    await channel.frame('hello')
+
+    assert.deepEqual(refusal(await plane.api('POST', '/v1/tokens', { node: 'prove-1' })), [409, 'ALREADY_ACTIVE'])
+    assert.deepEqual(refusal(await other.enrollByToken(early.secret)), [409, 'ALREADY_ACTIVE'])
+    assert.deepEqual(await conditionsOf(plane, 'prove-1'), ['spoof_suspected'])
+    assert.equal(channel.ended(), false)
+    succeeded(await node.confirm())
+
+    const { secret } = await makeToken(plane, { node: 'prove-1', replace: true })
+    assert.equal(succeeded(await other.enrollByToken(secret)).epoch, 2)
+    await eventually('the old channel to be cut', () => channel.ended(), { withinMs: 1000, everyMs: 5 })
+    assert.deepEqual(await conditionsOf(plane, 'prove-1'), [])
+    assert.deepEqual(refusal(await node.confirm()), [403, 'CLIENT_CERT_DENIED'])
+    assert.equal(succeeded(await other.confirm()).membership, 'active')
+  })
+})
