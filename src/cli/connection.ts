@@ -22,7 +22,7 @@ type Env = Readonly<Record<string, string | undefined>>
 
 export const defaultDataFolder = './data'
 
-export const dataFolderOf = (options: Pick<GlobalOptions, 'data'>, env: Env): string =>
+const dataFolderOf = (options: Pick<GlobalOptions, 'data'>, env: Env): string =>
   given(options.data, env['MUSTER_DATA']) ?? defaultDataFolder
 
 export const resolveConnection = (options: GlobalOptions, env: Env): Connection => {

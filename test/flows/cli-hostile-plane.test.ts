@@ -20,7 +20,10 @@ const answering = async (t: TestContext, handle: http.RequestListener): Promise<
   fs.writeFileSync(path.join(folder, 'admin.key'), key)
   const server = http.createServer(handle)
   await new Promise<void>((resolve) => server.listen(path.join(folder, 'run', 'operator.sock'), resolve))
-  cleanup(t, () => new Promise((resolve) => void (server.close(() => resolve()), server.closeAllConnections())))
+  cleanup(t, () => {
+    server.closeAllConnections()
+    server.close()
+  })
   return folder
 }
 

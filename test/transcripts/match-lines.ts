@@ -1,7 +1,7 @@
 // Whether what a command said is what a transcript expects.
 
 /** Text stands for itself; `{{...}}` is a regular expression. */
-export const lineShape = (expected: string): RegExp => {
+const lineShape = (expected: string): RegExp => {
   const parts = expected.split(/\{\{(.*?)\}\}(?!\})/)
   const shapes = parts.map((part, at) => (at % 2 === 1 ? `(?:${part})` : part.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')))
   return new RegExp(`^${shapes.join('')}$`)

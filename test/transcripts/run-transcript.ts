@@ -1,7 +1,7 @@
 // Follows a transcript with real processes and fails at the first thing that is not as written.
 
 import assert from 'node:assert/strict'
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { childEnvironment } from '../process/child.ts'
 import { eventually, within } from '../process/eventually.ts'
@@ -12,61 +12,88 @@ import type { Step } from './parse-transcript.ts'
 const environment = {
   MUSTER_NODE_LISTEN: '127.0.0.1:0',
   MUSTER_OPERATOR_LISTEN: '127.0.0.1:0',
-  MUSTER_LOG_LEVEL: 'info',
   npm_config_update_notifier: 'false',
 }
 
 const stepWithinMs = 60_000
+const endWithinMs = 15_000
 
-export const runTranscript = async (t: Scope, name: string, steps: readonly Step[], folder: string): Promise<void> => {
-  for (const step of steps) await follow(t, `${name}:${step.line}: $ ${step.command}`, step, folder)
+type Command = {
+  readonly where: string
+  readonly ended: Promise<number | null>
+  stdout(): string
+  stderr(): string
+  /** Every process of it, also those of a pipe. */
+  stop(): Promise<void>
 }
 
-const follow = async (t: Scope, where: string, step: Step, folder: string): Promise<void> => {
+export const runTranscript = async (t: Scope, name: string, steps: readonly Step[], folder: string): Promise<void> => {
+  const before: Command[] = []
+  for (const step of steps) {
+    const command = start(step.command, `${name}:${step.line}: $ ${step.command}`, folder)
+    cleanup(t, () => command.stop())
+    try {
+      await (step.background ? hasSaid(command, step) : hasEnded(command, step))
+    } catch (error) {
+      // What went wrong often shows in a command that still runs, or no longer does.
+      throw new Error([command, ...before.filter(({ stderr }) => stderr() !== '')].map(everything).join('\n'), {
+        cause: error,
+      })
+    }
+    if (step.background) before.push(command)
+  }
+}
+
+const start = (text: string, where: string, folder: string): Command => {
   const said = { stdout: '', stderr: '' }
-  const child = spawn('bash', ['-o', 'pipefail', '-c', step.command], {
+  const child = spawn('bash', ['-o', 'pipefail', '-c', text], {
     cwd: folder,
     env: childEnvironment(environment),
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own, so that every process of a pipe can be ended.
+    // A group of its own, so that all of it can be ended.
     detached: true,
   })
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (said.stdout += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr += text))
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (said.stdout += chunk))
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (said.stderr += chunk))
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
-  cleanup(t, () => endGroup(child, ended))
-  const all = (): string => `\n${where}\n${said.stdout}${said.stderr}`
-
-  if (step.background) {
-    await eventually(
-      `${where} to say what is written`,
-      () => missing(step.stdout, linesOf(said.stdout)) === null && missing(step.stderr, linesOf(said.stderr)) === null,
-      { withinMs: stepWithinMs },
-    ).catch((error: unknown) => {
-      const lacks = missing(step.stdout, linesOf(said.stdout)) ?? missing(step.stderr, linesOf(said.stderr))
-      throw new Error(`${all()}\nlacks: ${lacks}`, { cause: error })
-    })
-    return
+  return {
+    where,
+    ended,
+    stdout: () => said.stdout,
+    stderr: () => said.stderr,
+    async stop() {
+      signalGroup(child.pid, 'SIGTERM')
+      try {
+        await within(`${where} to end after SIGTERM`, endWithinMs, ended)
+      } catch (error) {
+        signalGroup(child.pid, 'SIGKILL')
+        throw error
+      }
+    },
   }
-  const code = await within(`${where} to end`, stepWithinMs, ended)
-  assert.equal(code, step.exit, `exit code of${all()}`)
-  assert.equal(mismatch(step.stdout, linesOf(said.stdout)), null, `standard output of${all()}`)
-  assert.equal(missing(step.stderr, linesOf(said.stderr)), null, `standard error of${all()}`)
 }
 
-const endGroup = async (child: ChildProcess, ended: Promise<unknown>): Promise<void> => {
-  const signal = (name: NodeJS.Signals): void => {
-    try {
-      if (child.pid !== undefined) process.kill(-child.pid, name)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
-    }
-  }
-  signal('SIGTERM')
+const hasSaid = async (command: Command, step: Step): Promise<void> => {
+  const lacks = (): string | null =>
+    missing(step.stdout, linesOf(command.stdout())) ?? missing(step.stderr, linesOf(command.stderr()))
+  await eventually('what is written', () => lacks() === null, { withinMs: stepWithinMs }).catch(() =>
+    assert.fail(`it did not say: ${lacks()}`),
+  )
+}
+
+const hasEnded = async (command: Command, step: Step): Promise<void> => {
+  const code = await within(`${command.where} to end`, stepWithinMs, command.ended)
+  assert.equal(code, step.exit, 'exit code')
+  assert.equal(mismatch(step.stdout, linesOf(command.stdout())), null, 'standard output')
+  assert.equal(missing(step.stderr, linesOf(command.stderr())), null, 'standard error')
+}
+
+const everything = (command: Command): string => `${command.where}\n${command.stdout()}${command.stderr()}`
+
+const signalGroup = (pid: number | undefined, signal: NodeJS.Signals): void => {
   try {
-    await within('a command of the transcript to end', 15_000, ended)
+    if (pid !== undefined) process.kill(-pid, signal)
   } catch (error) {
-    signal('SIGKILL')
-    throw error
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }

@@ -1,4 +1,5 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
+import { membershipKinds } from '#domain/node.ts'
 import type { Cli } from '../cli.ts'
 import { collect, noun, performs, verb } from '../verb.ts'
 
@@ -26,7 +27,7 @@ export const declareNode = (program: Command, cli: Cli): void => {
     ['muster node list --state quarantined', ''],
     ['muster node list -o json', 'for scripts'],
   ])
-    .option('--state <state>', 'only nodes in this state')
+    .addOption(new Option('--state <state>', 'only nodes in this state').choices(membershipKinds))
     .option('--profile <name>', 'only nodes of this profile')
   performs(cli, list, async () => (await import('../node-list.ts')).nodeList)
 
