@@ -69,7 +69,7 @@ const entriesOf = (admission: Admission, certificate: CertificateRecord): Change
     {
       host_id: before.id,
       token_id: token,
-      enrolled_by: 'system:enrollment',
+      enrolled_by: 'system:enrollment-service',
       underlay_endpoint: null,
       wireguard_pubkey_fingerprint: null,
       mtls_cert_fingerprint: `SHA256:${certificate.sha256}`,

@@ -99,8 +99,15 @@ const tokenAnswers = ({ credential }: EnrollFacts, spki: string): boolean => {
   return state.kind === 'unused' || ((state.kind === 'used' || state.kind === 'bound') && state.spki === spki)
 }
 
-const tokenTaken = ({ credential }: EnrollFacts): Refusal | null =>
-  credential.method === 'token' && credential.standing === 'taken' ? refuse('TOKEN_USED') : null
+const tokenTaken = ({ credential, node, key }: EnrollFacts): Refusal | null => {
+  if (credential.method !== 'token' || credential.standing !== 'taken') return null
+  const { state } = credential.token.value
+  const byThisKey = 'spki' in state && key.kind === 'key' && state.spki === key.spkiHash
+  // Its own machine asks again: what keeps it out is the node's state, and that is what it should hear.
+  if (byThisKey && node?.value.membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
+  if (byThisKey && node?.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  return refuse('TOKEN_USED')
+}
 
 /** A token speaks for the registration it was made for: not for one after a tombstone, nor for a node let out since. */
 const tokenOutlived = ({ credential, node }: EnrollFacts): Refusal | null => {

@@ -129,7 +129,7 @@ export type Refusal = {
   /** What exactly was wrong, for this caller; safe to show, bounded. */
   readonly detail: string | null
   readonly retryAfterMs: number | null
-  /** Whom it concerns, for the journal; never told to the caller. */
+  /** Whom it concerns, where the caller's own credential says so: for the journal, and to fill in the next step. */
   readonly about?: { readonly node?: string | null; readonly token?: string | null; readonly actor?: string }
 }
 

@@ -100,7 +100,7 @@ test('every state can be revoked, once; a denial that stands is not shortened', 
 })
 
 test('decommissioning a node with open sessions needs force', () => {
-  const { reason: _, certificates: __, ...given } = facts
+  const { reason: _, ...given } = facts
   const open = { ...given, openSessions: 2, force: false }
   expectRefused(decideDecommission(open), 'NODE_STATE_CONFLICT', /^2 sessions .* decommission gpu-001 --force$/)
   for (const allowed of [

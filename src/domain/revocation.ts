@@ -16,7 +16,7 @@ export type BanFact = { readonly spki: string; readonly row: Row<KeyBan> | null 
 export type RevokeFacts = NodeFacts & {
   readonly reason: string
   readonly domain: Row<DomainSettings>
-  /** Certificates of the epoch known besides those in the node's slots. */
+  /** Certificates the node had besides those in its slots. */
   readonly certificates: readonly Pick<Slot, 'spki' | 'notAfterMs'>[]
   /** For each of their keys, whether it is banned already. */
   readonly bans: readonly BanFact[]
@@ -82,7 +82,7 @@ const keysBanned = (
   }
 }
 
-export type DecommissionFacts = Omit<RevokeFacts, 'reason' | 'certificates'> & {
+export type DecommissionFacts = Omit<RevokeFacts, 'reason'> & {
   readonly force: boolean
   /** Shells and commands that people have open on the node. */
   readonly openSessions: number
@@ -96,5 +96,5 @@ export const decideDecommission = ({ force, openSessions, ...facts }: Decommissi
       `${openSessions} sessions are open on ${id}: end them, or cut them with muster node decommission ${id} --force`,
     )
   }
-  return decideRevoke({ ...facts, reason: 'decommissioned', certificates: [] })
+  return decideRevoke({ ...facts, reason: 'decommissioned' })
 }

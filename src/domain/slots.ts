@@ -29,6 +29,20 @@ export const slotNameOf = (slots: Slots, issuer: IssuerId, serial: string): Slot
   return is(slots.retired === null ? null : slots.retired.slot) ? 'retired' : null
 }
 
+/** Until when this certificate may be used; null when it is none of these any more. */
+export const servesUntilMs = (slots: Slots, issuer: IssuerId, serial: string): number | null => {
+  switch (slotNameOf(slots, issuer, serial)) {
+    case 'current':
+      return slots.current.notAfterMs
+    case 'pending':
+      return slots.pending === null ? null : slots.pending.notAfterMs
+    case 'retired':
+      return slots.retired === null ? null : slots.retired.untilMs
+    case null:
+      return null
+  }
+}
+
 /** The slot that was signed for this key and is still good: what a repeated request is answered with. */
 export const slotForKey = (slots: Slots, spki: string, nowMs: number): Slot | null =>
   [slots.current, slots.pending].find((slot) => slot !== null && slot.spki === spki && slot.notAfterMs > nowMs) ?? null

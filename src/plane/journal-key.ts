@@ -2,7 +2,8 @@
 
 import * as path from 'node:path'
 import { generateKey, loadPrivateKey, keyId, verifySignature, type PrivateKey } from '#pki/keys.ts'
-import { makeFolder, readFileIfAny, replaceFile } from '#platform/files.ts'
+import { makeFolder, readFileIfAny } from '#platform/files.ts'
+import { createFile } from '#platform/folder.ts'
 import type { SealingKey } from '#plane/issuer/seal.ts'
 import type { HeadSigner } from '#plane/store/store.ts'
 
@@ -17,12 +18,14 @@ export const openHeadSigner = (dataFolder: string, sealing: SealingKey): HeadSig
   }
 }
 
+/** Two planes starting on one new folder must not sign with different keys: the file that is there wins. */
 const findKey = (folder: string, sealing: SealingKey): PrivateKey => {
   const file = path.join(folder, 'journal.key')
+  if (readFileIfAny(file) === null) {
+    makeFolder(folder, 0o700)
+    createFile(file, sealing.seal(sealedName, generateKey('ed25519').pkcs8Pem()), 0o600)
+  }
   const sealed = readFileIfAny(file)
-  if (sealed !== null) return loadPrivateKey(sealing.unseal(sealedName, sealed))
-  makeFolder(folder, 0o700)
-  const key = generateKey('ed25519')
-  replaceFile(file, sealing.seal(sealedName, key.pkcs8Pem()), 0o600)
-  return key
+  if (sealed === null) throw new Error(`${file} was there a moment ago`)
+  return loadPrivateKey(sealing.unseal(sealedName, sealed))
 }

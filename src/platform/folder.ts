@@ -2,7 +2,7 @@
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { errno, flushFolder, type Mode } from './files.ts'
+import { errno, flushFolder, replaceFile, type Mode } from './files.ts'
 
 /** The names in a folder, sorted; none when there is no such folder. */
 export const namesIn = (folder: string): readonly string[] => {
@@ -14,21 +14,21 @@ export const namesIn = (folder: string): readonly string[] => {
   }
 }
 
-/** Durable when it returns `created`. What is there already is never overwritten. */
+/**
+ * Durable and whole when it returns `created`. What is there already is never overwritten: of two processes at once one
+ * creates the file, and the other finds it.
+ */
 export const createFile = (file: string, content: string, mode: Mode): 'created' | 'exists' => {
-  let fd: number
+  const beside = `${file}.${process.pid}.new`
+  replaceFile(beside, content, mode)
   try {
-    fd = fs.openSync(file, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, mode)
+    // Unlike a rename, a link fails where the name is taken.
+    fs.linkSync(beside, file)
   } catch (error) {
     if (errno(error) === 'EEXIST') return 'exists'
     throw error
-  }
-  try {
-    fs.fchmodSync(fd, mode)
-    fs.writeFileSync(fd, content)
-    fs.fsyncSync(fd)
   } finally {
-    fs.closeSync(fd)
+    fs.rmSync(beside, { force: true })
   }
   flushFolder(path.dirname(file))
   return 'created'

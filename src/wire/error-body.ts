@@ -5,7 +5,9 @@ import { httpStatus } from './http-status.ts'
 import type { ErrorBody } from './node-api.ts'
 
 export const errorBody = (refusal: Refusal): ErrorBody => {
-  const [message, next] = refusals[refusal.code]
+  const [message, hint] = refusals[refusal.code]
+  const node = refusal.about?.node ?? null
+  const next = node === null ? hint : hint.replace(/\bID\b/g, node)
   return { code: refusal.code, message, detail: refusal.detail, next, retry_after_ms: refusal.retryAfterMs }
 }
 

@@ -201,7 +201,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       case 'revoke':
         return changeOf(decideRevoke({ ...facts, reason: 'stolen', domain, certificates: [], bans }))
       case 'decommission':
-        return changeOf(decideDecommission({ ...facts, force: false, openSessions: 0, domain, bans }))
+        return changeOf(decideDecommission({ ...facts, force: false, openSessions: 0, domain, certificates: [], bans }))
       case 'raise':
         return changeOf(decideRaise({ ...facts, ...condition }))
       case 'clear':

@@ -3,10 +3,10 @@ import { decideCreateKey, decideRevokeKey } from '#domain/operator-keys.ts'
 import type { OperatorKey, Role } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Store } from '#plane/store/store.ts'
-import { sha256Hex } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision, type CommitDeps } from './commit-decision.ts'
+import { newOperatorSecret } from './operator-secret.ts'
 
 export type KeyDeps = CommitDeps & { readonly store: Store; readonly clock: Clock; readonly random: Random }
 
@@ -18,11 +18,11 @@ export const createOperatorKey = async (
   asked: { readonly name: string; readonly role: Role },
   by: Attribution,
 ): Promise<KeyMade | Refusal> => {
-  const secret = `muster_key_${deps.random.bytes(32).toString('base64url')}`
+  const { secret, hash } = newOperatorSecret(deps.random)
   const keyId = sortableId(deps.clock.nowMs(), deps.random)
   const done = await commitDecision(deps, async () => {
     const existing = await deps.store.operatorKeys()
-    return decideCreateKey({ keyId, hash: sha256Hex(secret), ...asked, existing, by, nowMs: deps.clock.nowMs() })
+    return decideCreateKey({ keyId, hash, ...asked, existing, by, nowMs: deps.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'made', key: done.key, secret }
 }

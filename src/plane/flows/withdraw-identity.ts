@@ -3,6 +3,7 @@
 import { certificateKey } from '#domain/certificate.ts'
 import type { Row } from '#domain/change.ts'
 import type { Attribution } from '#domain/decision.ts'
+import type { EntryBody } from '#domain/journal-entry.ts'
 import type { NodeDecided, NodeFacts } from '#domain/node-change.ts'
 import type { Node, NodeId, Slot } from '#domain/node.ts'
 import { decideQuarantine } from '#domain/quarantine.ts'
@@ -10,7 +11,7 @@ import { refuse, type Refusal } from '#domain/refusal.ts'
 import { decideDecommission, decideRevoke, type BanFact } from '#domain/revocation.ts'
 import { everySlot, slotsOf } from '#domain/slots.ts'
 import type { Cursor, Store } from '#plane/store/store.ts'
-import type { Clock } from '#platform/clock.ts'
+import { parseIsoTime, type Clock } from '#platform/clock.ts'
 import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
 import type { OpenChannels } from './open-channels.ts'
@@ -81,18 +82,40 @@ const decide = async (
     case 'quarantine':
       return decideQuarantine({ ...facts, domain, reason: withdrawal.reason })
     case 'revoke': {
-      const bans = await bansOf(deps.store, slots)
-      return decideRevoke({ ...facts, domain, reason: withdrawal.reason, certificates: [], bans })
+      const known = await keysOf(deps.store, slots, facts.node.value.id)
+      return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason })
     }
     case 'decommission': {
-      const bans = await bansOf(deps.store, slots)
+      const known = await keysOf(deps.store, slots, facts.node.value.id)
       const { id, drain } = facts.node.value
       // A node in service is not taken away by accident: it is drained first, or its channels are cut on purpose.
       const openSessions = drain === 'drained' ? 0 : deps.channels.openSessions(id).length
-      return decideDecommission({ ...facts, domain, bans, force: withdrawal.force, openSessions })
+      return decideDecommission({ ...facts, ...known, domain, force: withdrawal.force, openSessions })
     }
   }
 }
 
-const bansOf = (store: Store, slots: readonly Slot[]): Promise<BanFact[]> =>
-  Promise.all(slots.map(async ({ spki }) => ({ spki, row: await store.get('key-ban', spki) })))
+/** So many of the newest: a node that was revoked had few keys that somebody could still bring back. */
+const keysRemembered = 50
+
+/** Every key the node was certified with of late, also those whose slots a quarantine has emptied. */
+const keysOf = async (
+  store: Store,
+  slots: readonly Slot[],
+  node: NodeId,
+): Promise<{ certificates: readonly Pick<Slot, 'spki' | 'notAfterMs'>[]; bans: readonly BanFact[] }> => {
+  const query = { node, after: null, last: keysRemembered, limit: keysRemembered }
+  const issued = await Promise.all(
+    (['host.enrolled', 'node.renewed'] as const).map((type) => store.journal.read({ ...query, type })),
+  )
+  const certificates = issued.flat().flatMap(({ entry }) => certifiedKey(entry.body))
+  const keys = new Set([...slots, ...certificates].map(({ spki }) => spki))
+  const bans = await Promise.all([...keys].map(async (spki) => ({ spki, row: await store.get('key-ban', spki) })))
+  return { certificates, bans }
+}
+
+const certifiedKey = ({ key, not_after: notAfter }: EntryBody): Pick<Slot, 'spki' | 'notAfterMs'>[] => {
+  const spki = typeof key === 'string' ? /^SHA256:([0-9a-f]{64})$/.exec(key)?.[1] : undefined
+  const notAfterMs = typeof notAfter === 'string' ? parseIsoTime(notAfter) : null
+  return spki === undefined || notAfterMs === null ? [] : [{ spki, notAfterMs }]
+}

@@ -2,7 +2,8 @@
 // reported as unprotected.
 
 import * as path from 'node:path'
-import { readFileIfAny, replaceFile } from '#platform/files.ts'
+import { readFileIfAny } from '#platform/files.ts'
+import { createFile } from '#platform/folder.ts'
 import type { Random } from '#platform/random.ts'
 import { sealingKeyBytes, sealingKeyOf, type SealingKey } from './seal.ts'
 
@@ -37,14 +38,10 @@ export const findSealingKey = (places: SealingKeyPlaces, random: Random): FoundS
     if (text !== null) return { key: parse(text, file, random), file, protection: 'protected' }
   }
   const file = path.join(dataFolder, 'seal.key')
-  const text = readFileIfAny(file) ?? generate(file, random)
+  if (readFileIfAny(file) === null) createFile(file, random.bytes(sealingKeyBytes).toString('hex') + '\n', 0o600)
+  const text = readFileIfAny(file)
+  if (text === null) throw new Error(`${file} was there a moment ago`)
   return { key: parse(text, file, random), file, protection: 'unprotected' }
-}
-
-const generate = (file: string, random: Random): string => {
-  const text = random.bytes(sealingKeyBytes).toString('hex') + '\n'
-  replaceFile(file, text, 0o600)
-  return text
 }
 
 const parse = (text: string, file: string, random: Random): SealingKey => {

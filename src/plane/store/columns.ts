@@ -42,7 +42,13 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
   'key-ban': { table: 'key_ban', key: (ban) => ban.spki, columns: {}, fixed: [] },
   profile: { table: 'profile', key: (profile) => profile.name, columns: {}, fixed: [] },
   domain: { table: 'domain', key: () => 'domain', columns: {}, fixed: [] },
-  'operator-key': { table: 'operator_key', key: (key) => key.hash, columns: { id: (key) => key.id }, fixed: ['id'] },
+  'operator-key': {
+    table: 'operator_key',
+    key: (key) => key.hash,
+    // A name is taken as long as its key is live.
+    columns: { id: (key) => key.id, live_name: (key) => (key.revokedAtMs === null ? key.name : null) },
+    fixed: ['id'],
+  },
   issuer: { table: 'issuer', key: (issuer) => issuer.id, columns: {}, fixed: [] },
 }
 

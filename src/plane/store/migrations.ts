@@ -23,7 +23,7 @@ const migrations: readonly string[] = [
    ${documents('key_ban', '')}
    ${documents('profile', '')}
    ${documents('domain', '')}
-   ${documents('operator_key', ', id TEXT NOT NULL UNIQUE')}
+   ${documents('operator_key', ', id TEXT NOT NULL UNIQUE, live_name TEXT UNIQUE')}
    ${documents('issuer', '')}
 
    CREATE TABLE hardware (value TEXT PRIMARY KEY, node TEXT NOT NULL) STRICT, WITHOUT ROWID;
