@@ -63,7 +63,7 @@ test('002-7: the audit log contains all required fields', async () => {
   assert.partialDeepStrictEqual(body, {
     host_id: 'audit-1',
     token_id: id,
-    enrolled_by: 'system:enrollment',
+    enrolled_by: 'system:enrollment-service',
     // Until there is an overlay.
     underlay_endpoint: null,
     wireguard_pubkey_fingerprint: null,

@@ -1,21 +1,19 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { StoreFault } from '#plane/store/store-errors.ts'
 import type { Store } from '#plane/store/store.ts'
+import { withPeer } from '../peers/peer.ts'
 import { makeSigner, newNode, openStore, workplace } from '../store-harness.ts'
 
 /** A disk of its own that is soon full; null, and the test skipped, where this process may not mount one. */
 const smallDisk = (t: TestContext) => {
+  if (withPeer(t, 'tmpfs') === null) return null
   const { folder, atEnd } = workplace(t)
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', folder], { encoding: 'utf8' })
-  if (mounted.status !== 0) {
-    t.skip(`needs root to mount a small tmpfs: ${(mounted.stderr ?? String(mounted.error)).trim().split('\n')[0]}`)
-    return null
-  }
-  atEnd(() => spawnSync('umount', [folder]))
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', folder])
+  atEnd(() => execFileSync('umount', [folder]))
   return { folder, atEnd, ballast: path.join(folder, 'ballast') }
 }
 
