@@ -1,24 +1,22 @@
-// What the plane shows in a handshake, without judging it.
+// What the plane shows in a handshake, as OpenSSL saw it: without judging it, since the clock of the plane may be another.
 
-import * as tls from 'node:tls'
-import { tlsOptions, type NodeTarget } from './node-call.ts'
+import { spawn } from 'node:child_process'
+import type { NodeTarget } from './node-call.ts'
 
-/** DER, leaf first, the root included where it is sent. */
-export const presentedChain = (target: NodeTarget): Promise<readonly Buffer[]> =>
+/** PEM, leaf first, the root included where it is sent. */
+export const presentedChain = (openssl: string, target: NodeTarget): Promise<readonly string[]> =>
   new Promise((resolve, reject) => {
-    // The clock of this process is not that of the plane: whoever asks judges the chain at the plane's time.
-    const socket = tls.connect({ ...tlsOptions(target, null), rejectUnauthorized: false, timeout: 10_000 })
-    socket.once('error', reject)
-    socket.once('timeout', () => socket.destroy(new Error('no handshake in time')))
-    socket.once('secureConnect', () => {
-      resolve(chainFrom(socket.getPeerCertificate(true)))
-      socket.destroy()
+    const { hostname, port } = new URL(target.url)
+    const args = ['s_client', '-connect', `${hostname}:${port}`, '-servername', hostname, '-showcerts']
+    const client = spawn(openssl, args, { stdio: ['pipe', 'pipe', 'ignore'], timeout: 10_000 })
+    client.stdin.on('error', () => {})
+    client.stdin.end()
+    let printed = ''
+    client.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
+    client.once('error', reject)
+    client.once('close', () => {
+      const chain = printed.match(/-----BEGIN CERTIFICATE-----[^]+?-----END CERTIFICATE-----\n/g) ?? []
+      // The leaf is printed once more behind the chain.
+      resolve([...new Set(chain)])
     })
   })
-
-const chainFrom = (leaf: tls.DetailedPeerCertificate): readonly Buffer[] => {
-  const chain: Buffer[] = []
-  // A self-signed root names itself as its issuer.
-  for (let at = leaf; !chain.some((der) => der.equals(at.raw)); at = at.issuerCertificate) chain.push(at.raw)
-  return chain
-}
