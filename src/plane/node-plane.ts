@@ -13,6 +13,7 @@ import { openPresence } from './channels/presence.ts'
 import { openProbe } from './channels/probe.ts'
 import { openSessionRegistry } from './channels/session-registry.ts'
 import type { Session } from './channels/session.ts'
+import { openUpdates } from './channels/updates.ts'
 import type { Feed } from './feed/feed.ts'
 import type { OpenChannels, OpenSession } from './flows/open-channels.ts'
 import { openAdmissionQueue } from './flows/admission-queue.ts'
@@ -48,7 +49,8 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     return { perMinute, perMinutePerSource }
   })
   const admission = openAdmissionQueue(clock, admissionCapacity)
-  const shared = { ...deps, issuer: authority, sessions, presence, strangers, admission }
+  const updates = openUpdates({ ...deps, issuer: authority, sessions })
+  const shared = { ...deps, issuer: authority, sessions, presence, updates, strangers, admission }
 
   feed.subscribe(followCommits(shared))
   sessions.onAbsent((node) => presence.lastHere(node))
@@ -94,9 +96,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     openSessions: (node) => sessions.of(node).map(describeSession),
     count: () => sessions.count(),
   }
-  const endChannels = (): void => {
-    for (const session of [...sessions.all()]) session.end('PLANE_STOPPING', 'the plane is restarting')
-  }
+  const endChannels = (): void => sessions.close('PLANE_STOPPING', 'the plane is restarting')
   return { routes, listener, channels, admission, upkeep, endChannels }
 }
 

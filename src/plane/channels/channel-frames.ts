@@ -5,24 +5,34 @@ import { AgentFrame } from '#wire/channel.ts'
 
 const known = Compile(AgentFrame)
 const knownTypes: ReadonlySet<unknown> = new Set(['hello', 'applied', 'unknown_type'])
+const longestType = 64
 
 export type ReadFrame =
-  | { readonly kind: 'frame'; readonly frame: AgentFrame }
+  | { readonly kind: 'frame'; readonly seq: number; readonly frame: AgentFrame }
   /** Well formed, of a type this plane does not have: answered, not ignored. */
-  | { readonly kind: 'unknown'; readonly type: string; readonly seq: number }
-  | { readonly kind: 'malformed' }
+  | { readonly kind: 'unknown'; readonly seq: number; readonly type: string }
+  | { readonly kind: 'malformed'; readonly why: string }
+
+const malformed = (why: string): ReadFrame => ({ kind: 'malformed', why })
 
 export const readFrame = (text: string): ReadFrame => {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return { kind: 'malformed' }
+  const value = jsonOrNull(text)
+  if (typeof value !== 'object' || value === null || !('type' in value && 'seq' in value && 'stream' in value)) {
+    return malformed('not a frame')
   }
-  if (known.Check(value)) return { kind: 'frame', frame: value }
-  if (typeof value !== 'object' || value === null || !('type' in value) || !('seq' in value))
-    return { kind: 'malformed' }
+  // Only the control stream exists: whoever uses another counts on something this plane never offered.
+  if (value.stream !== 0) return malformed('no such stream is open')
+  if (known.Check(value)) return { kind: 'frame', seq: value.seq, frame: value }
   const { type, seq } = value
-  if (typeof type !== 'string' || !Number.isSafeInteger(seq) || knownTypes.has(type)) return { kind: 'malformed' }
-  return { kind: 'unknown', type: type.slice(0, 64), seq: Number(seq) }
+  if (typeof type !== 'string' || !Number.isSafeInteger(seq)) return malformed('not a frame')
+  if (knownTypes.has(type)) return malformed(`the frame ${type} does not fit its schema`)
+  return { kind: 'unknown', seq: Number(seq), type: type.slice(0, longestType) }
+}
+
+const jsonOrNull = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }

@@ -1,12 +1,15 @@
-// What a node is told to run under, with a revision that changes whenever any of it does.
+// What a node is told to run under. Revisions are made from the content: they differ whenever any of it does, and every
+// start and every replica of the plane comes to the same one without keeping count.
 
-import type { Row } from '#domain/change.ts'
-import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Node } from '#domain/node.ts'
 import type { Profile } from '#domain/profile.ts'
+import { sha256 } from '#platform/bytes.ts'
 import type { AgentProfile, EndpointSet } from '#wire/node-api.ts'
 import type { PlaneConfig, PlaneTrust } from '#wire/channel.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
+
+/** From 1: 0 is what an agent says that has none. */
+const revisionOf = (content: object): number => Math.max(1, sha256(JSON.stringify(content)).readUInt32BE(0))
 
 export const agentProfile = (profile: Profile): AgentProfile => ({
   name: profile.name,
@@ -17,28 +20,21 @@ export const agentProfile = (profile: Profile): AgentProfile => ({
   renew_to: profile.certificate.renewTo,
 })
 
-export const endpointSet = (nodeUrl: string): EndpointSet => ({
-  id: 'runtime',
-  revision: 1,
-  runtime: [nodeUrl],
-  stream: [nodeUrl.replace(/^https:/, 'wss:')],
-})
+export const endpointSet = (nodeUrl: string): EndpointSet => {
+  const urls = { runtime: [nodeUrl], stream: [nodeUrl.replace(/^https:/, 'wss:')] }
+  return { id: 'runtime', revision: revisionOf(urls), ...urls }
+}
 
-export const configurationOf = (
-  node: Node,
-  profile: Row<Profile>,
-  domain: Row<DomainSettings>,
-  nodeUrl: string,
-): PlaneConfig => ({
-  // Each of these only ever grows, so their sum names one combination of them.
-  revision: profile.version + domain.version,
-  vcluster: node.assignment,
-  profile: agentProfile(profile.value),
-  endpoints: endpointSet(nodeUrl),
-})
+export const configurationOf = (node: Node, profile: Profile, nodeUrl: string): PlaneConfig => {
+  const content = {
+    vcluster: node.assignment,
+    profile: agentProfile(profile),
+    endpoints: endpointSet(nodeUrl),
+  }
+  return { revision: revisionOf(content), ...content }
+}
 
-/** Roots are added and never taken out of the set while anything hangs under them. */
 export const trustOf = (issuer: Pick<Issuer, 'roots'>): PlaneTrust => {
   const roots = [...issuer.roots()]
-  return { revision: roots.length, roots }
+  return { revision: revisionOf(roots), roots }
 }

@@ -1,9 +1,12 @@
 // What ends channels: a denial the moment it is committed, expiry and silence by a sweep of the clocks.
 
+import type { Node } from '#domain/node.ts'
+import { servesUntilMs, slotsOf } from '#domain/slots.ts'
 import type { Committed } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { pingEveryMs, pongWithinMs } from '#wire/channel.ts'
 import type { SessionRegistry } from './session-registry.ts'
+import type { Session } from './session.ts'
 
 /** A subscriber of the feed: when the revocation is answered, its channels are gone already. */
 export const cutDenied =
@@ -12,33 +15,41 @@ export const cutDenied =
     for (const write of writes) {
       if (write.put !== 'denial') continue
       const denial = write.value
-      const candidates = denial.kind === 'epoch' ? [...sessions.of(denial.node)] : [...sessions.all()]
+      const candidates = denial.kind === 'epoch' ? sessions.of(denial.node) : [...sessions.all()]
       for (const session of candidates) {
         const { epoch, proof } = session.principal
         const hit =
           denial.kind === 'epoch'
             ? epoch <= denial.epoch
             : proof.issuer === denial.issuer && proof.serial === denial.serial
-        if (!hit) continue
-        session.end('CLIENT_CERT_DENIED', denial.why)
-        sessions.ended(session)
+        if (hit) session.end('CLIENT_CERT_DENIED', denial.why)
       }
     }
   }
+
+/** A certificate that has been replaced serves until its connections are drained; one replaced twice has served. */
+export const limitToCertificate = (session: Session, node: Node): void => {
+  const { issuer, serial } = session.principal.proof
+  const slots = slotsOf(node)
+  const untilMs = slots === null ? null : servesUntilMs(slots, issuer, serial)
+  if (untilMs === null) endReplaced(session)
+  else session.endsAtMs = untilMs
+}
 
 /** Once a second. By the wall clock, since a timer as long as a certificate lives does not exist in Node. */
 export const sweepSessions = (sessions: SessionRegistry, clock: Clock): void => {
   const nowMs = clock.nowMs()
   const monotonicMs = clock.monotonicMs()
-  for (const session of [...sessions.all()]) {
-    if (nowMs >= session.principal.notAfterMs) {
-      session.end('CLIENT_CERT_EXPIRED', null)
-      sessions.ended(session)
-    } else if (monotonicMs - session.heardMs > pongWithinMs) {
-      session.destroy()
-      sessions.ended(session)
-    } else if (monotonicMs - session.heardMs > pingEveryMs && session.pingedMs === null) {
-      session.ping(monotonicMs)
-    }
-  }
+  for (const session of [...sessions.all()]) sweep(session, nowMs, monotonicMs)
 }
+
+const sweep = (session: Session, nowMs: number, monotonicMs: number): void => {
+  const silentMs = monotonicMs - session.heardMs
+  if (nowMs >= session.principal.notAfterMs) return session.end('CLIENT_CERT_EXPIRED', null)
+  if (nowMs >= session.endsAtMs) return endReplaced(session)
+  if (silentMs > pongWithinMs) return session.destroy()
+  if (silentMs > pingEveryMs && session.pingedMs === null) session.ping(monotonicMs)
+}
+
+const endReplaced = (session: Session): void =>
+  session.end('REPLACED', 'the certificate of this channel has been replaced')

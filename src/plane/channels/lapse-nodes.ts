@@ -6,13 +6,11 @@ import type { Clock } from '#platform/clock.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { Presence } from './presence.ts'
-import type { SessionRegistry } from './session-registry.ts'
 
 export type LapseDeps = {
   readonly store: Store
   readonly feed: Feed
   readonly clock: Clock
-  readonly sessions: SessionRegistry
   readonly presence: Presence
 }
 
@@ -34,21 +32,24 @@ export const awaitEverybody = async ({ store, presence }: LapseDeps): Promise<vo
 export const lapseAbsent = async (deps: LapseDeps): Promise<void> => {
   const grace = await deps.store.get('domain', 'domain')
   if (grace === null) return
-  const absent = deps.presence.absentFor(grace.value.livenessGraceMs).slice(0, mostAtOnce)
-  await Promise.all(absent.map(({ node, silentMs }) => lapse(deps, node, silentMs)))
+  const absent = deps.presence.absentFor(grace.value.livenessGraceMs, mostAtOnce)
+  await Promise.all(absent.map((node) => lapse(deps, node)))
 }
 
-const lapse = async (deps: LapseDeps, id: NodeId, silentMs: number): Promise<void> => {
-  const node = await deps.store.get('node', id)
-  const grace = await deps.store.get('domain', 'domain')
-  if (node === null || grace === null || deps.sessions.of(id).length > 0) return deps.presence.forget(id)
-  const nowMs = deps.clock.nowMs()
+const lapse = async ({ store, feed, clock, presence }: LapseDeps, id: NodeId): Promise<void> => {
+  const node = await store.get('node', id)
+  const grace = await store.get('domain', 'domain')
+  // From here to the commit is one turn: a channel that opened before is seen now, one that opens later waits for it.
+  const silentMs = presence.silentMs(id)
+  if (silentMs === null) return
+  if (node === null || grace === null || node.value.membership.kind !== 'active') return presence.forget(id)
+  const nowMs = clock.nowMs()
   const verdict = decideLapse({ node, lastPresentMs: nowMs - silentMs, grace, by, nowMs })
-  if (verdict.kind === 'not-yet') return node.value.membership.kind === 'active' ? undefined : deps.presence.forget(id)
-  const outcome = await deps.store.commit(verdict.change)
-  if (outcome === 'lost-race') return
-  deps.feed.publish(outcome)
-  deps.presence.forget(id)
+  if (verdict.kind === 'not-yet') return
+  await presence.leave(id, async () => {
+    const outcome = await store.commit(verdict.change)
+    if (outcome !== 'lost-race') feed.publish(outcome)
+  })
 }
 
 /** Walks the registry in pages, letting other work in between. */

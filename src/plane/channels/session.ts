@@ -6,30 +6,54 @@ import type { NodePrincipal } from '#domain/principal.ts'
 import type { PlaneFrame } from '#wire/channel.ts'
 
 /** A reader that has this much unread is not reading. */
-const mostBuffered = 256 * 1024
+export const mostBuffered = 256 * 1024
 
 type Message = PlaneFrame extends infer F ? (F extends PlaneFrame ? Pick<F, 'type' | 'body'> : never) : never
+
+export type SessionSocket = Pick<
+  WebSocket,
+  'bufferedAmount' | 'send' | 'ping' | 'pong' | 'pause' | 'resume' | 'terminate'
+>
+
+export type Revisions = { readonly config: number; readonly trust: number }
+
+export type SessionFacts = {
+  readonly principal: NodePrincipal
+  readonly number: number
+  readonly openedAtMs: number
+  /** Monotonic. */
+  readonly heardMs: number
+  /** Called once, in the turn the session ends. */
+  readonly onEnd: (session: Session) => void
+}
 
 export class Session {
   readonly number: number
   readonly principal: NodePrincipal
   readonly openedAtMs: number
+  /** Wall clock: its certificate expires, or has been replaced and is drained. */
+  endsAtMs: number
   /** Monotonic time something was last heard. */
   heardMs: number
   /** Monotonic time of the ping that has not been answered yet. */
   pingedMs: number | null = null
-  readonly #socket: WebSocket
+  /** What the agent has or was sent; null before its hello. */
+  revisions: Revisions | null = null
+  readonly #socket: SessionSocket
+  readonly #onEnd: (session: Session) => void
   #sent = 0
   #handled = 0
   #alive = true
-  #onPong: (() => void)[] = []
+  #waiting: (() => void)[] = []
 
-  constructor(socket: WebSocket, principal: NodePrincipal, number: number, openedAtMs: number, heardMs: number) {
+  constructor(socket: SessionSocket, facts: SessionFacts) {
     this.#socket = socket
-    this.principal = principal
-    this.number = number
-    this.openedAtMs = openedAtMs
-    this.heardMs = heardMs
+    this.#onEnd = facts.onEnd
+    this.principal = facts.principal
+    this.number = facts.number
+    this.openedAtMs = facts.openedAtMs
+    this.endsAtMs = facts.principal.notAfterMs
+    this.heardMs = facts.heardMs
   }
 
   get alive(): boolean {
@@ -39,8 +63,8 @@ export class Session {
   heard(monotonicMs: number): void {
     this.heardMs = monotonicMs
     this.pingedMs = null
-    const waiting = this.#onPong
-    this.#onPong = []
+    const waiting = this.#waiting
+    this.#waiting = []
     for (const answered of waiting) answered()
   }
 
@@ -52,34 +76,52 @@ export class Session {
   }
 
   send(message: Message): void {
-    if (!this.#alive) return
-    if (this.#socket.bufferedAmount > mostBuffered) return this.destroy()
+    if (!this.#takesMore()) return
     const frame = { stream: 0, seq: ++this.#sent, ack: this.#handled, ...message }
     this.#socket.send(JSON.stringify(frame))
   }
 
   ping(monotonicMs: number): void {
-    if (!this.#alive) return
-    if (this.#socket.bufferedAmount > mostBuffered) return this.destroy()
+    if (!this.#takesMore()) return
     this.pingedMs ??= monotonicMs
     this.#socket.ping()
   }
 
+  pong(payload: Buffer): void {
+    if (this.#takesMore()) this.#socket.pong(payload)
+  }
+
+  /** Nothing more is read from the socket until `resume`, so that the other side has to wait. */
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    if (this.#alive) this.#socket.resume()
+  }
+
   /** Calls back at the next sign of life. */
   onceHeard(run: () => void): void {
-    this.#onPong.push(run)
+    this.#waiting.push(run)
   }
 
   /** Says why, as far as the socket takes it at once, and destroys it. */
   end(code: string, detail: string | null): void {
-    if (!this.#alive) return
     this.send({ type: 'closing', body: { code, detail } })
     this.destroy()
   }
 
   destroy(): void {
+    if (!this.#alive) return
     this.#alive = false
-    this.#onPong = []
+    this.#waiting = []
     this.#socket.terminate()
+    this.#onEnd(this)
+  }
+
+  /** A slow reader ends here. Pongs count too: whoever pings and never reads would fill the memory with them. */
+  #takesMore(): boolean {
+    if (this.#alive && this.#socket.bufferedAmount > mostBuffered) this.destroy()
+    return this.#alive
   }
 }

@@ -87,7 +87,8 @@ const upgrade = async (deps: NodeListenerDeps, request: HttpRequest, socket: Dup
   const refused = (refusal: Refusal, principal: Principal | null): void => {
     const path = matchUpgrade(deps.routes, request.url ?? '')?.route.path ?? null
     deps.onRefusal({ refusal, principal, source, method: 'GET', path, correlation } satisfies Refused)
-    socket.end(refusalText(refusal))
+    // Destroyed once it is said: a caller that does not hang up would keep its half of the connection for good.
+    socket.end(refusalText(refusal), () => socket.destroy())
   }
   try {
     const match = matchUpgrade(deps.routes, request.url ?? '')

@@ -1,0 +1,47 @@
+// What the plane does about a frame of an agent.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import { notePersistence } from '#plane/flows/confirm-node.ts'
+import type { Store } from '#plane/store/store.ts'
+import type { AgentFrame } from '#wire/channel.ts'
+import { readFrame } from './channel-frames.ts'
+import type { Session } from './session.ts'
+import type { Updates } from './updates.ts'
+
+export type FrameDeps = {
+  readonly store: Store
+  readonly feed: Feed
+  readonly clock: Clock
+  readonly updates: Updates
+  readonly log: Log
+}
+
+export const handleFrame = async (deps: FrameDeps, session: Session, text: string): Promise<void> => {
+  const read = readFrame(text)
+  if (read.kind === 'malformed') return session.end('REQUEST_INVALID', read.why)
+  if (!session.accept(read.seq)) return session.end('REQUEST_INVALID', 'frames are out of order')
+  const isHello = read.kind === 'frame' && read.frame.type === 'hello'
+  if (isHello !== (session.revisions === null)) {
+    return session.end('REQUEST_INVALID', isHello ? 'a second hello' : 'the first frame is a hello')
+  }
+  if (read.kind === 'unknown') return session.send({ type: 'unknown_type', body: { type: read.type } })
+  return handle(deps, session, read.frame)
+}
+
+const handle = async (deps: FrameDeps, session: Session, frame: AgentFrame): Promise<void> => {
+  const { principal } = session
+  switch (frame.type) {
+    case 'hello': {
+      const { agent_version: agentVersion, config_revision: config, trust_revision: trust } = frame.body
+      deps.store.observe(principal.id, { agentVersion, source: principal.source, configRevision: config })
+      return deps.updates.greeted(session, { config, trust })
+    }
+    case 'applied':
+      deps.store.observe(principal.id, { configRevision: frame.body.config_revision })
+      return notePersistence(deps, principal, frame.body, `session-${session.number}`)
+    case 'unknown_type':
+      return
+  }
+}
