@@ -81,4 +81,4 @@ export const initialiseDomain = async (foundation: Foundation, config: PlaneConf
   return { firstRun: true, rootKeyFile: authority.rootKeyFile }
 }
 
-export const adminKeyFile = (dataFolder: string): string => path.join(dataFolder, 'admin.key')
+const adminKeyFile = (dataFolder: string): string => path.join(dataFolder, 'admin.key')

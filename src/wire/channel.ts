@@ -23,7 +23,7 @@ const frame = <T extends string, B extends Record<string, import('typebox').TSch
   )
 
 /** The agent's first frame. */
-export const AgentHello = frame('hello', {
+const AgentHello = frame('hello', {
   agent_version: Type.String({ maxLength: 64 }),
   capabilities: Type.Array(Type.String({ maxLength: 64 }), { maxItems: 64 }),
   /** The configuration and trust revisions the agent already has. */
@@ -32,14 +32,14 @@ export const AgentHello = frame('hello', {
 })
 
 /** "I run under this revision now", or could not keep it. */
-export const AgentApplied = frame('applied', {
+const AgentApplied = frame('applied', {
   config_revision: Type.Integer({ minimum: 0 }),
   trust_revision: Type.Integer({ minimum: 0 }),
   persisted: Type.Boolean(),
   detail: Type.Union([Type.String({ maxLength: 256 }), Type.Null()]),
 })
 
-export const UnknownType = frame('unknown_type', { type: Type.String({ maxLength: 64 }) })
+const UnknownType = frame('unknown_type', { type: Type.String({ maxLength: 64 }) })
 
 export const AgentFrame = Type.Union([AgentHello, AgentApplied, UnknownType])
 export type AgentFrame = Static<typeof AgentFrame>

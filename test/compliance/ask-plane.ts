@@ -18,7 +18,7 @@ export const conditionsOf = async (plane: Plane, id: string): Promise<string[]> 
 
 /** Entries as they were hashed, oldest first. */
 export const journalOf = async (plane: Plane, query: { node?: string; type?: string }): Promise<Json[]> => {
-  const { body } = await plane.api('GET', `/v1/journal?${new URLSearchParams({ ...query, limit: '1000' })}`)
+  const { body } = await plane.api('GET', `/v1/journal?${new URLSearchParams({ ...query, limit: '1000' }).toString()}`)
   return body.entries.map(({ entry }: { entry: Json }) => entry)
 }
 
