@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey, spkiHash } from '#pki/keys.ts'
 import { withPeer } from '../peers/peer.ts'
-import { eventually } from '../process/eventually.ts'
+import { eventually, within } from '../process/eventually.ts'
 import { openFakeTime } from '../process/fake-time.ts'
 import type { NodeTarget } from '../process/node-call.ts'
 import type { Reply } from '../process/operator-call.ts'
@@ -20,8 +20,8 @@ const callers = 200
 
 type Attempt = { readonly keyHash: string; readonly reply: Reply }
 
-/** Everybody connected and with a key of their own before the first of them asks. */
-const askAllAtOnce = async (target: NodeTarget, secret: string): Promise<readonly Attempt[]> => {
+/** Everybody connected, with a key of their own, and the plane held until all have asked: it meets them at once. */
+const askAllAtOnce = async (plane: Plane, target: NodeTarget, secret: string): Promise<readonly Attempt[]> => {
   const ready = await Promise.all(
     Array.from({ length: callers }, async () => {
       const key = generateKey('ed25519')
@@ -29,9 +29,11 @@ const askAllAtOnce = async (target: NodeTarget, secret: string): Promise<readonl
       return { keyHash: spkiHash(key.spki), body, call: await readyCall(target, null) }
     }),
   )
-  return Promise.all(
-    ready.map(async ({ keyHash, body, call }) => ({ keyHash, reply: await call.send('POST', '/v1/enroll', body) })),
-  )
+  plane.signal('SIGSTOP')
+  const asked = ready.map(({ keyHash, body, call }) => ({ keyHash, ...call.start('POST', '/v1/enroll', body) }))
+  await within('everybody to have asked', 30_000, Promise.all(asked.map(({ sent }) => sent)))
+  plane.signal('SIGCONT')
+  return Promise.all(asked.map(async ({ keyHash, reply }) => ({ keyHash, reply: await reply })))
 }
 
 /** A refusal is answered first and journaled right after. */
@@ -54,7 +56,7 @@ test(`${callers} callers with one token, each with its own key, ${rounds} times:
   const winners = new Map<string, string>()
   for (let round = 0; round < rounds; round++) {
     const node = `prize-${round}`
-    const attempts = await askAllAtOnce(target, await newSecret(plane, node))
+    const attempts = await askAllAtOnce(plane, target, await newSecret(plane, node))
     const won = attempts.filter(({ reply }) => reply.status === 200)
     assert.equal(won.length, 1, `round ${round}: ${won.length} callers were told that they had won`)
     for (const { reply } of attempts)

@@ -12,7 +12,11 @@ export type ReadyCall = {
   readonly localPort: number
   /** Once. Rejects where the connection fails; a refusal is a reply. */
   send(method: 'GET' | 'POST', path: string, body?: object): Promise<Reply>
+  /** The same in two steps: `sent` when the request is with the system, whatever the plane is doing. */
+  start(method: 'GET' | 'POST', path: string, body?: object): Started
 }
+
+export type Started = { readonly sent: Promise<void>; readonly reply: Promise<Reply> }
 
 const connectWithinMs = 30_000
 const answerWithinMs = 60_000
@@ -26,29 +30,25 @@ export const readyCall = async (target: NodeTarget, identity: Identity | null): 
   await within(`a connection to ${target.url}`, connectWithinMs, connected)
   // Should the plane die before the call is made, the call says so.
   socket.on('error', () => {})
-  return {
-    localPort: socket.localPort ?? 0,
-    send: (method, path, body) =>
-      within(
-        `an answer to ${method} ${path}`,
-        answerWithinMs,
-        new Promise<Reply>((resolve, reject) => {
-          const text = body === undefined ? null : JSON.stringify(body)
-          const request = http.request({
-            createConnection: () => socket,
-            method,
-            path,
-            headers: {
-              host: new URL(target.url).host,
-              ...(text === null
-                ? {}
-                : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
-            },
-          })
-          request.on('error', reject)
-          request.on('response', (response) => void readReply(response).then(resolve, reject))
-          request.end(text ?? undefined)
-        }),
-      ).finally(() => socket.destroy()),
+  const start: ReadyCall['start'] = (method, path, body) => {
+    const text = body === undefined ? null : JSON.stringify(body)
+    const request = http.request({
+      createConnection: () => socket,
+      method,
+      path,
+      headers: {
+        host: new URL(target.url).host,
+        ...(text === null ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+      },
+    })
+    const answered = new Promise<Reply>((resolve, reject) => {
+      request.on('error', reject)
+      request.on('response', (response) => void readReply(response).then(resolve, reject))
+    })
+    const sent = new Promise<void>((resolve) => request.on('finish', resolve))
+    request.end(text ?? undefined)
+    const reply = within(`an answer to ${method} ${path}`, answerWithinMs, answered)
+    return { sent, reply: reply.finally(() => socket.destroy()) }
   }
+  return { localPort: socket.localPort ?? 0, start, send: (...call) => start(...call).reply }
 }

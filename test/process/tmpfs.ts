@@ -7,7 +7,7 @@ import { cleanup, type Scope } from './cleanup.ts'
 
 export type Tmpfs = {
   readonly folder: string
-  /** Takes all space but `leaveBytes`. */
+  /** Takes all space but `leaveBytes`; all of it, where somebody writes meanwhile. */
   fill(leaveBytes: number): void
   /** Gives back what `fill` took. */
   free(): void
@@ -23,7 +23,11 @@ export const mountTmpfs = (t: Scope, folder: string, sizeBytes: number): Tmpfs =
     fill(leaveBytes) {
       const { bavail, bsize } = fs.statfsSync(folder)
       const bytes = Math.max(0, bavail * bsize - leaveBytes)
-      fs.writeFileSync(ballast, Buffer.alloc(bytes), { flag: 'a' })
+      try {
+        fs.writeFileSync(ballast, Buffer.alloc(bytes), { flag: 'a' })
+      } catch (error) {
+        if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error
+      }
     },
     free: () => fs.rmSync(ballast, { force: true }),
   }
