@@ -40,6 +40,9 @@ export const boundServer = (server: HttpServer, bounds: ServerBounds): void => {
     if (!gone) socket.write(bounds.unreadable(errno(error) === 'HPE_HEADER_OVERFLOW'))
     socket.destroySoon()
   })
+  // After a handshake that failed or took too long nothing can be said: the words would wait for its end, and with them
+  // the socket, for good.
+  server.on('tlsClientError', (_error: Error, socket: net.Socket) => socket.destroy())
 }
 
 /** The port it listens on, which is the one asked for unless that was 0. */
