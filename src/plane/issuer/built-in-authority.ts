@@ -9,7 +9,7 @@ import { longestLeafNow, type AuthorityDeps, type AuthorityState } from './autho
 import { authorityView } from './authority-view.ts'
 import { certificateOf, signerFrom } from './ca-signer.ts'
 import { dropAnsweredRequests, importIntermediate, requestIntermediate } from './ceremony.ts'
-import { bookOf } from './issuer-book.ts'
+import { bookOf, type IssuerBook } from './issuer-book.ts'
 import { byItself } from './issuer-entries.ts'
 import { replaceIssuer, replaceWhatIsDue } from './replace-issuer.ts'
 import { findServerCertificate, renewServerCertificate } from './server-identity.ts'
@@ -24,6 +24,7 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
   const state = await openState(deps)
   const inTurn = takeTurns()
   const listeners: ((identity: ServerIdentity) => void)[] = []
+  const anchors = rememberAnchors()
 
   const renewServer = async (cause: 'if due' | 'issuer replaced'): Promise<void> => {
     const identity = await renewServerCertificate(deps, state, cause)
@@ -51,8 +52,8 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
       return signLeaf(state.signer, order, deps.random)
     },
     chainOf: (issuer) => state.book.pathOf(issuer).intermediates,
-    roots: () => state.book.roots.map(({ der }) => toPem('CERTIFICATE', Buffer.from(der, 'base64'))),
-    rootFingerprint: () => certificateOf(state.book.root).sha256,
+    roots: () => anchors(state.book).pems,
+    rootFingerprint: () => anchors(state.book).fingerprint,
     longestLeafMs: () => longestLeafNow(deps, state),
 
     serverIdentity: identityNow,
@@ -105,6 +106,20 @@ const openState = async (deps: AuthorityDeps): Promise<AuthorityState> => {
   }
   await replaceWhatIsDue(deps, state, state.longestLeafMs)
   return state
+}
+
+type Anchors = { readonly pems: readonly string[]; readonly fingerprint: string }
+
+/** Every answer to a node carries the roots, so they are written out once a book and not once an answer. */
+const rememberAnchors = (): ((book: IssuerBook) => Anchors) => {
+  let known: { readonly book: IssuerBook; readonly anchors: Anchors } | null = null
+  return (book) => {
+    if (known?.book === book) return known.anchors
+    const pems = book.roots.map(({ der }) => toPem('CERTIFICATE', Buffer.from(der, 'base64')))
+    const anchors = { pems, fingerprint: certificateOf(book.root).sha256 }
+    known = { book, anchors }
+    return anchors
+  }
 }
 
 /** After an import, so that leaves hang under the new domain CA at once. */
