@@ -92,7 +92,12 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
       http: config.operatorTls ? null : config.operatorListen,
       tls: config.operatorTls ? config.operatorListen : null,
     },
-  )
+  ).catch(async (error: unknown) => {
+    // Left open, the node plane would keep a process alive that nobody can operate.
+    await nodePlane.listener.stop(0)
+    metrics.close()
+    throw error
+  })
   const endUpkeep = startUpkeep(foundation, [
     ...nodePlane.upkeep,
     { name: 'authority', everyMs: authorityEveryMs, run: maintain },

@@ -1,0 +1,25 @@
+// A plane that cannot have one of its ports has to end: half a plane would look alive to whoever started it.
+
+import assert from 'node:assert/strict'
+import * as net from 'node:net'
+import * as path from 'node:path'
+import { test } from 'node:test'
+import { runMuster } from '../process/run-muster.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+for (const [taken, free] of [
+  ['--node-listen', '--operator-listen'],
+  ['--operator-listen', '--node-listen'],
+] as const) {
+  test(`a plane whose ${taken} is taken says so and ends`, async (t) => {
+    const holder = net.createServer()
+    await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
+    t.after(() => holder.close())
+    const { port } = holder.address() as net.AddressInfo
+    const data = path.join(tempFolder(t), 'data')
+    const listen = [taken, `127.0.0.1:${port}`, free, '127.0.0.1:0']
+    const { code, stderr } = await runMuster(['plane', '--data', data, ...listen], { withinMs: 30_000 })
+    assert.equal(code, 78, stderr)
+    assert.match(stderr, /ADDRESS_IN_USE/)
+  })
+}
