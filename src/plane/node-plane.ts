@@ -17,6 +17,7 @@ import { openUpdates } from './channels/updates.ts'
 import type { Feed } from './feed/feed.ts'
 import type { OpenChannels, OpenSession } from './flows/open-channels.ts'
 import { openAdmissionQueue } from './flows/admission-queue.ts'
+import { openHoldOff } from './flows/hold-off.ts'
 import { recordCounted, recordRefusal } from './flows/record-refusal.ts'
 import { openStrangersBudget } from './flows/strangers-budget.ts'
 import type { Foundation } from './foundation.ts'
@@ -49,8 +50,9 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     return { perMinute, perMinutePerSource }
   })
   const admission = openAdmissionQueue(clock, admissionCapacity)
+  const holdOff = openHoldOff()
   const updates = openUpdates({ ...deps, issuer: authority, sessions })
-  const shared = { ...deps, issuer: authority, sessions, presence, updates, strangers, admission }
+  const shared = { ...deps, issuer: authority, sessions, presence, updates, holdOff, strangers, admission }
 
   feed.subscribe(followCommits(shared))
   sessions.onAbsent((node) => presence.lastHere(node))
@@ -59,7 +61,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   const routes = nodeRoutes({ ...shared, domainName: settings().name, probe: openProbe(sessions, clock, timers) })
   const listener = await openNodeListener({
     routes,
-    authn: openNodeAuthn({ store, feed, clock, denyList }),
+    authn: openNodeAuthn({ store, feed, clock, denyList, holdOff }),
     channels: openChannelServer({
       ...shared,
       stillWelcome: ({ id, epoch, proof }) => !denyList.deniesIdentity(id, epoch, proof),
@@ -95,6 +97,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   const channels: OpenChannels = {
     openSessions: (node) => sessions.of(node).map(describeSession),
     count: () => sessions.count(),
+    heldOff: (node, run) => holdOff.during(node, run),
   }
   const endChannels = (): void => sessions.close('PLANE_STOPPING', 'the plane is restarting')
   return { routes, listener, channels, admission, upkeep, endChannels }

@@ -47,6 +47,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   const channels: OpenChannels = {
     openSessions: (node) => sessions.get(node) ?? [],
     count: () => [...sessions.values()].flat().length,
+    heldOff: (_node, run) => run(),
   }
   const metrics = openMetrics({ store, feed, channels, authority, admissionQueue: () => 0 })
   const unready: string[] = []

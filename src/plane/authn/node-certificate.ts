@@ -11,6 +11,7 @@ import type { Clock } from '#platform/clock.ts'
 import { peerCertificate, type TLSSocket } from '#platform/tls-server.ts'
 import { raiseSecondHolder } from '#plane/flows/raise-second-holder.ts'
 import type { Feed } from '#plane/feed/feed.ts'
+import type { HoldOff } from '#plane/flows/hold-off.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { DenyList } from './deny-list.ts'
 
@@ -21,6 +22,7 @@ export type NodeAuthnDeps = {
   readonly feed: Feed
   readonly clock: Clock
   readonly denyList: DenyList
+  readonly holdOff: HoldOff
 }
 
 /** What a connection presented never changes; everything that can change is asked anew on every request. */
@@ -61,6 +63,9 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
         evidence: { source, serial: verdict.secondHolderOf.serial },
         by: { actor: `node:${verdict.secondHolderOf.node.id}`, source, correlation: null },
       })
+    }
+    if (verdict.kind === 'node' && deps.holdOff.over(verdict.id) !== null) {
+      return { ...refuse('BUSY', 'an operator is deciding about this node'), retryAfterMs: 1000 }
     }
     // Whoever shook hands holds the key of that node, whatever became of its certificate.
     return verdict.kind === 'refused' && node !== null

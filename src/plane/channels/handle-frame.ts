@@ -4,6 +4,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import { notePersistence } from '#plane/flows/confirm-node.ts'
+import type { HoldOff } from '#plane/flows/hold-off.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { AgentFrame } from '#wire/channel.ts'
 import { readFrame } from './channel-frames.ts'
@@ -15,10 +16,13 @@ export type FrameDeps = {
   readonly feed: Feed
   readonly clock: Clock
   readonly updates: Updates
+  readonly holdOff: HoldOff
   readonly log: Log
 }
 
 export const handleFrame = async (deps: FrameDeps, session: Session, text: string): Promise<void> => {
+  await deps.holdOff.over(session.principal.id)
+  if (!session.alive) return
   const read = readFrame(text)
   if (read.kind === 'malformed') return session.end('REQUEST_INVALID', read.why)
   if (!session.accept(read.seq)) return session.end('REQUEST_INVALID', 'frames are out of order')

@@ -19,7 +19,7 @@ import type { OpenChannels } from './open-channels.ts'
 export type WithdrawDeps = CommitDeps & {
   readonly store: Store
   readonly clock: Clock
-  readonly channels: Pick<OpenChannels, 'openSessions'>
+  readonly channels: Pick<OpenChannels, 'openSessions' | 'heldOff'>
 }
 
 export type Withdrawal =
@@ -36,7 +36,14 @@ export type Withdrawn = {
   readonly entry: Cursor
 }
 
-export const withdrawIdentity = async (
+export const withdrawIdentity = (
+  deps: WithdrawDeps,
+  id: NodeId,
+  withdrawal: Withdrawal,
+  by: Attribution,
+): Promise<Withdrawn | Refusal> => deps.channels.heldOff(id, () => withdraw(deps, id, withdrawal, by))
+
+const withdraw = async (
   deps: WithdrawDeps,
   id: NodeId,
   withdrawal: Withdrawal,
