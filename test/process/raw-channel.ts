@@ -15,6 +15,8 @@ export type ChannelBehaviour = {
   readonly closes?: 'answered' | 'ignored'
   /** Left out: the ordinary first frame. Null: none. */
   readonly hello?: object | null
+  /** What is offered as subprotocol; left out: ours. Null: none. */
+  readonly protocol?: string | null
 }
 
 export type RawChannel = {
@@ -29,7 +31,12 @@ export type RawChannel = {
   /** A frame with the next sequence number. False when the socket is gone. */
   send(type: string, body: object): boolean
   sendText(text: string): boolean
-  sendPing(): boolean
+  sendBinary(bytes: Buffer): boolean
+  sendPing(payload?: string): boolean
+  /** From now on nothing is read: what the plane sends stays in the buffers between. */
+  stopReading(): void
+  /** Bytes sent that are still in this process. */
+  unsentBytes(): number
   /** The first frame of a type, waiting for it. */
   frame(type: string, patience?: Patience): Promise<Json>
   /** Ends this side without a word. */
@@ -95,7 +102,7 @@ export const openRawChannel = async (
       }
     }
   }
-  socket.write(upgradeRequest(target, nodeId))
+  socket.write(upgradeRequest(target, nodeId, behaviour.protocol))
 
   const head = await eventually(
     `an answer to the upgrade of ${nodeId}`,
@@ -129,7 +136,10 @@ export const openRawChannel = async (
     ended: () => state.ended || socket.destroyed,
     send,
     sendText: (text) => write(opcodes.text, Buffer.from(text)),
-    sendPing: () => write(opcodes.ping, Buffer.alloc(0)),
+    sendBinary: (bytes) => write(opcodes.binary, bytes),
+    sendPing: (payload = '') => write(opcodes.ping, Buffer.from(payload)),
+    stopReading: () => void socket.pause(),
+    unsentBytes: () => socket.writableLength,
     frame: (type, patience) =>
       eventually(`a frame ${type}`, () => frames.find((frame) => frame.type === type), patience),
     destroy: () => void socket.destroy(),
@@ -138,7 +148,7 @@ export const openRawChannel = async (
 
 const ordinaryHello = { agent_version: 'raw', capabilities: [], config_revision: 0, trust_revision: 0 }
 
-const upgradeRequest = (target: NodeTarget, nodeId: string): string =>
+const upgradeRequest = (target: NodeTarget, nodeId: string, protocol: string | null = channelProtocol): string =>
   [
     `GET /v1/nodes/${nodeId}/channel HTTP/1.1`,
     `Host: ${new URL(target.url).host}`,
@@ -146,7 +156,7 @@ const upgradeRequest = (target: NodeTarget, nodeId: string): string =>
     'Upgrade: websocket',
     'Sec-WebSocket-Version: 13',
     `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}`,
-    `Sec-WebSocket-Protocol: ${channelProtocol}`,
+    ...(protocol === null ? [] : [`Sec-WebSocket-Protocol: ${protocol}`]),
     '\r\n',
   ].join('\r\n')
 
