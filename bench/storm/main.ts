@@ -17,12 +17,16 @@ const total = nodes + warmUp
 const plane = await startPlane()
 const generator = fork(path.join(import.meta.dirname, 'generator.ts'))
 
-const ask = (order: Order): Promise<Report> =>
-  new Promise((resolve, reject) => {
-    generator.once('message', (report) => resolve(report as Report))
-    generator.once('exit', (code) => reject(new Error(`the load generator ended with ${code}`)))
-    generator.send(order)
-  })
+const ended = new Promise<never>((_, reject) => {
+  generator.once('exit', (code) => reject(new Error(`the load generator ended with ${code}`)))
+})
+ended.catch(() => {})
+
+const ask = (order: Order): Promise<Report> => {
+  const answered = new Promise<Report>((resolve) => generator.once('message', (report) => resolve(report as Report)))
+  generator.send(order)
+  return Promise.race([answered, ended])
+}
 
 type Phase = Report & { readonly cpuPerNodeMs: number }
 
