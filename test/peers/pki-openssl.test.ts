@@ -6,6 +6,7 @@ import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { shippedProfiles } from '#domain/profile.ts'
 import { makeCsr, parseCsr } from '#pki/csr.ts'
 import { generateKey, type KeyType, loadPrivateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
@@ -20,6 +21,7 @@ import {
   leaf,
   nodeOrder,
   nowMs,
+  profileOrder,
   serverOrder,
   workerOrder,
 } from '../vectors/pki-hierarchy.ts'
@@ -104,6 +106,19 @@ for (const type of keyTypes) {
       assert.ok(csr.kind === 'csr', JSON.stringify(csr))
       assert.equal(csr.keyType, type)
       assert.deepEqual(Buffer.from(csr.spki), Buffer.from(key.spki))
+    }
+  })
+}
+
+for (const profile of shippedProfiles) {
+  test(`OpenSSL trusts a node certificate of profile ${profile.name}, of every key type it allows`, (t) => {
+    const openssl = withPeer(t, 'openssl')
+    if (openssl === null) return
+    const { root, domainCa, issuing } = hierarchy('p256', nowMs)
+    for (const type of profile.certificate.keyTypes) {
+      const key = generateKey(type)
+      const node = leaf(key, profileOrder(profile, key), issuing)
+      verify(t, openssl, [node, issuing, domainCa, root], ['-purpose', 'sslclient'])
     }
   })
 }

@@ -4,11 +4,21 @@ import './pki-reflect-metadata.ts'
 import assert from 'node:assert/strict'
 import { webcrypto } from 'node:crypto'
 import { before, test } from 'node:test'
+import { shippedProfiles } from '#domain/profile.ts'
 import { parseCsr, makeCsr } from '#pki/csr.ts'
 import { generateKey, keyId, type KeyType } from '#pki/keys.ts'
 import { fromPem } from '#pki/pem.ts'
 import type { ParsedCertificate } from '#pki/parse-certificate.ts'
-import { type Held, hierarchy, leaf, nodeOrder, nowMs, serverOrder, workerOrder } from '../vectors/pki-hierarchy.ts'
+import {
+  type Held,
+  hierarchy,
+  leaf,
+  nodeOrder,
+  nowMs,
+  profileOrder,
+  serverOrder,
+  workerOrder,
+} from '../vectors/pki-hierarchy.ts'
 
 // Loaded after the metadata it needs at import.
 const x509 = await import('@peculiar/x509')
@@ -58,6 +68,23 @@ for (const type of keyTypes) {
     const csr = parseCsr(made.toString('pem'))
     assert.ok(csr.kind === 'csr', JSON.stringify(csr))
     assert.equal(csr.keyType, type)
+  })
+}
+
+for (const profile of shippedProfiles) {
+  test(`@peculiar/x509 verifies a node certificate of profile ${profile.name}, of every key type it allows`, async () => {
+    const { issuing } = hierarchy('p256', nowMs)
+    const publicKey = await read(issuing).publicKey.export(webcrypto)
+    for (const type of profile.certificate.keyTypes) {
+      const key = generateKey(type)
+      const node = leaf(key, profileOrder(profile, key), issuing)
+      const theirs = read(node)
+      assert.equal(await theirs.verify({ publicKey, signatureOnly: true }), true)
+      sameReading(theirs, node.certificate)
+      assert.equal(theirs.notAfter.getTime(), nowMs + profile.certificate.lifetimeMs)
+      assert.deepEqual([...(theirs.getExtension(x509.ExtendedKeyUsageExtension)?.usages ?? [])], ['1.3.6.1.5.5.7.3.2'])
+      assert.equal(theirs.getExtension(x509.KeyUsagesExtension)?.usages, x509.KeyUsageFlags.digitalSignature)
+    }
   })
 }
 

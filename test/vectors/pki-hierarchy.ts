@@ -1,6 +1,9 @@
 // A whole hierarchy of certificates, as the plane would make it.
 
+import { defaultDomainSettings } from '#domain/domain-settings.ts'
+import { orderNodeCertificate } from '#domain/node-certificate.ts'
 import { type OrderDraft, placeOrder, type SigningOrder } from '#domain/order.ts'
+import type { Profile } from '#domain/profile.ts'
 import {
   domainCaSpec,
   intermediateLifetimeMs,
@@ -10,7 +13,7 @@ import {
   rootSpec,
 } from '#pki/authority-certificates.ts'
 import { buildCertificate, type CertificateSpec } from '#pki/certificate.ts'
-import { generateKey, type KeyType, type PrivateKey } from '#pki/keys.ts'
+import { generateKey, type KeyType, type PrivateKey, spkiHash } from '#pki/keys.ts'
 import { type ParsedCertificate, parseCertificate } from '#pki/parse-certificate.ts'
 
 export const nowMs = Date.UTC(2026, 5, 1, 12, 0, 0)
@@ -82,6 +85,21 @@ export const nodeOrder = (key: PrivateKey, change: Partial<OrderDraft>): Signing
     for: { kind: 'node', node: 'gpu-001', epoch: 1 },
     ...change,
   })
+
+/** As the plane orders it for a node of this profile. */
+export const profileOrder = (profile: Profile, key: PrivateKey): SigningOrder => {
+  const ordered = orderNodeCertificate({
+    id: draft.id,
+    node: 'gpu-001',
+    epoch: 1,
+    profile,
+    domain: defaultDomainSettings('example.test'),
+    key: { kind: 'key', keyType: key.type, spki: key.spki, spkiHash: spkiHash(key.spki) },
+    nowMs,
+  })
+  if (ordered.kind === 'refused') throw new Error(`${profile.name}: ${ordered.code}`)
+  return ordered.order
+}
 
 export const workerOrder = (key: PrivateKey): SigningOrder =>
   nodeOrder(key, {
