@@ -295,7 +295,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
       })
 
       test('tokens come newest first, found by id and by the node they are for or let in', async () => {
-        const forNode = { scope: { kind: 'node', node: 'n1' } } as const
+        const forNode = { scope: { kind: 'node', node: 'n1', tenure: 1 } } as const
         const letIn = { state: { kind: 'used', spki: 'k', node: 'n1', atMs: 1 } } as const
         for (const value of [someToken('t1', forNode), someToken('t2'), someToken('t3', letIn)])
           await committed(store, change([read('token', value.hash, 0)], [{ put: 'token', value }]))

@@ -91,6 +91,7 @@ export const someNode = (id: string, more: Partial<Node> = {}): Node => ({
   profile: 'gpu-cloud',
   membership: { kind: 'registered', sinceMs: someTimeMs },
   epoch: 0,
+  tenure: 1,
   assignment: null,
   drain: 'none',
   hardware: noHardware,

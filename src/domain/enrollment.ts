@@ -12,7 +12,7 @@ import { noHardware, type HardwareFacts, type HardwareIdentity, type Node, type 
 import type { SigningOrder } from './order.ts'
 import type { JoinMethod, Profile } from './profile.ts'
 import { refuse, type Refusal } from './refusal.ts'
-import { newNode } from './registration.ts'
+import { firstTenure, newNode } from './registration.ts'
 import { slotForKey, slotsOf } from './slots.ts'
 
 export type EnrollFacts = {
@@ -109,12 +109,11 @@ const tokenTaken = ({ credential, node, key }: EnrollFacts): Refusal | null => {
   return refuse('TOKEN_USED')
 }
 
-/** A token speaks for the registration it was made for: not for one after a tombstone, nor for a node let out since. */
+/** A token does not outlive a tombstone or a quarantine, however often the node has come back since. */
 const tokenOutlived = ({ credential, node }: EnrollFacts): Refusal | null => {
   if (credential.method !== 'token' || node === null) return null
-  const { membership, registeredAtMs } = node.value
-  const released = membership.kind === 'inactive' && membership.slots === null ? membership.sinceMs : 0
-  if (credential.token.value.createdAtMs >= Math.max(registeredAtMs, released)) return null
+  const { scope } = credential.token.value
+  if (scope.kind === 'domain' || scope.tenure === node.value.tenure) return null
   return refuse('TOKEN_INVALID', 'it was made before the node was registered anew or released')
 }
 
@@ -165,7 +164,7 @@ const anotherKeyWhileActive = (facts: EnrollFacts, node: Row<Node>): EnrollVerdi
 }
 
 const newcomer = ({ nodeId: id, profile, by, nowMs }: EnrollFacts): Node =>
-  newNode({ id, profile: profile.value.name, hardware: noHardware, epoch: 0, by, nowMs })
+  newNode({ id, profile: profile.value.name, hardware: noHardware, ...firstTenure, by, nowMs })
 
 const admit = (facts: EnrollFacts, before: Node, supersedes: Admission['supersedes']): EnrollVerdict => {
   if (facts.key.kind !== 'key') throw new Error('a request without a key was about to be admitted')

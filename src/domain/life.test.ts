@@ -75,3 +75,35 @@ test('of two registrations of one node one wins', () => {
   const register: LifeEvent = { do: 'register', node: 'n1' }
   assert.deepEqual(race(life, register, register), ['committed', 'lost-race'])
 })
+
+test('a token made before a quarantine or a tombstone lets nobody in, also when the node has come back since', () => {
+  const token = (replace: boolean): LifeEvent => ({ do: 'token', node: 'n1', replace })
+  const enroll = (on: number, key: string): LifeEvent => ({ do: 'enroll', on, node: 'n1', key })
+  const use: LifeEvent = { do: 'use', on: 0 }
+  const endings: readonly (readonly LifeEvent[])[] = [
+    [
+      { do: 'quarantine', node: 'n1' },
+      { do: 'release', node: 'n1' },
+    ],
+    [
+      { do: 'revoke', node: 'n1' },
+      { do: 'register', node: 'n1' },
+    ],
+  ]
+  for (const ending of endings) {
+    const life = startLife(profileRow('gpu-cloud').value, noonMs)
+    const events: LifeEvent[] = [token(false), enroll(0, 'k1'), use, token(true), ...ending]
+    for (const event of events) assert.equal(life.table.commit(must(life.plan(event))), 'committed')
+    assert.equal(life.plan(enroll(0, 'stolen')), null)
+    for (const event of [token(false), enroll(0, 'k2'), use])
+      assert.equal(life.table.commit(must(life.plan(event))), 'committed')
+    assert.equal(life.plan(enroll(1, 'stolen')), null)
+    assert.equal(life.table.commit(must(life.plan(token(true)))), 'committed')
+    assert.notEqual(life.plan(enroll(0, 'k3')), null)
+  }
+})
+
+const must = <T>(value: T | null): T => {
+  assert.ok(value !== null)
+  return value
+}

@@ -8,6 +8,8 @@ export type Node = {
   readonly membership: Membership
   /** The lineage of certificates now valid; 0 before the first. Only ever grows, across tombstones too. */
   readonly epoch: number
+  /** How often the registry has taken it in: at a registration, again after a tombstone, and at a release from quarantine. */
+  readonly tenure: number
   /** The vCluster, or null: maintenance mode. */
   readonly assignment: string | null
   /** What operators asked of the scheduler; whether the node is schedulable is derived (scheduling.ts). */

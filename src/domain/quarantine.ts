@@ -51,6 +51,7 @@ export const decideRelease = ({ node, by, nowMs }: NodeFacts): NodeDecided | Ref
   const released: Node = {
     ...value,
     membership: { kind: 'inactive', sinceMs: nowMs, slots: null },
+    tenure: value.tenure + 1,
     // Whoever releases a node has judged what was suspected of it.
     conditions: withoutConditions(value.conditions, ['spoof_suspected', 'duplicate_identity']),
   }

@@ -37,8 +37,8 @@ export const decideRegister = (facts: RegisterFacts): NodeDecided | Refusal => {
     )
   }
 
-  const epoch = existing === null ? 0 : existing.value.epoch
-  const node = newNode({ id, profile: profile.value.name, hardware, epoch, by, nowMs })
+  const { epoch, tenure } = existing === null ? firstTenure : { ...existing.value, tenure: existing.value.tenure + 1 }
+  const node = newNode({ id, profile: profile.value.name, hardware, epoch, tenure, by, nowMs })
   return {
     ...decided({
       reads: [readOf('node', id, existing), readOf('profile', profile.value.name, profile)],
@@ -58,12 +58,16 @@ const known = (node: Node, { profile, hardware }: RegisterFacts): Refusal => {
   return refuse('NODE_ALREADY_ENROLLED', boundedText(`${node.id} is registered ${differences.join(' and ')}`))
 }
 
+/** Of a node the registry has never had. */
+export const firstTenure = { epoch: 0, tenure: 1 } as const
+
 /** A node nothing is known of but what its registration says. A tombstone's epoch goes on, so that it stays denied. */
 export const newNode = (given: {
   readonly id: NodeId
   readonly profile: string
   readonly hardware: HardwareIdentity
   readonly epoch: number
+  readonly tenure: number
   readonly by: Attribution
   readonly nowMs: number
 }): Node => ({
@@ -71,6 +75,7 @@ export const newNode = (given: {
   profile: given.profile,
   membership: { kind: 'registered', sinceMs: given.nowMs },
   epoch: given.epoch,
+  tenure: given.tenure,
   assignment: null,
   drain: 'none',
   hardware: given.hardware,

@@ -6,7 +6,9 @@ export type Token = {
   readonly id: string
   /** SHA-256 of the secret, hex: the secret itself is never stored. It is also the token's key in the store. */
   readonly hash: string
-  readonly scope: { readonly kind: 'node'; readonly node: NodeId } | { readonly kind: 'domain' }
+  /** A token for a node speaks for it in the tenure it was made in, and in no other. */
+  readonly scope:
+    { readonly kind: 'node'; readonly node: NodeId; readonly tenure: number } | { readonly kind: 'domain' }
   /** For a token of the domain: the profile of the node it registers. For a token of a node: the node's own. */
   readonly profile: string
   /** May take the place of an active node. */

@@ -9,7 +9,7 @@ import { subjectOf } from './node-certificate.ts'
 import { noHardware, type Node, type NodeId } from './node.ts'
 import { longestTokenTtlMs, type Profile } from './profile.ts'
 import { refuse, type Refusal } from './refusal.ts'
-import { newNode, registeredEntry } from './registration.ts'
+import { firstTenure, newNode, registeredEntry } from './registration.ts'
 import type { Token } from './token.ts'
 
 export type CreateTokenFacts = {
@@ -36,10 +36,11 @@ export const decideCreateToken = (facts: CreateTokenFacts): TokenCreated | Refus
   const no = ttlProblem(ttlMs) ?? profileForbids(facts) ?? (node === null ? null : nodeForbids(node.value, facts))
   if (no !== null) return no
 
+  const { tenure } = node === null ? firstTenure : node.value
   const token: Token = {
     id: facts.tokenId,
     hash: facts.secretHash,
-    scope: nodeId === null ? { kind: 'domain' } : { kind: 'node', node: nodeId },
+    scope: nodeId === null ? { kind: 'domain' } : { kind: 'node', node: nodeId, tenure },
     profile: profile.value.name,
     replace: facts.replace,
     createdBy: by.actor,
@@ -65,7 +66,7 @@ export const decideCreateToken = (facts: CreateTokenFacts): TokenCreated | Refus
   const newcomer =
     nodeId === null || node !== null
       ? null
-      : newNode({ id: nodeId, profile: token.profile, hardware: noHardware, epoch: 0, by, nowMs })
+      : newNode({ id: nodeId, profile: token.profile, hardware: noHardware, ...firstTenure, by, nowMs })
   return {
     ...decided({
       reads: [

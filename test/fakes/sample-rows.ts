@@ -57,6 +57,7 @@ export const nodeRow = (kind: Membership['kind'], changes: Partial<Node> = {}): 
     profile: 'gpu-cloud',
     membership: memberships[kind],
     epoch: kind === 'registered' ? 0 : 4,
+    tenure: 1,
     assignment: null,
     drain: 'none',
     hardware: { macs: ['02:00:00:00:00:01'], bmcSerial: 'BMC-1' },
@@ -73,7 +74,7 @@ export const tokenRow = (changes: Partial<Token> = {}): Row<Token> =>
   row({
     id: 't1',
     hash: 'hash-of-secret',
-    scope: { kind: 'node', node: 'gpu-001' },
+    scope: { kind: 'node', node: 'gpu-001', tenure: 1 },
     profile: 'gpu-cloud',
     replace: false,
     createdBy: 'operator:carol',
