@@ -44,7 +44,10 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   if (node.value.epoch !== principal.epoch) return refuse('CLIENT_CERT_DENIED')
 
   const { slots } = membership
-  if (slotNameOf(slots, principal.proof.issuer, principal.proof.serial) !== 'current') return refuse('SERIAL_MISMATCH')
+  const asking = slotNameOf(slots, principal.proof.issuer, principal.proof.serial)
+  // The same request again, on a connection that has not heard of its answer having been used already.
+  if (asking === 'retired' && slots.current.spki === key.spkiHash) return { kind: 'repeat', slot: slots.current }
+  if (asking !== 'current') return refuse('SERIAL_MISMATCH')
   if (slots.pending !== null && slots.pending.notAfterMs > nowMs) {
     return slots.pending.spki === key.spkiHash ? { kind: 'repeat', slot: slots.pending } : refuse('LINEAGE_CONFLICT')
   }
