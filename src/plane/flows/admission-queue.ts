@@ -11,27 +11,30 @@ export type AdmissionQueue = {
 }
 
 const longestWaitMs = 300_000
-/** Assumed until the first completions have been seen. */
+const measureEveryMs = 1000
+/** Assumed until a crowd has been seen. */
 const firstGuessPerSecond = 200
 
 export const openAdmissionQueue = (clock: Clock, capacity: number): AdmissionQueue => {
   let inside = 0
   let perSecond = firstGuessPerSecond
   let finished = 0
-  let measuredMs = clock.monotonicMs()
+  let measuredMs = 0
+  let refusedMs = -Infinity
   let nextSlotMs = 0
 
-  const measure = (): void => {
-    const elapsedMs = clock.monotonicMs() - measuredMs
-    if (elapsedMs < 1000) return
-    if (finished > 0) perSecond = Math.max(1, (finished * 1000) / elapsedMs)
+  /** Only while callers are turned away does what comes out say how fast it goes: in quiet hours few come out. */
+  const measure = (nowMs: number): void => {
+    const crowded = nowMs - refusedMs <= measureEveryMs
+    refusedMs = nowMs
+    if (crowded && nowMs - measuredMs < measureEveryMs) return
+    if (crowded) perSecond = Math.max(1, (finished * 1000) / (nowMs - measuredMs))
     finished = 0
-    measuredMs = clock.monotonicMs()
+    measuredMs = nowMs
   }
 
   return {
     enter() {
-      measure()
       if (inside < capacity) {
         inside++
         let left = false
@@ -43,6 +46,7 @@ export const openAdmissionQueue = (clock: Clock, capacity: number): AdmissionQue
         }
       }
       const nowMs = clock.monotonicMs()
+      measure(nowMs)
       nextSlotMs = Math.max(nextSlotMs, nowMs + 1000) + 1000 / perSecond
       // Past the longest wait the slots start over: a caller that never comes back must not push the others out.
       if (nextSlotMs - nowMs > longestWaitMs) nextSlotMs = nowMs + 1000

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { manualClock } from '../../../test/fakes/manual-clock.ts'
+import { openStrangersBudget, type StrangersBudget } from './strangers-budget.ts'
+
+const minute = 60_000
+
+const setUp = (perMinute: number, perMinutePerSource: number) => {
+  const clock = manualClock(0)
+  const limits = { perMinute, perMinutePerSource }
+  return { clock, limits, budget: openStrangersBudget(clock, () => limits) }
+}
+
+const charges = (budget: StrangersBudget, source: string, times: number): string[] =>
+  Array.from({ length: times }, () => budget.charge(source))
+
+test('so many failures a minute are heard, from all together', () => {
+  const { clock, budget } = setUp(3, 3)
+  assert.deepEqual(charges(budget, 'a', 2), ['within', 'within'])
+  assert.deepEqual(charges(budget, 'b', 2), ['within', 'over'])
+  assert.equal(budget.room('c'), false)
+  clock.advance(minute)
+  assert.equal(budget.room('c'), true)
+  assert.deepEqual(charges(budget, 'a', 1), ['within'])
+})
+
+test('one source cannot use up what is there for all', () => {
+  const { budget } = setUp(10, 2)
+  assert.deepEqual(charges(budget, 'a', 4), ['within', 'within', 'over', 'over'])
+  assert.deepEqual([budget.room('a'), budget.room('b')], [false, true])
+})
+
+test('looking whether there is room costs nothing', () => {
+  const { budget } = setUp(1, 1)
+  for (let i = 0; i < 10; i++) assert.equal(budget.room('a'), true)
+  assert.deepEqual(charges(budget, 'a', 1), ['within'])
+})
+
+test('what was beyond the budget is counted once its minute is over, and told once', () => {
+  const { clock, budget } = setUp(1, 1)
+  charges(budget, 'a', 5)
+  charges(budget, 'b', 2)
+  assert.equal(budget.takeCounted(), null)
+  clock.advance(minute)
+  assert.deepEqual(budget.takeCounted(), { count: 6, sources: 2 })
+  assert.equal(budget.takeCounted(), null)
+})
+
+test('minutes nobody asked about are added up', () => {
+  const { clock, budget } = setUp(1, 1)
+  charges(budget, 'a', 3)
+  clock.advance(minute)
+  charges(budget, 'a', 4)
+  clock.advance(minute)
+  assert.deepEqual(budget.takeCounted(), { count: 5, sources: 1 })
+})
+
+test('a million sources leave no more behind than the budget, and a thousand names to count', () => {
+  const { clock, budget } = setUp(5, 5)
+  for (let i = 0; i < 5_000; i++) budget.charge(`10.0.${i >> 8}.${i & 255}`)
+  clock.advance(minute)
+  assert.deepEqual(budget.takeCounted(), { count: 4_995, sources: 1024 })
+})
+
+test('a caller is told when the minute ends, and a changed limit holds at once', () => {
+  const { clock, limits, budget } = setUp(1, 1)
+  budget.charge('a')
+  clock.advance(45_000)
+  assert.equal(budget.retryAfterMs(), 15_000)
+  clock.advance(14_900)
+  assert.equal(budget.retryAfterMs(), 1000)
+  Object.assign(limits, { perMinute: 2, perMinutePerSource: 2 })
+  assert.equal(budget.room('a'), true)
+})
+
+test('a wall clock that is set changes nothing', () => {
+  const { clock, budget } = setUp(1, 1)
+  budget.charge('a')
+  clock.set(10 * minute)
+  assert.equal(budget.room('a'), false)
+})
