@@ -57,7 +57,7 @@ export type Enrolled = {
 
 export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<Enrolled | Refusal> => {
   const credential = await findCredential(deps, call)
-  if (!isProven(credential) && !deps.strangers.room(call.source)) {
+  if (!(await isProven(deps, credential)) && !deps.strangers.room(call.source)) {
     return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs() }
   }
   if (credential.kind === 'refused') return credential
@@ -91,11 +91,13 @@ const findToken = async (deps: EnrollDeps, call: EnrollCall): Promise<Credential
 }
 
 /** A token that is taken proves nothing before the request shows the key it was taken with, nor does a tombstone. */
-const isProven = (credential: Found | Refusal): boolean => {
+const isProven = async ({ store }: EnrollDeps, credential: Found | Refusal): Promise<boolean> => {
   if (credential.kind === 'refused') return false
-  return credential.method === 'hardware'
-    ? credential.node.value.membership.kind !== 'revoked'
-    : credential.standing === 'unused'
+  if (credential.method === 'token') return credential.standing === 'unused'
+  const { membership, profile: name } = credential.node.value
+  const profile = await store.get('profile', name)
+  // Addresses are no secret: where more than them is asked for, whoever knows one is still anybody.
+  return membership.kind !== 'revoked' && (profile?.value.join.allOf.every((method) => method === 'hardware') ?? false)
 }
 
 /** Lost races are decided again on what is there by then; more of them than this is a bug or an attack on one row. */
@@ -104,10 +106,13 @@ const mostTries = 16
 const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credential): Promise<Enrolled | Refusal> => {
   const key = keyIn(call.csr)
   const by = { actor: aboutOf(credential).actor, source: call.source, correlation: call.correlation }
-  let probe: EnrollFacts['probe'] = 'not-tried'
+  let probed: { readonly epoch: number; readonly answer: 'answered' | 'silent' } | null = null
   for (let attempt = 0; attempt < mostTries; attempt++) {
-    const facts = await readFacts(deps, call, attempt === 0 ? credential : null, key, probe, by)
-    if ('code' in facts) return facts
+    const read = await readFacts(deps, call, attempt === 0 ? credential : null, key, by)
+    if ('code' in read) return read
+    // Silence of one holder says nothing about another that has taken its place meanwhile.
+    const facts: EnrollFacts =
+      probed !== null && probed.epoch === read.node?.value.epoch ? { ...read, probe: probed.answer } : read
     const verdict = decideEnroll(facts)
     switch (verdict.kind) {
       case 'refused':
@@ -119,7 +124,7 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
         return enrolledAs(facts, verdict.node.value, stored.value)
       }
       case 'probe':
-        probe = await deps.probe(verdict.node.value.id)
+        probed = { epoch: verdict.node.value.epoch, answer: await deps.probe(verdict.node.value.id) }
         continue
       case 'admitted': {
         const issued = await deps.issuer.sign(verdict.order)
@@ -148,7 +153,6 @@ const readFacts = async (
   call: EnrollCall,
   credential: Credential | null,
   key: EnrollFacts['key'],
-  probe: EnrollFacts['probe'],
   by: Attribution,
 ): Promise<EnrollFacts | Refusal> => {
   const found = credential ?? (await findCredential(deps, call))
@@ -171,7 +175,7 @@ const readFacts = async (
     key,
     keyBan: key.kind === 'key' ? await deps.store.get('key-ban', key.spkiHash) : null,
     reported: { hardware: call.hardware, facts: call.facts },
-    probe,
+    probe: 'not-tried',
     orderId: sortableId(deps.clock.nowMs(), deps.random),
     by,
     nowMs: deps.clock.nowMs(),

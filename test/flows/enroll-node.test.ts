@@ -1,0 +1,94 @@
+// The enrollment flow on a real store: whom the budget for strangers spares, and what a probe still proves afterwards.
+
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { makeCsr } from '#pki/csr.ts'
+import { generateKey } from '#pki/keys.ts'
+import { openFeed } from '#plane/feed/feed.ts'
+import { openAdmissionQueue } from '#plane/flows/admission-queue.ts'
+import { enrollNode, type EnrollDeps } from '#plane/flows/enroll-node.ts'
+import { registerNode } from '#plane/flows/register-node.ts'
+import { openStrangersBudget } from '#plane/flows/strangers-budget.ts'
+import { useCertificate } from '#plane/flows/use-certificate.ts'
+import { systemRandom } from '#platform/random.ts'
+import { operator, setUp } from './authority-setup.ts'
+
+const mac = '02:00:00:00:00:01'
+
+const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDeps['probe'] = async () => 'silent') => {
+  const { store, clock, open } = await setUp(t)
+  const feed = openFeed()
+  const deps: EnrollDeps = {
+    store,
+    feed,
+    clock,
+    random: systemRandom,
+    issuer: await open(),
+    strangers: openStrangersBudget(clock, () => ({ perMinute: 2, perMinutePerSource: 2 })),
+    admission: openAdmissionQueue(clock, 10),
+    probe,
+  }
+  await registerNode(deps, { id: 'n1', profile, macs: [mac], bmcSerial: null }, operator)
+  const join = (csr = makeCsr(generateKey('p256'), 'any')) =>
+    enrollNode(deps, {
+      method: 'hardware',
+      secret: null,
+      askedId: null,
+      hardware: { macs: [mac], bmcSerial: null },
+      facts: null,
+      csr,
+      source: '192.0.2.9',
+      correlation: 'c1',
+    })
+  /** The node as the registry has it, active with its newest certificate. */
+  const activate = async (): Promise<void> => {
+    const row = await store.get('node', 'n1')
+    assert(row !== null && row.value.membership.kind === 'enrolled')
+    const { current } = row.value.membership.slots
+    const proof = { by: 'certificate', issuer: current.issuer, serial: current.serial } as const
+    const principal = { kind: 'node', id: 'n1', epoch: row.value.epoch, proof, notAfterMs: current.notAfterMs } as const
+    const used = await useCertificate(deps, { ...principal, source: '192.0.2.8' }, 'c2')
+    assert.equal(used.kind, 'in-use')
+  }
+  return { deps, store, join, activate }
+}
+
+test('an address proves nothing under a profile that does not take it: its caller is a stranger', async (t) => {
+  const { deps, join } = await setUpEnrollment(t, 'gpu-cloud')
+  const codes: string[] = []
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const outcome = await join()
+    assert(outcome.kind === 'refused')
+    codes.push(outcome.code)
+    deps.strangers.charge('192.0.2.9')
+  }
+  assert.deepEqual(codes, ['JOIN_METHOD_NOT_ALLOWED', 'JOIN_METHOD_NOT_ALLOWED', 'RATE_LIMITED'])
+})
+
+test('a machine whose profile takes its address is heard when the budget is gone', async (t) => {
+  const { deps, join } = await setUpEnrollment(t, 'hpc-diskless')
+  while (deps.strangers.charge('192.0.2.9') === 'within');
+  assert.equal((await join()).kind, 'enrolled')
+})
+
+test('silence of the machine before proves nothing about the one that took its place meanwhile', async (t) => {
+  let during = async (): Promise<void> => undefined
+  const answers: ('answered' | 'silent')[] = ['silent', 'answered']
+  const { store, join, activate } = await setUpEnrollment(t, 'hpc-diskless', async () => {
+    const answer = answers.shift() ?? 'silent'
+    await during()
+    return answer
+  })
+  assert.equal((await join()).kind, 'enrolled')
+  await activate()
+  // While the old machine is being probed, it is back with a new key, confirmed and answering.
+  during = async () => {
+    during = async () => undefined
+    answers.unshift('silent')
+    assert.equal((await join()).kind, 'enrolled')
+    await activate()
+  }
+  const late = await join()
+  assert.equal(late.kind === 'refused' && late.code, 'ALREADY_ACTIVE')
+  assert.equal((await store.get('node', 'n1'))?.value.epoch, 2)
+})
