@@ -1,25 +1,22 @@
 // The path every identity takes: look the credential up, read, decide, sign, commit, publish.
 
 import type { Attribution } from '#domain/decision.ts'
-import { judgeHardware, judgeToken, type Credential } from '#domain/credential.ts'
+import type { Credential } from '#domain/credential.ts'
 import { certificateKey } from '#domain/certificate.ts'
 import { enrolled } from '#domain/enrolled.ts'
 import { decideEnroll, type EnrollFacts } from '#domain/enrollment.ts'
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Profile } from '#domain/profile.ts'
-import type { KeyInRequest } from '#domain/node-certificate.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/node.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
-import { tokenSecretShape, type Token } from '#domain/token.ts'
-import { parseCsr } from '#pki/csr.ts'
-import { spkiHash } from '#pki/keys.ts'
-import { sha256Hex } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
+import { aboutOf, findCredential, isProven } from './find-credential.ts'
+import { keyInRequest } from './key-in-request.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
 
@@ -72,39 +69,11 @@ export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<En
   }
 }
 
-type Found = Credential & { readonly kind: 'found' }
-
-const findCredential = async (deps: EnrollDeps, call: EnrollCall): Promise<Found | Refusal> => {
-  const judged =
-    call.method === 'token'
-      ? await findToken(deps, call)
-      : judgeHardware(call.hardware, await deps.store.nodesByHardware(call.hardware))
-  return 'code' in judged ? judged : { ...judged, kind: 'found' }
-}
-
-const findToken = async (deps: EnrollDeps, call: EnrollCall): Promise<Credential | Refusal> => {
-  if (call.secret === null || !tokenSecretShape.test(call.secret)) return refuse('TOKEN_MALFORMED')
-  const token = await deps.store.get('token', sha256Hex(call.secret))
-  const judged = judgeToken(token, deps.clock.nowMs())
-  // Whoever brings an expired or withdrawn token knew its secret: the journal says which it was.
-  return 'code' in judged && token !== null ? { ...judged, about: aboutToken(token.value) } : judged
-}
-
-/** A token that is taken proves nothing before the request shows the key it was taken with, nor does a tombstone. */
-const isProven = async ({ store }: EnrollDeps, credential: Found | Refusal): Promise<boolean> => {
-  if (credential.kind === 'refused') return false
-  if (credential.method === 'token') return credential.standing === 'unused'
-  const { membership, profile: name } = credential.node.value
-  const profile = await store.get('profile', name)
-  // Addresses are no secret: where more than them is asked for, whoever knows one is still anybody.
-  return membership.kind !== 'revoked' && (profile?.value.join.allOf.every((method) => method === 'hardware') ?? false)
-}
-
 /** Lost races are decided again on what is there by then; more of them than this is a bug or an attack on one row. */
 const mostTries = 16
 
 const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credential): Promise<Enrolled | Refusal> => {
-  const key = keyIn(call.csr)
+  const key = keyInRequest(call.csr)
   const by = { actor: aboutOf(credential).actor, source: call.source, correlation: call.correlation }
   let probed: { readonly epoch: number; readonly answer: 'answered' | 'silent' } | null = null
   for (let attempt = 0; attempt < mostTries; attempt++) {
@@ -190,12 +159,6 @@ const nodeIdOf = (deps: EnrollDeps, call: EnrollCall, credential: Credential): N
   return call.askedId ?? `node-${sortableId(deps.clock.nowMs(), deps.random).toLowerCase()}`
 }
 
-const keyIn = (csr: string): KeyInRequest | { kind: 'malformed'; why: string } => {
-  const parsed = parseCsr(csr)
-  if (parsed.kind === 'malformed') return parsed
-  return { kind: 'key', keyType: parsed.keyType, spki: parsed.spki, spkiHash: spkiHash(parsed.spki) }
-}
-
 const alarm = async (deps: EnrollDeps, facts: EnrollFacts, by: Attribution): Promise<void> => {
   if (facts.node === null) return
   await raiseSecondHolder(deps, {
@@ -210,14 +173,3 @@ const alarm = async (deps: EnrollDeps, facts: EnrollFacts, by: Attribution): Pro
     by,
   })
 }
-
-const aboutOf = (credential: Credential) => {
-  if (credential.method === 'hardware') return { node: credential.node.value.id, token: null, actor: 'hardware' }
-  return aboutToken(credential.token.value)
-}
-
-const aboutToken = ({ id, scope }: Token) => ({
-  node: scope.kind === 'node' ? scope.node : null,
-  token: id,
-  actor: `token:${id}`,
-})

@@ -3,12 +3,11 @@
 import { certificateKey } from '#domain/certificate.ts'
 import { actorOf, type NodePrincipal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
-import { decideRenew, renewed, type RenewFacts } from '#domain/renewal.ts'
+import { decideRenew, renewed } from '#domain/renewal.ts'
 import type { Profile } from '#domain/profile.ts'
-import { parseCsr } from '#pki/csr.ts'
-import { spkiHash } from '#pki/keys.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
+import { keyInRequest } from './key-in-request.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
 import { useCertificate, type UseDeps } from './use-certificate.ts'
 
@@ -48,7 +47,7 @@ const attemptRenewal = async (
   csr: string,
   correlation: string,
 ): Promise<Renewed | Refusal> => {
-  const key = keyIn(csr)
+  const key = keyInRequest(csr)
   for (let attempt = 0; attempt < mostTries; attempt++) {
     const standing = await useCertificate(deps, principal, correlation)
     if (standing.kind === 'refused') return standing
@@ -77,10 +76,4 @@ const attemptRenewal = async (
     return { kind: 'renewed', profile, certificate: issued }
   }
   return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
-}
-
-const keyIn = (csr: string): RenewFacts['key'] => {
-  const parsed = parseCsr(csr)
-  if (parsed.kind === 'malformed') return parsed
-  return { kind: 'key', keyType: parsed.keyType, spki: parsed.spki, spkiHash: spkiHash(parsed.spki) }
 }
