@@ -136,6 +136,14 @@ test('a caller who may not is refused before body and schema are looked at', asy
   )
 })
 
+test('a caller who loses the right while the body is on its way does not act', async () => {
+  const guarded: Route = { ...echo, access: 'viewer', handle: async () => assert.fail('reached') }
+  const answers = [viewer, refuse('OPERATOR_KEY_INVALID')]
+  const { app } = appWith([guarded], { authenticate: async () => answers.shift() ?? assert.fail('asked again') })
+  const reply = await app.inject(post('{"reason":"x"}'))
+  assert.deepEqual([reply.statusCode, reply.json().code], [401, 'OPERATOR_KEY_INVALID'])
+})
+
 test('a fault is logged whole and answered without its cause', async () => {
   const logged: unknown[] = []
   const log = { ...silentLog, error: (what: unknown) => void logged.push(what) } as typeof silentLog

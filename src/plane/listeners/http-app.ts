@@ -1,5 +1,6 @@
 // How a list of routes becomes a server's request handler. The order is the point: who is calling and whether they may
-// is settled before a byte of the body is read, the schema before the handler, and every no leaves by one door.
+// is settled before a byte of the body is read and again once it is there, the schema before the handler, and every no
+// leaves by one door.
 
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Principal } from '#domain/principal.ts'
@@ -56,9 +57,14 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
     schema: {
       ...(route.params !== undefined && { params: route.params }),
       ...(route.query !== undefined && { querystring: route.query }),
-      ...(route.body !== undefined && { body: route.body }),
+      ...(route.body !== undefined && route.access !== 'anyone' && { body: route.body }),
     },
     onRequest: (request, reply) => admit(options, route, request, reply),
+    // A body may take half a minute: a key revoked meanwhile, or a certificate that ended, must not act on it.
+    ...(route.body !== undefined &&
+      route.access !== 'anyone' && {
+        preHandler: (request, reply) => admit(options, route, request, reply),
+      }),
     preValidation: (request, _reply, done) => {
       // No body at all is an empty one: the schema then names the field that is missing.
       if (request.body === undefined) request.body = {}
