@@ -2,12 +2,18 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loopbackAddress, loopbackRule, sameOriginRule } from './host-rule.ts'
 
-const rule = loopbackRule(8440)
+const rule = loopbackRule('127.0.0.1', 8440)
 const code = (host: string | undefined, origin?: string) => rule({ host, origin })?.code ?? null
 
 test('the names of this machine with the right port are answered', () => {
   for (const host of ['127.0.0.1:8440', 'localhost:8440', 'LOCALHOST:8440', '[::1]:8440'])
     assert.equal(code(host), null)
+})
+
+test('another loopback address is answered where it is the one listened on', () => {
+  const caller = { host: '127.0.0.2:8440', origin: undefined }
+  assert.equal(loopbackRule('127.0.0.2', 8440)(caller), null)
+  assert.equal(rule(caller)?.code, 'HOST_NOT_ALLOWED')
 })
 
 test('any other Host is refused, so a rebound name gets nothing', () => {
@@ -31,7 +37,7 @@ test('a page of another site is refused even under the right Host', () => {
 })
 
 test('port 80 may be left out', () => {
-  assert.equal(loopbackRule(80)({ host: 'localhost', origin: 'http://localhost' }), null)
+  assert.equal(loopbackRule('127.0.0.1', 80)({ host: 'localhost', origin: 'http://localhost' }), null)
 })
 
 test('under TLS the origin has to be the host itself', () => {

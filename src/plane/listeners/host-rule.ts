@@ -7,11 +7,10 @@ export type Caller = { readonly host: string | undefined; readonly origin: strin
 
 export type HostRule = (caller: Caller) => Refusal | null
 
-/** Answers only to the names of this very machine, with the port it listens on. */
-export const loopbackRule = (port: number): HostRule => {
-  const hosts = ['127.0.0.1', 'localhost', '[::1]'].flatMap((name) =>
-    port === 80 ? [name, `${name}:80`] : [`${name}:${port}`],
-  )
+/** Answers only to the names of this very machine and the address listened on, with the port. */
+export const loopbackRule = (address: string, port: number): HostRule => {
+  const names = new Set(['127.0.0.1', 'localhost', '[::1]', address.includes(':') ? `[${address}]` : address])
+  const hosts = [...names].flatMap((name) => (port === 80 ? [name, `${name}:80`] : [`${name}:${port}`]))
   const origins = hosts.map((host) => `http://${host}`)
   return ({ host, origin }) => {
     if (host === undefined || !hosts.includes(host.toLowerCase()))

@@ -89,7 +89,7 @@ const openLoopback = async (deps: OperatorListenerDeps, keep: Keep, { host, port
   let rule: HostRule = () => refuse('HOST_NOT_ALLOWED')
   const server = keep(createHttpServer(screened(deps, (caller) => rule(caller))))
   const taken = await listenTcp(server, address, port)
-  rule = loopbackRule(taken)
+  rule = loopbackRule(address, taken)
   return `http://${inUrl(address)}:${taken}`
 }
 
