@@ -57,7 +57,7 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
     schema: {
       ...(route.params !== undefined && { params: route.params }),
       ...(route.query !== undefined && { querystring: route.query }),
-      ...(route.body !== undefined && route.access !== 'anyone' && { body: route.body }),
+      ...(route.body !== undefined && { body: route.body }),
     },
     onRequest: (request, reply) => admit(options, route, request, reply),
     // A body may take half a minute: a key revoked meanwhile, or a certificate that ended, must not act on it.
