@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Denial } from '#domain/certificate.ts'
+import type { Committed } from '#plane/store/store.ts'
+import { pingEveryMs, pongWithinMs } from '#wire/channel.ts'
+import { manualClock } from '../../../test/fakes/manual-clock.ts'
+import { memberships, nodeRow, slot, slots } from '../../../test/fakes/sample-rows.ts'
+import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
+import { cutDenied, limitToCertificate, sweepSessions } from './cut-sessions.ts'
+import { openSessionRegistry } from './session-registry.ts'
+
+const day = 24 * 3_600_000
+
+const setUp = () => {
+  const clock = manualClock(0)
+  const registry = openSessionRegistry(clock)
+  const open = (id: string, epoch: number, serial: string) => {
+    const socket = testSocket()
+    const proof = { by: 'certificate', issuer: 'ca1', serial } as const
+    const session = registry.open(socket, testPrincipal(id, { epoch, proof, notAfterMs: day }))
+    return { session, end: (): string | null => socket.sent.at(-1)?.body?.code ?? null, socket }
+  }
+  const sweep = (): void => sweepSessions(registry, clock)
+  return { clock, registry, open, sweep }
+}
+
+const denied = (value: Denial): Committed => ({ kind: 'committed', entries: [], writes: [{ put: 'denial', value }] })
+
+test('a denied epoch ends its channels and those of the epochs before, and no others', () => {
+  const { registry, open } = setUp()
+  const [old, current, newer, other] = [open('a', 1, 'a1'), open('a', 2, 'a2'), open('b', 3, 'b1'), open('c', 1, 'c1')]
+  const cut = cutDenied(registry)
+  cut(denied({ kind: 'epoch', node: 'a', epoch: 2, untilMs: day, why: 'stolen' }))
+  cut(denied({ kind: 'epoch', node: 'b', epoch: 2, untilMs: day, why: 'stolen' }))
+  assert.deepEqual(
+    [old, current, newer, other].map(({ session }) => session.alive),
+    [false, false, true, true],
+  )
+  assert.equal(current.end(), 'CLIENT_CERT_DENIED')
+})
+
+test('a denied certificate ends the channel it opened', () => {
+  const { registry, open } = setUp()
+  const [mine, other] = [open('a', 1, 'a1'), open('a', 1, 'a2')]
+  cutDenied(registry)(denied({ kind: 'certificate', issuer: 'ca1', serial: 'a1', untilMs: day, why: 'lost' }))
+  assert.deepEqual([mine.session.alive, other.session.alive], [false, true])
+})
+
+test('a channel ends at the expiry of its certificate, by the wall clock alone', () => {
+  const { clock, open, sweep } = setUp()
+  const { session, end } = open('a', 1, 'a1')
+  clock.set(day - 1)
+  sweep()
+  assert.equal(session.alive, true)
+  clock.set(day)
+  sweep()
+  assert.deepEqual([session.alive, end()], [false, 'CLIENT_CERT_EXPIRED'])
+})
+
+test('a silent node is pinged once, and cut off without a word when it stays silent', () => {
+  const { clock, open, sweep } = setUp()
+  const { session, socket } = open('a', 1, 'a1')
+  clock.advance(pingEveryMs)
+  sweep()
+  assert.deepEqual(socket.sent, [])
+  for (let i = 0; i < 3; i++) {
+    clock.advance(1000)
+    sweep()
+  }
+  assert.deepEqual(socket.sent, ['ping'])
+  clock.advance(pongWithinMs - pingEveryMs)
+  sweep()
+  assert.deepEqual([session.alive, socket.sent], [false, ['ping']])
+})
+
+test('a node that answers is asked again after the next silence', () => {
+  const { clock, open, sweep } = setUp()
+  const { session, socket } = open('a', 1, 'a1')
+  for (let round = 0; round < 5; round++) {
+    clock.advance(pingEveryMs + 1000)
+    sweep()
+    session.heard(clock.monotonicMs())
+  }
+  assert.deepEqual([session.alive, socket.sent], [true, Array.from({ length: 5 }, () => 'ping')])
+})
+
+test('a certificate that was replaced serves until its connections are drained, and one replaced twice not at all', () => {
+  const { clock, open, sweep } = setUp()
+  const [older, newer] = [open('a', 4, 'a1'), open('a', 4, 'a2')]
+  const promoted = slots({ current: slot('a2'), retired: { slot: slot('a1'), untilMs: 60_000 } })
+  const node = nodeRow('active', { membership: { ...memberships.active, slots: promoted } }).value
+  for (const { session } of [older, newer]) limitToCertificate(session, node)
+  clock.advance(59_000)
+  for (const { session } of [older, newer]) session.heard(clock.monotonicMs())
+  sweep()
+  assert.deepEqual([older.session.alive, newer.session.alive], [true, true])
+  clock.advance(1_000)
+  sweep()
+  assert.deepEqual([older.end(), newer.session.alive], ['REPLACED', true])
+  limitToCertificate(newer.session, {
+    ...node,
+    membership: { ...memberships.active, slots: slots({ current: slot('a4') }) },
+  })
+  assert.equal(newer.end(), 'REPLACED')
+})

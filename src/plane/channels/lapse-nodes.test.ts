@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Change } from '#domain/change.ts'
+import { openFeed } from '#plane/feed/feed.ts'
+import type { Committed, Store } from '#plane/store/store.ts'
+import { manualClock } from '../../../test/fakes/manual-clock.ts'
+import { domainRow, nodeRow } from '../../../test/fakes/sample-rows.ts'
+import { lapseAbsent } from './lapse-nodes.ts'
+import { openPresence } from './presence.ts'
+
+const graceMs = 300_000
+
+const setUp = (kind: 'active' | 'revoked' = 'active') => {
+  const clock = manualClock(0)
+  const presence = openPresence(clock)
+  const commits: Change[] = []
+  let finish = (): void => {}
+  let duringRead = (): void => {}
+  const store = {
+    get: async (row: string, key: string) => {
+      if (row === 'node') duringRead()
+      return row === 'node' ? nodeRow(kind, { id: key }) : domainRow({ livenessGraceMs: graceMs })
+    },
+    commit: (change: Change): Promise<Committed> => {
+      commits.push(change)
+      return new Promise((resolve) => {
+        finish = () => resolve({ kind: 'committed', writes: change.writes, entries: [] })
+      })
+    },
+  }
+  const deps = { store: store as unknown as Store, feed: openFeed(), clock, presence }
+  deps.feed.subscribe(({ writes }) => {
+    for (const write of writes) if (write.put === 'node') presence.forget(write.value.id)
+  })
+  return {
+    clock,
+    presence,
+    commits,
+    sweep: () => lapseAbsent(deps),
+    finish: () => finish(),
+    beforeDeciding: (run: () => void) => void (duringRead = run),
+  }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+test('a node lapses when it has been away for the grace, and is not awaited any more', async () => {
+  const { clock, presence, commits, sweep, finish } = setUp()
+  presence.lastHere('a')
+  clock.advance(graceMs - 1)
+  await sweep()
+  assert.deepEqual(commits, [])
+  clock.advance(1)
+  const swept = sweep()
+  await turn()
+  assert.equal(commits.length, 1)
+  assert.notEqual(presence.leaving('a'), null)
+  finish()
+  await swept
+  assert.deepEqual([presence.size(), presence.leaving('a')], [0, null])
+})
+
+test('a node whose channel opens while the sweep reads does not lapse, nor one that was here and left again', async () => {
+  for (const comesBack of ['opens', 'opens and ends'] as const) {
+    const { clock, presence, commits, sweep, beforeDeciding } = setUp()
+    presence.lastHere('a')
+    clock.advance(graceMs)
+    beforeDeciding(() => (comesBack === 'opens' ? presence.forget('a') : presence.lastHere('a')))
+    await sweep()
+    assert.deepEqual(commits, [], comesBack)
+  }
+})
+
+test('a node that is not active is not awaited', async () => {
+  const { clock, presence, commits, sweep } = setUp('revoked')
+  presence.lastHere('a')
+  clock.advance(graceMs)
+  await sweep()
+  assert.deepEqual([commits, presence.size()], [[], 0])
+})
+
+test('a crowd that left together lapses in parts, so that the sweep is never long', async () => {
+  const { clock, presence, commits, sweep } = setUp()
+  for (let i = 0; i < 1_200; i++) presence.lastHere(`n-${i}`)
+  clock.advance(graceMs)
+  void sweep()
+  await turn()
+  assert.equal(commits.length, 500)
+})

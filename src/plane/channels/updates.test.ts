@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { silentLog } from '#platform/log.ts'
+import type { Store } from '#plane/store/store.ts'
+import { manualClock } from '../../../test/fakes/manual-clock.ts'
+import { manualTimers } from '../../../test/fakes/manual-timers.ts'
+import { nodeRow, profileRow } from '../../../test/fakes/sample-rows.ts'
+import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
+import { openSessionRegistry } from './session-registry.ts'
+import { openUpdates } from './updates.ts'
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const turns = async (count: number): Promise<void> => {
+  for (let i = 0; i < count; i++) await turn()
+}
+
+/** A store that takes a turn for every read, so that changes can come in between. */
+const setUp = () => {
+  const clock = manualClock(0)
+  const sessions = openSessionRegistry(clock)
+  const set = { lifetimeMs: 1000, roots: ['root'] }
+  const state = { reads: 0, mostAtOnce: 0, atOnce: 0 }
+  const get = async (kind: string, key: string) => {
+    state.reads++
+    state.mostAtOnce = Math.max(state.mostAtOnce, ++state.atOnce)
+    const profile = profileRow('gpu-cloud').value
+    const now = { ...profile, certificate: { ...profile.certificate, lifetimeMs: set.lifetimeMs } }
+    await turn()
+    state.atOnce--
+    if (key === 'broken') throw new Error('cannot be read')
+    return kind === 'node' ? nodeRow('active', { id: key }) : { value: now, version: 1 }
+  }
+  const updates = openUpdates({
+    store: { get: get as Store['get'] },
+    issuer: { roots: () => set.roots },
+    sessions,
+    timers: manualTimers(clock),
+    log: silentLog,
+    nodeUrl: () => 'https://plane.example',
+  })
+  const open = (id: string) => {
+    const socket = testSocket()
+    const session = sessions.open(socket, testPrincipal(id))
+    const lifetimes = (): number[] =>
+      socket.sent.filter(({ type }) => type === 'config').map(({ body }) => body.profile.lifetime_ms)
+    return { socket, session, lifetimes }
+  }
+  return { updates, open, set, state }
+}
+
+const nothing = { config: 0, trust: 0 }
+
+test('an agent is sent what it lacks, and after a reconnect nothing', async () => {
+  const { updates, open } = setUp()
+  const first = open('a')
+  updates.greeted(first.session, nothing)
+  await turns(5)
+  assert.deepEqual(
+    first.socket.sent.map(({ type }) => type),
+    ['trust', 'config'],
+  )
+  const has = first.session.revisions
+  assert.ok(has)
+  const second = open('a')
+  updates.greeted(second.session, has)
+  await turns(5)
+  assert.deepEqual(second.socket.sent, [])
+})
+
+test('a change while one is being sent arrives after it, so that the last sent is what holds', async () => {
+  const { updates, open, set } = setUp()
+  const { session, lifetimes } = open('a')
+  updates.greeted(session, nothing)
+  for (const lifetimeMs of [2000, 3000, 4000]) {
+    await turn()
+    set.lifetimeMs = lifetimeMs
+    updates.changed()
+  }
+  await turns(20)
+  assert.equal(lifetimes().at(-1), 4000)
+  assert.deepEqual(
+    lifetimes(),
+    lifetimes().toSorted((a, b) => a - b),
+  )
+})
+
+test('nobody is sent anything before his hello, or when what changed does not concern him', async () => {
+  const { updates, open, state } = setUp()
+  const { session, socket } = open('a')
+  updates.changed()
+  await turns(5)
+  assert.deepEqual([socket.sent, state.reads], [[], 0])
+  updates.greeted(session, nothing)
+  await turns(5)
+  const sent = socket.sent.length
+  updates.changed()
+  await turns(5)
+  assert.equal(socket.sent.length, sent)
+})
+
+test('a thousand nodes are looked at one at a time, and one that cannot be read stops none', async () => {
+  const { updates, open, set, state } = setUp()
+  const all = Array.from({ length: 50 }, (_, at) => open(at === 3 ? 'broken' : `n-${at}`))
+  for (const { session } of all) updates.greeted(session, nothing)
+  await turns(200)
+  set.lifetimeMs = 7000
+  updates.changed()
+  await turns(200)
+  assert.equal(all.filter(({ lifetimes }) => lifetimes().at(-1) === 7000).length, 49)
+  assert.equal(state.mostAtOnce, 1)
+})

@@ -1,0 +1,41 @@
+// Sessions without a network: a socket that remembers what was asked of it, and does nothing by itself.
+
+import type { NodePrincipal } from '#domain/principal.ts'
+import type { SessionSocket } from '#plane/channels/session.ts'
+import type { Json } from '../process/operator-call.ts'
+
+export type TestSocket = SessionSocket & {
+  bufferedAmount: number
+  /** Frames, `ping` and `pong:PAYLOAD`, oldest first. */
+  readonly sent: Json[]
+  readonly terminated: () => number
+  readonly paused: () => boolean
+}
+
+export const testSocket = (): TestSocket => {
+  const sent: Json[] = []
+  let terminated = 0
+  let paused = false
+  return {
+    bufferedAmount: 0,
+    sent,
+    terminated: () => terminated,
+    paused: () => paused,
+    send: (text: unknown) => void sent.push(JSON.parse(String(text))),
+    ping: () => void sent.push('ping'),
+    pong: (payload: unknown) => void sent.push(`pong:${String(payload)}`),
+    pause: () => void (paused = true),
+    resume: () => void (paused = false),
+    terminate: () => void terminated++,
+  }
+}
+
+export const testPrincipal = (id: string, changes: Partial<NodePrincipal> = {}): NodePrincipal => ({
+  kind: 'node',
+  id,
+  epoch: 1,
+  proof: { by: 'certificate', issuer: 'issuer', serial: 'aa' },
+  notAfterMs: 1_000_000_000,
+  source: '192.0.2.1',
+  ...changes,
+})
