@@ -24,6 +24,7 @@ import type { Foundation } from './foundation.ts'
 import type { Authority } from './issuer/authority.ts'
 import { openNodeListener } from './listeners/node-listener.ts'
 import { nodeRoutes } from './listeners/node-routes.ts'
+import { openSteadyTime } from './steady-time.ts'
 import type { UpkeepTask } from './upkeep.ts'
 
 export type NodePlaneDeps = Foundation & {
@@ -80,6 +81,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   })
   authority.onServerIdentity((identity) => listener.replaceIdentity(identity, authority.roots()))
 
+  const steadyMs = openSteadyTime(clock)
   const upkeep: UpkeepTask[] = [
     { name: 'channels', everyMs: 1000, run: () => sweepSessions(sessions, clock) },
     { name: 'lapse', everyMs: 1000, run: () => lapseAbsent(shared) },
@@ -89,8 +91,9 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
       name: 'forget',
       everyMs: 3_600_000,
       run: async () => {
-        denyList.prune(clock.nowMs())
-        await store.forget(clock.nowMs())
+        const nowMs = steadyMs()
+        denyList.prune(nowMs)
+        await store.forget(nowMs)
       },
     },
   ]
