@@ -3,7 +3,7 @@
 import { isoTime } from '#platform/clock.ts'
 import { slotOf, type CertificateRecord } from './certificate.ts'
 import { readOf, type Change, type Write } from './change.ts'
-import { entry } from './decision.ts'
+import { boundedText, entry } from './decision.ts'
 import type { Admission } from './enrollment.ts'
 import type { EntryDraft } from './journal-entry.ts'
 import { registeredEntry } from './registration.ts'
@@ -80,7 +80,7 @@ const entriesOf = (admission: Admission, certificate: CertificateRecord): Change
       not_after: isoTime(certificate.notAfterMs),
       probe: facts.probe,
       reported_macs: reported.hardware.macs,
-      reported_bmc_serial: reported.hardware.bmcSerial,
+      reported_bmc_serial: reported.hardware.bmcSerial === null ? null : boundedText(reported.hardware.bmcSerial, 128),
     },
   )
   const others: EntryDraft[] = []

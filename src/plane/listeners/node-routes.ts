@@ -1,6 +1,7 @@
 // What nodes may ask of the plane. Enrollment and the bundle are the only routes without a client certificate.
 
 import { Type, type Static } from 'typebox'
+import { boundedText } from '#domain/decision.ts'
 import { noHardware, type HardwareIdentity } from '#domain/node.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
 import { refuse } from '#domain/refusal.ts'
@@ -118,7 +119,7 @@ const enroll = async (deps: NodeRouteDeps, call: Call) => {
             cpuCores: facts.cpu_cores,
             memoryBytes: facts.memory_bytes,
             diskBytes: facts.disk_bytes,
-            arch: facts.arch,
+            arch: boundedText(facts.arch, 32),
           },
     csr: body.csr,
     source: call.principal.source,
