@@ -4,8 +4,8 @@ import { approvalComplete } from './approval.ts'
 import type { Credential } from './credential.ts'
 import { hardwareMatches } from './credential.ts'
 import type { KeyBan } from './certificate.ts'
-import type { Row } from './change.ts'
-import type { Attribution } from './decision.ts'
+import { readOf, type Change, type Row } from './change.ts'
+import { entry, type Attribution } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
 import { noHardware, type HardwareFacts, type HardwareIdentity, type Node, type NodeId, type Slot } from './node.ts'
@@ -35,8 +35,8 @@ export type EnrollFacts = {
 
 export type EnrollVerdict =
   | Refusal
-  /** Asked before by the same key: the answer is the certificate it got then. */
-  | { readonly kind: 'repeat'; readonly node: Row<Node>; readonly slot: Slot }
+  /** Asked before by the same key: the answer is the certificate it got then. `spends` uses up a token it came with. */
+  | { readonly kind: 'repeat'; readonly node: Row<Node>; readonly slot: Slot; readonly spends: Change | null }
   /** Find out whether the active node is still there, then ask again. */
   | { readonly kind: 'probe'; readonly node: Row<Node> }
   | Admission
@@ -90,7 +90,23 @@ const repeatOf = (facts: EnrollFacts, spki: string): EnrollVerdict | null => {
   if (slots === null) return null
   if (node.value.membership.kind === 'inactive' && facts.profile.value.comeback.by !== 'certificate') return null
   const slot = slotForKey(slots, spki, facts.nowMs)
-  return slot === null ? null : { kind: 'repeat', node, slot }
+  return slot === null ? null : { kind: 'repeat', node, slot, spends: spent(facts, node, slot) }
+}
+
+/** Whoever was answered is the one user a token has: left unused, it would let somebody else in. */
+const spent = ({ credential, by, nowMs }: EnrollFacts, node: Row<Node>, slot: Slot): Change | null => {
+  if (credential.method !== 'token' || credential.standing !== 'unused') return null
+  const { token } = credential
+  const { id } = node.value
+  const state = { kind: 'used', spki: slot.spki, node: id, atMs: nowMs } as const
+  const about = { node: id, epoch: node.value.epoch, token: token.value.id, issuer: slot.issuer, serial: slot.serial }
+  return {
+    reads: [readOf('token', token.value.hash, token), readOf('node', id, node)],
+    writes: [{ put: 'token', value: { ...token.value, state } }],
+    entries: [
+      entry(by, nowMs, 'enrollment_token.used', about, { token_id: token.value.id, key: `SHA256:${slot.spki}` }),
+    ],
+  }
 }
 
 const tokenAnswers = ({ credential }: EnrollFacts, spki: string): boolean => {

@@ -25,6 +25,7 @@ export const entryTypes = [
   'node.condition_cleared',
   'node.superseded',
   'node.second_holder',
+  'enrollment_token.used',
   'enrollment_token.revoked',
   'refused',
   'refusals.counted',

@@ -6,6 +6,7 @@ import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
 import { openFeed } from '#plane/feed/feed.ts'
 import { openAdmissionQueue } from '#plane/flows/admission-queue.ts'
+import { createToken } from '#plane/flows/create-token.ts'
 import { enrollNode, type EnrollDeps } from '#plane/flows/enroll-node.ts'
 import { registerNode } from '#plane/flows/register-node.ts'
 import { openStrangersBudget } from '#plane/flows/strangers-budget.ts'
@@ -91,4 +92,32 @@ test('silence of the machine before proves nothing about the one that took its p
   const late = await join()
   assert.equal(late.kind === 'refused' && late.code, 'ALREADY_ACTIVE')
   assert.equal((await store.get('node', 'n1'))?.value.epoch, 2)
+})
+
+test('a token that answered a machine with the certificate it has lets nobody else in', async (t) => {
+  const { deps, store } = await setUpEnrollment(t, 'gpu-cloud')
+  const invite = async (): Promise<string> => {
+    const asked = { node: 'n1', profile: null, replace: false, ttlMs: null }
+    const made = await createToken({ ...deps, nodeUrl: () => 'https://localhost:1' }, asked, operator)
+    assert(made.kind === 'made')
+    return made.secret
+  }
+  const enroll = (secret: string, csr: string) => {
+    const call = { method: 'token', askedId: null, hardware: { macs: [], bmcSerial: null }, facts: null } as const
+    return enrollNode(deps, { ...call, secret, csr, source: '192.0.2.9', correlation: 'c1' })
+  }
+  const csr = makeCsr(generateKey('p256'), 'any')
+  const certified = async (secret: string): Promise<string> => {
+    const outcome = await enroll(secret, csr)
+    assert(outcome.kind === 'enrolled')
+    return outcome.certificate.der
+  }
+  const first = await certified(await invite())
+  const second = await invite()
+  for (let repeat = 0; repeat < 2; repeat++) assert.equal(await certified(second), first)
+  const thief = await enroll(second, makeCsr(generateKey('p256'), 'any'))
+  assert.equal(thief.kind === 'refused' && thief.code, 'TOKEN_USED')
+  const query = { after: null, last: null, limit: 10, node: 'n1' }
+  assert.equal((await store.journal.read({ ...query, type: 'enrollment_token.used' })).length, 1)
+  assert.equal((await store.journal.read({ ...query, type: 'host.enrolled' })).length, 1)
 })

@@ -88,6 +88,9 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
         if (verdict.code === 'ALREADY_ACTIVE') await alarm(deps, facts, by)
         return verdict
       case 'repeat': {
+        const spent = verdict.spends === null ? null : await deps.store.commit(verdict.spends)
+        if (spent === 'lost-race') continue
+        if (spent !== null) deps.feed.publish(spent)
         const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))
         if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
         return enrolledAs(facts, verdict.node.value, stored.value)
