@@ -110,7 +110,7 @@ for (const withdrawal of ['revoke', 'quarantine']) {
 }
 
 test('a node that keeps changing its own record does not put off its revocation', async () => {
-  const rounds = process.env['MUSTER_LONG'] === '1' ? 30 : 3
+  const rounds = process.env['MUSTER_LONG'] === '1' ? 30 : 2
   for (let round = 0; round < rounds; round++) {
     const id = `busy-${round}`
     const node = await activeNode(plane(), id)
@@ -149,7 +149,7 @@ test('a revocation that meets openings leaves none of them open', async () => {
 })
 
 test('a lapse that meets an opening: a node with a channel is active, whoever was first', async () => {
-  const rounds = process.env['MUSTER_LONG'] === '1' ? 100 : 3
+  const rounds = process.env['MUSTER_LONG'] === '1' ? 100 : 2
   await set('domain', 'set', 'livenessGraceMs=1s')
   const nodes = await Promise.all(Array.from({ length: 8 }, (_, at) => activeNode(plane(), `lapse-${at}`)))
   for (let round = 0; round < rounds; round++) {

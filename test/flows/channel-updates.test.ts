@@ -92,7 +92,7 @@ test('a burst of changes ends with the last of them at every node', async (t) =>
   }
 })
 
-const lastConfig = (agent: Agent): Json | null => {
+const lastConfig = (agent: Agent): Json => {
   const file = path.join(agent.state, 'config.json')
   return fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : null
 }

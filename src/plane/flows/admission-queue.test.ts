@@ -58,7 +58,7 @@ test('everybody who is told to come back gets a slot of his own, none sooner tha
 test('slots are as far apart as the work takes', () => {
   const { clock, queue } = setUp(10)
   crowd(clock, queue, 5, 20)
-  const [a = 0, b = 0, c = 0] = [waitOf(queue), waitOf(queue), waitOf(queue)]
+  const [a, b, c] = [waitOf(queue), waitOf(queue), waitOf(queue)]
   assert.deepEqual([b - a, c - b], [50, 50])
 })
 
