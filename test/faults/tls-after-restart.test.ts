@@ -11,7 +11,7 @@ import { openRawChannel } from '../process/raw-channel.ts'
 import { rawNode, type RawNode } from '../process/raw-node.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
 
-const rounds = process.env['MUSTER_LONG'] === '1' ? 20 : 2
+const rounds = process.env['MUSTER_LONG'] === '1' ? 20 : 3
 const firstMs = 100
 const callersEach = 6
 
@@ -85,9 +85,9 @@ test(`in its first ${firstMs} ms after a kill a plane refuses what it refused be
     const restarted = plane.restart()
     await eventually('the port to accept', () => accepts(plane.nodePort), { withinMs: 30_000, everyMs: 1 })
     const acceptedMs = performance.now()
-    const calls = all.flatMap((standing) =>
-      Array.from({ length: callersEach }, () => callAtOnce(target, standing, acceptedMs)),
-    )
+    // In turn, so that everybody's first call is among the earliest however slow this machine is.
+    const callers = Array.from({ length: callersEach }, () => all).flat()
+    const calls = callers.map((standing) => callAtOnce(target, standing, acceptedMs))
     const channels = all.map(({ node }) => openRawChannel(target, node.identity(), node.id()))
     answers.push(...(await Promise.all(calls)).flat())
     for (const [at, channel] of (await Promise.all(channels)).entries()) {
@@ -99,6 +99,6 @@ test(`in its first ${firstMs} ms after a kill a plane refuses what it refused be
   }
   for (const { standing, answer } of answers) assert.equal(answer, standing.expected, standing.node.id())
   const early = answers.filter(({ connectedMs }) => connectedMs < firstMs)
-  assert.ok(early.length >= rounds * callersEach * all.length, `${early.length} calls in the first moments`)
+  for (const standing of all) assert.ok(early.some((one) => one.standing === standing), standing.node.id())
   t.diagnostic(`${early.length} calls begun in the first ${firstMs} ms, ${answers.length} in all`)
 })
