@@ -12,7 +12,16 @@ export const openFeed = (): Feed => {
   const subscribers = new Set<(committed: Committed) => void>()
   return {
     publish(committed) {
-      for (const subscriber of subscribers) subscriber(committed)
+      const failures: unknown[] = []
+      for (const subscriber of subscribers) {
+        try {
+          subscriber(committed)
+        } catch (error) {
+          failures.push(error)
+        }
+      }
+      // Told to all first: whatever is wrong with one of them, a revocation still cuts channels.
+      if (failures.length > 0) throw new AggregateError(failures, 'what was committed could not be told to everybody')
     },
     subscribe(subscriber) {
       subscribers.add(subscriber)
