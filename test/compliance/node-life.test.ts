@@ -51,7 +51,7 @@ test('ruling 6: quarantine denies an epoch for good: a released node comes back 
   assert.equal(receipt.channels_cut, 1)
   assert.deepEqual(refusal(await node.confirm()), [403, 'NODE_QUARANTINED'])
   assert.deepEqual(refusal(await plane.api('POST', '/v1/tokens', { node: 'q-1' })), [403, 'NODE_QUARANTINED'])
-  assert.deepEqual(refusal(await node.enrollByToken(used)), [403, 'TOKEN_USED'])
+  assert.deepEqual(refusal(await node.enrollByToken(used)), [403, 'NODE_QUARANTINED'])
 
   assert.equal((await muster('node', 'release', 'q-1')).membership, 'inactive')
   assert.deepEqual(refusal(await node.confirm()), [403, 'CLIENT_CERT_DENIED'])
