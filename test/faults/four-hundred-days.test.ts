@@ -22,7 +22,8 @@ import { startAgent, type Agent } from '../process/start-agent.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
-const day = 24 * 3600 * 1000
+const hour = 3600 * 1000
+const day = 24 * hour
 const long = process.env['MUSTER_LONG'] === '1'
 
 type Plan = {
@@ -82,16 +83,21 @@ const liveThrough = async (t: TestContext, plan: Plan): Promise<void> => {
 
   let restartedMs = time.nowMs()
   const resident: number[] = []
+  const settled = async (): Promise<void> => {
+    for (const { id, lifetimeMs } of agents) await untilRenewed(plane, id, lifetimeMs, time)
+    await untilPlaneIsYoung(plane, plan, time)
+  }
   while (passedDays() < plan.days) {
+    await settled()
+    await look()
+    resident.push(residentBytes(plane.pid))
+    // While nothing is due: an agent that meets no plane tries again after minutes, for which nobody waits here.
     if (time.nowMs() - restartedMs >= plan.restartEveryMs) {
       restartedMs = time.nowMs()
       await plane.stop()
       plane = await plane.restart()
+      await settled()
     }
-    for (const { id, lifetimeMs } of agents) await untilRenewed(plane, id, lifetimeMs, time)
-    await untilPlaneIsYoung(plane, plan, time)
-    await look()
-    resident.push(residentBytes(plane.pid))
     time.advance(plan.stepMs)
   }
 
@@ -110,7 +116,8 @@ const liveThrough = async (t: TestContext, plan: Plan): Promise<void> => {
   const verified = await plane.muster('journal', 'verify')
   assert.equal(verified.code, 0, verified.stderr)
   assertNoGrowth(t, resident)
-  assertForgotten(plane, agents, time)
+  await plane.stop()
+  await untilForgotten(await plane.restart(), time)
   t.diagnostic(
     `${Math.round(passedDays())} days: ${seen.servers.size} server certificates, ${seen.issuers.size} issuers, ${seen.nodes.size} node certificates`,
   )
@@ -220,11 +227,21 @@ const assertNoGrowth = (t: TestContext, resident: readonly number[]): void => {
   assert.ok(late < early + 64 * 2 ** 20, `${mib(early)} grew to ${mib(late)}`)
 }
 
-/** What expired more than a month ago is not kept: otherwise the store would grow for as long as it lives. */
-const assertForgotten = (plane: Plane, agents: readonly Life[], time: FakeTime): void => {
-  const database = new DatabaseSync(path.join(plane.data, 'muster.db'), { readOnly: true })
-  const oldest = database.prepare('SELECT min(not_after_ms) AS ms FROM certificate').get()
-  database.close()
-  const longestStepMs = Math.max(...agents.map(({ lifetimeMs }) => lifetimeMs))
-  assert.ok(Number(oldest?.['ms']) > time.nowMs() - 30 * day - longestStepMs, 'an old certificate is still on record')
+/**
+ * What expired more than a month ago is not kept: otherwise the store would grow for as long as it lives. A running
+ * plane does not take the word of a clock that was set for it, so this one has just started.
+ */
+const untilForgotten = (plane: Plane, time: FakeTime): Promise<true> => {
+  const monthAgoMs = time.nowMs() - 30 * day
+  time.advance(hour)
+  return eventually(
+    'certificates that expired more than a month ago to be forgotten',
+    () => {
+      const database = new DatabaseSync(path.join(plane.data, 'muster.db'), { readOnly: true })
+      const oldest = database.prepare('SELECT min(not_after_ms) AS ms FROM certificate').get()
+      database.close()
+      return Number(oldest?.['ms']) >= monthAgoMs - hour
+    },
+    { withinMs: 15_000, everyMs: 200 },
+  )
 }
