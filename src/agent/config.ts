@@ -89,8 +89,8 @@ const joinSource = async (
   readJoin: (place: string) => Promise<string | null>,
 ): Promise<FoundJoin | { kind: 'invalid'; why: string }> => {
   if (options.joinFile === '-') return given(await readJoin('-'), 'standard input')
-  if (options.joinFile === undefined && env['MUSTER_JOIN'] !== undefined)
-    return given(env['MUSTER_JOIN'], 'MUSTER_JOIN')
+  const inEnvironment = env['MUSTER_JOIN'] ?? ''
+  if (options.joinFile === undefined && inEnvironment !== '') return given(inEnvironment, 'MUSTER_JOIN')
   const path = options.joinFile ?? defaultJoinFile
   // A file that is gone or damaged is no trouble while there is an identity; enrolling without one says so then.
   const join = parseJoinString((await readJoin(path)) ?? '')

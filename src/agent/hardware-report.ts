@@ -14,16 +14,22 @@ const HardwareFile = Type.Object(
   { additionalProperties: false },
 )
 
-/** Throws when a file was named and is not there or is not one: then something is wrong with the machine's setup. */
-export const hardwareReport = (hardwareFile: string | null): HardwareReport => {
+/** Null when a file was named and is not there, or is not one: then something is wrong with the machine's set-up. */
+export const hardwareReport = (hardwareFile: string | null): HardwareReport | null => {
   if (hardwareFile === null) return systemReport()
-  const content = readFileIfAny(hardwareFile)
-  if (content === null) throw new Error(`there is no hardware file ${hardwareFile}`)
-  const report: unknown = JSON.parse(content)
-  if (!Value.Check(HardwareFile, report)) throw new Error(`${hardwareFile} is not a hardware file`)
+  const report = jsonIn(hardwareFile)
+  if (!Value.Check(HardwareFile, report)) return null
   return {
     hardware_identity: { macs: report.macs, bmc_serial: report.bmc_serial },
     hardware_facts: report.facts ?? systemReport().hardware_facts,
+  }
+}
+
+const jsonIn = (file: string): unknown => {
+  try {
+    return JSON.parse(readFileIfAny(file) ?? 'null')
+  } catch {
+    return null
   }
 }
 
@@ -33,7 +39,7 @@ export const writeHardwareFile = (file: string): void => {
   replaceFile(file, JSON.stringify({ ...hardware_identity, facts: hardware_facts }, null, 1) + '\n', 0o644)
 }
 
-const systemReport = (): HardwareReport => {
+export const systemReport = (): HardwareReport => {
   const identity = readMachineIdentity('/sys')
   const facts = readMachineFacts()
   return {

@@ -1,8 +1,8 @@
 // The agent: comes by an identity, lives with it, and comes by another when the plane asks for that.
 
 import type { AgentDeps, AgentParts } from './agent-deps.ts'
+import { fullJitterMs } from './backoff.ts'
 import type { AgentConfig } from './config.ts'
-import { enroll } from './enrollment/enroll.ts'
 import { findJoin } from './enrollment/join-source.ts'
 import {
   DamagedCredentials,
@@ -11,27 +11,30 @@ import {
   memoryCredentialStore,
 } from './identity/credential-store.ts'
 import { openKeeper, type IdentityKeeper } from './identity/identity-keeper.ts'
-import { firstIdentity, type IdentityProvider, type Need } from './identity/provider.ts'
+import { firstIdentity, type Need } from './identity/provider.ts'
 import type { AgentOutcome } from './outcome.ts'
 import { pause } from './pause.ts'
 import { serve } from './serve.ts'
-import { holderOf } from './state-folder.ts'
+import { takeStateFolder } from './state-folder.ts'
 import { openStatusBoard, type StatusBoard } from './status-board.ts'
 import { trouble } from './trouble.ts'
+import { isInvitedAnew, noWayIn, waysIn } from './ways-in.ts'
 
 export type { AgentDeps } from './agent-deps.ts'
 export type { AgentOutcome } from './outcome.ts'
 
 /** Runs until `deps.signal` is aborted or going on is pointless. Refusals and trouble are outcomes; only bugs throw. */
 export const runAgent = async (config: AgentConfig, deps: AgentDeps): Promise<AgentOutcome> => {
-  const holder = holderOf(config.stateFolder)
-  if (holder !== null) {
-    const text = `Another agent (process ${holder}) runs on ${config.stateFolder}.`
-    return {
-      kind: 'misconfigured',
-      trouble: trouble('state_in_use', text, 'Stop it first, or give this one another --state'),
-    }
+  const folder = takeStateFolder(config.stateFolder)
+  if (folder.kind === 'not-ours') return { kind: 'misconfigured', trouble: folder.trouble }
+  try {
+    return await runHere(config, deps)
+  } finally {
+    folder.release()
   }
+}
+
+const runHere = async (config: AgentConfig, deps: AgentDeps): Promise<AgentOutcome> => {
   const board = openStatusBoard(deps, config.stateFolder)
   const outcome = await live(config, deps, board)
   board.close(outcome)
@@ -48,23 +51,40 @@ const live = async (config: AgentConfig, deps: AgentDeps, board: StatusBoard): P
   const keeper = openedKeeper(config)
   if ('kind' in keeper) return keeper
   const agent: AgentParts = { ...deps, config, keeper, board }
-  const providers = [storedIdentity(agent), enrollment(agent)]
+  const providers = waysIn(agent)
 
+  let shortLived = 0
+  let wasRevoked = false
   for (let need: Need = 'start'; !deps.signal.aborted; need = 'rejoin') {
-    const provided = await firstIdentity(providers, need, nothingToGoBy(config, need))
-    if (provided.kind === 'failed' && !(await worthWaiting(agent, need, provided.outcome))) return provided.outcome
+    const provided = await firstIdentity(providers, need, noWayIn(config, need))
+    if (provided.kind === 'failed' && (wasRevoked || !(await worthWaiting(agent, need, provided.outcome))))
+      return provided.outcome
+    const sinceMs = deps.clock.monotonicMs()
     const end = await serve(agent)
-    if (end.kind === 'revoked') return end
     if (end.kind === 'stopped') break
+    wasRevoked = end.kind === 'revoked'
+    if (end.kind === 'revoked' && !isInvitedAnew(agent)) return end
+    const lasted = deps.clock.monotonicMs() - sinceMs > settledMs
+    shortLived = lasted || provided.kind === 'failed' ? 0 : shortLived + 1
     board.phase('rejoining')
     board.trouble('enrollment', end.trouble, null)
     deps.log.warn(
       { code: end.trouble.code, next: end.trouble.next },
       `this identity is not taken any more: ${end.trouble.text}`,
     )
+    // A plane that hands out identities and takes none of them must not be asked in a circle. The first is no circle:
+    // it may be one from before a restart.
+    if (shortLived > 1) {
+      const jitterMs = fullJitterMs(shortLived, shortestRejoinMs, longestRejoinMs, deps.random.unit())
+      await pause(deps.timers, shortestRejoinMs + jitterMs, deps.signal)
+    }
   }
   return { kind: 'stopped' }
 }
+
+const settledMs = 60_000
+const shortestRejoinMs = 2_000
+const longestRejoinMs = 300_000
 
 const openedKeeper = (config: AgentConfig): IdentityKeeper | AgentOutcome => {
   try {
@@ -75,41 +95,6 @@ const openedKeeper = (config: AgentConfig): IdentityKeeper | AgentOutcome => {
     const next = `Restore it, or move it away and enrol again with a new token: muster token create --node ID --replace`
     return { kind: 'misconfigured', trouble: trouble('state_damaged', text, next) }
   }
-}
-
-const storedIdentity = ({ keeper }: AgentParts): IdentityProvider => ({
-  name: 'stored',
-  provide: (need) =>
-    Promise.resolve({ kind: need === 'start' && keeper.credentials().identity !== null ? 'identity' : 'not-mine' }),
-})
-
-const enrollment = (agent: AgentParts): IdentityProvider => ({
-  name: 'enrollment',
-  provide: async () => {
-    const found = findJoin(agent.config, agent.keeper.credentials().identity)
-    if (found.kind === 'none') return { kind: 'not-mine' }
-    if (found.kind === 'unreadable') {
-      const what = trouble('join_string_unusable', `${found.why}.`, 'Make a new one: muster token create --node ID')
-      return { kind: 'failed', outcome: { kind: 'misconfigured', trouble: what } }
-    }
-    agent.board.phase('enrolling')
-    return enroll(agent, found.join)
-  },
-})
-
-const nothingToGoBy = ({ join, stateFolder }: AgentConfig, need: Need): ReturnType<typeof trouble> => {
-  const looked = join.kind === 'file' ? `no join string in ${join.path}` : 'only a join string that has been used'
-  return need === 'start'
-    ? trouble(
-        'no_identity',
-        `There is no identity in ${stateFolder} and ${looked}.`,
-        'Make one: muster token create --node ID, and pass it by --join-file',
-      )
-    : trouble(
-        'no_way_back',
-        `The plane does not take this identity, and there is ${looked}.`,
-        'See why: muster node show ID; then muster token create --node ID',
-      )
 }
 
 const waitMs = 30_000

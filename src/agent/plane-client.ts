@@ -53,7 +53,7 @@ const callAt = async <S extends TSchema>(
       {
         ...targetOf(url),
         timeoutMs: connectTimeoutMs,
-        credentials: { ca: [...identity.roots], cert, key },
+        credentials: { ca: [...identity.roots], cert, key, rejectUnauthorized: true },
         vet: trustTheHandshake,
       },
       deps.signal,

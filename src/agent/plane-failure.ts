@@ -109,4 +109,4 @@ const parsed = (body: string): unknown => {
 }
 
 const seconds = (retryAfter: string | null): number | null =>
-  retryAfter !== null && /^\d{1,4}$/.test(retryAfter) ? Number(retryAfter) * 1000 : null
+  retryAfter !== null && /^\d{1,4}$/.test(retryAfter) ? Math.min(Number(retryAfter) * 1000, longestRetryAfterMs) : null

@@ -48,7 +48,7 @@ export type StatusFile = Static<typeof StatusFile>
 
 export const statusPath = (stateFolder: string): string => path.join(stateFolder, 'status.json')
 
-/** Null when there is none, or one that cannot be read: it is only ever informative. */
+/** Null when there is none, or a damaged one: it is only ever informative. Throws when it may not be read. */
 export const readStatusFile = (stateFolder: string): StatusFile | null => {
   const content = readFileIfAny(statusPath(stateFolder))
   if (content === null) return null

@@ -9,8 +9,9 @@ import { Failure } from './failure.ts'
 
 /** Stays until it is told to stop, or the plane says no for good. */
 export const agentRun = async (cli: Cli, options: GlobalOptions & AgentOptions): Promise<void> => {
-  const signal = stopSignal()
+  // First, so that Ctrl-C ends a process that waits for its standard input.
   const config = await agentConfigOf(cli, options)
+  const signal = stopSignal()
   const log = openLog(config.logLevel, 'agent')
   const outcome = await runAgent(config, { clock: cli.clock, timers: cli.timers, random: cli.random, log, signal })
   if (outcome.kind === 'stopped') return

@@ -8,7 +8,9 @@ export type Mode = 0o600 | 0o644 | 0o640
 /** Replaces `file` in one step: after a crash the old or the new content is there, whole. */
 export const replaceFile = (file: string, content: string | Uint8Array, mode: Mode): void => {
   const beside = `${file}.new`
-  const fd = fs.openSync(beside, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_TRUNC, mode)
+  // A file of this name was left by a crash, or put there by somebody else: it is never written into, nor followed.
+  fs.rmSync(beside, { force: true })
+  const fd = fs.openSync(beside, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, mode)
   try {
     fs.fchmodSync(fd, mode)
     fs.writeFileSync(fd, content)

@@ -1,10 +1,24 @@
-// Folders that come and go whole.
+// What a path leads to, and folders that come and go whole.
 
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
 
 export const pathExists = (place: string): boolean => fs.existsSync(place)
+
+/** A file itself, neither a link to one nor something like /dev/stdin. */
+export const isOrdinaryFile = (place: string): boolean =>
+  fs.lstatSync(place, { throwIfNoEntry: false })?.isFile() === true
+
+/** What it gives it gives once: a pipe, a terminal. */
+export const isStream = (place: string): boolean => {
+  try {
+    const stats = fs.statSync(place)
+    return stats.isFIFO() || stats.isSocket() || stats.isCharacterDevice()
+  } catch {
+    return false
+  }
+}
 
 /** A new folder of this user alone (0700). */
 export const makeTemporaryFolder = (prefix: string): string => fs.mkdtempSync(path.join(os.tmpdir(), prefix))

@@ -16,11 +16,10 @@ export type TextInput = {
 
 type Stream = NodeJS.WriteStream & { readonly columns?: number }
 
-const textOutput = (stream: Stream): TextOutput => {
-  // The reader of a pipe may leave early (`| head`): that ends the command, quietly.
+const textOutput = (stream: Stream, readerLeft: () => void): TextOutput => {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0)
-    throw error
+    if (error.code !== 'EPIPE') throw error
+    readerLeft()
   })
   return {
     isTerminal: Boolean(stream.isTTY),
@@ -49,6 +48,8 @@ const standardInput = (): TextInput => ({
 
 export const standardStreams = (): { input: TextInput; out: TextOutput; err: TextOutput } => ({
   input: standardInput(),
-  out: textOutput(process.stdout),
-  err: textOutput(process.stderr),
+  // The reader of a pipe may leave early (`| head`): that ends the command, quietly.
+  out: textOutput(process.stdout, () => process.exit(0)),
+  // Nobody reads the log any more, because Ctrl-C ended that reader too: no reason not to stop in order.
+  err: textOutput(process.stderr, () => undefined),
 })

@@ -45,6 +45,7 @@ export const openWebSocket = (target: WebSocketTarget, events: WebSocketEvents):
     ca: [...target.ca],
     cert: target.cert,
     key: target.key,
+    rejectUnauthorized: true,
     minVersion: 'TLSv1.3',
     maxPayload: target.longestMessage,
     handshakeTimeout: target.handshakeTimeoutMs,

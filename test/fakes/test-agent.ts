@@ -30,10 +30,10 @@ export const testAgentConfig = (t: Scope, join: JoinString, change: Partial<Agen
 })
 
 /** `aheadMs`: how far its clock is from the test's. */
-export const runTestAgent = (t: Scope, config: AgentConfig, aheadMs = 0): TestAgent => {
+export const runTestAgent = (t: Scope, config: AgentConfig, aheadMs = 0, random = systemRandom): TestAgent => {
   const stopping = new AbortController()
   const clock: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
-  const deps = { clock, timers: systemTimers, random: systemRandom, log: silentLog, signal: stopping.signal }
+  const deps = { clock, timers: systemTimers, random, log: silentLog, signal: stopping.signal }
   const outcome = runAgent(config, deps)
   const stop = (): Promise<AgentOutcome> => {
     stopping.abort()

@@ -149,7 +149,7 @@ test('with its key in memory nothing secret reaches the disk', async (t) => {
   await channelOpen(small)
   assert.equal(small.calls[0]?.body['method'], 'hardware')
   assert.equal(small.calls[0]?.body['enrollment_token'], undefined)
-  assert.deepEqual(fs.readdirSync(config.stateFolder), ['status.json'])
+  assert.deepEqual(fs.readdirSync(config.stateFolder), ['agent.lock', 'status.json'])
 })
 
 test('a profile that keeps keys in memory takes an open request off the disk', async (t) => {
@@ -158,7 +158,7 @@ test('a profile that keeps keys in memory takes an open request off the disk', a
   const config = testAgentConfig(t, small.join, {})
   runTestAgent(t, config)
   await channelOpen(small)
-  assert.deepEqual(fs.readdirSync(config.stateFolder), ['status.json'])
+  assert.deepEqual(fs.readdirSync(config.stateFolder), ['agent.lock', 'status.json'])
 })
 
 test('a used token ends the agent with the code, the sentence and what to do', async (t) => {

@@ -14,6 +14,7 @@ import { openChannel, type Channel, type ChannelEnd } from './channel.ts'
 const firstMs = 1_000
 const capMs = 30_000
 const slowMs = 60_000
+const settledMs = 10_000
 
 /** Ends only when the agent is stopped or the plane does not take the identity any more. */
 export const keepChannel = async (agent: AgentParts, identityNow: () => Identity): Promise<SessionEnd> => {
@@ -28,12 +29,14 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
       const channel = openChannel(agent, identity, url, user)
       const closeIfStopped = (): void => channel.close()
       agent.signal.addEventListener('abort', closeIfStopped)
+      const sinceMs = agent.clock.monotonicMs()
       if ((await channel.opened) !== null) {
-        failures = 0
         nowWorks(agent, identity, url)
         draining?.close()
         draining = null
         if (await outlivedByNewer(agent, channel, identity.current.serial)) draining = channel
+        // One that is cut as soon as it is open is no success: a plane in trouble would be asked twice a second.
+        if (draining === channel || agent.clock.monotonicMs() - sinceMs > settledMs) failures = 0
       }
       if (draining !== channel) {
         const end = await channel.ended

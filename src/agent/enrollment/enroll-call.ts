@@ -7,12 +7,14 @@ import type { JoinString } from '#wire/join-string.ts'
 import { fingerprint } from '#pki/fingerprint.ts'
 import { fromPem } from '#pki/pem.ts'
 import type { AgentParts } from '../agent-deps.ts'
+import type { AgentConfig } from '../config.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots, generationFrom } from '../identity/certificate-answer.ts'
 import type { Identity, KeyRequest } from '../identity/credentials.ts'
 import { longestAnswer, parseAnswer } from '../plane-answers.ts'
 import { under } from '../plane-client.ts'
 import { failureFrom, unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
-import { hardwareReport } from '../hardware-report.ts'
+import { hardwareReport, type HardwareReport } from '../hardware-report.ts'
+import { trouble } from '../trouble.ts'
 import { openVerifiedConnection } from './verified-connection.ts'
 
 export type Enrolled = { readonly kind: 'enrolled'; readonly identity: Identity; readonly serverTime: string }
@@ -25,7 +27,9 @@ export const enrollCall = async (
   join: JoinString,
   request: KeyRequest,
 ): Promise<Enrolled | PlaneFailure> => {
-  const json = enrollBody(agent, join, request)
+  const hardware = hardwareReport(agent.config.hardwareFile)
+  if (hardware === null) return noHardwareFile(agent.config.hardwareFile)
+  const json = enrollBody(agent.config, join, request, hardware)
   const url = new URL(under(join.url, '/v1/enroll'))
   const opened = await openVerifiedConnection(agent, { url, rootFingerprint: join.rootFingerprint }, agent.signal)
   if (opened.kind !== 'verified') return opened
@@ -39,11 +43,24 @@ export const enrollCall = async (
   }
 }
 
-const enrollBody = ({ config }: AgentParts, join: JoinString, request: KeyRequest): EnrollRequest => ({
-  ...hardwareReport(config.hardwareFile),
-  ...(config.joinMethod === 'token' && join.secret !== null
-    ? { method: 'token', enrollment_token: join.secret }
-    : { method: 'hardware' }),
+/** Asked again like a plane that is away: what makes the file may run after us. */
+const noHardwareFile = (file: string | null): PlaneFailure => ({
+  kind: 'unreachable',
+  trouble: trouble(
+    'hardware_file_unusable',
+    `${file} is not there, cannot be read or is not a hardware file, so nothing was sent.`,
+    `Make it, as root: muster agent read-hardware --out ${file}`,
+  ),
+})
+
+const enrollBody = (
+  config: AgentConfig,
+  join: JoinString,
+  request: KeyRequest,
+  hardware: HardwareReport,
+): EnrollRequest => ({
+  ...hardware,
+  ...(join.secret === null ? { method: 'hardware' } : { method: 'token', enrollment_token: join.secret }),
   ...(config.nodeId === null ? {} : { node_id: config.nodeId }),
   csr: request.csrPem,
 })

@@ -2,6 +2,7 @@
 
 import { sha256Hex } from '#platform/bytes.ts'
 import { readFileIfAny, removeFile } from '#platform/files.ts'
+import { isOrdinaryFile } from '#platform/paths.ts'
 import { parseJoinString, type JoinString } from '#wire/join-string.ts'
 import type { AgentConfig } from '../config.ts'
 import type { Identity } from '../identity/credentials.ts'
@@ -16,7 +17,8 @@ export const findJoin = (config: AgentConfig, former: Identity | null): FoundJoi
   const found = readSource(config, former)
   if (found.kind !== 'join') return found
   const { secret } = found.join
-  if (config.joinMethod === 'hardware') return found
+  // A token that is not shown is not used up either.
+  if (config.joinMethod === 'hardware') return { kind: 'join', join: { ...found.join, secret: null } }
   if (secret === null)
     return { kind: 'unreadable', why: 'the join string has no token in it, and the join method is token' }
   if (former !== null && former.origin.usedSecretHash === sha256Hex(secret)) return { kind: 'none' }
@@ -49,7 +51,9 @@ export const dropUsedJoin = (config: AgentConfig, identity: Identity): string | 
   const { path } = config.join
   try {
     const secret = parseJoinString(readFileIfAny(path) ?? '')?.secret ?? null
-    if (secret !== null && sha256Hex(secret) === identity.origin.usedSecretHash) removeFile(path)
+    if (secret === null || sha256Hex(secret) !== identity.origin.usedSecretHash) return null
+    if (!isOrdinaryFile(path)) return `${path} is a link, or not a file`
+    removeFile(path)
     return null
   } catch (error) {
     return error instanceof Error ? error.message : 'unknown'

@@ -33,7 +33,7 @@ export const keepRenewed = async (
       agent.log.info({ serial: outcome.serial, persisted: outcome.persisted }, 'certificate renewed')
       agent.board.clear('renewal')
       failures = 0
-      lastTry = null
+      lastTry = { atMs: nowMs, delayMs: shortestLifeMs(identityNow()) }
       continue
     }
     if (outcome.kind === 'stopped') break
@@ -53,6 +53,9 @@ export const keepRenewed = async (
 
 const dueAtMs = ({ current, profile }: Identity): number =>
   renewAtMs(current, { renewFrom: profile.renew_from, renewTo: profile.renew_to }, jitterOf(current.serial))
+
+/** To a clock that is hours fast every new certificate is due at once: it is not renewed every second for that. */
+const shortestLifeMs = ({ current }: Identity): number => (current.notAfterMs - current.issuedAtMs) / 8
 
 /** The slot the plane asked for, unless it would use up half of what is left. */
 const slotOf = (failure: PlaneFailure, { current }: Identity, nowMs: number): number =>

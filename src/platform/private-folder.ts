@@ -1,0 +1,56 @@
+// A folder that only one user changes, and only one process at a time.
+
+import * as fs from 'node:fs'
+import { errno, makeFolder } from './files.ts'
+import { openDatabase, sqliteTrouble } from './sqlite.ts'
+
+/** Null when nobody but this user and root can change what lies in it, or it is not there; else what is wrong with it. */
+export const faultOfPrivateFolder = (folder: string): string | null => {
+  const stats = statIfAny(folder)
+  if (stats === null) return null
+  if (!stats.isDirectory()) return 'is not a folder'
+  if (stats.uid !== process.getuid?.() && stats.uid !== 0) return 'belongs to another user'
+  if ((stats.mode & 0o022) !== 0) return 'can be written by other users'
+  return mayUse(folder) ? null : 'may not be used by this user'
+}
+
+/** A read-only disk may be: it heals, and a key kept in memory needs none. */
+const mayUse = (folder: string): boolean => {
+  try {
+    fs.accessSync(folder, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK)
+    return true
+  } catch (error) {
+    return errno(error) !== 'EACCES'
+  }
+}
+
+const statIfAny = (folder: string): fs.Stats | null => {
+  try {
+    return fs.statSync(folder)
+  } catch {
+    // Whatever keeps us from looking keeps us from writing too, and is met and told of there.
+    return null
+  }
+}
+
+export type FolderLock = { release(): void }
+
+/**
+ * Makes the folder if need be. `taken`: another holder has it. `impossible`: nothing can be locked there, on a disk that
+ * is full or read-only. The lock is SQLite's, on an empty file: the kernel drops it with the process, however that ends.
+ */
+export const lockFolder = (folder: string, name: string): FolderLock | 'taken' | 'impossible' => {
+  try {
+    makeFolder(folder, 0o700)
+    const lock = openDatabase(`${folder}/${name}`, 0)
+    try {
+      lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+    } catch (error) {
+      lock.close()
+      throw error
+    }
+    return { release: () => lock.close() }
+  } catch (error) {
+    return sqliteTrouble(error) === 'busy' ? 'taken' : 'impossible'
+  }
+}
