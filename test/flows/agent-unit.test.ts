@@ -28,6 +28,13 @@ test('the agent runs without rights; only what comes before it is run by root', 
   assert.ok(setting('ExecStartPre').every((command) => /^-?\+\//.test(command)))
 })
 
+test('root writes nothing into a folder of the agent, where a link could lead it elsewhere', () => {
+  const [hardware = '', join = ''] = setting('ExecStartPre')
+  assert.match(hardware, / --out \/run\/[^/]+$/)
+  assert.match(join, /setpriv --reuid=muster-agent .* "[^"]*> \/var\/lib\/muster-agent\/join"/)
+  assert.deepEqual(setting('RuntimeDirectory'), [])
+})
+
 test('the unit carries no secret and needs none on its command line', () => {
   assert.doesNotMatch(unit, /enroll_|MUSTER_JOIN/)
 })
