@@ -8,6 +8,7 @@ import type { Json } from '../process/operator-call.ts'
 import { journalEntries } from '../process/plane-records.ts'
 import type { RawNode } from '../process/raw-node.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
+import { startPlane } from '../process/start-plane.ts'
 import { channelOf, endOf } from './channel-setup.ts'
 
 const plane = sharedPlane()
@@ -162,4 +163,22 @@ test('a lapse that meets an opening: a node with a channel is active, whoever wa
     for (const channel of channels) channel.destroy()
   }
   await set('domain', 'set', 'livenessGraceMs=5m')
+})
+
+test('a plane that stops says so, and does not wait for nodes that ignore it or come back at once', async (t) => {
+  const own = await startPlane(t)
+  const channel = await channelOf(await activeNode(own, 'stubborn'), { closes: 'ignored' })
+  const hasty = await activeNode(own, 'hasty')
+  let stopped = false
+  const comeBack = async (): Promise<void> => {
+    while (!stopped) await hasty.openChannel({ closes: 'ignored' }).catch(() => null)
+  }
+  const insisting = [comeBack(), comeBack()]
+  const startMs = performance.now()
+  assert.deepEqual(await own.stop(), { code: 0, signal: null })
+  stopped = true
+  await Promise.all(insisting)
+  assert.ok(performance.now() - startMs < 8_000)
+  assert.equal((await endOf(channel))?.code, 'PLANE_STOPPING')
+  channel.destroy()
 })
