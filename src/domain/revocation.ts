@@ -1,4 +1,4 @@
-// Revocation leaves a tombstone: the epoch is denied, its keys are banned for ever, and only a new registration goes on
+// Revocation leaves a tombstone: the epoch is denied, the keys it had of late are banned for ever, and only a new registration goes on
 // from here, in a new epoch.
 
 import { isoTime } from '#platform/clock.ts'
@@ -84,7 +84,7 @@ const keysBanned = (
 
 export type DecommissionFacts = Omit<RevokeFacts, 'reason'> & {
   readonly force: boolean
-  /** Shells and commands that people have open on the node. */
+  /** What is open on the node: its channels, until there are shells and commands to count. */
   readonly openSessions: number
 }
 

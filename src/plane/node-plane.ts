@@ -18,6 +18,7 @@ import type { Feed } from './feed/feed.ts'
 import type { OpenChannels, OpenSession } from './flows/open-channels.ts'
 import { openAdmissionQueue } from './flows/admission-queue.ts'
 import { openHoldOff } from './flows/hold-off.ts'
+import { openNodePace } from './flows/node-pace.ts'
 import { recordCounted, recordRefusal } from './flows/record-refusal.ts'
 import { openStrangersBudget } from './flows/strangers-budget.ts'
 import type { Foundation } from './foundation.ts'
@@ -46,14 +47,29 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   const sessions = openSessionRegistry(clock)
   const presence = openPresence(clock)
   const denyList = await openDenyList(store, feed)
-  const strangers = openStrangersBudget(clock, () => {
-    const { strangersPerMinute: perMinute, strangersPerMinutePerSource: perMinutePerSource } = settings()
-    return { perMinute, perMinutePerSource }
-  })
+  const budget = () =>
+    openStrangersBudget(clock, () => {
+      const { strangersPerMinute: perMinute, strangersPerMinutePerSource: perMinutePerSource } = settings()
+      return { perMinute, perMinutePerSource }
+    })
+  const strangers = budget()
+  const acquaintances = budget()
   const admission = openAdmissionQueue(clock, admissionCapacity)
   const holdOff = openHoldOff()
+  const pace = openNodePace(clock)
   const updates = openUpdates({ ...deps, issuer: authority, sessions })
-  const shared = { ...deps, issuer: authority, sessions, presence, updates, holdOff, strangers, admission }
+  const shared = {
+    ...deps,
+    issuer: authority,
+    sessions,
+    presence,
+    updates,
+    holdOff,
+    strangers,
+    acquaintances,
+    admission,
+    pace,
+  }
 
   feed.subscribe(followCommits(shared))
   sessions.onAbsent((node) => presence.lastHere(node))

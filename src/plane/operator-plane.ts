@@ -45,15 +45,13 @@ export type OperatorPlaneDeps = {
 
 /** Followers of the journal each hold a connection. */
 const mostFollowers = 64
-const strangersPerMinute = 100
+const refusalsPerMinute = 100
 const minute = 60_000
 
 export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: OperatorDoors): Promise<OperatorListener> => {
   const { store, feed, clock, timers, log, authority, metrics } = deps
-  const strangers = openStrangersBudget(clock, () => ({
-    perMinute: strangersPerMinute,
-    perMinutePerSource: strangersPerMinute,
-  }))
+  const budget = () =>
+    openStrangersBudget(clock, () => ({ perMinute: refusalsPerMinute, perMinutePerSource: refusalsPerMinute }))
   const arrivals = openArrivals(feed, timers, mostFollowers)
   const routes: readonly Route[] = operatorRoutes({
     ...deps,
@@ -63,7 +61,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
     openapi: () => describe(deps, routes),
   })
-  const recording = { store, feed, clock, strangers }
+  const recording = { store, feed, clock, strangers: budget(), acquaintances: budget() }
   const onRefusal = (refused: Refused): void => {
     metrics.refused(refused.refusal.code)
     recordOperatorRefusal(recording, refused).catch((error: unknown) =>

@@ -115,7 +115,7 @@ test('beyond their budget strangers are told when to come back and counted in on
   )
   assert.deepEqual(
     counted.map(({ body }) => body),
-    [{ count: 40, sources: 1 }],
+    [{ callers: 'strangers', count: 40, sources: 1 }],
   )
   const [again] = await strangers(1)
   assert.equal(again?.body.code, 'TOKEN_INVALID')

@@ -1,10 +1,12 @@
 // What the plane does about a frame of an agent.
 
+import { boundedText } from '#domain/decision.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import { notePersistence } from '#plane/flows/confirm-node.ts'
 import type { HoldOff } from '#plane/flows/hold-off.ts'
+import type { NodePace } from '#plane/flows/node-pace.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { AgentFrame } from '#wire/channel.ts'
 import { readFrame } from './channel-frames.ts'
@@ -17,6 +19,7 @@ export type FrameDeps = {
   readonly clock: Clock
   readonly updates: Updates
   readonly holdOff: HoldOff
+  readonly pace: NodePace
   readonly log: Log
 }
 
@@ -38,7 +41,8 @@ const handle = async (deps: FrameDeps, session: Session, frame: AgentFrame): Pro
   const { principal } = session
   switch (frame.type) {
     case 'hello': {
-      const { agent_version: agentVersion, config_revision: config, trust_revision: trust } = frame.body
+      const { config_revision: config, trust_revision: trust } = frame.body
+      const agentVersion = boundedText(frame.body.agent_version, 64)
       deps.store.observe(principal.id, { agentVersion, source: principal.source, configRevision: config })
       return deps.updates.greeted(session, { config, trust })
     }

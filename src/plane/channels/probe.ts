@@ -30,10 +30,12 @@ export const openProbe = (sessions: SessionRegistry, clock: Clock, timers: Timer
   }
 
   const ask = async (node: NodeId): Promise<'answered' | 'silent'> => {
+    const startedMs = clock.monotonicMs()
     for (let i = 0; i < rounds; i++) {
       if ((await round(node)) === 'answered') return 'answered'
     }
-    return 'silent'
+    // A channel that opened meanwhile was not pinged, and is an answer all the same.
+    return sessions.of(node).some(({ heardMs }) => heardMs > startedMs) ? 'answered' : 'silent'
   }
 
   return (node) => {

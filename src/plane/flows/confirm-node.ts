@@ -5,12 +5,15 @@ import { decideClear, decideRaise } from '#domain/conditions.ts'
 import { actorOf, type NodePrincipal } from '#domain/principal.ts'
 import type { Refusal } from '#domain/refusal.ts'
 import type { Node } from '#domain/node.ts'
+import type { NodePace } from './node-pace.ts'
 import { useCertificate, type UseDeps } from './use-certificate.ts'
+
+export type ConfirmDeps = UseDeps & { readonly pace: NodePace }
 
 export type Confirmation = { readonly persisted: boolean; readonly detail: string | null }
 
 export const confirmNode = async (
-  deps: UseDeps,
+  deps: ConfirmDeps,
   principal: NodePrincipal,
   confirmation: Confirmation,
   correlation: string,
@@ -23,7 +26,7 @@ export const confirmNode = async (
 
 /** Raises or clears `not_persisted`, where that is news. */
 export const notePersistence = async (
-  deps: UseDeps,
+  deps: ConfirmDeps,
   principal: NodePrincipal,
   { persisted, detail }: Confirmation,
   correlation: string,
@@ -34,8 +37,8 @@ export const notePersistence = async (
   const facts = { node, by, nowMs: deps.clock.nowMs(), name: 'not_persisted' } as const
   const reason = detail ?? 'the agent could not write its credentials'
   const verdict = persisted ? decideClear(facts) : decideRaise({ ...facts, reason, evidence: {} })
-  if (verdict.kind === 'unchanged') return
+  if (verdict.kind === 'unchanged' || deps.pace.hurry(principal.id) !== null) return
   const outcome = await deps.store.commit(verdict.change)
-  // A lost race is left alone: the agent says it again until it is true.
+  // What is lost to a race or to its own hurry, the agent says again.
   if (outcome !== 'lost-race') deps.feed.publish(outcome)
 }

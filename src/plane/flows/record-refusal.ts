@@ -1,4 +1,4 @@
-// Refusals are journaled too, as far as the budget for strangers goes; beyond it they are counted, one entry a minute.
+// Refusals are journaled too, as far as their budget goes; beyond it they are counted, one entry a minute.
 
 import type { Attribution } from '#domain/decision.ts'
 import { boundedText, entry } from '#domain/decision.ts'
@@ -8,7 +8,12 @@ import type { Clock } from '#platform/clock.ts'
 import type { CommitDeps } from './commit-decision.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
 
-export type RefusalDeps = CommitDeps & { readonly clock: Clock; readonly strangers: StrangersBudget }
+export type RefusalDeps = CommitDeps & {
+  readonly clock: Clock
+  readonly strangers: StrangersBudget
+  /** For callers who have proved who they are: one of them that keeps failing must not use up what strangers may. */
+  readonly acquaintances: StrangersBudget
+}
 
 export type RefusedCall = {
   readonly refusal: Refusal
@@ -25,9 +30,12 @@ const ours: readonly RefusalCode[] = ['UNAVAILABLE', 'DISK_TROUBLE', 'BUSY']
 /** Charges the caller at once, and writes the entry if there was room for it. */
 export const recordRefusal = async (deps: RefusalDeps, call: RefusedCall): Promise<void> => {
   const { refusal, principal, source, correlation } = call
-  if (ours.includes(refusal.code) || deps.strangers.charge(source) === 'over') return
+  if (ours.includes(refusal.code)) return
   const { node = null, token = null, actor = 'anonymous' } = refusal.about ?? {}
   const known = principal === null || principal.kind === 'anonymous' ? null : principal
+  // A certificate that was refused still proved whose key it is.
+  const budget = known !== null || actor.startsWith('node:') ? deps.acquaintances : deps.strangers
+  if (budget.charge(source) === 'over') return
   const by: Attribution = { actor: known === null ? actor : actorOf(known), source, correlation }
   const about =
     known !== null && known.kind === 'node'
@@ -40,17 +48,13 @@ export const recordRefusal = async (deps: RefusalDeps, call: RefusedCall): Promi
   })
 }
 
-/** Once a minute: what was beyond the budget, as one entry. */
+/** Once a minute: what was beyond each budget, as one entry. */
 export const recordCounted = async (deps: RefusalDeps): Promise<void> => {
-  const counted = deps.strangers.takeCounted()
-  if (counted === null) return
-  await write(
-    deps,
-    { actor: 'system:admission', source: null, correlation: null },
-    'refusals.counted',
-    {},
-    { ...counted },
-  )
+  const by: Attribution = { actor: 'system:admission', source: null, correlation: null }
+  for (const callers of ['strangers', 'acquaintances'] as const) {
+    const counted = deps[callers].takeCounted()
+    if (counted !== null) await write(deps, by, 'refusals.counted', {}, { ...counted, callers })
+  }
 }
 
 const write = async (deps: RefusalDeps, by: Attribution, ...rest: Rest<Parameters<typeof entry>>): Promise<void> => {

@@ -8,10 +8,11 @@ import type { Profile } from '#domain/profile.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 import { keyInRequest } from './key-in-request.ts'
+import type { NodePace } from './node-pace.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
 import { useCertificate, type UseDeps } from './use-certificate.ts'
 
-export type RenewDeps = UseDeps & { readonly issuer: Issuer; readonly random: Random }
+export type RenewDeps = UseDeps & { readonly issuer: Issuer; readonly random: Random; readonly pace: NodePace }
 
 export type Renewed = {
   readonly kind: 'renewed'
@@ -69,6 +70,8 @@ const attemptRenewal = async (
       if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
       return { kind: 'renewed', profile, certificate: stored.value }
     }
+    const wait = deps.pace.hurry(principal.id)
+    if (wait !== null) return wait
     const issued = await deps.issuer.sign(verdict.order)
     const outcome = await deps.store.commit(renewed(verdict, issued))
     if (outcome === 'lost-race') continue

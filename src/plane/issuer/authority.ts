@@ -12,7 +12,7 @@ export type Authority = Issuer & {
   /** Called after every replacement of the server certificate. */
   onServerIdentity(run: (identity: ServerIdentity) => void): void
   /**
-   * Called at start and about once a minute: renews the server certificate at half life, replaces an intermediate
+   * Called at start and every few seconds after that: renews the server certificate at half life, replaces an intermediate
    * while the longest leaf still fits, retires what has ended, and warns where only an offline root could help.
    */
   maintain(longestLeafMs: number): Promise<void>

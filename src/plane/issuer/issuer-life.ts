@@ -5,7 +5,7 @@ const week = 7 * day
 
 export type Life = { readonly notBeforeMs: number; readonly notAfterMs: number }
 
-/** Time enough to replace something before it is needed: `maintain` runs about once a minute. */
+/** Time enough to replace something before it is needed: `maintain` runs every few seconds. */
 const marginOf = (lifetimeMs: number): number => Math.min(day, lifetimeMs / 20)
 
 /** The longest lifetime below an authority that lives so long, replacements of that authority included. */
