@@ -29,4 +29,5 @@ export const parseJoinString = (text: string): JoinString | null => {
 }
 
 /** A trust domain: lower-case DNS labels. */
-export const domainNameShape = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
+export const domainNameShape =
+  /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
