@@ -79,7 +79,10 @@ export const failureFrom = (error: unknown, url: string, nowMs: number): PlaneFa
     }
   }
   const next = 'Check the address, the network and whether the plane runs; the agent goes on trying'
-  return { kind: 'unreachable', trouble: trouble('unreachable', `${url} does not answer: ${words} (${code}).`, next) }
+  return {
+    kind: 'unreachable',
+    trouble: trouble('endpoint_unreachable', `${url} does not answer: ${words} (${code}).`, next),
+  }
 }
 
 const untrustedCodes: ReadonlySet<string> = new Set([

@@ -36,7 +36,7 @@ export const explain = (
     sentences: [
       doing(status, running, nowMs),
       ...who(status),
-      ...certificate(status, expiresInMs, nowMs),
+      ...certificate(status, running, expiresInMs, nowMs),
       ...status.troubles.flatMap((what) => [
         `${what.code} (${what.place}, ${ago(what.since, nowMs)}, ${times(what.attempts)}): ${what.text}`,
         ...(what.next_try_at !== null && running ? [`It tries again ${fromNow(what.next_try_at, nowMs)}.`] : []),
@@ -76,7 +76,7 @@ const who = ({ node_id, domain, profile, vcluster }: StatusFile): string[] =>
         `It is node ${node_id} of domain ${domain}, profile ${profile}, ${vcluster === null ? 'in no vCluster' : `in vCluster ${vcluster}`}.`,
       ]
 
-const certificate = (status: StatusFile, expiresInMs: number | null, nowMs: number): string[] => {
+const certificate = (status: StatusFile, running: boolean, expiresInMs: number | null, nowMs: number): string[] => {
   if (status.certificate === null || expiresInMs === null) return []
   const { serial, not_after, renew_at, key } = status.certificate
   if (expiresInMs <= 0) {
@@ -84,8 +84,12 @@ const certificate = (status: StatusFile, expiresInMs: number | null, nowMs: numb
       `cert_expired: its certificate ${serial} expired ${ago(not_after, nowMs)}. What to do: muster token create --node ${status.node_id}`,
     ]
   }
+  const left = durationWords(expiresInMs)
+  // The plane may have said that it is worth nothing: that is for the sentence before to tell.
+  if (!running) return [`Its certificate ${serial} ends in ${left}, and is not renewed while no agent runs.`]
+  const where = key === 'memory' ? 'memory only' : 'a file'
   return [
-    `Its certificate ${serial} is valid for ${durationWords(expiresInMs)}, is renewed ${fromNow(renew_at, nowMs)}, and its key is in ${key === 'memory' ? 'memory only' : 'a file'}.`,
+    `Its certificate ${serial} is valid for ${left}, is renewed ${fromNow(renew_at, nowMs)}, and its key is in ${where}.`,
   ]
 }
 

@@ -13,12 +13,17 @@ export const readKey = (connection: Connection): string => {
     // Without the folder there is no plane either, which is the more helpful thing to say.
     where.kind === 'socket' && why === 'ENOENT' && !pathExists(where.dataFolder)
       ? unreachable(connection, Object.assign(new Error('no data folder'), { code: 'ENOENT' }), false)
-      : keyFailure(`${keyFile}: ${why === 'ENOENT' ? 'there is no such file' : why}`),
+      : keyFailure(`${keyFile}: ${keyTroubles[why] ?? why}`),
   )
   const key = text.trim()
   // Also keeps a wrong file, such as a private key, from being sent to whoever answers.
   if (!/^muster_key_[A-Za-z0-9_-]{43}$/.test(key)) throw keyFailure(`${keyFile} does not hold an operator key`)
   return key
+}
+
+const keyTroubles: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EACCES: 'you may not read it; it is for the user the plane runs as',
 }
 
 const keyFailure = (detail: string): Failure =>

@@ -14,6 +14,7 @@ export const demoTrouble = (error: unknown, folder: string): Failure =>
         code: 'DEMO_FAILED',
         sentence: 'The demo ended by itself.',
         detail: [error instanceof Error ? error.message : String(error), ...lastWords(folder)].join('; '),
+        next: 'Try fewer agents: muster demo --nodes 5',
       })
 
 const lastWords = (folder: string): string[] =>

@@ -45,7 +45,7 @@ export const fillIn = (hint: string, about: About): string =>
 /** `program` is how this user calls us (`./muster`), so that a hint can be pasted. */
 export const renderFailure = (failure: Failure, program: string): string[] => {
   const lines = [`error ${printable(failure.code)}: ${printable(failure.message)}`]
-  if (failure.detail !== null) lines.push(`detail: ${printable(failure.detail)}`)
+  if (failure.detail !== null) lines.push(`detail: ${printable(asCalled(failure.detail, program))}`)
   if (failure.retryAfterMs !== null) lines.push(`retry: in ${Math.ceil(failure.retryAfterMs / 1000)}s`)
   if (failure.next !== null) lines.push(`next: ${printable(asCalled(failure.next, program))}`)
   return lines
@@ -55,7 +55,7 @@ export const failureBody = (failure: Failure, program: string): object => ({
   error: {
     code: failure.code,
     message: failure.message,
-    detail: failure.detail,
+    detail: failure.detail === null ? null : asCalled(failure.detail, program),
     next: failure.next === null ? null : asCalled(failure.next, program),
     retry_after_ms: failure.retryAfterMs,
     exit_code: failure.exit,

@@ -12,9 +12,10 @@ const retryMs = 2000
 
 /** Ends by Ctrl-C, or when the plane refuses. A plane that restarts is waited for. */
 export const journalFollow = async (cli: Cli, options: JournalFilter & { readonly last: string }): Promise<void> => {
+  const last = countOption(options.last)
   const plane = connect(cli, options)
   const print = printer(cli, options)
-  let page = await askJournal(plane, options, { last: countOption(options.last) })
+  let page = await askJournal(plane, options, { last })
   let after = page.next
   for (;;) {
     for (const entry of page.entries) print.item(entry, () => [journalLine(entry)])

@@ -5,6 +5,7 @@ import { connect } from './operator-client.ts'
 import { printer } from './print.ts'
 
 export const journalList = async (cli: Cli, options: JournalFilter & { readonly last: string }): Promise<void> => {
-  const page = await askJournal(connect(cli, options), options, { last: countOption(options.last) })
+  const last = countOption(options.last)
+  const page = await askJournal(connect(cli, options), options, { last })
   printer(cli, options).answer(page, () => page.entries.map(journalLine))
 }

@@ -2,6 +2,7 @@ import { NodeDetail, type RegisterRequest } from '#wire/operator-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { usageFailure } from './failure.ts'
 import { nodeEnrollBatch } from './node-enroll-batch.ts'
+import { nodeName } from './node-name.ts'
 import { connect } from './operator-client.ts'
 import { printer } from './print.ts'
 import { renderFacts } from './table.ts'
@@ -23,7 +24,7 @@ export const nodeEnroll = async (cli: Cli, options: EnrollOptions, id: string | 
   if (id === undefined) throw usageFailure('Which node?', 'muster node enroll ID, or --batch FILE for many')
 
   const request: RegisterRequest = {
-    id,
+    id: nodeName(id),
     ...(options.profile === undefined ? {} : { profile: options.profile }),
     ...(options.mac === undefined ? {} : { macs: [...options.mac] }),
     ...(options.bmcSerial === undefined ? {} : { bmc_serial: options.bmcSerial }),

@@ -3,6 +3,7 @@
 
 import { Command, Option } from 'commander'
 import type { Cli } from './cli.ts'
+import { asCalled } from './failure.ts'
 import { declareAgent } from './nouns/agent.ts'
 import { declareCa } from './nouns/ca.ts'
 import { declareCompletion } from './nouns/completion.ts'
@@ -30,8 +31,9 @@ export const buildProgram = (cli: Cli): Command => {
     .configureHelp({ showGlobalOptions: true })
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => cli.out.write(text),
-      writeErr: (text) => cli.err.write(text),
+      // Help is full of commands: they can be pasted too.
+      writeOut: (text) => cli.out.write(asCalled(text, cli.program)),
+      writeErr: (text) => cli.err.write(asCalled(text, cli.program)),
       // Rendered once, in run-cli.ts, like every other failure.
       outputError: () => {},
       getOutHelpWidth: () => Math.max(80, cli.out.columns),

@@ -18,7 +18,8 @@ export const runCli = async (args: readonly string[], deps: CliDeps): Promise<Ex
     await program.parseAsync([...args], { from: 'user' })
     return exit
   } catch (error) {
-    const failure = error instanceof CommanderError ? ofCommander(error, program, args) : await asFailure(error)
+    const help = ['muster', ...pathOf(program, args), '--help'].join(' ')
+    const failure = error instanceof CommanderError ? ofCommander(error, help) : await asFailure(error, help)
     if (failure === null) return exitCodes.ok
     const lines = program.opts()['output'] === 'json' ? [json(failure, cli)] : renderFailure(failure, cli.program)
     cli.err.write(lines.map((line) => line + '\n').join(''))
@@ -36,15 +37,14 @@ const answerShell = async (cli: Cli, program: Command, words: readonly string[])
 const json = (failure: Failure, cli: Cli): string => printableJson(failureBody(failure, cli.program), 0)
 
 /** Null: help or version was asked for and has been printed. */
-const ofCommander = (error: CommanderError, program: Command, args: readonly string[]): Failure | null => {
+const ofCommander = (error: CommanderError, help: string): Failure | null => {
   if (error.exitCode === 0) return null
-  const help = [...pathOf(program, args), '--help'].join(' ')
   // Commander has printed the help where a verb is missing; repeating it as an error would say nothing.
   const sentence =
     error.code === 'commander.help'
       ? 'A command is missing.'
       : error.message.replace(/^error: /, '').replaceAll('\n', ' ')
-  return usageFailure(sentence, `muster ${help}`)
+  return usageFailure(sentence, help)
 }
 
 /** The part of the command line that names a command: `node list`. */
@@ -60,13 +60,16 @@ const pathOf = (program: Command, args: readonly string[]): string[] => {
   return path
 }
 
-const asFailure = async (error: unknown): Promise<Failure> => {
-  if (error instanceof Failure) return error
+const asFailure = async (error: unknown, help: string): Promise<Failure> => {
+  if (error instanceof Failure) {
+    return error.exit === exitCodes.usage && error.next === null ? usageFailure(error.message, help) : error
+  }
   const { redactSecrets } = await import('#platform/log.ts')
   return new Failure({
     exit: exitCodes.fault,
     code: 'FAULT',
     sentence: 'Something broke that should not.',
     detail: redactSecrets(error instanceof Error ? error.message : String(error)),
+    next: 'Try again; if it stays, report it with the line above and what this prints: muster version',
   })
 }

@@ -6,6 +6,7 @@ import { formatSpan } from './duration.ts'
 import { exitCodes } from './exit-codes.ts'
 import { Failure } from './failure.ts'
 import { durationOption } from './duration-option.ts'
+import { nodeName } from './node-name.ts'
 import { connect } from './operator-client.ts'
 import { printer } from './print.ts'
 
@@ -18,7 +19,7 @@ type Options = GlobalOptions & {
 
 export const tokenCreate = async (cli: Cli, options: Options): Promise<void> => {
   const request: CreateTokenRequest = {
-    ...(options.node === undefined ? {} : { node: options.node }),
+    ...(options.node === undefined ? {} : { node: nodeName(options.node) }),
     ...(options.profile === undefined ? {} : { profile: options.profile }),
     ...(options.replace === true ? { replace: true } : {}),
     ...(options.expires === undefined ? {} : { expires_ms: durationOption('--expires', options.expires) }),

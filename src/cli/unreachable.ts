@@ -47,6 +47,14 @@ export const unreachable = (connection: Connection, error: unknown, folderExists
 }
 
 const urlFailure = (url: string, code: string | null, because: string): Failure => {
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return failure(
+      `${url} is not a name of the plane that answers there.`,
+      because,
+      'Use a name its certificate has (muster ca show, on the plane), or start it with --server-name NAME',
+      exitCodes.notAllowed,
+    )
+  }
   const untrusted = code !== null && /^(ERR_TLS|UNABLE_|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_SSL)/.test(code)
   return untrusted
     ? failure(

@@ -95,7 +95,7 @@ const afterEnd = (agent: AgentParts, end: ChannelEnd, failures: number): AfterEn
           'The agent connects again by itself',
         )
       : end.failure.kind === 'stopped'
-        ? trouble('unreachable', 'The channel was cut.', 'The agent connects again by itself')
+        ? trouble('endpoint_unreachable', 'The channel was cut.', 'The agent connects again by itself')
         : end.failure.trouble
   const wait = (waitMs: number): AfterEnd => {
     agent.log.warn({ code: what.code, next: what.next, waitMs }, what.text)

@@ -6,7 +6,7 @@ import { planeOptions } from './plane.ts'
 export const declareCa = (program: Command, cli: Cli): void => {
   const ca = noun(program, 'ca', 'The certificate authority of the domain', [
     ['muster ca show', ''],
-    ['muster ca request > a.csr; muster ca sign ... < a.csr > a.pem; muster ca import a.pem', 'with an offline root'],
+    ['muster ca bundle > roots.pem', 'what others verify our certificates against'],
   ])
   const verbs = () => import('../ca-verbs.ts')
 
@@ -33,21 +33,21 @@ export const declareCa = (program: Command, cli: Cli): void => {
   performs(cli, rotate, async () => (await verbs()).caRotate)
 
   const request = verb(ca, 'request', 'Print a request for a new intermediate, to carry to an offline root', [
-    ['muster ca request > domain-ca.csr', 'on the plane'],
+    ['muster ca request > intermediate.csr', 'on the plane'],
   ])
   performs(cli, request, async () => (await verbs()).caRequest)
 
   const sign = verb(ca, 'sign', 'Sign such a request where the root key is; talks to no plane', [
-    ['muster ca sign --root-key root.key --root-cert root.pem --request domain-ca.csr > domain-ca.pem', ''],
+    ['muster ca sign --root-key root.key --root-cert root.crt --request intermediate.csr > intermediate.pem', ''],
   ])
     .requiredOption('--root-key <file>', 'private key of the root (PEM)')
     .requiredOption('--root-cert <file>', 'certificate of the root (PEM)')
     .requiredOption('--request <file>', 'what ca request printed (- for standard input)')
-    .addOption(new Option('--lifetime <duration>', 'how long the intermediate is good for').default('1825d'))
+    .addOption(new Option('--lifetime <duration>', 'how long the intermediate is good for').default('1826d'))
   performs(cli, sign, async () => (await import('../ca-sign.ts')).caSign)
 
   const imported = verb(ca, 'import <file>', 'Hand what ca sign printed to the plane', [
-    ['muster ca import domain-ca.pem', 'on the plane'],
+    ['muster ca import intermediate.pem', 'on the plane'],
   ])
   performs(cli, imported, async () => (await verbs()).caImport)
 }
