@@ -21,7 +21,11 @@ export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void
       paint,
     ),
   )
-  if (nodes.length === 0) print.note('no nodes; a first one: muster token create --node gpu-001')
+  if (nodes.length > 0) return
+  const filtered = options.state !== undefined || options.profile !== undefined
+  print.note(
+    filtered ? 'no such nodes; all: muster node list' : 'no nodes; a first one: muster token create --node gpu-001',
+  )
 }
 
 export const everyNode = async (
