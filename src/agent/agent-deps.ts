@@ -4,6 +4,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
+import type { ConfigKeeper } from './channel/last-config.ts'
 import type { AgentConfig } from './config.ts'
 import type { IdentityKeeper } from './identity/identity-keeper.ts'
 import type { StatusBoard } from './status-board.ts'
@@ -21,5 +22,6 @@ export type AgentDeps = {
 export type AgentParts = AgentDeps & {
   readonly config: AgentConfig
   readonly keeper: IdentityKeeper
+  readonly lastConfig: ConfigKeeper
   readonly board: StatusBoard
 }

@@ -2,6 +2,7 @@
 
 import type { AgentDeps, AgentParts } from './agent-deps.ts'
 import { fullJitterMs } from './backoff.ts'
+import { openConfigKeeper } from './channel/last-config.ts'
 import type { AgentConfig } from './config.ts'
 import { findJoin } from './enrollment/join-source.ts'
 import {
@@ -50,7 +51,7 @@ const runHere = async (config: AgentConfig, deps: AgentDeps): Promise<AgentOutco
 const live = async (config: AgentConfig, deps: AgentDeps, board: StatusBoard): Promise<AgentOutcome> => {
   const keeper = openedKeeper(config)
   if ('kind' in keeper) return keeper
-  const agent: AgentParts = { ...deps, config, keeper, board }
+  const agent: AgentParts = { ...deps, config, keeper, lastConfig: openConfigKeeper(config.stateFolder), board }
   const providers = waysIn(agent)
 
   let shortLived = 0

@@ -20,8 +20,11 @@ export const agentConfigOf = async (cli: Cli, options: AgentOptions): Promise<Ag
 const oncePerStream = (options: AgentOptions): AgentOptions =>
   options.joinFile !== undefined && isStream(options.joinFile) ? { ...options, joinFile: '-' } : options
 
-const readOnce = (cli: Cli, place: string): Promise<string | null> =>
-  place === '-' ? cli.input.readAll(longestJoin) : Promise.resolve(readIfAllowed(place))
+const readOnce = (cli: Cli, place: string): Promise<string | null> => {
+  if (place !== '-') return Promise.resolve(readIfAllowed(place))
+  if (cli.input.isTerminal) cli.err.write('Paste the join string, then press Enter and Ctrl-D.\n')
+  return cli.input.readAll(longestJoin)
+}
 
 /** One that may not be read is no trouble while there is an identity; enrolling says so then. */
 const readIfAllowed = (file: string): string | null => {

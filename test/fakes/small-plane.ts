@@ -29,6 +29,8 @@ export type SmallPlane = {
   /** Takes the place of the usual answer while it returns something. `lost`: the reply never arrives. */
   intercept: (path: string) => Reply | 'lost' | null
   refuseChannel: Reply | null
+  /** Fields that take the place of the usual ones in the answer to an enrollment. */
+  enrollAnswer: object
   sendOn(channel: number, type: string, body: object): void
   revision: number
 }
@@ -73,6 +75,7 @@ export const startSmallPlane = async (t: Scope, nowMs: number): Promise<SmallPla
     channels: [],
     intercept: () => null,
     refuseChannel: null,
+    enrollAnswer: {},
     revision: 1,
     sendOn(channel, type, body) {
       const seq = (plane.revision += 1)
@@ -118,7 +121,7 @@ export const startSmallPlane = async (t: Scope, nowMs: number): Promise<SmallPla
     const renewed = { certificate_chain, roots: [rootPem], profile: plane.profile, endpoints, server_time }
     if (path.endsWith('/renew')) return renewed
     const names = { node_id: 'gpu-001', domain: 'example.test', epoch: 1, vcluster: null }
-    return { ...renewed, ...names, liveness_grace_ms: 300_000, understands: [] }
+    return { ...renewed, ...names, liveness_grace_ms: 300_000, understands: [], ...plane.enrollAnswer }
   }
 
   const reply = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

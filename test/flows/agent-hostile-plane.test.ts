@@ -157,3 +157,40 @@ test('a file of another user in the place of the next key is neither written int
   await channelOpen(small)
   assert.equal(fs.readFileSync(target, 'utf8'), 'precious')
 })
+
+test('a configuration that cannot be written is not called kept, and is written when it can be', async (t) => {
+  const small = await plane(t)
+  const config = testAgentConfig(t, small.join, {})
+  runTestAgent(t, config)
+  await channelOpen(small)
+  const file = path.join(config.stateFolder, 'config.json')
+  fs.mkdirSync(`${file}.new`)
+  const { endpoints } = (
+    JSON.parse(fs.readFileSync(path.join(config.stateFolder, 'identity.json'), 'utf8')) as {
+      identity: { endpoints: object }
+    }
+  ).identity
+  const frame = { revision: 7, vcluster: null, profile: small.profile, endpoints }
+  small.sendOn(0, 'config', frame)
+  small.sendOn(0, 'config', frame)
+  const answers = await eventually('two answers', () => {
+    const all = small.channels[0]?.frames.filter(({ type }) => type === 'applied') ?? []
+    return all.length === 2 ? all : null
+  })
+  assert.deepEqual(
+    answers.map(({ body }) => body['persisted']),
+    [false, false],
+  )
+  await eventually('the plane to be told', () => small.calls.some(({ body }) => body['persisted'] === false))
+  fs.rmdirSync(`${file}.new`)
+  await eventually('the file', () => fs.existsSync(file), { withinMs: 30_000 })
+  await eventually('the plane to be told', () => small.calls.at(-1)?.body['persisted'] === true, { withinMs: 30_000 })
+})
+
+test('an answer that could not be read back from the disk is not taken', async (t) => {
+  const small = await plane(t)
+  small.enrollAnswer = { liveness_grace_ms: -1 }
+  const config = testAgentConfig(t, small.join, {})
+  const outcome = await runTestAgent(t, config).outcome
+  assert.equal(outcome.kind === 'refused' && outcome.trouble.code, 'ANSWER_UNUSABLE')
+})

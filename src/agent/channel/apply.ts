@@ -1,58 +1,50 @@
-// What the plane sends over a channel, put into force. Kept before it is acknowledged; if it cannot be kept, that is said.
+// What the plane sends over a channel, put into force. Kept before it is acknowledged; if it cannot be kept, that is said,
+// and tried again (identity/report-storage.ts).
 
-import type { PlaneConfig, PlaneTrust } from '#wire/channel.ts'
+import type { PlaneTrust } from '#wire/channel.ts'
 import type { AgentParts } from '../agent-deps.ts'
 import type { Identity } from '../identity/credentials.ts'
 import type { Kept } from '../identity/identity-keeper.ts'
 import type { Applied, ChannelUser, Revisions } from './channel.ts'
-import { loadLastConfig, saveLastConfig } from './last-config.ts'
 
 export const channelUser = (agent: AgentParts): ChannelUser => {
-  let config = loadLastConfig(agent.config.stateFolder)
-  agent.board.facts({ vcluster: config === null ? null : config.vcluster })
+  const { keeper, lastConfig, board, log } = agent
+  board.facts({ vcluster: lastConfig.current()?.vcluster ?? null })
 
   const revisions = (): Revisions => ({
-    config_revision: config === null ? 0 : config.revision,
-    trust_revision: agent.keeper.credentials().identity?.trustRevision ?? 0,
+    config_revision: lastConfig.current()?.revision ?? 0,
+    trust_revision: keeper.credentials().identity?.trustRevision ?? 0,
   })
   const applied = (...results: Kept[]): Applied => {
-    const failed = results.find((result) => !result.persisted)
+    const failed = [...results, stillUnwritten(agent)].find((result) => !result.persisted)
     return { ...revisions(), persisted: failed === undefined, detail: failed === undefined ? null : failed.detail }
   }
 
   return {
     revisions,
-    complaint: (why) => agent.log.warn({ why }, 'a frame of the plane was skipped'),
+    complaint: (why) => log.warn({ why }, 'a frame of the plane was skipped'),
     config: (next) => {
       // Another revision, not a higher one: the plane decides which is in force, also after it was restored from a backup.
-      if (config !== null && next.revision === config.revision) return applied()
-      config = next
-      agent.board.facts({ vcluster: next.vcluster, profile: next.profile.name })
-      agent.log.info(
-        { revision: next.revision, vcluster: next.vcluster, profile: next.profile.name },
-        'new configuration',
-      )
-      return applied(amend(agent, { profile: next.profile, endpoints: next.endpoints }), saved(agent, next))
+      if (next.revision === lastConfig.current()?.revision) return applied()
+      board.facts({ vcluster: next.vcluster, profile: next.profile.name })
+      log.info({ revision: next.revision, vcluster: next.vcluster, profile: next.profile.name }, 'new configuration')
+      return applied(amend(agent, { profile: next.profile, endpoints: next.endpoints }), lastConfig.keep(next))
     },
     trust: (next: PlaneTrust) => {
       if (next.revision === revisions().trust_revision) return applied()
-      agent.log.info({ revision: next.revision, roots: next.roots.length }, 'new roots')
+      log.info({ revision: next.revision, roots: next.roots.length }, 'new roots')
       return applied(amend(agent, { roots: next.roots, trustRevision: next.revision }))
     },
   }
 }
 
+const stillUnwritten = ({ keeper, lastConfig }: AgentParts): Kept =>
+  keeper.isPersisted() && lastConfig.isPersisted()
+    ? { persisted: true }
+    : { persisted: false, detail: 'what was received before could not be written yet' }
+
 const amend = ({ keeper }: AgentParts, change: Partial<Identity>): Kept => {
   const { identity, request } = keeper.credentials()
   if (identity === null) return { persisted: false, detail: 'the agent has no identity' }
   return keeper.keep({ identity: { ...identity, ...change }, request })
-}
-
-const saved = (agent: AgentParts, config: PlaneConfig): Kept => {
-  try {
-    saveLastConfig(agent.config.stateFolder, config)
-    return { persisted: true }
-  } catch (error) {
-    return { persisted: false, detail: error instanceof Error ? error.message.slice(0, 200) : 'unknown' }
-  }
 }

@@ -4,31 +4,58 @@ import * as path from 'node:path'
 import { Value } from 'typebox/value'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import type { PlaneConfig } from '#wire/channel.ts'
-import type { AgentParts } from '../agent-deps.ts'
+import { attempt, type Kept } from '../identity/identity-keeper.ts'
 import { ConfigBody } from './plane-frame.ts'
 
-const fileIn = (stateFolder: string): string => path.join(stateFolder, 'config.json')
+export type ConfigKeeper = {
+  /** Null before the plane has sent one. */
+  current(): PlaneConfig | null
+  /** In force at once, whether or not it could be written; what could not is tried again by `retry`. */
+  keep(next: PlaneConfig): Kept
+  /** Of an earlier enrollment: its revisions mean nothing to the next. */
+  forget(): Kept
+  /** Writes, or deletes, what could not be before. */
+  retry(): Kept
+  isPersisted(): boolean
+}
 
-/** Null when there is none; a damaged one counts as none, since the plane sends it again. */
-export const loadLastConfig = (stateFolder: string): PlaneConfig | null => {
-  try {
-    const value: unknown = JSON.parse(readFileIfAny(fileIn(stateFolder)) ?? 'null')
-    return Value.Check(ConfigBody, value) ? value : null
-  } catch {
-    return null
+export const openConfigKeeper = (stateFolder: string): ConfigKeeper => {
+  const file = path.join(stateFolder, 'config.json')
+  let config = readConfig(file)
+  let persisted = true
+
+  const write = (): Kept => {
+    const result = attempt(() => {
+      if (config === null) return erase(file)
+      makeFolder(stateFolder, 0o700)
+      replaceFile(file, JSON.stringify(config, null, 1) + '\n', 0o600)
+    })
+    persisted = result.persisted
+    return result
+  }
+  const enforce = (next: PlaneConfig | null): Kept => {
+    config = next
+    return write()
+  }
+  return {
+    current: () => config,
+    keep: enforce,
+    forget: () => enforce(null),
+    retry: () => (persisted ? { persisted } : write()),
+    isPersisted: () => persisted,
   }
 }
 
-/** Durable when it returns. */
-export const saveLastConfig = (stateFolder: string, config: PlaneConfig): void => {
-  makeFolder(stateFolder, 0o700)
-  replaceFile(fileIn(stateFolder), JSON.stringify(config, null, 1) + '\n', 0o600)
+const erase = (file: string): void => {
+  if (readFileIfAny(file) !== null) removeFile(file)
 }
 
-export const eraseLastConfig = ({ config, log }: AgentParts): void => {
+/** A damaged one counts as none, since the plane sends it again. */
+const readConfig = (file: string): PlaneConfig | null => {
   try {
-    if (readFileIfAny(fileIn(config.stateFolder)) !== null) removeFile(fileIn(config.stateFolder))
-  } catch (error) {
-    log.warn({ err: error }, 'an old configuration could not be deleted')
+    const value: unknown = JSON.parse(readFileIfAny(file) ?? 'null')
+    return Value.Check(ConfigBody, value) ? value : null
+  } catch {
+    return null
   }
 }

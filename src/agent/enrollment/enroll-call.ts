@@ -70,7 +70,7 @@ const identityFrom = (join: JoinString, request: KeyRequest, answer: EnrollRespo
     faultOfRoots(answer.roots) ??
     faultOfProfile(answer.profile) ??
     faultOfEndpoints(answer.endpoints) ??
-    faultOfNames(join, answer)
+    faultOfMembership(join, answer)
   if (fault !== null) return unusableAnswer(fault)
   const made = generationFrom(request, answer.certificate_chain)
   if (made.kind === 'unusable') return unusableAnswer(made.why)
@@ -95,9 +95,11 @@ const identityFrom = (join: JoinString, request: KeyRequest, answer: EnrollRespo
   return { kind: 'enrolled', identity, serverTime: answer.server_time }
 }
 
-const faultOfNames = (join: JoinString, answer: EnrollResponse): string | null => {
+const faultOfMembership = (join: JoinString, answer: EnrollResponse): string | null => {
   if (answer.domain !== join.domain) return 'it is of another domain than the join string'
   if (!new RegExp(nodeIdShape).test(answer.node_id)) return 'the name of the node is malformed'
+  // What is taken has to be what the credential store reads again at the next start.
+  if (answer.epoch < 0 || answer.liveness_grace_ms < 0) return 'an epoch or a grace below zero'
   const known = answer.roots.some((pem) => {
     const der = fromPem('CERTIFICATE', pem)
     return der !== null && fingerprint(der) === join.rootFingerprint

@@ -3,7 +3,6 @@
 import type { JoinString } from '#wire/join-string.ts'
 import { isoTime, parseIsoTime } from '#platform/clock.ts'
 import type { AgentParts } from '../agent-deps.ts'
-import { eraseLastConfig } from '../channel/last-config.ts'
 import { enrolledAs, requestFor, withRequest } from '../identity/credentials.ts'
 import { newKeyRequest } from '../keys/key-request.ts'
 import { pause } from '../pause.ts'
@@ -52,8 +51,7 @@ const tryOnce = async (agent: AgentParts, join: JoinString): Promise<Enrolled | 
 const skewWorthSayingMs = 300_000
 
 const accept = (agent: AgentParts, { identity, serverTime }: Enrolled): Provided => {
-  // Revisions of an earlier enrollment mean nothing to this one.
-  eraseLastConfig(agent)
+  agent.lastConfig.forget()
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.board.clear('enrollment')
   agent.log.info(

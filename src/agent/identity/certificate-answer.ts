@@ -25,6 +25,7 @@ export const generationFrom = (
   if (chain === null || leafDer === undefined || chain.length > longestChain) return unusable('no certificate chain')
   const leaf = parseCertificate(leafDer)
   if (leaf.kind === 'malformed') return unusable(`the certificate is malformed (${leaf.why})`)
+  if (leaf.notBeforeMs < 0 || leaf.notAfterMs <= leaf.notBeforeMs) return unusable('the certificate is never valid')
   if (!sameBytes(leaf.spki, loadPrivateKey(request.keyPem).spki)) return unusable('the certificate is for another key')
   return {
     kind: 'generation',
@@ -49,10 +50,16 @@ export const faultOfRoots = (roots: readonly string[]): string | null => {
   return good ? null : 'a root is malformed'
 }
 
+const longestProfileName = 256
+
 export const faultOfProfile = (profile: AgentProfile): string | null =>
-  profile.lifetime_ms > 0 && profile.renew_from > 0 && profile.renew_from <= profile.renew_to && profile.renew_to < 1
+  profile.name.length <= longestProfileName &&
+  profile.lifetime_ms > 0 &&
+  profile.renew_from > 0 &&
+  profile.renew_from <= profile.renew_to &&
+  profile.renew_to < 1
     ? null
-    : 'a profile that would not renew in time'
+    : 'a profile that would not renew in time, or with too long a name'
 
 export const faultOfEndpoints = (endpoints: EndpointSet): string | null => {
   const all = [...endpoints.runtime, ...endpoints.stream]

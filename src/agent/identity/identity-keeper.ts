@@ -18,7 +18,15 @@ export type IdentityKeeper = {
   replaced(serial: string, signal: AbortSignal): Promise<void>
 }
 
-const kept: Kept = { persisted: true }
+/** Trouble with the disk is something to report, not something to die of. */
+export const attempt = (write: () => void): Kept => {
+  try {
+    write()
+    return { persisted: true }
+  } catch (error) {
+    return { persisted: false, detail: error instanceof Error ? error.message.slice(0, 200) : 'unknown' }
+  }
+}
 
 /** Throws DamagedCredentials. */
 export const openKeeper = (store: CredentialStore): IdentityKeeper => {
@@ -26,15 +34,8 @@ export const openKeeper = (store: CredentialStore): IdentityKeeper => {
   let persisted = true
   const waiting = new Set<() => void>()
 
-  const write = (next: Credentials): Kept => {
-    try {
-      if (profileForbidsDisk(next.identity)) store.erase()
-      else store.save(next)
-      return kept
-    } catch (error) {
-      return { persisted: false, detail: error instanceof Error ? error.message.slice(0, 200) : 'unknown' }
-    }
-  }
+  const write = (next: Credentials): Kept =>
+    attempt(() => (profileForbidsDisk(next.identity) ? store.erase() : store.save(next)))
   const enforce = (next: Credentials, result: Kept): void => {
     credentials = next
     persisted = result.persisted

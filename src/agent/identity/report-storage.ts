@@ -13,7 +13,8 @@ export type StorageReporter = { check(): Promise<void> }
 const retryEveryMs = 10_000
 
 export const storageReporter = (agent: AgentParts, identityNow: () => Identity): StorageReporter => {
-  const { keeper, board, log, clock } = agent
+  const { keeper, lastConfig, board, log, clock } = agent
+  const isPersisted = (): boolean => keeper.isPersisted() && lastConfig.isPersisted()
   // A certificate that has worked before was confirmed by that.
   let told: boolean | null = identityNow().current.proven ? true : null
   let detail = 'the state folder cannot be written'
@@ -21,20 +22,20 @@ export const storageReporter = (agent: AgentParts, identityNow: () => Identity):
   let toldAtMs = -Infinity
 
   const writeAgain = (): void => {
-    if (keeper.isPersisted() || clock.monotonicMs() - retriedAtMs < retryEveryMs) return
+    if (isPersisted() || clock.monotonicMs() - retriedAtMs < retryEveryMs) return
     retriedAtMs = clock.monotonicMs()
-    const kept = keeper.retry()
-    if (!kept.persisted) {
+    const kept = [keeper.retry(), lastConfig.retry()].find((result) => !result.persisted)
+    if (kept?.persisted === false) {
       detail = kept.detail
       const next = `Make ${agent.config.stateFolder} writable, or make room on its disk; the agent keeps trying`
       board.trouble(
         'storage',
-        trouble('disk_trouble', `The credentials are only in memory: ${detail}`, next),
+        trouble('disk_trouble', `What the plane sent is only in memory: ${detail}`, next),
         clock.nowMs() + retryEveryMs,
       )
       return
     }
-    log.info('the credentials are on disk now')
+    log.info('what the plane sent is on disk now')
     board.clear('storage')
     dropUsedJoin(agent.config, identityNow())
   }
@@ -42,7 +43,7 @@ export const storageReporter = (agent: AgentParts, identityNow: () => Identity):
   return {
     check: async () => {
       writeAgain()
-      const persisted = keeper.isPersisted()
+      const persisted = isPersisted()
       if (told === persisted || clock.monotonicMs() - toldAtMs < retryEveryMs) return
       toldAtMs = clock.monotonicMs()
       const identity = identityNow()
