@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test } from 'node:test'
+import { openConfigKeeper } from '#agent/channel/last-config.ts'
+import type { PlaneConfig } from '#wire/channel.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+const config: PlaneConfig = {
+  revision: 7,
+  vcluster: 'training',
+  profile: {
+    name: 'gpu-cloud',
+    key_storage: 'file',
+    key_types: ['p256'],
+    lifetime_ms: 86_400_000,
+    renew_from: 0.5,
+    renew_to: 0.6,
+  },
+  endpoints: { id: 'runtime', revision: 1, runtime: ['https://a.example'], stream: ['wss://a.example'] },
+}
+
+test('a configuration is in force even if it cannot be written, and a retry writes it once that works', (t) => {
+  const folder = tempFolder(t)
+  const keeper = openConfigKeeper(folder)
+  const inTheWay = path.join(folder, 'config.json.new')
+  fs.mkdirSync(inTheWay)
+  assert.equal(keeper.keep(config).persisted, false)
+  assert.deepEqual([keeper.current(), keeper.isPersisted(), keeper.retry().persisted], [config, false, false])
+  assert.equal(openConfigKeeper(folder).current(), null)
+  fs.rmdirSync(inTheWay)
+  assert.deepEqual([keeper.retry().persisted, keeper.isPersisted()], [true, true])
+  assert.deepEqual(openConfigKeeper(folder).current(), config)
+})
+
+test('what an earlier enrollment left is forgotten on disk too', (t) => {
+  const folder = tempFolder(t)
+  const keeper = openConfigKeeper(folder)
+  keeper.keep(config)
+  assert.equal(keeper.forget().persisted, true)
+  assert.deepEqual([keeper.current(), fs.readdirSync(folder)], [null, []])
+})
