@@ -10,6 +10,7 @@ import { usageFailure } from './failure.ts'
 import { everyNode } from './node-list.ts'
 import { connect } from './operator-client.ts'
 import type { PlaneReadyBody } from './plane-banner.ts'
+import { printer } from './print.ts'
 import { shellWord } from './shell-word.ts'
 
 const stopWithinMs = 10_000
@@ -36,7 +37,9 @@ export const demo = async (cli: Cli, options: GlobalOptions & { readonly nodes: 
 
     const countActive = async () => (await everyNode(client, {})).filter((node) => node.channel_open).length
     await waitForAll(cli, stop, children, count, countActive)
-    if (!stop.aborted) cli.out.write(lookAround(cli, ready, folder, count))
+    if (!stop.aborted) {
+      printer(cli, options).item({ ...ready, nodes: count }, () => lookAround(cli, ready, folder, count))
+    }
     await untilStoppedOrDead(stop, children)
   } catch (error) {
     if (!stop.aborted) throw demoTrouble(error, folder)
@@ -94,21 +97,19 @@ const untilStoppedOrDead = async (stop: AbortSignal, children: readonly OwnChild
     throw new Error('a process of the demo has ended')
 }
 
-const lookAround = (cli: Cli, ready: PlaneReadyBody, folder: string, count: number): string =>
-  [
-    `A plane with ${count} agents runs in ${folder}`,
-    `  nodes      ${ready.node_url}`,
-    `  operators  ${ready.operator_url}`,
-    '',
-    'Look around, from another terminal:',
-    '',
-    `    export MUSTER_DATA=${shellWord(ready.data)}`,
-    `    ${cli.program} node list`,
-    `    ${cli.program} node show gpu-001`,
-    `    ${cli.program} journal follow`,
-    `    ${cli.program} node revoke gpu-002 --reason "to see what happens"`,
-    `    ${cli.program} journal verify`,
-    '',
-    'Ctrl-C ends the demo and removes everything.',
-    '',
-  ].join('\n')
+const lookAround = (cli: Cli, ready: PlaneReadyBody, folder: string, count: number): string[] => [
+  `A plane with ${count} agents runs in ${folder}`,
+  `  nodes      ${ready.node_url}`,
+  `  operators  ${ready.operator_url}`,
+  '',
+  'Look around, from another terminal:',
+  '',
+  `    export MUSTER_DATA=${shellWord(ready.data)}`,
+  `    ${cli.program} node list`,
+  `    ${cli.program} node show gpu-001`,
+  `    ${cli.program} journal follow`,
+  `    ${cli.program} node revoke gpu-002 --reason "to see what happens"`,
+  `    ${cli.program} journal verify`,
+  '',
+  'Ctrl-C ends the demo and removes everything.',
+]
