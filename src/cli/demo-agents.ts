@@ -2,6 +2,7 @@
 
 import type { AgentConfig } from '#agent/config.ts'
 import { runAgent } from '#agent/main.ts'
+import { pause } from '#agent/pause.ts'
 import { openLog } from '#platform/log.ts'
 import { stopSignal } from '#platform/stop-signal.ts'
 import { parseJoinString } from '#wire/join-string.ts'
@@ -19,6 +20,7 @@ export type DemoAgent = {
 }
 
 const longestInput = 4 * 1024 * 1024
+const anHourMs = 3_600_000
 
 export const demoAgents = async (cli: Cli, _options: GlobalOptions, folder: string): Promise<void> => {
   const signal = stopSignal()
@@ -31,6 +33,8 @@ export const demoAgents = async (cli: Cli, _options: GlobalOptions, folder: stri
     if (outcome.kind !== 'stopped') log.error({ outcome }, 'this agent has ended')
   })
   await Promise.all(outcomes)
+  // Whoever revokes the last node still wants to look at what that did.
+  while (!signal.aborted) await pause(cli.timers, anHourMs, signal)
 }
 
 const configOf = (agent: DemoAgent, folder: string): AgentConfig => {
