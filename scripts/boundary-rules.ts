@@ -181,8 +181,11 @@ const verification: Rule = ({ file, text }) => {
 
 const aboutTheseRules = new Set(['scripts/boundary-rules.ts', 'test/boundaries.test.ts'])
 
+/** Turns the switch on, to show that the agent does not heed it. */
+const testOfTheSwitch = 'test/flows/agent-hostile-plane.test.ts'
+
 const noGlobalSwitch: Rule = ({ file, text }) =>
-  aboutTheseRules.has(file)
+  aboutTheseRules.has(file) || file === testOfTheSwitch
     ? []
     : linesWith(text, /NODE_TLS_REJECT_UNAUTHORIZED/).map((line) => ({
         line,
