@@ -47,7 +47,12 @@ export const caLines = (ca: CaView, nowMs: number, paint: Paint): string[] => [
   ...renderFacts([
     ['domain', ca.domain],
     ['root', `sha256:${ca.root_fingerprint}, its key ${ca.root_online ? 'on this plane' : 'offline'}`],
-    ['sealing', ca.sealing_protected ? 'protected' : 'unprotected: the sealing key lies beside what it seals'],
+    [
+      'sealing',
+      ca.sealing_protected
+        ? 'protected'
+        : 'unprotected: the sealing key lies beside what it seals, or others may read it',
+    ],
     ['server', `${ca.server_certificate.names.join(', ')}, ${until(ca.server_certificate.not_after, nowMs)}`],
     ...ca.warnings.map((warning) => ['warning', warning] as const),
   ]),

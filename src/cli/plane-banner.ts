@@ -1,19 +1,9 @@
 // What `muster plane` says when it is ready.
 
+import type { PlaneReady } from '#plane/main.ts'
 import { defaultDataFolder } from './connection.ts'
 import { shellWord } from './shell-word.ts'
 import { renderFacts } from './table.ts'
-
-export type PlaneReady = {
-  readonly nodeUrl: string
-  readonly operatorUrl: string
-  readonly socketPath: string
-  readonly rootFingerprint: string
-  readonly domain: string
-  readonly dataFolder: string
-  readonly firstRun: boolean
-  readonly warnings: readonly string[]
-}
 
 /** For programs that start a plane: one line of JSON. */
 export type PlaneReadyBody = {

@@ -1,8 +1,8 @@
 import { planeConfig } from '#plane/config.ts'
-import { runPlane } from '#plane/main.ts'
+import { runPlane, type PlaneReady } from '#plane/main.ts'
 import { stopSignal } from '#platform/stop-signal.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
-import { isDefaultData, planeBanner, planeReadyBody, type PlaneReady } from './plane-banner.ts'
+import { isDefaultData, planeBanner, planeReadyBody } from './plane-banner.ts'
 import { planeTrouble } from './plane-trouble.ts'
 import { printer } from './print.ts'
 

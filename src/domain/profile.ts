@@ -51,7 +51,7 @@ const every: readonly KeyType[] = keyTypes
 export const shippedProfiles: readonly Profile[] = [
   {
     name: 'gpu-cloud',
-    description: 'GPU hosts with disks: a token bound to the node, a key in a file, 24-hour certificates',
+    description: 'GPU hosts with disks: a token bound to the node, a key in a file',
     join: { allOf: ['token'], tokenScope: 'node', tokenTtlMs: 30 * minute },
     certificate: {
       lifetimeMs: day,
@@ -70,7 +70,7 @@ export const shippedProfiles: readonly Profile[] = [
   },
   {
     name: 'hpc-diskless',
-    description: 'Diskless nodes of a trusted machine room: hardware identity, a key in memory, 3-day certificates',
+    description: 'Diskless nodes of a trusted machine room: hardware identity, a key in memory',
     join: { allOf: ['hardware'], tokenScope: 'node', tokenTtlMs: 15 * minute },
     certificate: {
       lifetimeMs: 3 * day,
@@ -89,7 +89,7 @@ export const shippedProfiles: readonly Profile[] = [
   },
   {
     name: 'mesh-paas',
-    description: 'Hosts of a platform mesh: a token of the domain, 90-day certificates, an operator approves a return',
+    description: 'Hosts of a platform mesh: a token of the domain, an operator approves a return',
     join: { allOf: ['token'], tokenScope: 'domain', tokenTtlMs: hour },
     certificate: {
       lifetimeMs: 90 * day,

@@ -11,7 +11,7 @@ const week = 7 * 24 * hour
 
 const rulesWith = (profiles: readonly string[]): Rules => ({
   defaultProfile: oneOf(profiles),
-  livenessGraceMs: wholeNumber(0, week),
+  livenessGraceMs: wholeNumber(1000, week),
   strangersPerMinute: wholeNumber(1, 1_000_000),
   strangersPerMinutePerSource: wholeNumber(1, 1_000_000),
   clockToleranceMs: wholeNumber(0, 24 * hour),

@@ -106,7 +106,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const { rootKeyFile } = foundation
   const ready: PlaneReady = {
     nodeUrl: shared.nodeUrl(),
-    operatorUrl: operators.tlsUrl ?? operators.httpUrl ?? '',
+    operatorUrl: operators.tlsUrl === null ? (operators.httpUrl ?? '') : byServerName(config, operators.tlsUrl),
     socketPath: operators.socket ?? '',
     rootFingerprint: authority.rootFingerprint(),
     domain: settings().name,
@@ -127,6 +127,12 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
       metrics.close()
     },
   }
+}
+
+/** An address is of no use to a client that verifies names, unless the certificate names it. */
+const byServerName = (config: PlaneConfig, url: string): string => {
+  const { hostname, port } = new URL(url)
+  return config.serverNames.includes(hostname) ? url : nodeUrlOf(config, Number(port))
 }
 
 /** Cheap when nothing is due. */

@@ -52,3 +52,6 @@ export const flushFolder = (folder: string): void => {
 
 export const errno = (error: unknown): string | null =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null
+
+/** Whether its group or everybody may read it. */
+export const othersMayRead = (file: string): boolean => (fs.statSync(file).mode & 0o044) !== 0

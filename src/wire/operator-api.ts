@@ -233,7 +233,7 @@ export const CaView = Type.Object({
   domain: Type.String(),
   root_fingerprint: Type.String(),
   root_online: Type.Boolean(),
-  /** False: the sealing key lies beside what it seals. */
+  /** False: the sealing key lies beside what it seals, or others may read it. */
   sealing_protected: Type.Boolean(),
   authorities: Type.Array(
     Type.Object({

@@ -157,7 +157,7 @@ test('ruling 5: under mesh-paas a node that lapsed is let back by a person, and 
   const { secret } = await makeToken(plane, { profile: 'mesh-paas' })
   const { node_id: id } = succeeded(await node.enrollByToken(secret))
   succeeded(await node.confirm())
-  succeeded(await plane.api('PATCH', '/v1/domain', { set: { livenessGraceMs: 0 } }))
+  succeeded(await plane.api('PATCH', '/v1/domain', { set: { livenessGraceMs: 1000 } }))
   await untilMembership(plane, id, 'inactive')
 
   assert.deepEqual(refusal(await node.confirm()), [403, 'APPROVAL_REQUIRED'])

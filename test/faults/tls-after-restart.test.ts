@@ -99,6 +99,10 @@ test(`in its first ${firstMs} ms after a kill a plane refuses what it refused be
   }
   for (const { standing, answer } of answers) assert.equal(answer, standing.expected, standing.node.id())
   const early = answers.filter(({ connectedMs }) => connectedMs < firstMs)
-  for (const standing of all) assert.ok(early.some((one) => one.standing === standing), standing.node.id())
+  for (const standing of all)
+    assert.ok(
+      early.some((one) => one.standing === standing),
+      standing.node.id(),
+    )
   t.diagnostic(`${early.length} calls begun in the first ${firstMs} ms, ${answers.length} in all`)
 })

@@ -90,7 +90,7 @@ test('the generated sealing key is reported as unprotected, one kept elsewhere i
   const setup = await setUp(t)
   const view = (await setup.open()).view()
   assert.equal(view.sealing_protected, false)
-  assert.match(view.warnings.join('\n'), /beside the keys it seals, and protects nothing/)
+  assert.match(view.warnings.join('\n'), /beside the keys it seals, or can be read by others, and protects nothing/)
 
   const elsewhere = path.join(path.dirname(setup.folder), `${path.basename(setup.folder)}.seal`)
   t.after(() => fs.rmSync(elsewhere))

@@ -21,7 +21,7 @@ const signs = ({ signer }: AuthorityState, nowMs: number): boolean =>
   signer !== null && signer.record.notAfterMs > nowMs
 
 const unsealed =
-  'The sealing key lies in the data folder, beside the keys it seals, and protects nothing: move it elsewhere (--seal-key FILE) or give it as a systemd credential'
+  'The sealing key lies in the data folder, beside the keys it seals, or can be read by others, and protects nothing: keep it elsewhere with mode 0600 (--seal-key FILE), or give it as a systemd credential'
 
 export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaView => {
   const { clock, custody, options } = deps

@@ -64,14 +64,15 @@ test('without a sealing key one is made beside the data, used again, and reporte
   assert.equal(find(data).key.id, first.key.id)
 })
 
-test('a sealing key in a file elsewhere protects; one inside the data folder does not', (t) => {
+test('a sealing key in a file elsewhere protects; one inside the data folder, or that others may read, does not', (t) => {
   const [data, elsewhere] = [folderFor(t), folderFor(t)]
-  for (const [folder, protection] of [
-    [elsewhere, 'protected'],
-    [data, 'unprotected'],
+  for (const [folder, name, mode, protection] of [
+    [elsewhere, 'my.key', 0o600, 'protected'],
+    [elsewhere, 'open.key', 0o640, 'unprotected'],
+    [data, 'my.key', 0o600, 'unprotected'],
   ] as const) {
-    const file = path.join(folder, 'my.key')
-    fs.writeFileSync(file, '0f'.repeat(32) + '\n')
+    const file = path.join(folder, name)
+    fs.writeFileSync(file, '0f'.repeat(32) + '\n', { mode })
     assert.equal(find(data, file).protection, protection)
   }
   assert.ok(!fs.existsSync(path.join(data, 'seal.key')))

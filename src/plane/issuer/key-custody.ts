@@ -15,7 +15,7 @@ export type KeyName = {
 }
 
 export type KeyCustody = {
-  /** Unprotected: the sealing key lies beside what it seals. */
+  /** Unprotected: the sealing key lies beside what it seals, or others may read it. */
   readonly protection: 'protected' | 'unprotected'
   /** Durable when it returns. The text is PEM: a private key, and what belongs to it. */
   keep(name: KeyName, pem: string): void

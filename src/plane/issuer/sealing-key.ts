@@ -2,7 +2,7 @@
 // reported as unprotected.
 
 import * as path from 'node:path'
-import { readFileIfAny } from '#platform/files.ts'
+import { othersMayRead, readFileIfAny } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
 import type { Random } from '#platform/random.ts'
 import { sealingKeyBytes, sealingKeyOf, type SealingKey } from './seal.ts'
@@ -29,7 +29,7 @@ export const findSealingKey = (places: SealingKeyPlaces, random: Random): FoundS
   if (keyFile !== null) {
     const text = readFileIfAny(keyFile)
     if (text === null) throw new Error(`there is no sealing key at ${keyFile}`)
-    const protection = isInside(dataFolder, keyFile) ? 'unprotected' : 'protected'
+    const protection = isInside(dataFolder, keyFile) || othersMayRead(keyFile) ? 'unprotected' : 'protected'
     return { key: parse(text, keyFile, random), file: keyFile, protection }
   }
   if (credentialsFolder !== null) {

@@ -1,30 +1,22 @@
-// One plane a data folder. The lock is SQLite's own write lock on an otherwise empty file: the kernel drops it with the
-// process, however that ends, so there is never a stale one to clean up.
+// One plane a data folder, and the lock says which process has it.
 
 import * as path from 'node:path'
 import { readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
-import { openDatabase, sqliteTrouble } from '#platform/sqlite.ts'
+import { lockFolder, type FolderLock } from '#platform/private-folder.ts'
 import { StoreRefused } from './store-errors.ts'
 
-export type DataFolderLock = { release(): void }
-
-export const lockDataFolder = (folder: string): DataFolderLock => {
+export const lockDataFolder = (folder: string): FolderLock => {
   const holder = path.join(folder, 'plane.pid')
-  const lock = openDatabase(path.join(folder, 'plane.lock'), 0)
-  try {
-    lock.exec('BEGIN IMMEDIATE')
-  } catch (error) {
-    lock.close()
-    if (sqliteTrouble(error) === 'busy') throw inUse(folder, readFileIfAny(holder))
-    throw error
-  }
+  const lock = lockFolder(folder, 'plane.lock')
+  if (lock === 'taken') throw inUse(folder, readFileIfAny(holder))
+  if (lock === 'impossible') throw new Error(`nothing can be locked in ${folder}: is its disk full or read-only?`)
   replaceFile(holder, `${process.pid}\n`, 0o644)
   return {
     release() {
       try {
         removeFile(holder)
       } finally {
-        lock.close()
+        lock.release()
       }
     },
   }

@@ -4,10 +4,11 @@ import * as path from 'node:path'
 import type { Clock } from '#platform/clock.ts'
 import { flushFolder, makeFolder } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
+import type { FolderLock } from '#platform/private-folder.ts'
 import type { Random } from '#platform/random.ts'
 import { openDatabase, sqliteTrouble, sqliteVersion, type Database } from '#platform/sqlite.ts'
 import type { Timers } from '#platform/timers.ts'
-import { lockDataFolder, type DataFolderLock } from './data-folder-lock.ts'
+import { lockDataFolder } from './data-folder-lock.ts'
 import { forgetEnded } from './forget.ts'
 import { openGroupCommit } from './group-commit.ts'
 import { openHardwareTable } from './hardware-table.ts'
@@ -56,7 +57,7 @@ export const openSqliteStore = async (deps: SqliteStoreDeps): Promise<Store> => 
   }
 }
 
-const assemble = (deps: SqliteStoreDeps, database: Database, lock: DataFolderLock): Store => {
+const assemble = (deps: SqliteStoreDeps, database: Database, lock: FolderLock): Store => {
   const rows = openRowTables(database)
   const queries = openRowQueries(database)
   const hardware = openHardwareTable(database)
