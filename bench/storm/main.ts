@@ -47,9 +47,9 @@ try {
 
   const bare = await measured({ kind: 'handshakes', count: nodes })
   const enroll = await measured({ kind: 'enroll', from: warmUp, upTo: total })
+  const bareAgain = await measured({ kind: 'handshakes', count: nodes })
   const confirm = await inSteps('confirm')
   const channel = await inSteps('channel')
-  const bareAgain = await measured({ kind: 'handshakes', count: nodes })
 
   const phases: [string, Phase][] = [
     ['enrol', enroll],
