@@ -162,14 +162,9 @@ const verifiesByItself: ReadonlySet<string> = new Set([
   'src/plane/listeners/node-listener.ts',
   'src/agent/enrollment/verified-connection.ts',
 ])
-/** Tests that have a reason not to verify a server; none is added without saying here which. */
-const testsWithoutVerification: ReadonlySet<string> = new Set([
-  // Looks at planes that live in another time than the test, by fake time: their certificates are not valid yet.
-  'test/process/tls-connection.ts',
-])
 
 const verification: Rule = ({ file, text }) => {
-  if (verifiesByItself.has(file) || testsWithoutVerification.has(file) || aboutTheseRules.has(file)) return []
+  if (verifiesByItself.has(file) || aboutTheseRules.has(file)) return []
   const shape = file.startsWith('src/platform/')
     ? /rejectUnauthorized\W*\b(false|0)\b/
     : /rejectUnauthorized(?!: true\b)/

@@ -6,7 +6,7 @@ import type { TLSSocket } from 'node:tls'
 import { test, type TestContext } from 'node:test'
 import type { ServerOptions } from 'node:https'
 import { leafSpec } from '#pki/authority-certificates.ts'
-import { buildCertificate } from '#pki/certificate.ts'
+import { buildCertificate, type CertificateSpec } from '#pki/certificate.ts'
 import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
 import { eventually } from '../process/eventually.ts'
@@ -22,10 +22,13 @@ const identityFor = (lifetimeMs: number): Identity & { notAfterMs: number } => {
   const key = generateKey('p256')
   const order = nodeOrder(key, { issuedAtMs: Date.now(), lifetimeMs })
   const spec = leafSpec(order, ca.issuing.certificate, serial())
-  const chain = [buildCertificate(spec, ca.issuing.key), ca.issuing.certificate.der, ca.domainCa.certificate.der]
-  const chainPem = chain.map((der) => toPem('CERTIFICATE', der)).join('')
-  return { keyPem: key.pkcs8Pem(), chainPem, notAfterMs: spec.notAfterMs }
+  return { keyPem: key.pkcs8Pem(), chainPem: chainOf(spec), notAfterMs: spec.notAfterMs }
 }
+
+const chainOf = (leaf: CertificateSpec): string =>
+  [buildCertificate(leaf, ca.issuing.key), ca.issuing.certificate.der, ca.domainCa.certificate.der]
+    .map((der) => toPem('CERTIFICATE', der))
+    .join('')
 
 const roots = [toPem('CERTIFICATE', ca.root.certificate.der)]
 
@@ -70,15 +73,16 @@ test('a listener without tickets gives a client nothing it could resume with', a
 test('a listener whose certificate is replaced without its TLS options resumes again, and takes TLS 1.2', async (t) => {
   const { target, server } = await listener(t, {})
   const key = generateKey('p256')
-  const order = nodeOrder(key, { issuedAtMs: Date.now(), usage: 'server' })
-  const certificate = buildCertificate(leafSpec(order, ca.issuing.certificate, serial()), ca.issuing.key)
+  const order = nodeOrder(key, { issuedAtMs: Date.now(), usage: 'server', ipSans: ['127.0.0.1'] })
+  const cert = chainOf(leafSpec(order, ca.issuing.certificate, serial()))
   await assert.rejects(openTlsConnection(t, target, identityFor(60_000), tls12), /protocol version/)
 
-  server.setSecureContext({ key: key.pkcs8Pem(), cert: toPem('CERTIFICATE', certificate), ca: roots })
-  const first = await openTlsConnection(t, target, identityFor(60_000))
+  server.setSecureContext({ key: key.pkcs8Pem(), cert, ca: roots })
+  const renewed = { ...target, roots }
+  const first = await openTlsConnection(t, renewed, identityFor(60_000))
   await eventually('a ticket', () => first.sessions().length > 1)
-  const again = await openTlsConnection(t, target, identityFor(60_000), { session: first.sessions()[0] })
+  const again = await openTlsConnection(t, renewed, identityFor(60_000), { session: first.sessions()[0] })
   assert.equal(again.reused, true)
-  const old = await openTlsConnection(t, target, identityFor(60_000), tls12)
+  const old = await openTlsConnection(t, renewed, identityFor(60_000), tls12)
   assert.equal(old.protocol, 'TLSv1.2')
 })

@@ -21,7 +21,8 @@ type InTime = { readonly plane: Plane; readonly time: FakeTime }
 const planeInTime = async (t: TestContext): Promise<InTime | null> => {
   const library = withPeer(t, 'faketime')
   if (library === null) return null
-  const time = openFakeTime(tempFolder(t), library)
+  // From the past towards now, so that what the plane presents is always valid to this process too.
+  const time = openFakeTime(tempFolder(t), library, -18 * day)
   return { plane: await startPlane(t, { env: time.env, args: ['--server-lifetime', '30d'] }), time }
 }
 

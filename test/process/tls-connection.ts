@@ -27,14 +27,14 @@ export type TlsConnection = {
 
 const openWithinMs = 15_000
 
-/** The server is not verified: the test may be in another time than the plane. Rejects when the handshake fails. */
+/** Rejects when the handshake fails, or the server is not the plane. */
 export const openTlsConnection = async (
   t: Scope,
   target: NodeTarget,
   identity: Identity | null,
   options: tls.ConnectionOptions = {},
 ): Promise<TlsConnection> => {
-  const socket = tls.connect({ ...tlsOptions(target, identity), rejectUnauthorized: false, ...options })
+  const socket = tls.connect({ ...tlsOptions(target, identity), ...options })
   cleanup(t, () => void socket.destroy())
   const tickets: Buffer[] = []
   socket.on('session', (session: Buffer) => tickets.push(session))
