@@ -65,8 +65,16 @@ test('no environment variable makes the agent talk to a server that is not its p
     else process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = before
   })
   const other = toPem('CERTIFICATE', hierarchy('p256', Date.now()).root.certificate.der)
-  small.sendOn(0, 'trust', { revision: 9, roots: [other] })
-  await eventually('the roots to be replaced', () => small.channels[0]?.frames.some(({ type }) => type === 'applied'))
+  // One after the other: roots that have none in common with those in use are not taken.
+  for (const [revision, roots] of [
+    [9, [other, toPem('CERTIFICATE', small.authorities.root.certificate.der)]],
+    [10, [other]],
+  ] as const) {
+    small.sendOn(0, 'trust', { revision, roots: [...roots] })
+    await eventually('the roots to be replaced', () =>
+      small.channels[0]?.frames.some(({ type, body }) => type === 'applied' && body['trust_revision'] === revision),
+    )
+  }
   small.channels[0]?.socket.terminate()
   await eventually('the agent to say so', () => troubleCodes(config.stateFolder).includes('server_tls_untrusted'))
   assert.equal(small.channels.length, 1)

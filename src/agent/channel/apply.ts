@@ -3,6 +3,7 @@
 
 import type { PlaneTrust } from '#wire/channel.ts'
 import type { AgentParts } from '../agent-deps.ts'
+import { faultOfNewRoots } from '../identity/certificate-answer.ts'
 import type { Identity } from '../identity/credentials.ts'
 import type { Kept } from '../identity/identity-keeper.ts'
 import type { Applied, ChannelUser, Revisions } from './channel.ts'
@@ -32,6 +33,11 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
     },
     trust: (next: PlaneTrust) => {
       if (next.revision === revisions().trust_revision) return applied()
+      const fault = faultOfNewRoots(keeper.credentials().identity?.roots ?? [], next.roots)
+      if (fault !== null) {
+        log.error({ revision: next.revision, fault }, 'roots were not taken')
+        return applied({ persisted: false, detail: `the roots of revision ${next.revision} were not taken: ${fault}` })
+      }
       log.info({ revision: next.revision, roots: next.roots.length }, 'new roots')
       return applied(amend(agent, { roots: next.roots, trustRevision: next.revision }))
     },

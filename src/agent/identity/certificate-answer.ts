@@ -3,6 +3,7 @@
 import type { AgentProfile, EndpointSet } from '#wire/node-api.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { backdatingMs } from '#pki/authority-certificates.ts'
+import { fingerprint } from '#pki/fingerprint.ts'
 import { loadPrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { allFromPem, fromPem } from '#pki/pem.ts'
@@ -48,6 +49,20 @@ export const faultOfRoots = (roots: readonly string[]): string | null => {
     return der !== null && parseCertificate(der).kind === 'certificate'
   })
   return good ? null : 'a root is malformed'
+}
+
+/**
+ * Roots are exchanged one after the other: a set that has none of those in use cannot have verified the very connection
+ * it came over, and would lock this machine out.
+ */
+export const faultOfNewRoots = (inUse: readonly string[], next: readonly string[]): string | null => {
+  const known = new Set(inUse.map(fingerprintOf))
+  return faultOfRoots(next) ?? (next.some((pem) => known.has(fingerprintOf(pem))) ? null : 'none of the roots in use')
+}
+
+const fingerprintOf = (pem: string): string => {
+  const der = fromPem('CERTIFICATE', pem)
+  return der === null ? pem : fingerprint(der)
 }
 
 const longestProfileName = 256

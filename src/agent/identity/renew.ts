@@ -6,7 +6,7 @@ import { callPlane } from '../plane-client.ts'
 import { unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
 import { trouble } from '../trouble.ts'
 import { RenewResponse } from '#wire/node-api.ts'
-import { faultOfEndpoints, faultOfProfile, faultOfRoots, generationFrom } from './certificate-answer.ts'
+import { faultOfEndpoints, faultOfProfile, faultOfNewRoots, generationFrom } from './certificate-answer.ts'
 import { renewedTo, requestFor, withRequest, type Identity, type KeyRequest } from './credentials.ts'
 
 export type Renewed = { readonly kind: 'renewed'; readonly serial: string; readonly persisted: boolean }
@@ -24,7 +24,7 @@ export const renewOnce = async (agent: AgentParts, identity: Identity): Promise<
     return answer
   }
   const { certificate_chain, roots, profile, endpoints } = answer.value
-  const fault = faultOfRoots(roots) ?? faultOfProfile(profile) ?? faultOfEndpoints(endpoints)
+  const fault = faultOfNewRoots(identity.roots, roots) ?? faultOfProfile(profile) ?? faultOfEndpoints(endpoints)
   if (fault !== null) return unusableAnswer(fault)
   const made = generationFrom(request.request, certificate_chain)
   if (made.kind === 'unusable') return unusableAnswer(made.why)
