@@ -51,7 +51,7 @@ const endedEpochs = ({ table }: Life): ReadonlySet<string> => {
   return new Set(ended.map(({ node, epoch }) => epochDenialKey(node ?? '', epoch ?? -1)))
 }
 
-type Seen = { readonly transitions: Set<string>; lostRaces: number }
+type Seen = { readonly transitions: Set<string>; lostRaces: number; spentByRepeats: number }
 
 const commitAndCheck = (life: Life, change: Change, seen: Seen): void => {
   const { table } = life
@@ -63,6 +63,7 @@ const commitAndCheck = (life: Life, change: Change, seen: Seen): void => {
     seen.lostRaces++
     return
   }
+  if (change.entries.some(({ type }) => type === 'enrollment_token.used')) seen.spentByRepeats++
   for (const write of change.writes) {
     if (write.put === 'node') {
       const before = nodes.get(write.value.id) ?? null
@@ -137,7 +138,7 @@ const checkState = (life: Life): void => {
 }
 
 test('no order of events breaks the invariants of a node, a token or an epoch', () => {
-  const seen: Seen = { transitions: new Set(), lostRaces: 0 }
+  const seen: Seen = { transitions: new Set(), lostRaces: 0, spentByRepeats: 0 }
   const numRuns = process.env['MUSTER_LONG'] === '1' ? 20_000 : 1_500
   fc.assert(
     fc.property(profile, fc.array(step, { minLength: 20, maxLength: 120, size: 'max' }), (rules, steps) => {
@@ -147,12 +148,13 @@ test('no order of events breaks the invariants of a node, a token or an epoch', 
         changes.forEach((change) => commitAndCheck(life, change, seen))
         checkState(life)
       }
-      const users = life.table.journal.filter(({ type, token }) => type === 'host.enrolled' && token !== null)
+      const uses: readonly EntryType[] = ['host.enrolled', 'enrollment_token.used']
+      const users = life.table.journal.filter(({ type, token }) => uses.includes(type) && token !== null)
       assert.equal(new Set(users.map(({ token }) => token)).size, users.length, 'a token has at most one user')
     }),
     { numRuns, seed: 20300101 },
   )
   // The run says something only if everything that may happen did.
   assert.deepEqual([...seen.transitions].sort(), Object.keys(transitions).sort())
-  assert.ok(seen.lostRaces > 0)
+  assert.ok(seen.lostRaces > 0 && seen.spentByRepeats > 0)
 })

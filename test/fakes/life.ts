@@ -134,6 +134,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     }
     const first = decideEnroll({ ...facts, probe: 'not-tried' })
     const verdict = first.kind === 'probe' ? decideEnroll({ ...facts, probe }) : first
+    if (verdict.kind === 'repeat') return verdict.spends
     return verdict.kind === 'admitted' ? enrolled(verdict, sign(verdict.order, key)).change : null
   }
 
