@@ -1,26 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { refusals, refuse, type RefusalCode } from '#domain/refusal.ts'
-import { errorBody, refusalResponse, refusalText } from './error-body.ts'
+import { Check } from 'typebox/value'
+import { refuse } from '#domain/refusal.ts'
+import { errorBody } from './error-body.ts'
+import { ErrorBody } from './node-api.ts'
 
-test('every refusal has a sentence, a next step and a status of its own kind', () => {
-  for (const code of Object.keys(refusals) as RefusalCode[]) {
-    const body = errorBody(refuse(code, 'because'))
-    assert.equal(body.code, code)
-    assert.ok(body.message.endsWith('.') && body.next.length > 0)
-    const { status } = refusalResponse(refuse(code))
-    assert.ok(status >= 400 && status < 600)
+test('a time to wait is told in whole milliseconds, as the schema says, and never shortened', () => {
+  for (const [retryAfterMs, told] of [
+    [59_540.8, 59_541],
+    [1000, 1000],
+    [null, null],
+  ] as const) {
+    const body = errorBody({ ...refuse('RATE_LIMITED'), retryAfterMs })
+    assert.equal(body.retry_after_ms, told)
+    assert.ok(Check(ErrorBody, body))
   }
-})
-
-test('Retry-After is whole seconds, rounded up, and only where there is a time', () => {
-  assert.equal(refusalResponse({ ...refuse('BUSY'), retryAfterMs: 1200 }).headers['retry-after'], '2')
-  assert.equal('retry-after' in refusalResponse(refuse('NODE_REVOKED')).headers, false)
-})
-
-test('the text for bare sockets says how long it is and closes', () => {
-  const text = refusalText(refuse('CLIENT_CERT_REQUIRED', 'ohne Zertifikat geht es nicht: ü'))
-  const [head, body] = text.split('\r\n\r\n')
-  assert.match(head!, /^HTTP\/1\.1 401 \r\n/)
-  assert.match(head!, new RegExp(`content-length: ${Buffer.byteLength(body!)}\r\nconnection: close$`))
 })

@@ -8,7 +8,9 @@ export const errorBody = (refusal: Refusal): ErrorBody => {
   const [message, hint] = refusals[refusal.code]
   const node = refusal.about?.node ?? null
   const next = node === null ? hint : hint.replace(/\bID\b/g, node)
-  return { code: refusal.code, message, detail: refusal.detail, next, retry_after_ms: refusal.retryAfterMs }
+  // Clocks count fractions of a millisecond, the schema whole ones: an agent would not know what else to make of it.
+  const retryAfterMs = refusal.retryAfterMs === null ? null : Math.ceil(refusal.retryAfterMs)
+  return { code: refusal.code, message, detail: refusal.detail, next, retry_after_ms: retryAfterMs }
 }
 
 export type RefusalResponse = {
