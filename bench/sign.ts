@@ -16,12 +16,14 @@ import { openFeed } from '#plane/feed/feed.ts'
 import { openAdmissionQueue } from '#plane/flows/admission-queue.ts'
 import { createToken } from '#plane/flows/create-token.ts'
 import { enrollNode } from '#plane/flows/enroll-node.ts'
+import { openNodePace } from '#plane/flows/node-pace.ts'
 import { openStrangersBudget } from '#plane/flows/strangers-budget.ts'
 import { layFoundation } from '#plane/foundation.ts'
 import { openAuthority } from '#plane/issuer/built-in-authority.ts'
 
-const { values } = parseArgs({ options: { nodes: { type: 'string', default: '4000' } } })
-const nodes = Number(values.nodes)
+// npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
+const { values, positionals } = parseArgs({ options: { nodes: { type: 'string' } }, allowPositionals: true })
+const nodes = Number(values.nodes ?? positionals[0] ?? 4000)
 if (!Number.isInteger(nodes) || nodes < 100) throw new Error('--nodes takes a number from 100 on')
 const rounds = 5
 const atOnce = 128
@@ -50,6 +52,7 @@ const deps = {
   nodeUrl: () => 'https://localhost:1',
   strangers: openStrangersBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
   admission: openAdmissionQueue(clock, 100_000),
+  pace: openNodePace(clock),
   probe: async () => 'silent' as const,
 }
 

@@ -8,8 +8,9 @@ import { parseArgs } from 'node:util'
 import { startPlane, type PlaneProcess } from '../plane-process.ts'
 import type { Order, Report } from './generator.ts'
 
-const { values } = parseArgs({ options: { nodes: { type: 'string', default: '2000' } } })
-const nodes = Number(values.nodes)
+// npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
+const { values, positionals } = parseArgs({ options: { nodes: { type: 'string' } }, allowPositionals: true })
+const nodes = Number(values.nodes ?? positionals[0] ?? 2000)
 if (!Number.isInteger(nodes) || nodes < 20) throw new Error('--nodes takes a number from 20 on')
 
 const warmUp = 300

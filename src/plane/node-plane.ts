@@ -75,7 +75,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   sessions.onAbsent((node) => presence.lastHere(node))
   await awaitEverybody(shared)
 
-  const routes = nodeRoutes({ ...shared, domainName: settings().name, probe: openProbe(sessions, clock, timers) })
+  const routes = nodeRoutes({ ...shared, domainName: settings().name, probe: openProbe(shared) })
   const listener = await openNodeListener({
     routes,
     authn: openNodeAuthn({ store, feed, clock, denyList, holdOff }),

@@ -8,6 +8,7 @@ import { openFeed } from '#plane/feed/feed.ts'
 import { openAdmissionQueue } from '#plane/flows/admission-queue.ts'
 import { createToken } from '#plane/flows/create-token.ts'
 import { enrollNode, type EnrollDeps } from '#plane/flows/enroll-node.ts'
+import { openNodePace } from '#plane/flows/node-pace.ts'
 import { registerNode } from '#plane/flows/register-node.ts'
 import { openStrangersBudget } from '#plane/flows/strangers-budget.ts'
 import { useCertificate } from '#plane/flows/use-certificate.ts'
@@ -27,6 +28,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
     issuer: await open(),
     strangers: openStrangersBudget(clock, () => ({ perMinute: 2, perMinutePerSource: 2 })),
     admission: openAdmissionQueue(clock, 10),
+    pace: openNodePace(clock),
     probe,
   }
   await registerNode(deps, { id: 'n1', profile, macs: [mac], bmcSerial: null }, operator)
@@ -72,6 +74,17 @@ test('a machine whose profile takes its address is heard when the budget is gone
   assert.equal((await join()).kind, 'enrolled')
 })
 
+test('whoever knows an address cannot make the plane write without end', async (t) => {
+  const { join } = await setUpEnrollment(t, 'hpc-diskless')
+  const outcomes: string[] = []
+  for (let attempt = 0; attempt < 62; attempt++) {
+    const outcome = await join()
+    outcomes.push(outcome.kind === 'refused' ? outcome.code : outcome.kind)
+  }
+  assert.deepEqual([...new Set(outcomes.slice(0, 60))], ['enrolled'])
+  assert.deepEqual(outcomes.slice(60), ['RATE_LIMITED', 'RATE_LIMITED'])
+})
+
 test('silence of the machine before proves nothing about the one that took its place meanwhile', async (t) => {
   let during = async (): Promise<void> => undefined
   const answers: ('answered' | 'silent')[] = ['silent', 'answered']
@@ -112,7 +125,11 @@ test('a token that answered a machine with the certificate it has lets nobody el
     assert(outcome.kind === 'enrolled')
     return outcome.certificate.der
   }
-  const first = await certified(await invite())
+  const invitation = await invite()
+  const first = await certified(invitation)
+  // A reply that was lost is asked for again, whatever strangers do meanwhile.
+  while (deps.strangers.charge('192.0.2.9') === 'within');
+  assert.equal(await certified(invitation), first)
   const second = await invite()
   for (let repeat = 0; repeat < 2; repeat++) assert.equal(await certified(second), first)
   const thief = await enroll(second, makeCsr(generateKey('p256'), 'any'))

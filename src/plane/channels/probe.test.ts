@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
 import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
+import { openPresence } from './presence.ts'
 import { openProbe } from './probe.ts'
 import { openSessionRegistry } from './session-registry.ts'
 
@@ -10,13 +11,32 @@ const setUp = () => {
   const clock = manualClock(1_000_000)
   const timers = manualTimers(clock)
   const sessions = openSessionRegistry(clock)
-  return { clock, timers, sessions, probe: openProbe(sessions, clock, timers) }
+  const presence = openPresence(clock)
+  return { clock, timers, sessions, presence, probe: openProbe({ sessions, presence, clock, timers }) }
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-test('a node without a channel is silent at once', async () => {
-  assert.equal(await setUp().probe('gone'), 'silent')
+test('a node that has been without a channel for six seconds is silent at once', async () => {
+  const { timers, presence, probe } = setUp()
+  presence.lastHere('gone')
+  timers.advance(6000)
+  assert.equal(await probe('gone'), 'silent')
+})
+
+test('a node without a channel for less is given the rest of the six seconds to come back', async () => {
+  for (const comesBack of [true, false]) {
+    const { timers, sessions, presence, probe } = setUp()
+    presence.lastHere('restarted')
+    timers.advance(1000)
+    const asked = probe('restarted')
+    timers.advance(3000)
+    await turn()
+    timers.advance(1000)
+    if (comesBack) sessions.open(testSocket(), testPrincipal('restarted'))
+    timers.advance(1000)
+    assert.equal(await asked, comesBack ? 'answered' : 'silent')
+  }
 })
 
 test('three seconds of silence, twice, are silence; whoever asks meanwhile gets the same answer', async () => {

@@ -1,9 +1,12 @@
 // Is the machine that holds this identity still there? Its open channels are pinged; three seconds of silence, twice,
-// mean no (ruling 3). One probe a node at a time, however many ask.
+// mean no (ruling 3). Where none is open the silence has begun already, when the last one ended or the plane started, and
+// what is left of it is waited for: a node whose plane was just restarted gets the time to come back. One probe a node at
+// a time, however many ask.
 
 import type { NodeId } from '#domain/node.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
+import type { Presence } from './presence.ts'
 import type { SessionRegistry } from './session-registry.ts'
 
 export type Probe = (node: NodeId) => Promise<'answered' | 'silent'>
@@ -11,12 +14,19 @@ export type Probe = (node: NodeId) => Promise<'answered' | 'silent'>
 const silenceMs = 3000
 const rounds = 2
 
-export const openProbe = (sessions: SessionRegistry, clock: Clock, timers: Timers): Probe => {
+export type ProbeDeps = {
+  readonly sessions: SessionRegistry
+  readonly presence: Pick<Presence, 'silentMs'>
+  readonly clock: Clock
+  readonly timers: Timers
+}
+
+export const openProbe = ({ sessions, presence, clock, timers }: ProbeDeps): Probe => {
   const underWay = new Map<NodeId, Promise<'answered' | 'silent'>>()
 
   const round = (node: NodeId): Promise<'answered' | 'silent'> => {
     const open = [...sessions.of(node)]
-    if (open.length === 0) return Promise.resolve('silent')
+    if (open.length === 0) return absence(node)
     return new Promise((resolve) => {
       const cancel = timers.after(silenceMs, () => resolve('silent'))
       for (const session of open) {
@@ -27,6 +37,12 @@ export const openProbe = (sessions: SessionRegistry, clock: Clock, timers: Timer
         session.ping(clock.monotonicMs())
       }
     })
+  }
+
+  const absence = async (node: NodeId): Promise<'silent'> => {
+    const leftMs = rounds * silenceMs - (presence.silentMs(node) ?? 0)
+    if (leftMs > 0) await new Promise<void>((resolve) => void timers.after(Math.min(leftMs, silenceMs), resolve))
+    return 'silent'
   }
 
   const ask = async (node: NodeId): Promise<'answered' | 'silent'> => {

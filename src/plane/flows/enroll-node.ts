@@ -16,6 +16,7 @@ import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
 import { aboutOf, findCredential, isProven } from './find-credential.ts'
+import type { NodePace } from './node-pace.ts'
 import { keyInRequest } from './key-in-request.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
@@ -28,6 +29,7 @@ export type EnrollDeps = {
   readonly random: Random
   readonly strangers: StrangersBudget
   readonly admission: AdmissionQueue
+  readonly pace: NodePace
   /** Pings whatever channel the node has open. */
   readonly probe: (node: NodeId) => Promise<'answered' | 'silent'>
 }
@@ -54,7 +56,7 @@ export type Enrolled = {
 
 export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<Enrolled | Refusal> => {
   const credential = await findCredential(deps, call)
-  if (!(await isProven(deps, credential)) && !deps.strangers.room(call.source)) {
+  if (!(await isProven(deps, credential)) && !heard(deps, call, credential)) {
     return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs() }
   }
   if (credential.kind === 'refused') return credential
@@ -68,6 +70,14 @@ export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<En
     leave()
   }
 }
+
+/**
+ * A machine that repeats its request brings a token that is taken. It must not be drowned out by strangers who bring
+ * nothing, so what exists has a pace of its own behind the budget they share.
+ */
+const heard = (deps: EnrollDeps, call: EnrollCall, credential: Credential | Refusal): boolean =>
+  deps.strangers.room(call.source) ||
+  ('method' in credential && credential.method === 'token' && deps.pace.hurry(credential.token.value.id) === null)
 
 /** Lost races are decided again on what is there by then; more of them than this is a bug or an attack on one row. */
 const mostTries = 16
@@ -99,6 +109,9 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
         probed = { epoch: verdict.node.value.epoch, answer: await deps.probe(verdict.node.value.id) }
         continue
       case 'admitted': {
+        // A token admits once; addresses can be brought again and again, by anybody who has seen them.
+        const wait = facts.credential.method === 'hardware' ? deps.pace.hurry(verdict.before.id) : null
+        if (wait !== null) return wait
         const issued = await deps.issuer.sign(verdict.order)
         const { change, node } = enrolled(verdict, issued)
         const outcome = await deps.store.commit(change)

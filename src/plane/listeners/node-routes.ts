@@ -9,7 +9,6 @@ import { isoTime, type Clock } from '#platform/clock.ts'
 import { agentProfile, endpointSet } from '#plane/channels/configuration.ts'
 import { confirmNode } from '#plane/flows/confirm-node.ts'
 import { enrollNode, type EnrollDeps } from '#plane/flows/enroll-node.ts'
-import type { NodePace } from '#plane/flows/node-pace.ts'
 import { renewCertificate } from '#plane/flows/renew-certificate.ts'
 import {
   BundleResponse,
@@ -26,7 +25,6 @@ import { pemChain } from './pem-chain.ts'
 import { answer, type Call, type Route } from './route.ts'
 
 export type NodeRouteDeps = EnrollDeps & {
-  readonly pace: NodePace
   readonly domainName: string
   readonly nodeUrl: () => string
 }
