@@ -79,10 +79,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   const listener = await openNodeListener({
     routes,
     authn: openNodeAuthn({ store, feed, clock, denyList, holdOff }),
-    channels: openChannelServer({
-      ...shared,
-      stillWelcome: ({ id, epoch, proof }) => !denyList.deniesIdentity(id, epoch, proof),
-    }),
+    channels: openChannelServer({ ...shared, denyList }),
     correlation: deps.correlation,
     timers,
     log,

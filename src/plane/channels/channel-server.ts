@@ -1,6 +1,7 @@
 // Takes over an authenticated connection as a channel.
 
 import { WebSocketServer, type WebSocket } from 'ws'
+import type { NodeId } from '#domain/node.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import { isoTime } from '#platform/clock.ts'
@@ -21,7 +22,9 @@ export type ChannelDeps = FrameDeps & {
   readonly sessions: SessionRegistry
   readonly presence: Presence
   /** Asked in the very turn a session is registered: a denial committed while it was opening must not miss it. */
-  readonly stillWelcome: (principal: NodePrincipal) => boolean
+  readonly denyList: {
+    deniesIdentity(node: NodeId, epoch: number, certificate: NodePrincipal['proof']): boolean
+  }
 }
 
 export type ChannelServer = {
@@ -53,7 +56,8 @@ export const openChannelServer = (deps: ChannelDeps): ChannelServer => {
       if (standing.kind === 'refused') return standing
       // From here to the session in the registry is one turn: whatever is committed later finds it there.
       if (deps.sessions.isClosed()) return refuse('UNAVAILABLE', 'the plane is stopping')
-      if (!deps.stillWelcome(principal)) return refuse('CLIENT_CERT_DENIED')
+      const { id, epoch, proof } = principal
+      if (deps.denyList.deniesIdentity(id, epoch, proof)) return refuse('CLIENT_CERT_DENIED')
       server.handleUpgrade(request, socket, head, (webSocket) => {
         deps.presence.forget(principal.id)
         const session = deps.sessions.open(webSocket, principal)
