@@ -359,7 +359,14 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
 
     describe('observations', () => {
       test('are merged field by field and seen at once', async () => {
-        const nothing = { lastSeenMs: null, agentVersion: null, source: null, configRevision: null }
+        const nothing = {
+          lastSeenMs: null,
+          agentVersion: null,
+          source: null,
+          configRevision: null,
+          report: null,
+          rehearsedAtMs: null,
+        }
         assert.deepEqual(await store.observation('n1'), nothing)
         store.observe('n1', { lastSeenMs: 5, agentVersion: '1' })
         store.observe('n1', { lastSeenMs: 6 })

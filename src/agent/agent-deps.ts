@@ -8,14 +8,44 @@ import type { ConfigKeeper } from './channel/last-config.ts'
 import type { AgentConfig } from './config.ts'
 import type { IdentityKeeper } from './identity/identity-keeper.ts'
 import type { StatusBoard } from './status-board.ts'
+import type { Vitals } from './vitals.ts'
 
 export type AgentDeps = {
   readonly clock: Clock
   readonly timers: Timers
   readonly random: Random
   readonly log: Log
+  /** Told what the agent has just done, in the order it happens; tests end the process here. */
+  readonly reached: (step: AgentStep) => void
+  /** Asked for by `muster agent renew --now` (SIGUSR2). */
+  readonly nudge: Nudge
   /** Aborted: the agent closes what it holds and ends with `stopped`. */
   readonly signal: AbortSignal
+}
+
+/** Every place at which a crash could leave something half done. */
+export const agentSteps = [
+  'enroll: request kept',
+  'enroll: answered',
+  'enroll: identity kept',
+  'renew: request kept',
+  'renew: answered',
+  'renew: identity kept',
+  'recover: request kept',
+  'recover: answered',
+  'recover: identity kept',
+  'swap: passive open',
+  'swap: passive healthy',
+  'swap: swapped',
+  'swap: old one closed',
+] as const
+export type AgentStep = (typeof agentSteps)[number]
+
+export type Nudge = {
+  /** Resolves at the next nudge, or when `signal` is aborted. */
+  wait(signal: AbortSignal): Promise<void>
+  /** How many there have been. */
+  count(): number
 }
 
 /** The agent itself: what it was given, and what it keeps. */
@@ -24,4 +54,7 @@ export type AgentParts = AgentDeps & {
   readonly keeper: IdentityKeeper
   readonly lastConfig: ConfigKeeper
   readonly board: StatusBoard
+  readonly vitals: Vitals
+  /** Of this process, for telling it from a copy (AgentEvidence.instance). */
+  readonly instance: string
 }

@@ -19,6 +19,7 @@ import { serve } from './serve.ts'
 import { takeStateFolder } from './state-folder.ts'
 import { openStatusBoard, type StatusBoard } from './status-board.ts'
 import { trouble } from './trouble.ts'
+import { openVitals } from './vitals.ts'
 import { isInvitedAnew, noWayIn, waysIn } from './ways-in.ts'
 
 export type { AgentDeps } from './agent-deps.ts'
@@ -51,7 +52,15 @@ const runHere = async (config: AgentConfig, deps: AgentDeps): Promise<AgentOutco
 const live = async (config: AgentConfig, deps: AgentDeps, board: StatusBoard): Promise<AgentOutcome> => {
   const keeper = openedKeeper(config)
   if ('kind' in keeper) return keeper
-  const agent: AgentParts = { ...deps, config, keeper, lastConfig: openConfigKeeper(config.stateFolder), board }
+  const agent: AgentParts = {
+    ...deps,
+    config,
+    keeper,
+    lastConfig: openConfigKeeper(config.stateFolder),
+    board,
+    vitals: openVitals(deps.clock),
+    instance: deps.random.bytes(16).toString('base64url'),
+  }
   const providers = waysIn(agent)
 
   let shortLived = 0

@@ -12,7 +12,16 @@ export const phases = ['starting', 'enrolling', 'running', 'rejoining', 'stopped
 export type Phase = (typeof phases)[number]
 
 /** Where something can be wrong: one trouble each, so that the file stays small. */
-export const places = ['enrollment', 'channel', 'renewal', 'storage', 'clock'] as const
+export const places = [
+  'enrollment',
+  'channel',
+  'renewal',
+  'recovery',
+  'rehearsal',
+  'endpoints',
+  'storage',
+  'clock',
+] as const
 export type Place = (typeof places)[number]
 
 const StatusTrouble = Type.Object({

@@ -1,8 +1,17 @@
 // What is wrong, for people: a code to search for, a sentence, and what to do.
 
+import type { FailureClass } from '#domain/failure-class.ts'
 import { redactSecrets } from '#platform/log.ts'
 
-export type Trouble = { readonly code: string; readonly text: string; readonly next: string }
+export type Trouble = {
+  readonly code: string
+  readonly text: string
+  readonly next: string
+  /** What it is classified as; null for what is none of the eight. */
+  readonly class: FailureClass | null
+  /** Bounded facts that support it. */
+  readonly evidence: Readonly<Record<string, string | number | null>>
+}
 
 const longestText = 512
 
@@ -11,6 +20,14 @@ export const trouble = (code: string, text: string, next: string): Trouble => ({
   code: tidy(code, 64),
   text: tidy(text, longestText),
   next: tidy(next, longestText),
+  class: null,
+  evidence: {},
+})
+
+export const classified = (what: Trouble, failureClass: FailureClass, evidence: Trouble['evidence'] = {}): Trouble => ({
+  ...what,
+  class: failureClass,
+  evidence,
 })
 
 const tidy = (text: string, limit: number): string =>

@@ -1,7 +1,9 @@
 import type { AgentOptions } from '#agent/config.ts'
 import { runAgent } from '#agent/main.ts'
+import { openNudging } from '#agent/nudge.ts'
 import { agentExitCodes } from '#agent/outcome.ts'
 import { openLog } from '#platform/log.ts'
+import { onNudgeSignal } from '#platform/nudge-signal.ts'
 import { stopSignal } from '#platform/stop-signal.ts'
 import { agentConfigOf } from './agent-options.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
@@ -13,7 +15,11 @@ export const agentRun = async (cli: Cli, options: GlobalOptions & AgentOptions):
   const config = await agentConfigOf(cli, options)
   const signal = stopSignal()
   const log = openLog(config.logLevel, 'agent')
-  const outcome = await runAgent(config, { clock: cli.clock, timers: cli.timers, random: cli.random, log, signal })
+  const { clock, timers, random } = cli
+  const nudging = openNudging()
+  onNudgeSignal(nudging.fire)
+  const reached = (): void => {}
+  const outcome = await runAgent(config, { clock, timers, random, log, signal, reached, nudge: nudging.nudge })
   if (outcome.kind === 'stopped') return
   const { code, text, next } = outcome.trouble
   throw new Failure({ exit: agentExitCodes[outcome.kind], code, sentence: text, next })

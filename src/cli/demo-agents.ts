@@ -2,6 +2,7 @@
 
 import type { AgentConfig } from '#agent/config.ts'
 import { runAgent } from '#agent/main.ts'
+import { openNudging } from '#agent/nudge.ts'
 import { pause } from '#agent/pause.ts'
 import { openLog } from '#platform/log.ts'
 import { stopSignal } from '#platform/stop-signal.ts'
@@ -28,7 +29,8 @@ export const demoAgents = async (cli: Cli, _options: GlobalOptions, folder: stri
   const agents = JSON.parse(input ?? '[]') as readonly DemoAgent[]
   const outcomes = agents.map(async (agent) => {
     const log = openLog('warn', agent.id)
-    const deps = { clock: cli.clock, timers: cli.timers, random: cli.random, log, signal }
+    const { nudge } = openNudging()
+    const deps = { clock: cli.clock, timers: cli.timers, random: cli.random, log, signal, reached: () => {}, nudge }
     const outcome = await runAgent(configOf(agent, folder), deps)
     if (outcome.kind !== 'stopped') log.error({ outcome }, 'this agent has ended')
   })

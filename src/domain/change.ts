@@ -1,6 +1,7 @@
 // A change is what a decision wants written: the rows it has read (by version), the rows it writes, and the journal
 // entries that say so. There is no way to commit a change without an entry.
 
+import type { Alert } from './alert.ts'
 import type { CertificateRecord, Denial, KeyBan } from './certificate.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import type { IssuerRecord } from './issuer-record.ts'
@@ -30,6 +31,8 @@ export type RowTypes = {
   'operator-key': OperatorKey
   /** key: its issuer id */
   issuer: IssuerRecord
+  /** key: alertKey(alert) */
+  alert: Alert
 }
 
 export type RowKind = keyof RowTypes

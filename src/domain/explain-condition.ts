@@ -21,6 +21,11 @@ const advice: Readonly<Record<ConditionName, (id: string) => string>> = {
   disk_full: () => 'Make room on the machine; it keeps its identity meanwhile',
   endpoint_profile_drift: () =>
     'It connects to other addresses than it was last given; it is told the right ones when it connects',
+  node_observability_disk_pressure: () =>
+    'Its disk is nearly full, so it writes no logs and records: make room on the machine',
+  recovery_enrollment_blocked: (id) => `It cannot recover by itself: see muster node explain ${id}`,
+  not_recoverable: (id) =>
+    `Its last rehearsal failed, so it may not come back by itself: see muster node explain ${id}`,
 }
 
 export const explainCondition = (node: Node, condition: Condition, nowMs: number): string => {

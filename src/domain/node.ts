@@ -20,6 +20,14 @@ export type Node = {
   readonly assurance: Assurance
   readonly conditions: readonly Condition[]
   readonly approvals: readonly Approval[]
+  /** Counts what was handed out to it, over all epochs: whoever presents an older count holds a copy (ruling 6). */
+  readonly counter: number
+  /** How it comes back when its certificate cannot; null: nothing is registered. */
+  readonly recovery: Recovery | null
+  /** The last repair bundle made for it. */
+  readonly repair: Repair | null
+  /** What its last recovery rehearsal showed; changes of it are journaled, its time is only observed. */
+  readonly rehearsal: Rehearsal | null
   readonly registeredAtMs: number
   readonly registeredBy: string
 }
@@ -32,7 +40,14 @@ export type Membership =
   | { readonly kind: 'active'; readonly sinceMs: number; readonly slots: Slots }
   /** Without slots after a quarantine: its epoch is denied, it has to join anew. */
   | { readonly kind: 'inactive'; readonly sinceMs: number; readonly slots: Slots | null }
-  | { readonly kind: 'quarantined'; readonly sinceMs: number; readonly reason: string; readonly by: string }
+  /** With slots after a repair: they open a channel for evidence, and nothing else. */
+  | {
+      readonly kind: 'quarantined'
+      readonly sinceMs: number
+      readonly reason: string
+      readonly by: string
+      readonly slots: Slots | null
+    }
   | { readonly kind: 'revoked'; readonly sinceMs: number; readonly reason: string; readonly by: string }
 
 /** The certificates of the current epoch. `pending` becomes `current` at its first use; the one it replaces drains. */
@@ -86,6 +101,9 @@ export const conditionNames = [
   'clock_skew',
   'disk_full',
   'endpoint_profile_drift',
+  'node_observability_disk_pressure',
+  'recovery_enrollment_blocked',
+  'not_recoverable',
 ] as const
 export type ConditionName = (typeof conditionNames)[number]
 
@@ -99,5 +117,59 @@ export type Condition = {
 
 /** One operator's yes to a node that came back and has to be approved. */
 export type Approval = { readonly by: string; readonly atMs: number }
+
+export type Recovery = {
+  readonly credential: RecoveryCredential
+  /** When it recovered, oldest first; only as many as the budget looks at. */
+  readonly recoveredAtMs: readonly number[]
+  /** An operator said no; an approval takes it back. */
+  readonly denied: { readonly by: string; readonly atMs: number } | null
+  /** Links the failure that made a recovery necessary to the first use that ends the story. */
+  readonly episode: string | null
+}
+
+export type RecoveryCredential =
+  /** `spki`: SHA-256 of the key, hex. `publicKey`: SubjectPublicKeyInfo, DER, base64. */
+  | { readonly kind: 'key'; readonly spki: string; readonly publicKey: string; readonly registeredAtMs: number }
+  /** `former`: the one before, good until the certificate it was rotated with has been used. */
+  | {
+      readonly kind: 'bearer'
+      readonly hash: string
+      readonly former: string | null
+      readonly registeredAtMs: number
+    }
+
+/** An operator's emergency credential: the only one a quarantined node may recover with. */
+export type Repair = {
+  readonly id: string
+  readonly hash: string
+  readonly by: string
+  readonly reason: string
+  readonly issuedAtMs: number
+  readonly expiresAtMs: number
+  readonly usedBy: { readonly spki: string; readonly epoch: number; readonly atMs: number } | null
+  /** What the repaired machine showed over its channel. */
+  readonly evidence: RepairEvidence | null
+}
+
+export type RepairEvidence = {
+  readonly passed: boolean
+  readonly atMs: number
+  readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[]
+}
+
+export type Rehearsal =
+  | { readonly outcome: 'passed'; readonly sinceMs: number; readonly epoch: number }
+  /** `step`: where the ceremony ended; `why`: a code or a failure class. */
+  | {
+      readonly outcome: 'failed'
+      readonly sinceMs: number
+      readonly epoch: number
+      readonly step: RehearsalStep
+      readonly why: string
+    }
+
+export const rehearsalSteps = ['endpoint', 'trust', 'proof', 'counter', 'budget', 'disk', 'clock'] as const
+export type RehearsalStep = (typeof rehearsalSteps)[number]
 
 export const membershipKinds = ['registered', 'enrolled', 'active', 'inactive', 'quarantined', 'revoked'] as const

@@ -25,7 +25,7 @@ export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | U
   if (record === null || record.subject.kind !== 'node' || node === null) return refuse('CLIENT_CERT_UNKNOWN')
   if (nowMs >= record.notAfterMs) return refuse('CLIENT_CERT_EXPIRED')
   if (node.membership.kind === 'revoked') return refuse('NODE_REVOKED')
-  if (node.membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
+  if (node.membership.kind === 'quarantined' && node.membership.slots === null) return refuse('NODE_QUARANTINED')
   if (facts.denied || record.subject.epoch !== node.epoch) return refuse('CLIENT_CERT_DENIED')
 
   const slots = slotsOf(node)
@@ -42,6 +42,7 @@ export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | U
     epoch: node.epoch,
     proof: { by: 'certificate', issuer: record.issuer, serial: record.serial },
     notAfterMs: record.notAfterMs,
+    evidenceOnly: node.membership.kind === 'quarantined',
     source: facts.source,
   }
 }

@@ -15,6 +15,8 @@ export type NodePrincipal = {
   readonly epoch: number
   readonly proof: { readonly by: 'certificate'; readonly issuer: IssuerId; readonly serial: string }
   readonly notAfterMs: number
+  /** In quarantine after a repair: it may show evidence, and nothing else. */
+  readonly evidenceOnly: boolean
   readonly source: string
 }
 

@@ -38,7 +38,11 @@ export type Profile = {
     readonly mode: 'auto' | 'approve' | 'deny'
     readonly limit: number
     readonly windowMs: number
+    /** How often a healthy agent rehearses its recovery. */
+    readonly rehearseEveryMs: number
   }
+  /** Of two holders of one identity: the one with the live channel stays, or both are fenced (ruling 6). */
+  readonly onDuplicate: 'keep-live' | 'fence'
 }
 
 const minute = 60_000
@@ -66,7 +70,8 @@ export const shippedProfiles: readonly Profile[] = [
     keyStorage: 'file',
     onActiveConflict: 'prove',
     comeback: { by: 'certificate', people: 0 },
-    recovery: { mode: 'auto', limit: 3, windowMs: day },
+    recovery: { mode: 'auto', limit: 3, windowMs: day, rehearseEveryMs: day },
+    onDuplicate: 'keep-live',
   },
   {
     name: 'hpc-diskless',
@@ -85,7 +90,8 @@ export const shippedProfiles: readonly Profile[] = [
     keyStorage: 'memory',
     onActiveConflict: 'probe',
     comeback: { by: 'join', people: 0 },
-    recovery: { mode: 'deny', limit: 0, windowMs: day },
+    recovery: { mode: 'deny', limit: 0, windowMs: day, rehearseEveryMs: day },
+    onDuplicate: 'keep-live',
   },
   {
     name: 'mesh-paas',
@@ -104,7 +110,8 @@ export const shippedProfiles: readonly Profile[] = [
     keyStorage: 'file',
     onActiveConflict: 'prove',
     comeback: { by: 'approve', people: 1 },
-    recovery: { mode: 'approve', limit: 3, windowMs: day },
+    recovery: { mode: 'approve', limit: 3, windowMs: day, rehearseEveryMs: day },
+    onDuplicate: 'keep-live',
   },
   {
     name: 'high-assurance',
@@ -123,7 +130,8 @@ export const shippedProfiles: readonly Profile[] = [
     keyStorage: 'tpm',
     onActiveConflict: 'prove',
     comeback: { by: 'approve', people: 2 },
-    recovery: { mode: 'approve', limit: 3, windowMs: day },
+    recovery: { mode: 'approve', limit: 3, windowMs: day, rehearseEveryMs: day },
+    onDuplicate: 'fence',
   },
 ]
 

@@ -25,7 +25,7 @@ export const decideQuarantine = ({ node, reason, domain, by, nowMs }: Quarantine
   const denial = denialOfEpoch(value, domain.value.clockToleranceMs, `quarantined: ${why}`)
   const quarantined: Node = {
     ...value,
-    membership: { kind: 'quarantined', sinceMs: nowMs, reason: why, by: by.actor },
+    membership: { kind: 'quarantined', sinceMs: nowMs, reason: why, by: by.actor, slots: null },
     conditions: withoutConditions(value.conditions, aboutCertificates),
     approvals: [],
   }

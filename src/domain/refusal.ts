@@ -62,6 +62,34 @@ export const refusals = {
     'This hardware identity belongs to another node.',
     'Find its owner: muster node list -o json; revoke it or correct the address',
   ],
+  DUPLICATE_IDENTITY: [
+    'Somebody else holds this identity too.',
+    'Find out which machine is the right one: muster node explain ID; then muster node repair-bundle ID or muster node revoke ID',
+  ],
+
+  // recovery
+  CHALLENGE_INVALID: [
+    'The challenge is not one of this plane, or is too old.',
+    'Ask for a new one and repeat the request; the agent does so by itself',
+  ],
+  RECOVERY_UNKNOWN: [
+    'No recovery credential of this node matches.',
+    'Let the machine enrol again: muster token create --node ID; or repair it: muster node repair-bundle ID',
+  ],
+  RECOVERY_DENIED: [
+    'This node may not recover by itself.',
+    'Let it in by hand: muster node approve ID, or muster token create --node ID',
+  ],
+  RECOVERY_BUDGET_SPENT: [
+    'This node has recovered too often.',
+    'Find out why (muster node explain ID); then let it once more: muster node approve ID',
+  ],
+  REPAIR_TOKEN_INVALID: [
+    'The repair bundle is unknown, used up or expired.',
+    'Make a new one: muster node repair-bundle ID --reason REASON --out FILE',
+  ],
+
+  // is the key one that may be certified
   KEY_BLOCKED: ['This public key is banned.', 'Generate a new key'],
   CSR_INVALID: [
     'The certificate request is not acceptable.',
@@ -105,6 +133,7 @@ export const refusals = {
     'The request does not fit the schema.',
     'Correct the field the message names; docs/API.md has the schema',
   ],
+  ALERT_NOT_FOUND: ['There is no alert of that id.', 'List what there is: muster alert list'],
   NOT_FOUND: ['There is no such address here.', 'docs/API.md lists the addresses'],
   METHOD_NOT_ALLOWED: ['This address does not take that method.', 'docs/API.md lists the methods'],
   HOST_NOT_ALLOWED: [

@@ -83,6 +83,10 @@ export const newNode = (given: {
   assurance: 'none',
   conditions: [],
   approvals: [],
+  counter: 0,
+  recovery: null,
+  repair: null,
+  rehearsal: null,
   registeredAtMs: given.nowMs,
   registeredBy: given.by.actor,
 })

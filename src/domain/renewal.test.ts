@@ -25,6 +25,7 @@ const asked = (has: Slots, serial: string, key: string): string => {
       epoch: 4,
       proof: { by: 'certificate', issuer: 'ca1', serial },
       notAfterMs: noonMs + hour,
+      evidenceOnly: false,
       source: '192.0.2.8',
     },
     profile: profileRow('gpu-cloud'),

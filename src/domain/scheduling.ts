@@ -26,6 +26,10 @@ export const blocksScheduling: Readonly<Record<ConditionName, boolean>> = {
   clock_skew: true,
   disk_full: true,
   endpoint_profile_drift: false,
+  // Observability is dropped there; work would write the same disk full.
+  node_observability_disk_pressure: true,
+  recovery_enrollment_blocked: false,
+  not_recoverable: false,
 }
 
 export const schedulingOf = (node: Node): Scheduling => {

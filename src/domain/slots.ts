@@ -11,9 +11,9 @@ export const slotsOf = (node: Node): Slots | null => {
     case 'enrolled':
     case 'active':
     case 'inactive':
+    case 'quarantined':
       return node.membership.slots
     case 'registered':
-    case 'quarantined':
     case 'revoked':
       return null
   }

@@ -4,6 +4,7 @@
 // Both sides send a `hello` first. Types a side does not know are answered with `unknown_type`, never dropped.
 
 import { Type, type Static } from 'typebox'
+import { ReportBody } from './report.ts'
 
 export const channelProtocol = 'muster.v1'
 export const channelFrameLimit = 64 * 1024
@@ -39,9 +40,12 @@ const AgentApplied = frame('applied', {
   detail: Type.Union([Type.String({ maxLength: 256 }), Type.Null()]),
 })
 
+/** How the node is doing. Numbered by the agent's process, so that none is lost or counted twice across channels. */
+const AgentReport = frame('report', ReportBody.properties)
+
 const UnknownType = frame('unknown_type', { type: Type.String({ maxLength: 64 }) })
 
-export const AgentFrame = Type.Union([AgentHello, AgentApplied, UnknownType])
+export const AgentFrame = Type.Union([AgentHello, AgentApplied, AgentReport, UnknownType])
 export type AgentFrame = Static<typeof AgentFrame>
 
 /** The plane's first frame. */
@@ -66,11 +70,15 @@ export type PlaneTrust = { revision: number; roots: string[] }
 /** Why the channel is about to end; the socket follows. */
 export type PlaneClosing = { code: string; detail: string | null }
 
+/** The highest report of this instance that was taken: the agent forgets those up to it, and sends the rest again. */
+export type PlaneReported = { instance: string; number: number }
+
 export type PlaneFrame = { stream: number; seq: number; ack: number } & (
   | { type: 'hello'; body: PlaneHello }
   | { type: 'config'; body: PlaneConfig }
   | { type: 'trust'; body: PlaneTrust }
   | { type: 'closing'; body: PlaneClosing }
+  | { type: 'reported'; body: PlaneReported }
   | { type: 'unknown_type'; body: { type: string } }
 )
 

@@ -1,6 +1,8 @@
 // What crosses the network between an agent and the plane over HTTP.
 
 import { Type, type Static } from 'typebox'
+import { RecoveryRegistration } from './recovery-registration.ts'
+import { longestStatement } from './statement.ts'
 
 const closed = { additionalProperties: false } as const
 const bounded = (maxLength: number) => Type.String({ minLength: 1, maxLength })
@@ -42,19 +44,29 @@ export const EnrollRequest = Type.Object(
     hardware_facts: Type.Optional(HardwareFactsBody),
     /** PKCS#10, PEM. */
     csr: bounded(16_384),
+    /** How the node recovers when its certificate cannot help it any more. */
+    recovery: Type.Optional(RecoveryRegistration),
   },
   closed,
 )
 export type EnrollRequest = Static<typeof EnrollRequest>
 
 /** What this plane understands in requests, told to every agent so that a newer one sends nothing an older plane refuses. */
-export const understoodFields: readonly string[] = Object.keys(EnrollRequest.properties)
+export const understoodFields: readonly string[] = [
+  ...Object.keys(EnrollRequest.properties),
+  // Not fields of an enrollment, but of the calls and frames an enrolled agent makes.
+  'counter',
+  'evidence',
+  'report',
+]
 
 const EndpointSet = Type.Object({
   id: Type.String(),
   revision: Type.Integer(),
   runtime: Type.Array(Type.String()),
   stream: Type.Array(Type.String()),
+  /** Left out by planes that have no recovery listener. */
+  recovery: Type.Optional(Type.Array(Type.String())),
 })
 export type EndpointSet = Static<typeof EndpointSet>
 
@@ -66,8 +78,32 @@ const AgentProfile = Type.Object({
   lifetime_ms: Type.Integer(),
   renew_from: Type.Number(),
   renew_to: Type.Number(),
+  recovery: Type.Optional(
+    Type.Object({
+      mode: Type.Union([Type.Literal('auto'), Type.Literal('approve'), Type.Literal('deny')]),
+      rehearse_every_ms: Type.Integer(),
+    }),
+  ),
 })
 export type AgentProfile = Static<typeof AgentProfile>
+
+/** The trust of recovery, which outlives that of the runtime; pinned at enrollment, refreshed by every renewal. */
+export const RecoveryTrust = Type.Object({
+  /** PEM, one certificate each. */
+  roots: Type.Array(Type.String()),
+  /** SubjectPublicKeyInfo, DER, base64: who signs statements of time, challenges and counters. */
+  statement_keys: Type.Array(Type.String()),
+})
+export type RecoveryTrust = Static<typeof RecoveryTrust>
+
+/** What every answer with a certificate says besides. Left out by planes that know no recovery. */
+const lineage = {
+  counter: Type.Optional(Type.String({ maxLength: longestStatement })),
+  recovery_trust: Type.Optional(RecoveryTrust),
+  /** The next bearer token, in compatibility mode; the one before is worth nothing once the certificate is used. */
+  recovery_token: Type.Optional(Type.String({ maxLength: 256 })),
+  clock_tolerance_ms: Type.Optional(Type.Integer()),
+}
 
 /** Agents take fields they do not know: a newer plane may say more. Hence no `closed` on answers. */
 export const EnrollResponse = Type.Object({
@@ -84,11 +120,15 @@ export const EnrollResponse = Type.Object({
   liveness_grace_ms: Type.Integer(),
   /** Field names of requests this plane understands: an agent sends no others. */
   understands: Type.Array(Type.String()),
+  ...lineage,
 })
 export type EnrollResponse = Static<typeof EnrollResponse>
 
 /** `POST /v1/nodes/{id}/renew` */
-export const RenewRequest = Type.Object({ csr: bounded(16_384) }, closed)
+export const RenewRequest = Type.Object(
+  { csr: bounded(16_384), counter: Type.Optional(bounded(longestStatement)) },
+  closed,
+)
 export type RenewRequest = Static<typeof RenewRequest>
 
 export const RenewResponse = Type.Object({
@@ -97,6 +137,7 @@ export const RenewResponse = Type.Object({
   profile: AgentProfile,
   endpoints: EndpointSet,
   server_time: Type.String(),
+  ...lineage,
 })
 export type RenewResponse = Static<typeof RenewResponse>
 

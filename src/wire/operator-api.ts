@@ -197,9 +197,11 @@ export const ProfileBody = Type.Object(
         mode: oneOf(['auto', 'approve', 'deny']),
         limit: Type.Integer({ minimum: 0, maximum: 1000 }),
         windowMs: Type.Integer({ minimum: 1000 }),
+        rehearseEveryMs: Type.Integer({ minimum: 1000 }),
       },
       closed,
     ),
+    onDuplicate: oneOf(['keep-live', 'fence']),
   },
   closed,
 )

@@ -1,5 +1,6 @@
 // Rows in memory, committed by compare-and-set as the store does it: for model tests of decisions alone.
 
+import { alertKey } from '#domain/alert.ts'
 import assert from 'node:assert/strict'
 import { certificateKey, denialKey } from '#domain/certificate.ts'
 import type { Change, Row, RowKind, RowTypes, Write } from '#domain/change.ts'
@@ -54,6 +55,8 @@ const keyOf = (write: Write): string => {
       return write.value.name
     case 'domain':
       return 'domain'
+    case 'alert':
+      return alertKey(write.value)
   }
 }
 

@@ -47,7 +47,13 @@ export const memberships = {
   enrolled: { kind: 'enrolled', sinceMs: noonMs - hour, slots: slots() },
   active: { kind: 'active', sinceMs: noonMs - hour, slots: slots() },
   inactive: { kind: 'inactive', sinceMs: noonMs - hour, slots: slots() },
-  quarantined: { kind: 'quarantined', sinceMs: noonMs - hour, reason: 'odd traffic', by: 'operator:carol' },
+  quarantined: {
+    kind: 'quarantined',
+    sinceMs: noonMs - hour,
+    reason: 'odd traffic',
+    by: 'operator:carol',
+    slots: null,
+  },
   revoked: { kind: 'revoked', sinceMs: noonMs - hour, reason: 'stolen', by: 'operator:carol' },
 } as const satisfies { [K in Membership['kind']]: Extract<Membership, { kind: K }> }
 
@@ -65,6 +71,10 @@ export const nodeRow = (kind: Membership['kind'], changes: Partial<Node> = {}): 
     assurance: 'token',
     conditions: [],
     approvals: [],
+    counter: 1,
+    recovery: null,
+    repair: null,
+    rehearsal: null,
     registeredAtMs: noonMs - 2 * hour,
     registeredBy: 'operator:carol',
     ...changes,

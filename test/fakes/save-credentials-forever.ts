@@ -26,6 +26,9 @@ for (let serial = 1; ; serial++) {
         notAfterMs: 1,
       },
       previous: null,
+      counter: null,
+      recovery: null,
+      clockToleranceMs: 300_000,
     },
     request: null,
   })

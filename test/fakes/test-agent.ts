@@ -3,6 +3,7 @@
 import * as path from 'node:path'
 import type { AgentConfig } from '#agent/config.ts'
 import { runAgent, type AgentOutcome } from '#agent/main.ts'
+import { openNudging } from '#agent/nudge.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
@@ -33,7 +34,15 @@ export const testAgentConfig = (t: Scope, join: JoinString, change: Partial<Agen
 export const runTestAgent = (t: Scope, config: AgentConfig, aheadMs = 0, random = systemRandom): TestAgent => {
   const stopping = new AbortController()
   const clock: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
-  const deps = { clock, timers: systemTimers, random, log: silentLog, signal: stopping.signal }
+  const deps = {
+    clock,
+    timers: systemTimers,
+    random,
+    log: silentLog,
+    signal: stopping.signal,
+    reached: () => {},
+    nudge: openNudging().nudge,
+  }
   const outcome = runAgent(config, deps)
   const stop = (): Promise<AgentOutcome> => {
     stopping.abort()

@@ -36,6 +36,7 @@ export const testPrincipal = (id: string, changes: Partial<NodePrincipal> = {}):
   epoch: 1,
   proof: { by: 'certificate', issuer: 'issuer', serial: 'aa' },
   notAfterMs: 1_000_000_000,
+  evidenceOnly: false,
   source: '192.0.2.1',
   ...changes,
 })

@@ -35,6 +35,9 @@ const credentials = (serial: number, storage: 'file' | 'memory' = 'file'): Crede
       notAfterMs: 1,
     },
     previous: null,
+    counter: null,
+    recovery: null,
+    clockToleranceMs: 300_000,
   },
   request: null,
 })

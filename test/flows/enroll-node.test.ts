@@ -50,7 +50,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
     const { current } = row.value.membership.slots
     const proof = { by: 'certificate', issuer: current.issuer, serial: current.serial } as const
     const principal = { kind: 'node', id: 'n1', epoch: row.value.epoch, proof, notAfterMs: current.notAfterMs } as const
-    const used = await useCertificate(deps, { ...principal, source: '192.0.2.8' }, 'c2')
+    const used = await useCertificate(deps, { ...principal, evidenceOnly: false, source: '192.0.2.8' }, 'c2')
     assert.equal(used.kind, 'in-use')
   }
   return { deps, store, join, activate }

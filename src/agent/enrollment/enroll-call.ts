@@ -90,6 +90,9 @@ const identityFrom = (join: JoinString, request: KeyRequest, answer: EnrollRespo
       usedSecretHash: join.secret === null ? null : sha256Hex(join.secret),
     },
     current: made.generation,
+    counter: answer.counter ?? null,
+    recovery: null,
+    clockToleranceMs: answer.clock_tolerance_ms ?? 300_000,
     previous: null,
   }
   return { kind: 'enrolled', identity, serverTime: answer.server_time }

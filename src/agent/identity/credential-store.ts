@@ -5,7 +5,7 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { keyTypes } from '#domain/profile.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
-import { EnrollResponse } from '#wire/node-api.ts'
+import { EnrollResponse, RecoveryTrust } from '#wire/node-api.ts'
 import { noCredentials, type Credentials } from './credentials.ts'
 
 export type CredentialStore = {
@@ -61,6 +61,15 @@ const generation = Type.Object({
   notAfterMs: whole,
 })
 
+const recovery = Type.Object({
+  trust: RecoveryTrust,
+  credential: Type.Union([
+    Type.Object({ kind: Type.Literal('key'), keyType: Type.Enum([...keyTypes]), keyPem: text }),
+    Type.Object({ kind: Type.Literal('bearer'), token: text }),
+    Type.Object({ kind: Type.Literal('none') }),
+  ]),
+})
+
 const stored = Type.Object({
   version: Type.Literal(version),
   identity: Type.Union([
@@ -76,6 +85,10 @@ const stored = Type.Object({
       graceMs: whole,
       understands: Type.Array(text),
       origin: Type.Object({ url: text, rootFingerprint: text, usedSecretHash: Type.Union([Type.Null(), text]) }),
+      // Left out by agents of before, which knew no recovery.
+      counter: Type.Optional(Type.Union([Type.Null(), text])),
+      recovery: Type.Optional(Type.Union([Type.Null(), recovery])),
+      clockToleranceMs: Type.Optional(whole),
       current: generation,
       previous: Type.Union([Type.Null(), generation]),
     }),
@@ -86,6 +99,7 @@ const stored = Type.Object({
       purpose: Type.Union([
         Type.Object({ kind: Type.Literal('enroll') }),
         Type.Object({ kind: Type.Literal('renew'), serial: text }),
+        Type.Object({ kind: Type.Literal('recover'), epoch: whole }),
       ]),
       keyType: Type.Enum([...keyTypes]),
       keyPem: text,
@@ -99,7 +113,10 @@ const stored = Type.Object({
 const parseCredentials = (content: string, file: string): Credentials => {
   const value = jsonOrNull(content)
   if (!Value.Check(stored, value)) throw new DamagedCredentials(`${file} is damaged or of another version of the agent`)
-  return { identity: value.identity, request: value.request }
+  const { identity, request } = value
+  if (identity === null) return { identity, request }
+  const { counter = null, recovery = null, clockToleranceMs = 300_000 } = identity
+  return { identity: { ...identity, counter, recovery, clockToleranceMs }, request }
 }
 
 const jsonOrNull = (content: string): unknown => {

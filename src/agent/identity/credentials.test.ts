@@ -36,6 +36,9 @@ const identity: Identity = {
   origin: { url: 'https://a', rootFingerprint: 'ab', usedSecretHash: null },
   current: generation('0', false),
   previous: null,
+  counter: null,
+  recovery: null,
+  clockToleranceMs: 300_000,
 }
 
 const request = (purpose: KeyRequest['purpose']): KeyRequest => ({

@@ -1,7 +1,7 @@
 // What the agent keeps, as one unit: who it is, the certificate that works, and the one it is about to replace it with.
 
 import type { KeyType } from '#domain/profile.ts'
-import type { AgentProfile, EndpointSet } from '#wire/node-api.ts'
+import type { AgentProfile, EndpointSet, RecoveryTrust } from '#wire/node-api.ts'
 import type { CertificateTimes } from './should-renew.ts'
 
 /** A key and the certificate for it. */
@@ -28,14 +28,32 @@ export type Identity = {
   readonly understands: readonly string[]
   /** Where it was enrolled, for joining again by hardware; and the hash of the secret that is used up. */
   readonly origin: { readonly url: string; readonly rootFingerprint: string; readonly usedSecretHash: string | null }
+  /** The count the next renewal or recovery has to present, signed by the plane; null from a plane that has none. */
+  readonly counter: string | null
+  /** How it comes back when its certificate cannot; null: by a new token only. */
+  readonly recovery: AgentRecovery | null
+  /** How far the clock of this machine may be off before it is said. */
+  readonly clockToleranceMs: number
   readonly current: Generation
   /** Kept until `current` has worked. */
   readonly previous: Generation | null
 }
 
+export type AgentRecovery = {
+  readonly trust: RecoveryTrust
+  readonly credential:
+    | { readonly kind: 'key'; readonly keyType: KeyType; readonly keyPem: string }
+    | { readonly kind: 'bearer'; readonly token: string }
+    /** The plane took none, or a plane without recovery was asked. */
+    | { readonly kind: 'none' }
+}
+
 /** A request that may have reached the plane: repeated as it is until it is answered (ruling 4). */
 export type KeyRequest = {
-  readonly purpose: { readonly kind: 'enroll' } | { readonly kind: 'renew'; readonly serial: string }
+  readonly purpose:
+    | { readonly kind: 'enroll' }
+    | { readonly kind: 'renew'; readonly serial: string }
+    | { readonly kind: 'recover'; readonly epoch: number }
   readonly keyType: KeyType
   readonly keyPem: string
   readonly csrPem: string

@@ -2,10 +2,10 @@
 
 import { roleAllows, type Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
-import type { Access } from './route.ts'
+import type { Route } from './route.ts'
 
 export const authorise = (
-  access: Access,
+  { access, inQuarantine }: Pick<Route, 'access' | 'inQuarantine'>,
   principal: Principal,
   params: Readonly<Record<string, string>>,
 ): Refusal | null => {
@@ -13,7 +13,7 @@ export const authorise = (
     case 'anyone':
       return null
     case 'node-itself':
-      return nodeItself(principal, params)
+      return nodeItself(principal, params, inQuarantine === true)
     case 'viewer':
     case 'operator':
     case 'platform-admin':
@@ -24,7 +24,12 @@ export const authorise = (
   }
 }
 
-const nodeItself = (principal: Principal, params: Readonly<Record<string, string>>): Refusal | null => {
+const nodeItself = (
+  principal: Principal,
+  params: Readonly<Record<string, string>>,
+  inQuarantine: boolean,
+): Refusal | null => {
   if (principal.kind !== 'node') return refuse('CLIENT_CERT_REQUIRED')
+  if (principal.evidenceOnly && !inQuarantine) return refuse('NODE_QUARANTINED')
   return principal.id === params['id'] ? null : refuse('IDENTITY_MISMATCH')
 }

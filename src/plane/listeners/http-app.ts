@@ -2,6 +2,7 @@
 // is settled before a byte of the body is read and again once it is there, the schema before the handler, and every no
 // leaves by one door.
 
+import { evidenceHeader, parseEvidence } from '#wire/agent-evidence.ts'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
@@ -84,7 +85,7 @@ const admit = async (options: HttpAppOptions, route: Route, request: FastifyRequ
   const principal = await options.authenticate(request.raw, source)
   if (principal.kind === 'refused') return sendRefusal(options, request, reply, principal)
   request.setDecorator(principalField, principal)
-  const no = authorise(route.access, principal, request.params as Record<string, string>)
+  const no = authorise(route, principal, request.params as Record<string, string>)
   if (no !== null) return sendRefusal(options, request, reply, no)
 }
 
@@ -97,6 +98,7 @@ const answerCall = async (options: HttpAppOptions, route: Route, request: Fastif
     query: request.query as Record<string, unknown>,
     body: request.body,
     correlation: request.id,
+    evidence: parseEvidence(singleHeader(request.headers[evidenceHeader])),
   })
   return outcome.kind === 'answer' ? sendAnswer(reply, outcome) : sendRefusal(options, request, reply, outcome)
 }
@@ -114,3 +116,6 @@ const refuseOtherMethods = (app: FastifyInstance, options: HttpAppOptions, path:
     },
   })
 }
+
+const singleHeader = (value: string | string[] | undefined): string | undefined =>
+  typeof value === 'string' ? value : undefined

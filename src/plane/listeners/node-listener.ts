@@ -95,7 +95,7 @@ const upgrade = async (deps: NodeListenerDeps, request: HttpRequest, socket: Dup
     if (match === null) return refused(refuse('NOT_FOUND'), null)
     const principal = await deps.authn(request.socket as TLSSocket, source)
     if (principal.kind === 'refused') return refused(principal, null)
-    const no = authorise(match.route.access, principal, match.params)
+    const no = authorise(match.route, principal, match.params)
     if (no !== null) return refused(no, principal)
     if (principal.kind !== 'node') return refused(refuse('CLIENT_CERT_REQUIRED'), principal)
     const outcome = await deps.channels.open(principal, request, socket, head, correlation)

@@ -2,6 +2,7 @@
 
 import type { TSchema } from 'typebox'
 import type { Refusal } from '#domain/refusal.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { Principal, Role } from '#domain/principal.ts'
 
 export type Access =
@@ -18,6 +19,8 @@ export type Route<P extends Principal = Principal> = {
   readonly path: string
   readonly access: Access
   readonly summary: string
+  /** A node in quarantine may call it too, once a repair bundle has given it a certificate. */
+  readonly inQuarantine?: true
   readonly params?: TSchema
   readonly query?: TSchema
   readonly body?: TSchema
@@ -34,6 +37,8 @@ export type Call<P extends Principal = Principal> = {
   /** Already checked against the route's schema. */
   readonly body: unknown
   readonly correlation: string
+  /** What the calling agent says of its process and machine; null from those that say nothing. */
+  readonly evidence: AgentEvidence | null
 }
 
 export type Answer = {

@@ -1,6 +1,7 @@
 // What the database sees of a row's value: its key and the few columns queries and unique constraints need. All of it
 // is derived here and nowhere else, so a column can never say something the document does not.
 
+import { alertKey } from '#domain/alert.ts'
 import { certificateKey, denialKey } from '#domain/certificate.ts'
 import type { RowKind, RowTypes } from '#domain/change.ts'
 import type { HardwareIdentity } from '#domain/node.ts'
@@ -50,6 +51,12 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     fixed: ['id'],
   },
   issuer: { table: 'issuer', key: (issuer) => issuer.id, columns: {}, fixed: [] },
+  alert: {
+    table: 'alert',
+    key: alertKey,
+    columns: { id: (alert) => alert.id, unresolved: (alert) => (alert.state.kind === 'resolved' ? 0 : 1) },
+    fixed: [],
+  },
 }
 
 /** The node a token is for, or the one it let in. */

@@ -39,6 +39,17 @@ const migrations: readonly string[] = [
    CREATE TABLE observation (node TEXT PRIMARY KEY, last_seen_ms INTEGER, agent_version TEXT, source TEXT,
      config_revision INTEGER) STRICT, WITHOUT ROWID;
    CREATE TABLE write_probe (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
+
+  // Recovery, rehearsals, reports and alerts. Nodes of before have no counter to compare and nothing registered.
+  `UPDATE node SET doc = json_set(doc, '$.counter', 0, '$.recovery', json('null'), '$.repair', json('null'),
+     '$.rehearsal', json('null'));
+   UPDATE node SET doc = json_set(doc, '$.membership.slots', json('null')) WHERE membership = 'quarantined';
+   UPDATE profile SET doc = json_set(doc, '$.recovery.rehearseEveryMs', 86400000, '$.onDuplicate',
+     iif(key = 'high-assurance', 'fence', 'keep-live'));
+   ALTER TABLE observation ADD COLUMN report TEXT;
+   ALTER TABLE observation ADD COLUMN rehearsed_at_ms INTEGER;
+   ${documents('alert', ', id TEXT NOT NULL UNIQUE, unresolved INTEGER NOT NULL')}
+   CREATE INDEX alert_unresolved ON alert (unresolved);`,
 ]
 
 const newestSchema = migrations.length

@@ -23,14 +23,21 @@ export const openObservations = (
   database: Database,
 ): Observations => {
   const select = database.prepare(
-    `SELECT last_seen_ms AS lastSeenMs, agent_version AS agentVersion, source, config_revision AS configRevision
+    `SELECT last_seen_ms AS lastSeenMs, agent_version AS agentVersion, source, config_revision AS configRevision,
+       report, rehearsed_at_ms AS rehearsedAtMs
      FROM observation WHERE node = ?`,
   )
-  const upsert = database.prepare('INSERT OR REPLACE INTO observation VALUES (?, ?, ?, ?, ?)')
+  const upsert = database.prepare('INSERT OR REPLACE INTO observation VALUES (?, ?, ?, ?, ?, ?, ?)')
   const gathered = new Map<NodeId, Observation>()
 
-  const of = (node: NodeId): Observation =>
-    gathered.get(node) ?? { ...nothingObserved, ...(select.get(node) as Observation | undefined) }
+  const of = (node: NodeId): Observation => {
+    const known = gathered.get(node)
+    if (known !== undefined) return known
+    const stored = select.get(node) as (Omit<Observation, 'report'> & { readonly report: string | null }) | undefined
+    if (stored === undefined) return nothingObserved
+    const { report } = stored
+    return { ...stored, report: report === null ? null : (JSON.parse(report) as Observation['report']) }
+  }
 
   const writeSlice = (nodes: readonly NodeId[]): void => {
     const written = nodes.flatMap((node) => {
@@ -39,7 +46,15 @@ export const openObservations = (
     })
     transact(database, () => {
       for (const [node, seen] of written)
-        upsert.run(node, seen.lastSeenMs, seen.agentVersion, seen.source, seen.configRevision)
+        upsert.run(
+          node,
+          seen.lastSeenMs,
+          seen.agentVersion,
+          seen.source,
+          seen.configRevision,
+          seen.report === null ? null : JSON.stringify(seen.report),
+          seen.rehearsedAtMs,
+        )
     })
     for (const [node] of written) gathered.delete(node)
   }

@@ -97,6 +97,8 @@ const assemble = (deps: SqliteStoreDeps, database: Database, lock: FolderLock): 
     profiles: () => reading(() => queries.all('profile')),
     operatorKeys: () => reading(() => queries.all('operator-key')),
     issuers: () => reading(() => queries.all('issuer')),
+    alerts: ({ unresolvedOnly }) => reading(() => queries.alerts(unresolvedOnly)),
+    alertById: (id) => reading(() => queries.alertById(id)),
     commit: (change) => commits.commit(change),
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => reading(() => observations.of(node)),

@@ -1,5 +1,6 @@
 // The lists: nodes, tokens, and the kinds of which there are only a few.
 
+import type { Alert } from '#domain/alert.ts'
 import type { Denial } from '#domain/certificate.ts'
 import type { Row, RowKind, RowTypes } from '#domain/change.ts'
 import { membershipKinds, type Membership, type Node } from '#domain/node.ts'
@@ -15,6 +16,8 @@ export type RowQueries = {
   tokenById(id: string): Row<Token> | null
   tokens(query: TokenQuery): readonly Row<Token>[]
   denials(): readonly Denial[]
+  alerts(unresolvedOnly: boolean): readonly Row<Alert>[]
+  alertById(id: string): Row<Alert> | null
   all<K extends 'profile' | 'operator-key' | 'issuer'>(kind: K): readonly Row<RowTypes[K]>[]
 }
 
@@ -33,6 +36,9 @@ export const openRowQueries = (database: Database): RowQueries => {
   const tokens = select('token', 'ORDER BY rowid DESC LIMIT ?')
   const tokensOfNode = select('token', 'WHERE node = ? ORDER BY rowid DESC LIMIT ?')
   const denials = select('denial', 'ORDER BY key')
+  const alerts = select('alert', 'ORDER BY rowid')
+  const unresolvedAlerts = select('alert', 'WHERE unresolved = 1 ORDER BY rowid')
+  const alertById = select('alert', 'WHERE id = ?')
   const few = {
     profile: select('profile', 'ORDER BY key'),
     'operator-key': select('operator-key', 'ORDER BY id'),
@@ -60,6 +66,11 @@ export const openRowQueries = (database: Database): RowQueries => {
     },
     tokens: ({ node, limit }) => (node === null ? rows(tokens, limit) : rows(tokensOfNode, node, limit)),
     denials: () => rows<Denial>(denials).map((row) => row.value),
+    alerts: (unresolvedOnly) => rows(unresolvedOnly ? unresolvedAlerts : alerts),
+    alertById(id) {
+      const found = alertById.get(id)
+      return found === undefined ? null : decodeRow(found)
+    },
     all: (kind) => rows(few[kind]),
   }
 }

@@ -1,5 +1,6 @@
 // The seam every store keeps: SQLite now, PostgreSQL for replicas. Its contract is test/store-contract.ts, run on each.
 
+import type { Alert } from '#domain/alert.ts'
 import type { Change, Row, RowKind, RowTypes, Write } from '#domain/change.ts'
 import type { Denial } from '#domain/certificate.ts'
 import type { IssuerRecord } from '#domain/issuer-record.ts'
@@ -8,6 +9,7 @@ import type { HardwareIdentity, Membership, Node, NodeId } from '#domain/node.ts
 import type { OperatorKey } from '#domain/principal.ts'
 import type { Profile } from '#domain/profile.ts'
 import type { Token } from '#domain/token.ts'
+import type { ReportBody } from '#wire/report.ts'
 
 export type Store = {
   /** Null: there is no such row. What is returned is committed and durable. */
@@ -28,6 +30,9 @@ export type Store = {
   profiles(): Promise<readonly Row<Profile>[]>
   operatorKeys(): Promise<readonly Row<OperatorKey>[]>
   issuers(): Promise<readonly Row<IssuerRecord>[]>
+  /** Those not resolved, or all there is on record; oldest first. */
+  alerts(query: { readonly unresolvedOnly: boolean }): Promise<readonly Row<Alert>[]>
+  alertById(id: string): Promise<Row<Alert> | null>
 
   /**
    * All or nothing, and durable when the promise resolves. `lost-race`: a row named in `reads` has another version by
@@ -64,9 +69,20 @@ export type Observation = {
   readonly source: string | null
   /** The newest configuration revision the node said it runs under. */
   readonly configRevision: number | null
+  /** The newest report of its agent. */
+  readonly report: ReportBody | null
+  /** When it last rehearsed its recovery, whatever came of it. */
+  readonly rehearsedAtMs: number | null
 }
 
-export const nothingObserved: Observation = { lastSeenMs: null, agentVersion: null, source: null, configRevision: null }
+export const nothingObserved: Observation = {
+  lastSeenMs: null,
+  agentVersion: null,
+  source: null,
+  configRevision: null,
+  report: null,
+  rehearsedAtMs: null,
+}
 
 export type Committed = {
   readonly kind: 'committed'

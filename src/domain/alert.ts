@@ -1,0 +1,36 @@
+// An alert is something a person should look at. One for each kind and subject: it is raised again when it recurs after
+// it was resolved, and repeated news of it is not a new alert.
+
+import type { NodeId } from './node.ts'
+
+export const alertKinds = [
+  'stuck_enrollment',
+  'cert_expired',
+  'repeated_failures',
+  'spoof_suspected',
+  'duplicate_identity',
+  'recovery_waits',
+  'server_certificate_aging',
+  'authority_aging',
+] as const
+export type AlertKind = (typeof alertKinds)[number]
+
+export type Alert = {
+  /** Unique for every raising: what a webhook's receiver tells repeats by. */
+  readonly id: string
+  readonly kind: AlertKind
+  /** A node's id, or the id of an authority. */
+  readonly subject: string
+  readonly node: NodeId | null
+  readonly severity: 'warning' | 'critical'
+  readonly sinceMs: number
+  readonly reason: string
+  readonly state: AlertState
+}
+
+export type AlertState =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'acknowledged'; readonly by: string; readonly atMs: number }
+  | { readonly kind: 'resolved'; readonly atMs: number }
+
+export const alertKey = ({ kind, subject }: Pick<Alert, 'kind' | 'subject'>): string => `${kind}/${subject}`
