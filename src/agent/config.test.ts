@@ -34,6 +34,12 @@ test('without options the agent looks where the packages put things', async () =
     keyStorage: 'file',
     hardwareFile: null,
     nodeId: null,
+    recovery: 'key',
+    admission: null,
+    metricsListen: null,
+    reportEveryMs: 60_000,
+    rehearseEveryMs: null,
+    pinnedRoot: null,
     logLevel: 'info',
   })
 })
@@ -69,6 +75,13 @@ test('what is wrong is named, and a secret is never repeated', async () => {
     [{ joinMethod: 'svid' }, {}, /--join-method/],
     [{ nodeId: 'GPU 1' }, {}, /--node-id/],
     [{ logLevel: 'loud' }, {}, /--log-level/],
+    [{ recovery: 'hope' }, {}, /--recovery/],
+    [{ recovery: 'key', keyStorage: 'memory' }, {}, /--recovery/],
+    [{ staticCertificate: '/x' }, {}, /--static-key/],
+    [{ metricsListen: '0.0.0.0:9464' }, {}, /--metrics-listen/],
+    [{ metricsListen: 'metrics.example.test:9464' }, {}, /--metrics-listen/],
+    [{ reportEvery: '49ms' }, {}, /--report-every/],
+    [{}, { MUSTER_REHEARSE_EVERY: '25d' }, /--rehearse-every/],
   ]
   for (const [options, env, shape] of wrong) {
     const parsed = await parse(options, env)
@@ -82,4 +95,28 @@ test('systemd says where the state folder is; an option or our own variable goes
   assert.equal((await config({}, { STATE_DIRECTORY: '/var/lib/x' })).stateFolder, '/var/lib/x')
   assert.equal((await config({}, { STATE_DIRECTORY: '/var/lib/x', MUSTER_AGENT_STATE: '/y' })).stateFolder, '/y')
   assert.equal((await config({ state: '/z' }, { MUSTER_AGENT_STATE: '/y' })).stateFolder, '/z')
+})
+
+test('recovery, admission, metrics and rhythms come from options or from the environment', async () => {
+  const given = await config(
+    { recovery: 'bearer', staticCertificate: '/c', staticKey: '/k', metricsListen: '[::1]:9464' },
+    { MUSTER_REPORT_EVERY: '5s', MUSTER_REHEARSE_EVERY: '1h' },
+  )
+  assert.equal(given.recovery, 'bearer')
+  assert.deepEqual(given.admission, { certificateFile: '/c', keyFile: '/k' })
+  assert.deepEqual(given.metricsListen, { host: '::1', port: 9464 })
+  assert.equal(given.reportEveryMs, 5_000)
+  assert.equal(given.rehearseEveryMs, 3_600_000)
+})
+
+test('with keys in memory there is no recovery key either', async () => {
+  assert.equal((await config({ keyStorage: 'memory' })).recovery, 'none')
+})
+
+test('an agent built for one root takes no join string of another', async () => {
+  const env = { MUSTER_JOIN: formatJoinString(join) }
+  const other = await agentConfig({}, env, reading({}), 'cd'.repeat(32))
+  assert.match(other.kind === 'invalid' ? other.why : '', /another root/)
+  const same = await agentConfig({}, env, reading({}), join.rootFingerprint)
+  assert.equal(same.kind === 'config' ? same.config.pinnedRoot : null, join.rootFingerprint)
 })

@@ -1,8 +1,10 @@
 // What an agent is told, parsed once into a complete value.
 
 import { keyTypes, type KeyType } from '#domain/profile.ts'
+import { parseDuration } from '#wire/duration.ts'
 import { parseJoinString, type JoinString } from '#wire/join-string.ts'
 import { nodeIdShape } from '#wire/node-api.ts'
+import { pinnedRoot } from './pinned-root.ts'
 
 export type AgentConfig = {
   readonly stateFolder: string
@@ -15,6 +17,17 @@ export type AgentConfig = {
   readonly hardwareFile: string | null
   /** The name to ask for with a token of the domain. */
   readonly nodeId: string | null
+  /** What to register at enrollment for the day the certificate cannot help any more. */
+  readonly recovery: 'key' | 'bearer' | 'none'
+  /** From the image: lets the machine through to the plane where a network asks for a certificate. Never an identity. */
+  readonly admission: { readonly certificateFile: string; readonly keyFile: string } | null
+  /** Where the metrics are shown to this machine; null: nowhere. */
+  readonly metricsListen: { readonly host: string; readonly port: number } | null
+  readonly reportEveryMs: number
+  /** Instead of what the profile says. */
+  readonly rehearseEveryMs: number | null
+  /** Fingerprint of the only root a join string may name; null: any. */
+  readonly pinnedRoot: string | null
   readonly logLevel: string
 }
 
@@ -33,6 +46,12 @@ export type AgentOptions = {
   readonly keyStorage?: string | undefined
   readonly hardwareFile?: string | undefined
   readonly nodeId?: string | undefined
+  readonly recovery?: string | undefined
+  readonly staticCertificate?: string | undefined
+  readonly staticKey?: string | undefined
+  readonly metricsListen?: string | undefined
+  readonly reportEvery?: string | undefined
+  readonly rehearseEvery?: string | undefined
   readonly logLevel?: string | undefined
 }
 
@@ -50,6 +69,7 @@ export const agentConfig = async (
   options: AgentOptions,
   env: Env,
   readJoin: (place: string) => Promise<string | null>,
+  pinned: string | null = pinnedRoot,
 ): Promise<ParsedConfig> => {
   const found = await joinSource(options, env, readJoin)
   if (found.kind === 'invalid') return found
@@ -65,6 +85,19 @@ export const agentConfig = async (
   }
   const logLevel = options.logLevel ?? env['MUSTER_LOG_LEVEL'] ?? 'info'
   if (!logLevels.includes(logLevel)) return invalid(`--log-level takes ${logLevels.join(', ')}`)
+  if (found.source.kind === 'given' && isOfAnotherRoot(found.source.join, pinned)) return invalid(anotherRoot)
+  const recovery = recoveryOf(options.recovery ?? env['MUSTER_RECOVERY'], keyStorage)
+  if (recovery === null) return invalid('--recovery takes key, bearer or none; with keys in memory only none')
+  const admission = admissionOf(options, env)
+  if (admission === 'half') return invalid('--static-certificate and --static-key are given together or not at all')
+  const metricsListen = loopbackOf(options.metricsListen ?? env['MUSTER_METRICS_LISTEN'])
+  if (metricsListen === 'wrong') return invalid('--metrics-listen takes a loopback address and a port: 127.0.0.1:9464')
+  const reportEveryMs = everyOf(options.reportEvery ?? env['MUSTER_REPORT_EVERY'] ?? '60s', 50)
+  if (reportEveryMs === null) return invalid('--report-every takes a duration between 50ms and 24d')
+  const rehearseEvery = options.rehearseEvery ?? env['MUSTER_REHEARSE_EVERY']
+  const rehearseEveryMs = rehearseEvery === undefined ? null : everyOf(rehearseEvery, 1_000)
+  if (rehearseEvery !== undefined && rehearseEveryMs === null)
+    return invalid('--rehearse-every takes a duration between 1s and 24d')
   return {
     kind: 'config',
     config: {
@@ -76,9 +109,52 @@ export const agentConfig = async (
       keyStorage,
       hardwareFile: options.hardwareFile ?? env['MUSTER_HARDWARE_FILE'] ?? null,
       nodeId,
+      recovery,
+      admission,
+      metricsListen,
+      reportEveryMs,
+      rehearseEveryMs,
+      pinnedRoot: pinned,
       logLevel,
     },
   }
+}
+
+export const isOfAnotherRoot = (join: JoinString, pinned: string | null): boolean =>
+  pinned !== null && join.rootFingerprint !== pinned
+
+export const anotherRoot = 'the join string is for another root than the one this agent was built for'
+
+/** A recovery key beside a key that must not reach the disk would be the same key by another name. */
+const recoveryOf = (
+  text: string | undefined,
+  keyStorage: AgentConfig['keyStorage'],
+): AgentConfig['recovery'] | null => {
+  if (keyStorage === 'memory') return text === undefined || text === 'none' ? 'none' : null
+  const wanted = text ?? 'key'
+  return wanted === 'key' || wanted === 'bearer' || wanted === 'none' ? wanted : null
+}
+
+const admissionOf = (options: AgentOptions, env: Env): AgentConfig['admission'] | 'half' => {
+  const certificateFile = options.staticCertificate ?? env['MUSTER_STATIC_CERTIFICATE']
+  const keyFile = options.staticKey ?? env['MUSTER_STATIC_KEY']
+  if (certificateFile === undefined && keyFile === undefined) return null
+  return certificateFile === undefined || keyFile === undefined ? 'half' : { certificateFile, keyFile }
+}
+
+/** What an agent says of itself is for its own machine: anybody on the network could read it otherwise. */
+const loopbackOf = (text: string | undefined): AgentConfig['metricsListen'] | 'wrong' => {
+  if (text === undefined) return null
+  const [, host, port] = /^(127(?:\.\d{1,3}){3}|\[::1\]|localhost):(\d{1,5})$/.exec(text) ?? []
+  if (host === undefined || port === undefined || Number(port) > 65_535) return 'wrong'
+  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+}
+
+const longestEveryMs = 24 * 86_400_000
+
+const everyOf = (text: string, shortestMs: number): number | null => {
+  const ms = parseDuration(text)
+  return ms === null || ms < shortestMs || ms > longestEveryMs ? null : ms
 }
 
 type FoundJoin = { readonly kind: 'found'; readonly source: JoinSource; readonly method: 'token' | 'hardware' }

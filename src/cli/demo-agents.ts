@@ -50,6 +50,12 @@ const configOf = (agent: DemoAgent, folder: string): AgentConfig => {
     keyStorage: agent.keyStorage,
     hardwareFile: agent.hardwareFile,
     nodeId: agent.asksForName ? agent.id : null,
+    recovery: agent.keyStorage === 'memory' ? 'none' : 'key',
+    admission: null,
+    metricsListen: null,
+    reportEveryMs: 60_000,
+    rehearseEveryMs: null,
+    pinnedRoot: null,
     logLevel: 'warn',
   }
 }

@@ -26,6 +26,12 @@ export const testAgentConfig = (t: Scope, join: JoinString, change: Partial<Agen
   keyStorage: 'file',
   hardwareFile: null,
   nodeId: null,
+  recovery: 'key',
+  admission: null,
+  metricsListen: null,
+  reportEveryMs: 60_000,
+  rehearseEveryMs: null,
+  pinnedRoot: null,
   logLevel: 'silent',
   ...change,
 })

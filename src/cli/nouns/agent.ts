@@ -20,6 +20,14 @@ export const declareAgent = (program: Command, cli: Cli): void => {
     .addOption(new Option('--key-storage <kind>', 'where keys live').choices(['file', 'memory']))
     .option('--node-id <id>', 'the name to ask for, with a token of the domain')
     .option('--hardware-file <file>', 'read the hardware identity from here (MUSTER_HARDWARE_FILE)')
+    .addOption(
+      new Option('--recovery <by>', 'what to come back with after an expiry').choices(['key', 'bearer', 'none']),
+    )
+    .option('--static-certificate <file>', 'from the image: shown to the network at enrollment, never an identity')
+    .option('--static-key <file>', 'its key')
+    .option('--metrics-listen <address>', 'show metrics on this loopback address (MUSTER_METRICS_LISTEN)')
+    .option('--report-every <time>', 'how often to report to the plane, 60s unless told')
+    .option('--rehearse-every <time>', 'how often to rehearse the recovery, instead of what the profile says')
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (MUSTER_LOG_LEVEL)')
   performs(cli, run, async () => (await import('../agent-run.ts')).agentRun)
 
