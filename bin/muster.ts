@@ -1,5 +1,6 @@
 // The one door.
 
+import { allNouns } from '#cli/all-nouns.ts'
 import { runCli } from '#cli/run-cli.ts'
 import { systemClock } from '#platform/clock.ts'
 import { openHttpClient } from '#platform/http-client.ts'
@@ -12,6 +13,7 @@ import { musterVersion } from '#platform/version.ts'
 process.exitCode = await runCli(process.argv.slice(2), {
   // Where there is one beside the reader it is called as that, elsewhere by its name: hints can be pasted.
   program: pathExists('./muster') ? './muster' : 'muster',
+  nouns: allNouns,
   version: musterVersion,
   env: process.env,
   ...standardStreams(),

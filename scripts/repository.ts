@@ -5,7 +5,7 @@ import * as path from 'node:path'
 
 export const root = path.resolve(import.meta.dirname, '..')
 
-const notOurs = new Set(['node_modules', '.git', 'data', 'n1'])
+const notOurs = new Set(['node_modules', '.git', 'data', 'n1', 'dist'])
 
 /** Paths below `folder`, relative to `from`, with forward slashes, sorted. */
 export const filesBelow = (folder: string, from: string): string[] => {

@@ -1,5 +1,6 @@
 // What every command is given. Only bin/muster.ts and tests make one.
 
+import type { Command } from 'commander'
 import type { Clock } from '#platform/clock.ts'
 import type { HttpClient, HttpTarget } from '#platform/http-client.ts'
 import type { Random } from '#platform/random.ts'
@@ -7,7 +8,11 @@ import type { TextInput, TextOutput } from '#platform/standard-streams.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { ExitCode } from './exit-codes.ts'
 
+/** Adds a noun and its verbs to the command line. */
+export type DeclareNoun = (program: Command, cli: Cli) => void
+
 export type CliDeps = {
+  readonly nouns: readonly DeclareNoun[]
   /** How this user calls us, for hints that can be pasted: `./muster`. */
   readonly program: string
   readonly version: string

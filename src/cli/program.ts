@@ -1,21 +1,9 @@
-// The whole command line. Declarations only: what a command does is loaded when it is called, so that help and
+// The command line of whatever nouns it is given. Declarations only: what a command does is loaded when it is called, so that help and
 // completion stay quick.
 
 import { Command, Option } from 'commander'
 import type { Cli } from './cli.ts'
 import { asCalled } from './failure.ts'
-import { declareAgent } from './nouns/agent.ts'
-import { declareCa } from './nouns/ca.ts'
-import { declareCompletion } from './nouns/completion.ts'
-import { declareDemo } from './nouns/demo.ts'
-import { declareDomain } from './nouns/domain.ts'
-import { declareJournal } from './nouns/journal.ts'
-import { declareKey } from './nouns/key.ts'
-import { declareNode } from './nouns/node.ts'
-import { declarePlane } from './nouns/plane.ts'
-import { declareProfile } from './nouns/profile.ts'
-import { declareToken } from './nouns/token.ts'
-import { declareVersion } from './nouns/version.ts'
 import { exampleLines, exitCodeTable } from './verb.ts'
 
 export const buildProgram = (cli: Cli): Command => {
@@ -40,21 +28,7 @@ export const buildProgram = (cli: Cli): Command => {
       getErrHelpWidth: () => Math.max(80, cli.err.columns),
     })
     .addHelpText('after', () => `\nA first look:\n${exampleLines(firstLook).join('\n')}\n\n${exitCodeTable()}`)
-  const declarations = [
-    declarePlane,
-    declareDemo,
-    declareToken,
-    declareNode,
-    declareProfile,
-    declareDomain,
-    declareCa,
-    declareJournal,
-    declareKey,
-    declareAgent,
-    declareCompletion,
-    declareVersion,
-  ]
-  for (const declare of declarations) declare(program, cli)
+  for (const declare of cli.nouns) declare(program, cli)
   return program
 }
 

@@ -1,5 +1,6 @@
 // A command line without a terminal: what is written is kept.
 
+import { allNouns } from '#cli/all-nouns.ts'
 import { openHttpClient } from '#platform/http-client.ts'
 import type { Cli, CliDeps } from '#cli/cli.ts'
 import { manualClock, type ManualClock } from './manual-clock.ts'
@@ -24,6 +25,7 @@ export const testCli = (given: { env?: Record<string, string>; input?: string; n
     drained: () => Promise.resolve(),
   })
   const deps: CliDeps = {
+    nouns: allNouns,
     program: './muster',
     version: '0.0.0',
     env: given.env ?? {},

@@ -1,0 +1,92 @@
+// `npm run build:agent [-- --pin FINGERPRINT] [--out FILE]`: the agent as one file that needs nothing but Node. With
+// --pin it takes join strings of that root only. Prints the digest that `muster node bundle --format script` installs by.
+// The same sources make the same bytes.
+
+import { createHash } from 'node:crypto'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { parseArgs } from 'node:util'
+import { build, type Plugin } from 'esbuild'
+import { root } from './repository.ts'
+
+export type BuiltAgent = {
+  readonly file: string
+  readonly sha256: string
+  readonly bytes: number
+  /** `name version` of every package in it, sorted. */
+  readonly dependencies: readonly string[]
+}
+
+export const dependencyList = path.join(root, 'packaging/agent/dependencies.txt')
+
+const fingerprintShape = /^[0-9a-f]{64}$/
+
+export const buildAgent = async (pin: string | null, out: string): Promise<BuiltAgent> => {
+  if (pin !== null && !fingerprintShape.test(pin)) {
+    throw new Error('--pin takes the SHA-256 of the root certificate, 64 hex digits: muster ca show')
+  }
+  const result = await build({
+    absWorkingDir: root,
+    entryPoints: ['bin/muster-agent.ts'],
+    outfile: out,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node24',
+    legalComments: 'inline',
+    metafile: true,
+    logLevel: 'warning',
+    // Packages written for CommonJS ask for Node's own modules by `require`, which a module does not have.
+    banner: {
+      js: "import { createRequire as __createRequire } from 'node:module'\nconst require = __createRequire(import.meta.url)",
+    },
+    plugins: pin === null ? [] : [bakeIn(pin)],
+  })
+  fs.chmodSync(out, 0o755)
+  const content = fs.readFileSync(out)
+  return {
+    file: out,
+    sha256: createHash('sha256').update(content).digest('hex'),
+    bytes: content.length,
+    dependencies: packagesOf(Object.keys(result.metafile.inputs)),
+  }
+}
+
+const bakeIn = (pin: string): Plugin => ({
+  name: 'pinned root',
+  setup: (bundler) =>
+    void bundler.onLoad({ filter: /\/src\/agent\/pinned-root\.ts$/ }, () => ({
+      contents: `export const pinnedRoot = ${JSON.stringify(pin)}\n`,
+      loader: 'ts',
+    })),
+})
+
+const packagesOf = (inputs: readonly string[]): string[] => {
+  const folders = inputs.flatMap((input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? [])
+  return [...new Set(folders)]
+    .map((folder) => {
+      const manifest = JSON.parse(fs.readFileSync(path.join(root, folder, 'package.json'), 'utf8')) as {
+        name: string
+        version: string
+      }
+      return `${manifest.name} ${manifest.version}`
+    })
+    .sort()
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { pin: { type: 'string' }, out: { type: 'string' } } })
+  const out = path.resolve(values.out ?? path.join(root, 'dist/muster-agent.mjs'))
+  try {
+    const built = await buildAgent(values.pin?.toLowerCase().replace(/^sha256:/, '') ?? null, out)
+    fs.mkdirSync(path.dirname(dependencyList), { recursive: true })
+    fs.writeFileSync(dependencyList, built.dependencies.join('\n') + '\n')
+    console.log(`${path.relative(process.cwd(), built.file)}  ${Math.round(built.bytes / 1024)} KiB`)
+    console.log(`sha256:${built.sha256}`)
+    console.log(`${built.dependencies.length} packages, listed in ${path.relative(process.cwd(), dependencyList)}`)
+    console.log(values.pin === undefined ? 'no root is baked in' : 'takes join strings of the pinned root only')
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error))
+    process.exitCode = 1
+  }
+}

@@ -1,0 +1,30 @@
+// Every noun of `muster`, in the order its help lists them.
+
+import type { DeclareNoun } from './cli.ts'
+import { declareAgent } from './nouns/agent.ts'
+import { declareCa } from './nouns/ca.ts'
+import { declareCompletion } from './nouns/completion.ts'
+import { declareDemo } from './nouns/demo.ts'
+import { declareDomain } from './nouns/domain.ts'
+import { declareJournal } from './nouns/journal.ts'
+import { declareKey } from './nouns/key.ts'
+import { declareNode } from './nouns/node.ts'
+import { declarePlane } from './nouns/plane.ts'
+import { declareProfile } from './nouns/profile.ts'
+import { declareToken } from './nouns/token.ts'
+import { declareVersion } from './nouns/version.ts'
+
+export const allNouns: readonly DeclareNoun[] = [
+  declarePlane,
+  declareDemo,
+  declareToken,
+  declareNode,
+  declareProfile,
+  declareDomain,
+  declareCa,
+  declareJournal,
+  declareKey,
+  declareAgent,
+  declareCompletion,
+  declareVersion,
+]
