@@ -7,6 +7,7 @@ import { openDenyList } from './authn/deny-list.ts'
 import { openNodeAuthn } from './authn/node-certificate.ts'
 import { openChannelServer } from './channels/channel-server.ts'
 import { sweepSessions } from './channels/cut-sessions.ts'
+import { openFindOtherHolder } from './channels/find-other-holder.ts'
 import { followCommits } from './channels/follow-commits.ts'
 import { awaitEverybody, lapseAbsent, raiseOverdue } from './channels/lapse-nodes.ts'
 import { openPresence } from './channels/presence.ts'
@@ -69,6 +70,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     acquaintances,
     admission,
     pace,
+    findOtherHolder: openFindOtherHolder({ sessions, clock, timers }),
   }
 
   feed.subscribe(followCommits(shared))

@@ -11,8 +11,8 @@ import type { SessionRegistry } from './session-registry.ts'
 
 export type Probe = (node: NodeId) => Promise<'answered' | 'silent'>
 
-const silenceMs = 3000
-const rounds = 2
+export const silenceMs = 3000
+export const silentRounds = 2
 
 export type ProbeDeps = {
   readonly sessions: SessionRegistry
@@ -40,14 +40,14 @@ export const openProbe = ({ sessions, presence, clock, timers }: ProbeDeps): Pro
   }
 
   const absence = async (node: NodeId): Promise<'silent'> => {
-    const leftMs = rounds * silenceMs - (presence.silentMs(node) ?? 0)
+    const leftMs = silentRounds * silenceMs - (presence.silentMs(node) ?? 0)
     if (leftMs > 0) await new Promise<void>((resolve) => void timers.after(Math.min(leftMs, silenceMs), resolve))
     return 'silent'
   }
 
   const ask = async (node: NodeId): Promise<'answered' | 'silent'> => {
     const startedMs = clock.monotonicMs()
-    for (let i = 0; i < rounds; i++) {
+    for (let i = 0; i < silentRounds; i++) {
       if ((await round(node)) === 'answered') return 'answered'
     }
     // A channel that opened meanwhile was not pinged, and is an answer all the same.

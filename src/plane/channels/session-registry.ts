@@ -4,13 +4,16 @@
 import type { NodeId } from '#domain/node.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
 import type { Clock } from '#platform/clock.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import { Session, type SessionSocket } from './session.ts'
 
 export type SessionRegistry = {
-  open(socket: SessionSocket, principal: NodePrincipal): Session
+  open(socket: SessionSocket, principal: NodePrincipal, evidence?: AgentEvidence | null): Session
   /** Oldest first. Sessions that have ended are not among them. */
   of(node: NodeId): readonly Session[]
   all(): Iterable<Session>
+  /** The process that opened the node's last channel, also when that has ended; null: it did not say, or there was none. */
+  lastInstance(node: NodeId): string | null
   count(): number
   /** Called when a node's last channel has ended, with the number of that session. */
   onAbsent(run: (node: NodeId, session: number) => void): void
@@ -24,6 +27,8 @@ const mostPerNode = 2
 
 export const openSessionRegistry = (clock: Clock): SessionRegistry => {
   const byNode = new Map<NodeId, readonly Session[]>()
+  // One for every node that ever had a channel here.
+  const lastInstances = new Map<NodeId, string>()
   const absent: ((node: NodeId, session: number) => void)[] = []
   // Starts from the clock, so that a number is not given twice across restarts.
   let lastNumber = clock.nowMs() * 1000
@@ -48,18 +53,21 @@ export const openSessionRegistry = (clock: Clock): SessionRegistry => {
   }
 
   return {
-    open(socket, principal) {
+    open(socket, principal, evidence = null) {
       if (closed) throw new Error('a channel was opened while the plane stops')
       const [openedAtMs, heardMs] = [clock.nowMs(), clock.monotonicMs()]
-      const session = new Session(socket, { principal, number: ++lastNumber, openedAtMs, heardMs, onEnd })
+      const session = new Session(socket, { principal, evidence, number: ++lastNumber, openedAtMs, heardMs, onEnd })
       const sessions = [...of(principal.id), session]
       byNode.set(principal.id, sessions)
       open++
+      if (evidence === null) lastInstances.delete(principal.id)
+      else lastInstances.set(principal.id, evidence.instance)
       for (const older of sessions.slice(0, -mostPerNode)) older.end('REPLACED', 'a newer channel of this node is open')
       return session
     },
     of,
     all,
+    lastInstance: (node) => lastInstances.get(node) ?? null,
     count: () => open,
     onAbsent: (run) => void absent.push(run),
     close(code, detail) {

@@ -3,6 +3,7 @@
 
 import type { WebSocket } from 'ws'
 import type { NodePrincipal } from '#domain/principal.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { PlaneFrame } from '#wire/channel.ts'
 
 /** A reader that has this much unread is not reading. */
@@ -19,6 +20,8 @@ export type Revisions = { readonly config: number; readonly trust: number }
 
 export type SessionFacts = {
   readonly principal: NodePrincipal
+  /** Which process and machine opened it; null from agents that do not say. */
+  readonly evidence: AgentEvidence | null
   readonly number: number
   readonly openedAtMs: number
   /** Monotonic. */
@@ -30,6 +33,7 @@ export type SessionFacts = {
 export class Session {
   readonly number: number
   readonly principal: NodePrincipal
+  readonly evidence: AgentEvidence | null
   readonly openedAtMs: number
   /** Wall clock: its certificate expires, or has been replaced and is drained. */
   endsAtMs: number
@@ -50,6 +54,7 @@ export class Session {
     this.#socket = socket
     this.#onEnd = facts.onEnd
     this.principal = facts.principal
+    this.evidence = facts.evidence
     this.number = facts.number
     this.openedAtMs = facts.openedAtMs
     this.endsAtMs = facts.principal.notAfterMs
