@@ -10,7 +10,19 @@ import debianPackages from './debian-packages.json' with { type: 'json' }
 export const packageOf: Readonly<Record<string, string>> = debianPackages
 
 /** Programs are found on the PATH; `faketime` is the library to preload; `root` and `tmpfs` are permissions. */
-export const peerNames = ['openssl', 'strace', 'faketime', 'curl', 'ip', 'ps', 'root', 'tmpfs'] as const
+export const peerNames = [
+  'openssl',
+  'strace',
+  'faketime',
+  'curl',
+  'ip',
+  'ps',
+  'promtool',
+  'cloud-init',
+  'unshare',
+  'root',
+  'tmpfs',
+] as const
 export type PeerName = (typeof peerNames)[number]
 
 export type Peer = { readonly path: string } | { readonly missing: string }
@@ -28,6 +40,9 @@ export const peer = (name: PeerName): Peer => {
     case 'curl':
     case 'ip':
     case 'ps':
+    case 'promtool':
+    case 'cloud-init':
+    case 'unshare':
       return found(onPath(name), `${name} is not installed`)
   }
 }

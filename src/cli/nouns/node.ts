@@ -36,6 +36,30 @@ export const declareNode = (program: Command, cli: Cli): void => {
   ])
   performs(cli, show, async () => (await import('../node-show.ts')).nodeShow)
 
+  const bundle = verb(
+    node,
+    'bundle <id>',
+    'A token for a node, ready for provisioning: cloud-init, env file or script',
+    [
+      ['muster node bundle gpu-001 --format env --out gpu-001.env', 'the agent is in the image already'],
+      [
+        'muster node bundle gpu-001 --format cloud-init --agent-url https://files.example/muster-agent.mjs --agent-file dist/muster-agent.mjs',
+        'installs the agent by its digest',
+      ],
+    ],
+  )
+    .addOption(
+      new Option('--format <format>', 'what to make').choices(['cloud-init', 'env', 'script']).makeOptionMandatory(),
+    )
+    .option('--agent-url <url>', 'where the machine gets the agent: https, or a path on it')
+    .option('--agent-file <file>', 'the agent to install, for its digest (npm run build:agent)')
+    .option('--agent-sha256 <hex>', 'its digest')
+    .option('--replace', 'may take the place of an active node')
+    .option('--expires <duration>', 'how long the token is good, such as 30m')
+    .option('--profile <name>', "profile, if the node is not registered yet (default: the domain's)")
+    .option('--out <file>', 'write it there, readable by its owner only')
+  performs(cli, bundle, async () => (await import('../node-bundle.ts')).nodeBundle)
+
   declareActions(node, cli)
 }
 

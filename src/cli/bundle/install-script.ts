@@ -1,0 +1,67 @@
+// A POSIX shell script that brings a machine in: puts the join string where the agent looks for it, installs the agent by
+// its digest, and starts the service. Safe to repeat. MUSTER_INSTALL_ROOT installs into an image instead.
+
+import type { AgentSource, Bootstrap } from './bootstrap.ts'
+
+/** Files of the service, as they are in packaging/systemd. */
+export type ServiceFiles = { readonly unit: string; readonly sysusers: string }
+
+export const installScript = (bootstrap: Bootstrap, service: ServiceFiles): string =>
+  [
+    '#!/bin/sh',
+    `# Muster: brings ${bootstrap.nodeId} in. Holds a token that works once: keep it 0600, delete it afterwards.`,
+    'set -eu',
+    'umask 077',
+    'root=${MUSTER_INSTALL_ROOT:-}',
+    'say() { printf "muster: %s\\n" "$*" >&2; }',
+    '[ -n "$root" ] || [ "$(id -u)" = 0 ] || { say "run this as root"; exit 77; }',
+    '',
+    ...(bootstrap.agent === null ? [] : installAgent(bootstrap.agent)),
+    ...installService(service),
+    '# The shell writes it itself: no other process sees it among its arguments.',
+    'mkdir -p "$root/etc/muster"',
+    `printf "%s\\n" ${quoted(bootstrap.join)} > "$root/etc/muster/join.new"`,
+    'mv "$root/etc/muster/join.new" "$root/etc/muster/join"',
+    '',
+    'if [ -z "$root" ]; then',
+    '  systemd-sysusers',
+    '  systemctl daemon-reload',
+    '  systemctl enable muster-agent',
+    '  systemctl restart muster-agent',
+    `  say ${quoted(`${bootstrap.nodeId} is joining; see: muster agent status`)}`,
+    'else',
+    `  say ${quoted(`${bootstrap.nodeId} joins when this image starts`)}`,
+    'fi',
+    '',
+  ].join('\n')
+
+const installAgent = ({ from, sha256 }: AgentSource): string[] => [
+  'major=$(node --version 2>/dev/null | sed -n "s/^v\\([0-9]*\\)\\..*/\\1/p")',
+  'if [ -z "$root" ] && [ "${major:-0}" -lt 24 ]; then',
+  '  say "the agent needs Node 24 or newer, found ${major:-none}: install it, then run this again"; exit 69',
+  'fi',
+  'mkdir -p "$root/usr/bin"',
+  'new=$(mktemp "$root/usr/bin/.muster.XXXXXX")',
+  `trap 'rm -f "$new"' EXIT`,
+  from.startsWith('/')
+    ? `cp ${quoted(from)} "$new"`
+    : `curl --proto "=https" --tlsv1.2 --fail --silent --show-error --max-time 300 --output "$new" ${quoted(from)}`,
+  '# Where it came from is not trusted: only these bytes are installed.',
+  `printf "%s  %s\\n" ${sha256} "$new" | sha256sum --check --status || { say "the agent has another digest than ${sha256}: nothing was installed"; exit 76; }`,
+  'chmod 755 "$new"',
+  'mv "$new" "$root/usr/bin/muster"',
+  '',
+]
+
+const installService = ({ unit, sysusers }: ServiceFiles): string[] => [
+  'mkdir -p "$root/etc/systemd/system" "$root/usr/lib/sysusers.d"',
+  ...writes('"$root/etc/systemd/system/muster-agent.service"', unit),
+  ...writes('"$root/usr/lib/sysusers.d/muster-agent.conf"', sysusers),
+  'chmod 644 "$root/etc/systemd/system/muster-agent.service" "$root/usr/lib/sysusers.d/muster-agent.conf"',
+  '',
+]
+
+const writes = (file: string, content: string): string[] => [`printf "%s" ${quoted(content)} > ${file}`]
+
+/** Always quoted, whatever it holds: a single quote is the only character that could end it. */
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`

@@ -1,0 +1,118 @@
+// Bootstrap bundles: what provisioning is handed, tried as provisioning would.
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { promisify } from 'node:util'
+import fc from 'fast-check'
+import { faultOfBootstrap } from '#cli/bundle/bootstrap.ts'
+import { cloudInit } from '#cli/bundle/cloud-init.ts'
+import { installScript } from '#cli/bundle/install-script.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import { parseJoinString } from '#wire/join-string.ts'
+import { withPeer } from '../peers/peer.ts'
+import { sharedPlane } from '../process/shared-plane.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+const run = promisify(execFile)
+const plane = sharedPlane()
+const join = `muster1,https://plane.example:8443,lab.example,sha256:${'a'.repeat(64)},enroll_${'s'.repeat(43)}`
+const service = { unit: "[Unit]\nDescription=it's a unit\n", sysusers: 'u muster-agent -\n' }
+
+const installed = async (t: TestContext, script: string): Promise<{ root: string; code: number; stderr: string }> => {
+  const folder = tempFolder(t)
+  const root = path.join(folder, 'image')
+  const file = path.join(folder, 'install.sh')
+  fs.mkdirSync(root)
+  fs.writeFileSync(file, script, { mode: 0o700 })
+  const env = { PATH: process.env['PATH'] ?? '', MUSTER_INSTALL_ROOT: root }
+  return run('sh', [file], { env }).then(
+    ({ stderr }) => ({ root, code: 0, stderr }),
+    (error: { code: number; stderr: string }) => ({ root, code: error.code, stderr: error.stderr }),
+  )
+}
+
+test('an env bundle holds the name and a join string that works once, readable by its owner only', async (t) => {
+  const { muster } = await plane()
+  const file = path.join(tempFolder(t), 'gpu-b1.env')
+  const made = await muster('node', 'bundle', 'gpu-b1', '--format', 'env', '--out', file)
+  assert.equal(made.code, 0, made.stderr)
+  assert.equal(fs.statSync(file).mode & 0o777, 0o600)
+  const { stdout } = await run('sh', ['-c', '. "$0"; printf "%s %s" "$MUSTER_NODE_ID" "$MUSTER_JOIN"', file])
+  const [id, joined] = stdout.split(' ')
+  assert.equal(id, 'gpu-b1')
+  assert.notEqual(parseJoinString(joined ?? ''), null)
+  const again = await muster('node', 'bundle', 'gpu-b1', '--format', 'env', '--out', file)
+  assert.equal(again.code, 2)
+  assert.match(again.stderr, /is there already/)
+})
+
+test('the script installs the agent whose digest it was given, the service, and the join string', async (t) => {
+  const { muster } = await plane()
+  const agent = path.join(tempFolder(t), 'muster-agent.mjs')
+  fs.writeFileSync(agent, '#!/usr/bin/env node\nconsole.log("an agent")\n')
+  const args = ['--format', 'script', '--agent-url', agent, '--agent-file', agent]
+  const made = await muster('node', 'bundle', 'gpu-b2', ...args)
+  assert.equal(made.code, 0, made.stderr)
+  const { root, code, stderr } = await installed(t, made.stdout)
+  assert.equal(code, 0, stderr)
+  assert.equal(fs.readFileSync(path.join(root, 'usr/bin/muster'), 'utf8'), fs.readFileSync(agent, 'utf8'))
+  assert.equal(fs.statSync(path.join(root, 'usr/bin/muster')).mode & 0o777, 0o755)
+  const joinFile = path.join(root, 'etc/muster/join')
+  assert.equal(fs.statSync(joinFile).mode & 0o777, 0o600)
+  assert.notEqual(parseJoinString(fs.readFileSync(joinFile, 'utf8')), null)
+  const unit = fs.readFileSync(path.join(root, 'etc/systemd/system/muster-agent.service'), 'utf8')
+  assert.equal(unit, fs.readFileSync('packaging/systemd/muster-agent.service', 'utf8'))
+})
+
+test('an agent with another digest is not installed, and nothing else is', async (t) => {
+  const agent = path.join(tempFolder(t), 'agent.mjs')
+  fs.writeFileSync(agent, 'something else')
+  const bootstrap = { nodeId: 'gpu-b3', join, agent: { from: agent, sha256: sha256Hex('what was meant') } }
+  const { root, code, stderr } = await installed(t, installScript(bootstrap, service))
+  assert.equal(code, 76)
+  assert.match(stderr, /another digest/)
+  assert.deepEqual(fs.readdirSync(path.join(root, 'usr/bin')), [])
+  assert.equal(fs.existsSync(path.join(root, 'etc')), false)
+})
+
+test('cloud-init takes the bundle by its schema', async (t) => {
+  const program = withPeer(t, 'cloud-init')
+  if (program === null) return
+  const { muster } = await plane()
+  const file = path.join(tempFolder(t), 'user-data')
+  const url = 'https://files.example/muster-agent.mjs?v=1&x=y'
+  const agent = ['--agent-url', url, '--agent-sha256', 'b'.repeat(64)]
+  const made = await muster('node', 'bundle', 'gpu-b4', '--format', 'cloud-init', ...agent, '--out', file)
+  assert.equal(made.code, 0, made.stderr)
+  const { stdout } = await run(program, ['schema', '--config-file', file])
+  assert.match(stdout, /Valid/i)
+})
+
+test('what could be read as something else by a shell, YAML or systemd is not put into a bundle', () => {
+  const bad = [
+    { nodeId: 'a; rm -rf /', join, agent: null },
+    { nodeId: 'gpu-1', join: join.replace('8443', "8443/'$(id)'"), agent: null },
+    { nodeId: 'gpu-1', join: join.replace('8443', '8443/\nrunc: x'), agent: null },
+    { nodeId: 'gpu-1', join, agent: { from: 'http://files.example/a', sha256: 'b'.repeat(64) } },
+    { nodeId: 'gpu-1', join, agent: { from: "https://files.example/a'b", sha256: 'b'.repeat(64) } },
+    { nodeId: 'gpu-1', join, agent: { from: '/opt/../$(id)', sha256: 'b'.repeat(64) } },
+    { nodeId: 'gpu-1', join, agent: { from: '/opt/agent', sha256: 'short' } },
+  ]
+  for (const bootstrap of bad) assert.notEqual(faultOfBootstrap(bootstrap), null, JSON.stringify(bootstrap))
+})
+
+test('whatever a value holds, the script writes it and runs none of it', async (t) => {
+  const hostile = fc.sample(fc.string({ unit: fc.constantFrom(...`'"\`$(){};&|<>\\ \n#!*~x`), maxLength: 40 }), 6)
+  for (const value of hostile) {
+    const script = installScript({ nodeId: 'gpu-b5', join: value, agent: null }, { unit: value, sysusers: value })
+    const { root, code, stderr } = await installed(t, script)
+    assert.equal(code, 0, stderr)
+    assert.equal(fs.readFileSync(path.join(root, 'etc/muster/join'), 'utf8'), value + '\n')
+    assert.equal(fs.readFileSync(path.join(root, 'etc/systemd/system/muster-agent.service'), 'utf8'), value)
+    const lines = cloudInit({ nodeId: 'gpu-b5', join: value, agent: null }, service).split('\n')
+    assert.equal(lines.length, 11, 'a value became structure')
+  }
+})
