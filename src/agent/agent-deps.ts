@@ -7,7 +7,9 @@ import type { Timers } from '#platform/timers.ts'
 import type { ConfigKeeper } from './channel/last-config.ts'
 import type { AgentConfig } from './config.ts'
 import type { IdentityKeeper } from './identity/identity-keeper.ts'
+import type { Outbox } from './reports/outbox.ts'
 import type { StatusBoard } from './status-board.ts'
+import type { AgentStorage } from './storage.ts'
 import type { Vitals } from './vitals.ts'
 
 export type AgentDeps = {
@@ -55,6 +57,10 @@ export type AgentParts = AgentDeps & {
   readonly lastConfig: ConfigKeeper
   readonly board: StatusBoard
   readonly vitals: Vitals
+  /** The disk under the state folder, and the room kept back on it. */
+  readonly storage: AgentStorage
   /** Of this process, for telling it from a copy (AgentEvidence.instance). */
   readonly instance: string
+  /** Of this process too: its numbers go on across sessions. */
+  readonly outbox: Outbox
 }

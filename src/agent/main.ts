@@ -15,9 +15,11 @@ import { openKeeper, type IdentityKeeper } from './identity/identity-keeper.ts'
 import { firstIdentity, type Need } from './identity/provider.ts'
 import type { AgentOutcome } from './outcome.ts'
 import { pause } from './pause.ts'
+import { openOutbox } from './reports/outbox.ts'
 import { serve } from './serve.ts'
 import { takeStateFolder } from './state-folder.ts'
-import { openStatusBoard, type StatusBoard } from './status-board.ts'
+import { openStatusBoard } from './status-board.ts'
+import { openStorage, withReserve, type AgentStorage } from './storage.ts'
 import { trouble } from './trouble.ts'
 import { openVitals } from './vitals.ts'
 import { isInvitedAnew, noWayIn, waysIn } from './ways-in.ts'
@@ -37,8 +39,10 @@ export const runAgent = async (config: AgentConfig, deps: AgentDeps): Promise<Ag
 }
 
 const runHere = async (config: AgentConfig, deps: AgentDeps): Promise<AgentOutcome> => {
-  const board = openStatusBoard(deps, config.stateFolder)
-  const outcome = await live(config, deps, board)
+  const vitals = openVitals(deps.clock)
+  const storage = openStorage({ ...deps, vitals }, config.stateFolder, config.keyStorage === 'file')
+  const board = openStatusBoard({ ...deps, vitals, storage }, config.stateFolder)
+  const outcome = await live(config, deps, { board, vitals, storage })
   board.close(outcome)
   if (outcome.kind === 'stopped') deps.log.info('stopped')
   else
@@ -49,17 +53,21 @@ const runHere = async (config: AgentConfig, deps: AgentDeps): Promise<AgentOutco
   return outcome
 }
 
-const live = async (config: AgentConfig, deps: AgentDeps, board: StatusBoard): Promise<AgentOutcome> => {
-  const keeper = openedKeeper(config)
+type Senses = Pick<AgentParts, 'board' | 'vitals' | 'storage'>
+
+const live = async (config: AgentConfig, deps: AgentDeps, senses: Senses): Promise<AgentOutcome> => {
+  const { board, storage, vitals } = senses
+  const keeper = openedKeeper(config, storage)
   if ('kind' in keeper) return keeper
+  const instance = deps.random.bytes(16).toString('base64url')
   const agent: AgentParts = {
     ...deps,
     config,
     keeper,
     lastConfig: openConfigKeeper(config.stateFolder),
-    board,
-    vitals: openVitals(deps.clock),
-    instance: deps.random.bytes(16).toString('base64url'),
+    ...senses,
+    instance,
+    outbox: openOutbox(instance, (count) => vitals.dropped('reports', 'superseded', count)),
   }
   const providers = waysIn(agent)
 
@@ -96,9 +104,10 @@ const settledMs = 60_000
 const shortestRejoinMs = 2_000
 const longestRejoinMs = 300_000
 
-const openedKeeper = (config: AgentConfig): IdentityKeeper | AgentOutcome => {
+const openedKeeper = (config: AgentConfig, storage: AgentStorage): IdentityKeeper | AgentOutcome => {
   try {
-    return openKeeper(config.keyStorage === 'memory' ? memoryCredentialStore : fileCredentialStore(config.stateFolder))
+    const onDisk = withReserve(fileCredentialStore(config.stateFolder), storage)
+    return openKeeper(config.keyStorage === 'memory' ? memoryCredentialStore : onDisk)
   } catch (error) {
     const file = identityFile(config.stateFolder)
     const text = error instanceof DamagedCredentials ? error.message : `${file} cannot be read: ${String(error)}`

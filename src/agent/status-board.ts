@@ -1,4 +1,5 @@
-// Where the parts of the agent say how they are doing. Written to disk at most once a second; losing it harms nobody.
+// Where the parts of the agent say how they are doing. Written to disk at most once a second; losing it harms nobody. What
+// happened goes into the record too, which is kept.
 
 import type { Clock } from '#platform/clock.ts'
 import { isoTime } from '#platform/clock.ts'
@@ -9,26 +10,48 @@ import type { Timers } from '#platform/timers.ts'
 import { replaceUnflushed } from '#platform/unflushed-file.ts'
 import { agentVersion } from './agent-version.ts'
 import type { AgentOutcome } from './outcome.ts'
+import { openRecord, type NewEvent, type RecordedEvent } from './record.ts'
+import { reportedOf, type ReportedCondition } from './reported-conditions.ts'
 import { statusPath, type Phase, type Place, type StatusFile, type StatusTrouble } from './status-file.ts'
+import type { AgentStorage } from './storage.ts'
 import type { Trouble } from './trouble.ts'
+import type { Vitals, VitalSigns } from './vitals.ts'
 
 export type StatusBoard = {
   phase(phase: Phase): void
   /** Who the node is and what it holds; only what is given changes. */
   facts(facts: Partial<Pick<StatusFile, 'node_id' | 'domain' | 'profile' | 'vcluster' | 'certificate'>>): void
   channel(open: boolean, url: string | null): void
-  /** Attempts are counted while the same code stays. */
-  trouble(place: Place, trouble: Trouble, nextTryAtMs: number | null): void
+  /** Where the identity in use comes from. */
+  source(source: VitalSigns['source']): void
+  /** Something is about to be tried, in a sentence: "renew the certificate". For the record only. */
+  attempt(place: Place, text: string): void
+  /** It went well: trouble of that place is over. */
+  success(place: Place, text: string): void
+  /** Attempts are counted while the same code stays. `correlation`: of the episode, as the plane is told. */
+  trouble(place: Place, trouble: Trouble, nextTryAtMs: number | null, correlation?: string | null): void
   clear(place: Place): void
+  /** What the node says of itself now. */
+  conditions(): readonly ReportedCondition[]
+  /** What happened, the newest last. */
+  story(): readonly RecordedEvent[]
   /** Writes the last word and stops. */
   close(outcome: AgentOutcome): void
 }
 
 const writeEveryMs = 1_000
 
-type BoardDeps = { readonly clock: Clock; readonly timers: Timers; readonly log: Log }
+type BoardDeps = {
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly log: Log
+  readonly vitals: Vitals
+  readonly storage: AgentStorage
+}
 
 export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoard => {
+  const { vitals, storage } = deps
+  const record = openRecord(deps, stateFolder)
   const now = (): string => isoTime(deps.clock.nowMs())
   const { pid, birth } = ownMark()
   const started = now()
@@ -53,6 +76,7 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
   let cancelWrite: (() => void) | null = null
   let writtenAtMs = -Infinity
   let complained = false
+  let pressedSince: string | null = null
 
   const write = (): void => {
     cancelWrite = null
@@ -62,6 +86,7 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
       replaceUnflushed(statusPath(stateFolder), JSON.stringify({ ...status, written_at: now() }, null, 1) + '\n', 0o600)
       complained = false
     } catch (error) {
+      vitals.dropped('status', 'write_failed', 1)
       if (!complained) deps.log.warn({ err: error }, 'the status file cannot be written')
       complained = true
     }
@@ -72,16 +97,45 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
     // Even at once is a turn later: several changes of one turn are one write.
     cancelWrite ??= deps.timers.after(waitMs, write, 'background')
   }
+  const note = (place: string, event: NewEvent['event'], what: Partial<NewEvent> & { readonly text: string }): void =>
+    record.note({
+      code: '',
+      next: '',
+      class: null,
+      correlation: null,
+      next_try: null,
+      evidence: {},
+      ...what,
+      place,
+      event,
+    })
+  const troubleAt = (place: Place): StatusTrouble | undefined => status.troubles.find((entry) => entry.place === place)
+  const over = (place: Place): void => change({ troubles: status.troubles.filter((entry) => entry.place !== place) })
   write()
+  note('agent', 'changed', { code: 'started', text: 'The agent was started.' })
 
   return {
     phase: (phase) => {
       if (phase !== status.phase) change({ phase, phase_since: now() })
     },
     facts: change,
-    channel: (open, url) => change({ channel: { open, url, since: now() } }),
-    trouble: (place, trouble, nextTryAtMs) => {
-      const before = status.troubles.find((entry) => entry.place === place)
+    channel: (open, url) => {
+      if (open !== status.channel.open) note('channel', 'changed', channelEvent(open, url))
+      change({ channel: { open, url, since: now() } })
+    },
+    source: (source) => {
+      if (source !== vitals.signs().source)
+        note('agent', 'changed', { code: 'source', text: `Its identity comes from ${source} now.` })
+      vitals.source(source)
+      change({ source })
+    },
+    attempt: (place, text) => note(place, 'tried', { text }),
+    success: (place, text) => {
+      note(place, 'succeeded', { text, correlation: troubleAt(place)?.correlation ?? null })
+      over(place)
+    },
+    trouble: (place, trouble, nextTryAtMs, correlation = null) => {
+      const before = troubleAt(place)
       const same = before !== undefined && before.code === trouble.code
       const entry: StatusTrouble = {
         ...trouble,
@@ -89,20 +143,39 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
         since: same ? before.since : now(),
         attempts: same ? before.attempts + 1 : 1,
         next_try_at: nextTryAtMs === null ? null : isoTime(nextTryAtMs),
+        correlation,
       }
+      note(place, 'failed', { ...trouble, correlation, next_try: entry.next_try_at })
       change({ troubles: [...status.troubles.filter((other) => other.place !== place), entry] })
     },
     clear: (place) => {
-      if (status.troubles.some((entry) => entry.place === place)) {
-        change({ troubles: status.troubles.filter((entry) => entry.place !== place) })
-      }
+      const was = troubleAt(place)
+      if (was === undefined) return
+      note(place, 'succeeded', { code: was.code, text: 'That is over.', correlation: was.correlation ?? null })
+      over(place)
     },
+    conditions: () => {
+      pressedSince = storage.pressure() ? (pressedSince ?? now()) : null
+      return reportedOf(status.troubles, pressedSince, storage.freeBytes())
+    },
+    story: () => record.events(),
     close: (outcome) => {
       const said = outcome.kind === 'stopped' ? { code: null, text: null, next: null } : outcome.trouble
       change({ phase: 'stopped', phase_since: now(), outcome: { kind: outcome.kind, ...said } })
       change({ channel: { open: false, since: now(), url: null } })
+      note('agent', 'changed', {
+        code: outcome.kind,
+        text: said.text ?? 'The agent was stopped.',
+        next: said.next ?? '',
+      })
       cancelWrite?.()
       write()
+      record.flush()
     },
   }
 }
+
+const channelEvent = (open: boolean, url: string | null): { readonly code: string; readonly text: string } =>
+  open
+    ? { code: 'channel_open', text: `The channel to ${url} is open.` }
+    : { code: 'channel_closed', text: 'The channel is closed.' }

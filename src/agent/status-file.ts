@@ -3,6 +3,7 @@
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
+import { failureClasses } from '#domain/failure-class.ts'
 import { readFileIfAny } from '#platform/files.ts'
 
 const text = Type.String({ maxLength: 1024 })
@@ -32,6 +33,10 @@ const StatusTrouble = Type.Object({
   since: text,
   attempts: Type.Integer({ minimum: 0 }),
   next_try_at: orNull(text),
+  // Left out by agents of before.
+  class: Type.Optional(orNull(Type.Enum([...failureClasses]))),
+  evidence: Type.Optional(Type.Record(text, Type.Union([text, Type.Number(), Type.Null()]))),
+  correlation: Type.Optional(orNull(text)),
 })
 export type StatusTrouble = Static<typeof StatusTrouble>
 
@@ -44,6 +49,7 @@ export const StatusFile = Type.Object({
   written_at: text,
   phase: Type.Enum([...phases]),
   phase_since: text,
+  source: Type.Optional(text),
   node_id: orNull(text),
   domain: orNull(text),
   profile: orNull(text),

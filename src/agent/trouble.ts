@@ -30,7 +30,7 @@ export const classified = (what: Trouble, failureClass: FailureClass, evidence: 
   evidence,
 })
 
-const tidy = (text: string, limit: number): string =>
+export const tidy = (text: string, limit: number): string =>
   redactSecrets(text)
     .replace(/\p{Cc}+/gu, ' ')
     .trim()

@@ -1,9 +1,12 @@
 // The credentials the agent runs under now, and whether the disk has them too.
 
+import { errno } from '#platform/files.ts'
 import type { CredentialStore } from './credential-store.ts'
 import type { Credentials, Identity } from './credentials.ts'
 
-export type Kept = { readonly persisted: true } | { readonly persisted: false; readonly detail: string }
+export type Kept = { readonly persisted: true } | NotKept
+/** `errno` where it was the disk that said no. */
+export type NotKept = { readonly persisted: false; readonly detail: string; readonly errno?: string }
 
 export type IdentityKeeper = {
   credentials(): Credentials
@@ -24,7 +27,8 @@ export const attempt = (write: () => void): Kept => {
     write()
     return { persisted: true }
   } catch (error) {
-    return { persisted: false, detail: error instanceof Error ? error.message.slice(0, 200) : 'unknown' }
+    const detail = error instanceof Error ? error.message.slice(0, 200) : 'unknown'
+    return { persisted: false, detail, errno: errno(error) ?? 'EIO' }
   }
 }
 
