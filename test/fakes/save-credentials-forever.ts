@@ -7,6 +7,7 @@ for (let serial = 1; ; serial++) {
   const keyPem = `key ${serial} `.repeat(5000)
   store.save({
     identity: {
+      source: 'plane',
       nodeId: 'gpu-001',
       domain: 'example.test',
       epoch: 1,

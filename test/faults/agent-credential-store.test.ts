@@ -16,6 +16,7 @@ import { tempFolder } from '../process/temp-folder.ts'
 /** A generation whose parts can be seen to belong together. */
 const credentials = (serial: number, storage: 'file' | 'memory' = 'file'): Credentials => ({
   identity: {
+    source: 'plane',
     nodeId: 'gpu-001',
     domain: 'example.test',
     epoch: 1,

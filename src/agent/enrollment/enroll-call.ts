@@ -75,6 +75,7 @@ const identityFrom = (join: JoinString, request: KeyRequest, answer: EnrollRespo
   const made = generationFrom(request, answer.certificate_chain)
   if (made.kind === 'unusable') return unusableAnswer(made.why)
   const identity: Identity = {
+    source: 'plane',
     nodeId: answer.node_id,
     domain: answer.domain,
     epoch: answer.epoch,

@@ -37,7 +37,7 @@ const tryOnce = async (agent: AgentParts, join: JoinString): Promise<Enrolled | 
   const purpose = { kind: 'enroll' } as const
   const open = requestFor(keeper.credentials(), purpose, config.keyType)
   if (open !== null) return enrollCall(agent, join, open)
-  const request = newKeyRequest(purpose, config.keyType, config.nodeId ?? 'muster-agent', clock.nowMs())
+  const request = newKeyRequest(purpose, config.keyType, config.nodeId ?? 'muster-agent', clock.nowMs(), null)
   // Durable before it is sent: after a crash this very request is repeated, and the token is not lost to another key.
   const kept = keeper.keepFirst(withRequest(keeper.credentials(), request))
   if (kept.persisted) return enrollCall(agent, join, request)

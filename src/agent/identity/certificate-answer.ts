@@ -1,13 +1,15 @@
 // What the plane hands out is checked before it replaces anything: a certificate for another key would lock us out.
 
-import type { AgentProfile, EndpointSet } from '#wire/node-api.ts'
+import { bearerShape } from '#wire/recovery-api.ts'
+import { parseStatement } from '#wire/statement.ts'
+import type { AgentProfile, EndpointSet, EnrollResponse, RecoveryTrust } from '#wire/node-api.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { backdatingMs } from '#pki/authority-certificates.ts'
 import { fingerprint } from '#pki/fingerprint.ts'
-import { loadPrivateKey } from '#pki/keys.ts'
+import { keyTypeOfSpki, loadPrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { allFromPem, fromPem } from '#pki/pem.ts'
-import type { Generation, KeyRequest } from './credentials.ts'
+import type { AgentRecovery, Generation, Identity, KeyRequest } from './credentials.ts'
 
 export type Unusable = { readonly kind: 'unusable'; readonly why: string }
 
@@ -77,9 +79,61 @@ export const faultOfProfile = (profile: AgentProfile): string | null =>
     : 'a profile that would not renew in time, or with too long a name'
 
 export const faultOfEndpoints = (endpoints: EndpointSet): string | null => {
-  const all = [...endpoints.runtime, ...endpoints.stream]
+  const all = [...endpoints.runtime, ...endpoints.stream, ...(endpoints.recovery ?? [])]
   if (endpoints.runtime.length === 0 || endpoints.stream.length === 0) return 'no endpoints'
   if (all.length > mostEndpoints) return 'too many endpoints'
   const secure = (url: string): boolean => URL.canParse(url) && ['https:', 'wss:'].includes(new URL(url).protocol)
   return all.every((url) => url.length <= 512 && secure(url)) ? null : 'an endpoint that is not https or wss'
+}
+
+/** What an answer says besides its certificate; planes that know no recovery say nothing. */
+export type LineageAnswer = Pick<
+  EnrollResponse,
+  'counter' | 'recovery_trust' | 'recovery_token' | 'clock_tolerance_ms' | 'profile'
+>
+
+const longestToleranceMs = 86_400_000
+const mostRecoveryKeys = 8
+
+/** `about`: whom the counter has to be of. */
+export const faultOfLineage = (answer: LineageAnswer, about: Pick<Identity, 'domain' | 'nodeId'>): string | null => {
+  const { counter, recovery_trust: trust, recovery_token: token, clock_tolerance_ms: toleranceMs } = answer
+  if (counter !== undefined) {
+    const said = parseStatement('counter', counter)?.value
+    if (said === undefined) return 'the counter is malformed'
+    if (said.domain !== about.domain || said.node !== about.nodeId) return 'the counter is of another node'
+  }
+  if (token !== undefined && !bearerShape.test(token)) return 'the recovery token is malformed'
+  if (toleranceMs !== undefined && (toleranceMs <= 0 || toleranceMs > longestToleranceMs))
+    return 'a tolerance of clocks that is none'
+  return trust === undefined ? null : faultOfRecoveryTrust(trust)
+}
+
+export const faultOfRecoveryTrust = (trust: RecoveryTrust): string | null => {
+  if (trust.roots.length > mostRecoveryKeys) return 'too many recovery roots'
+  const fault = faultOfRoots(trust.roots)
+  if (fault !== null) return `the trust of recovery: ${fault}`
+  const keys = trust.statement_keys
+  const good = keys.length > 0 && keys.length <= mostRecoveryKeys && keys.every(isPublicKey)
+  return good ? null : 'the trust of recovery: no keys for statements, too many, or malformed ones'
+}
+
+const isPublicKey = (base64: string): boolean => {
+  const der = Buffer.from(base64, 'base64')
+  return der.toString('base64') === base64 && keyTypeOfSpki(der) !== null
+}
+
+/** How the node comes back from now on. `registered`: what was asked to be taken, or what there was before. */
+export const recoveryFrom = (
+  answer: LineageAnswer,
+  registered: AgentRecovery['credential'],
+  former: AgentRecovery | null,
+): AgentRecovery | null => {
+  const trust = answer.recovery_trust ?? former?.trust
+  if (trust === undefined) return null
+  if (answer.profile.recovery?.mode === 'deny') return { trust, credential: { kind: 'none' } }
+  if (answer.recovery_token !== undefined) {
+    return { trust, credential: { kind: 'bearer', token: answer.recovery_token } }
+  }
+  return { trust, credential: registered }
 }

@@ -70,11 +70,14 @@ const recovery = Type.Object({
   ]),
 })
 
+const requestedKey = Type.Object({ keyType: Type.Enum([...keyTypes]), keyPem: text })
+
 const stored = Type.Object({
   version: Type.Literal(version),
   identity: Type.Union([
     Type.Null(),
     Type.Object({
+      source: Type.Optional(Type.Enum(['plane', 'static', 'spire'])),
       nodeId: text,
       domain: text,
       epoch: whole,
@@ -99,12 +102,17 @@ const stored = Type.Object({
       purpose: Type.Union([
         Type.Object({ kind: Type.Literal('enroll') }),
         Type.Object({ kind: Type.Literal('renew'), serial: text }),
-        Type.Object({ kind: Type.Literal('recover'), epoch: whole }),
+        Type.Object({
+          kind: Type.Literal('recover'),
+          epoch: Type.Union([Type.Null(), whole]),
+          correlation: text,
+        }),
       ]),
       keyType: Type.Enum([...keyTypes]),
       keyPem: text,
       csrPem: text,
       sinceMs: whole,
+      recoveryKey: Type.Optional(Type.Union([Type.Null(), requestedKey])),
     }),
   ]),
 })
@@ -113,10 +121,11 @@ const stored = Type.Object({
 const parseCredentials = (content: string, file: string): Credentials => {
   const value = jsonOrNull(content)
   if (!Value.Check(stored, value)) throw new DamagedCredentials(`${file} is damaged or of another version of the agent`)
-  const { identity, request } = value
+  const { identity } = value
+  const request = value.request === null ? null : { ...value.request, recoveryKey: value.request.recoveryKey ?? null }
   if (identity === null) return { identity, request }
-  const { counter = null, recovery = null, clockToleranceMs = 300_000 } = identity
-  return { identity: { ...identity, counter, recovery, clockToleranceMs }, request }
+  const { source = 'plane', counter = null, recovery = null, clockToleranceMs = 300_000 } = identity
+  return { identity: { ...identity, source, counter, recovery, clockToleranceMs }, request }
 }
 
 const jsonOrNull = (content: string): unknown => {

@@ -24,6 +24,7 @@ const generation = (serial: string, proven: boolean): Generation => ({
 })
 
 const identity: Identity = {
+  source: 'plane',
   nodeId: 'gpu-001',
   domain: 'example.test',
   epoch: 1,
@@ -47,6 +48,7 @@ const request = (purpose: KeyRequest['purpose']): KeyRequest => ({
   keyPem: 'k',
   csrPem: 'c',
   sinceMs: 0,
+  recoveryKey: null,
 })
 
 type Event = 'renewed' | 'proven' | 'unknown to the plane' | 'request'

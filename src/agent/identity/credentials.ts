@@ -14,7 +14,11 @@ export type Generation = CertificateTimes & {
   readonly proven: boolean
 }
 
+/** Where an identity comes from. `static` is none: it only lets a machine knock. */
+export type IdentitySource = 'plane' | 'static' | 'spire'
+
 export type Identity = {
+  readonly source: IdentitySource
   readonly nodeId: string
   readonly domain: string
   readonly epoch: number
@@ -42,22 +46,28 @@ export type Identity = {
 export type AgentRecovery = {
   readonly trust: RecoveryTrust
   readonly credential:
-    | { readonly kind: 'key'; readonly keyType: KeyType; readonly keyPem: string }
+    | ({ readonly kind: 'key' } & RecoveryKey)
     | { readonly kind: 'bearer'; readonly token: string }
     /** The plane took none, or a plane without recovery was asked. */
     | { readonly kind: 'none' }
 }
+
+/** A second key, with no other right than to ask for a certificate when the first is gone. */
+export type RecoveryKey = { readonly keyType: KeyType; readonly keyPem: string }
 
 /** A request that may have reached the plane: repeated as it is until it is answered (ruling 4). */
 export type KeyRequest = {
   readonly purpose:
     | { readonly kind: 'enroll' }
     | { readonly kind: 'renew'; readonly serial: string }
-    | { readonly kind: 'recover'; readonly epoch: number }
+    /** `epoch`: the one it is to replace; null for a machine that has none. `correlation`: of the whole story. */
+    | { readonly kind: 'recover'; readonly epoch: number | null; readonly correlation: string }
   readonly keyType: KeyType
   readonly keyPem: string
   readonly csrPem: string
   readonly sinceMs: number
+  /** Made together with it, and registered by it. */
+  readonly recoveryKey: RecoveryKey | null
 }
 
 export type Credentials = { readonly identity: Identity | null; readonly request: KeyRequest | null }
@@ -71,7 +81,7 @@ export const withRequest = (credentials: Credentials, request: KeyRequest | null
 
 export const enrolledAs = (identity: Identity): Credentials => ({ identity, request: null })
 
-export type Renewal = Pick<Identity, 'profile' | 'endpoints' | 'roots'>
+export type Renewal = Pick<Identity, 'profile' | 'endpoints' | 'roots' | 'counter' | 'recovery' | 'clockToleranceMs'>
 
 /** The generation it was renewed with stays until the new one is proven. */
 export const renewedTo = (identity: Identity, next: Generation, renewal: Renewal): Credentials => ({
@@ -100,5 +110,6 @@ export const requestFor = (
   const open = credentials.request
   if (open === null || open.purpose.kind !== purpose.kind || open.keyType !== keyType) return null
   if (open.purpose.kind === 'renew' && purpose.kind === 'renew' && open.purpose.serial !== purpose.serial) return null
+  if (open.purpose.kind === 'recover' && purpose.kind === 'recover' && open.purpose.epoch !== purpose.epoch) return null
   return open
 }

@@ -4,9 +4,15 @@ import type { AgentParts } from '../agent-deps.ts'
 import { keyTypeFor, newKeyRequest } from '../keys/key-request.ts'
 import { callPlane } from '../plane-client.ts'
 import { unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
-import { trouble } from '../trouble.ts'
-import { RenewResponse } from '#wire/node-api.ts'
-import { faultOfEndpoints, faultOfProfile, faultOfNewRoots, generationFrom } from './certificate-answer.ts'
+import { RenewResponse, type RenewRequest } from '#wire/node-api.ts'
+import {
+  faultOfEndpoints,
+  faultOfLineage,
+  faultOfNewRoots,
+  faultOfProfile,
+  generationFrom,
+  recoveryFrom,
+} from './certificate-answer.ts'
 import { renewedTo, requestFor, withRequest, type Identity, type KeyRequest } from './credentials.ts'
 
 export type Renewed = { readonly kind: 'renewed'; readonly serial: string; readonly persisted: boolean }
@@ -16,23 +22,43 @@ export const renewOnce = async (agent: AgentParts, identity: Identity): Promise<
   if (request.kind !== 'request') return request
   const answer = await callPlane(agent, identity, {
     verb: 'renew',
-    json: { csr: request.request.csrPem },
+    json: renewBody(identity, request.request),
     answer: RenewResponse,
   })
   if (answer.kind !== 'answer') {
     if (answer.kind === 'refused' && keyIsUseless(answer.code)) forget(agent)
     return answer
   }
+  agent.reached('renew: answered')
   const { certificate_chain, roots, profile, endpoints } = answer.value
-  const fault = faultOfNewRoots(identity.roots, roots) ?? faultOfProfile(profile) ?? faultOfEndpoints(endpoints)
+  const fault =
+    faultOfNewRoots(identity.roots, roots) ??
+    faultOfProfile(profile) ??
+    faultOfEndpoints(endpoints) ??
+    faultOfLineage(answer.value, identity)
   if (fault !== null) return unusableAnswer(fault)
   const made = generationFrom(request.request, certificate_chain)
   if (made.kind === 'unusable') return unusableAnswer(made.why)
   // Read again: a trust update may have arrived while we waited.
   const latest = agent.keeper.credentials().identity ?? identity
-  const kept = agent.keeper.keep(renewedTo(latest, made.generation, { profile, endpoints, roots }))
+  const renewal = {
+    profile,
+    endpoints,
+    roots,
+    counter: answer.value.counter ?? null,
+    recovery: recoveryFrom(answer.value, latest.recovery?.credential ?? { kind: 'none' }, latest.recovery),
+    clockToleranceMs: answer.value.clock_tolerance_ms ?? latest.clockToleranceMs,
+  }
+  const kept = agent.keeper.keep(renewedTo(latest, made.generation, renewal))
+  agent.reached('renew: identity kept')
   return { kind: 'renewed', serial: made.generation.serial, persisted: kept.persisted }
 }
+
+/** The counter shows that no copy of us has been here before; an older plane would not know what to make of it. */
+const renewBody = ({ counter, understands }: Identity, request: KeyRequest): RenewRequest => ({
+  csr: request.csrPem,
+  ...(counter !== null && understands.includes('counter') ? { counter } : {}),
+})
 
 const openRequest = (
   agent: AgentParts,
@@ -43,19 +69,18 @@ const openRequest = (
   const keyType = keyTypeFor(config.keyType, identity.profile.key_types)
   const open = requestFor(keeper.credentials(), purpose, keyType)
   if (open !== null) return { kind: 'request', request: open }
-  const request = newKeyRequest(purpose, keyType, identity.nodeId, clock.nowMs())
+  const request = newKeyRequest(purpose, keyType, identity.nodeId, clock.nowMs(), null)
   const kept = keeper.keepFirst(withRequest(keeper.credentials(), request))
-  if (kept.persisted) return { kind: 'request', request }
+  if (kept.persisted) {
+    agent.reached('renew: request kept')
+    return { kind: 'request', request }
+  }
   if (isLastQuarter(identity, clock.nowMs())) {
     // An identity that a crash may lose is better than one that is sure to expire.
     keeper.keep(withRequest(keeper.credentials(), request))
     return { kind: 'request', request }
   }
-  const text = `The state folder cannot be written, so the renewal waits: ${kept.detail}`
-  return {
-    kind: 'unreachable',
-    trouble: trouble('disk_trouble', text, `Make room on the disk of ${config.stateFolder}`),
-  }
+  return { kind: 'unreachable', trouble: agent.storage.notKept(kept, 'The renewal waits') }
 }
 
 const isLastQuarter = ({ current }: Identity, nowMs: number): boolean =>

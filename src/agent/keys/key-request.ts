@@ -4,17 +4,21 @@ import type { KeyType } from '#domain/profile.ts'
 import { keyTypes } from '#domain/profile.ts'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
-import type { KeyRequest } from '../identity/credentials.ts'
+import type { KeyRequest, RecoveryKey } from '../identity/credentials.ts'
 
 export const newKeyRequest = (
   purpose: KeyRequest['purpose'],
   keyType: KeyType,
   name: string,
   nowMs: number,
+  recoveryKey: RecoveryKey | null,
 ): KeyRequest => {
   const key = generateKey(keyType)
-  return { purpose, keyType, keyPem: key.pkcs8Pem(), csrPem: makeCsr(key, name), sinceMs: nowMs }
+  return { purpose, keyType, keyPem: key.pkcs8Pem(), csrPem: makeCsr(key, name), sinceMs: nowMs, recoveryKey }
 }
+
+/** P-256 whatever the profile says of certificates: this key never gets one. */
+export const newRecoveryKey = (): RecoveryKey => ({ keyType: 'p256', keyPem: generateKey('p256').pkcs8Pem() })
 
 /** The type asked for, unless the profile came to exclude it. */
 export const keyTypeFor = (wanted: KeyType, allowed: readonly string[]): KeyType =>
