@@ -1,11 +1,11 @@
 // Tells the plane that we have the certificate, and whether the disk has it too (R-097, R-098). What could not be written
-// is tried again until it is, and the plane is told again then.
+// is tried again until it is, and the plane is told again then. A disk that is full or read-only is said, too, before
+// anything on it fails.
 
 import { ConfirmResponse } from '#wire/node-api.ts'
 import type { AgentParts } from '../agent-deps.ts'
 import { dropUsedJoin } from '../enrollment/join-source.ts'
 import { callPlane } from '../plane-client.ts'
-import { trouble } from '../trouble.ts'
 import { provenCurrent, type Identity } from './credentials.ts'
 
 export type StorageReporter = { check(): Promise<void> }
@@ -13,13 +13,14 @@ export type StorageReporter = { check(): Promise<void> }
 const retryEveryMs = 10_000
 
 export const storageReporter = (agent: AgentParts, identityNow: () => Identity): StorageReporter => {
-  const { keeper, lastConfig, board, log, clock } = agent
+  const { keeper, lastConfig, board, log, clock, storage } = agent
   const isPersisted = (): boolean => keeper.isPersisted() && lastConfig.isPersisted()
   // A certificate that has worked before was confirmed by that.
   let told: boolean | null = identityNow().current.proven ? true : null
   let detail = 'the state folder cannot be written'
   let retriedAtMs = -Infinity
   let toldAtMs = -Infinity
+  let saidCode: string | null = null
 
   const writeAgain = (): void => {
     if (isPersisted() || clock.monotonicMs() - retriedAtMs < retryEveryMs) return
@@ -27,22 +28,33 @@ export const storageReporter = (agent: AgentParts, identityNow: () => Identity):
     const kept = [keeper.retry(), lastConfig.retry()].find((result) => !result.persisted)
     if (kept?.persisted === false) {
       detail = kept.detail
-      const next = `Make ${agent.config.stateFolder} writable, or make room on its disk; the agent keeps trying`
-      board.trouble(
-        'storage',
-        trouble('disk_trouble', `What the plane sent is only in memory: ${detail}`, next),
-        clock.nowMs() + retryEveryMs,
-      )
-      return
+      const what = storage.notKept(kept, 'What the plane sent is only in memory')
+      saidCode = what.code
+      return board.trouble('storage', what, clock.nowMs() + retryEveryMs)
     }
     log.info('what the plane sent is on disk now')
-    board.clear('storage')
     dropUsedJoin(agent.config, identityNow())
+  }
+  const look = (): void => {
+    storage.check()
+    if (!isPersisted()) return
+    const fault = storage.fault()
+    if (fault === null) {
+      if (saidCode !== null) board.clear('storage')
+      saidCode = null
+      return
+    }
+    // Once: what stays as it is does not happen again every second.
+    if (fault.code === saidCode) return
+    saidCode = fault.code
+    board.trouble('storage', fault, null)
+    log.warn({ code: fault.code, next: fault.next }, fault.text)
   }
 
   return {
     check: async () => {
       writeAgain()
+      look()
       const persisted = isPersisted()
       if (told === persisted || clock.monotonicMs() - toldAtMs < retryEveryMs) return
       toldAtMs = clock.monotonicMs()

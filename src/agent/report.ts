@@ -1,0 +1,128 @@
+// What the agent tells the plane of itself (003's operator evidence). Always fits the schema, whatever its parts hold: a
+// report that is refused would hide the very trouble it is about.
+
+import { isoTime } from '#platform/clock.ts'
+import { failureClasses } from '#domain/failure-class.ts'
+import type { ReportBody } from '#wire/report.ts'
+import type { AgentParts } from './agent-deps.ts'
+import type { RecordedEvent } from './record.ts'
+import { tidy } from './trouble.ts'
+import type { ByClass, FailureSeen, RehearsalSeen, VitalSigns } from './vitals.ts'
+
+export type Report = Omit<ReportBody, 'instance' | 'number'>
+
+type Reporting = Pick<AgentParts, 'clock' | 'keeper' | 'board' | 'vitals' | 'storage'>
+
+const storyLines = 16
+const mostKinds = 16
+
+/** Only for an agent that has an identity: without one there is nobody to tell. */
+export const reportOf = (agent: Reporting): Report => {
+  const { identity } = agent.keeper.credentials()
+  if (identity === null) throw new Error('a report of an agent without an identity')
+  const signs = agent.vitals.signs()
+  return {
+    at: timeOf(agent.clock.nowMs()),
+    source: signs.source,
+    certificate: { serial: identity.current.serial.slice(0, 64), not_after: timeOf(identity.current.notAfterMs) },
+    clock_skew_ms: whole(signs.clockSkewMs),
+    endpoint_set: {
+      id: identity.endpoints.id.slice(0, 128),
+      revision: whole(identity.endpoints.revision),
+      drift_total: count(signs.driftTotal),
+    },
+    last_exchange: timeOrNull(signs.lastExchangeMs),
+    renewal: {
+      attempts: count(signs.renewal.attempts),
+      failures: byClass(signs.renewal.failures),
+      last_attempt: timeOrNull(signs.renewal.lastAttemptMs),
+      last_failure: failureOf(signs.renewal.lastFailure),
+    },
+    recovery: {
+      attempts: byClass(signs.recovery.attempts),
+      successes: count(signs.recovery.successes),
+      failures: byClass(signs.recovery.failures),
+      last_attempt: timeOrNull(signs.recovery.lastAttemptMs),
+      last_failure: failureOf(signs.recovery.lastFailure),
+    },
+    rehearsal: rehearsalOf(signs.rehearsal),
+    storage: storageOf(agent, signs),
+    conditions: agent.board.conditions().map((what) => ({ ...what, since: what.since.slice(0, 32) })),
+    story: agent.board.story().slice(-storyLines).map(lineOf),
+  }
+}
+
+const storageOf = ({ storage }: Reporting, signs: VitalSigns): Report['storage'] => {
+  const free = storage.freeBytes()
+  return {
+    identity_writable: storage.identityWritable(),
+    diagnostics_writable: storage.diagnosticsWritable(),
+    reserve: storage.reserve(),
+    errno: storage.errno()?.slice(0, 64) ?? null,
+    free_bytes: {
+      identity: count(free.identity),
+      diagnostic: count(free.diagnostic),
+      retry: count(free.retry),
+      runtime: count(free.runtime),
+    },
+    diagnostic_write_failures: Object.fromEntries(
+      Object.entries(signs.diagnosticWriteFailures)
+        .filter(([errno]) => /^[A-Za-z0-9_]{1,32}$/.test(errno))
+        .slice(0, mostKinds)
+        .map(([errno, failures]) => [errno, count(failures)]),
+    ),
+    dropped_records: signs.dropped.slice(0, mostKinds).map(({ source, reason, count: dropped }) => ({
+      source: tidy(source, 64),
+      reason: tidy(reason, 64),
+      count: count(dropped),
+    })),
+  }
+}
+
+const lineOf = (event: RecordedEvent): Report['story'][number] => ({
+  at: event.at,
+  place: event.place,
+  event: event.event,
+  class: event.class,
+  code: event.code,
+  text: event.text,
+  next: event.next,
+  times: count(event.times),
+  correlation: event.correlation,
+})
+
+const failureOf = (seen: FailureSeen | null): Report['renewal']['last_failure'] =>
+  seen === null
+    ? null
+    : {
+        at: timeOf(seen.atMs),
+        class: seen.trouble.class ?? 'endpoint_unreachable',
+        code: tidy(seen.trouble.code, 64),
+        text: tidy(seen.trouble.text, 512),
+      }
+
+const rehearsalOf = (seen: RehearsalSeen | null): Report['rehearsal'] =>
+  seen === null
+    ? null
+    : {
+        at: timeOf(seen.atMs),
+        outcome: seen.outcome,
+        step: seen.step,
+        why: seen.why === null ? null : tidy(seen.why, 64),
+      }
+
+const byClass = (counts: ByClass): Record<string, number> =>
+  Object.fromEntries(
+    failureClasses.flatMap((name) => (counts[name] === undefined ? [] : [[name, count(counts[name])]])),
+  )
+
+const whole = (value: number): number => (Number.isFinite(value) ? Math.trunc(value) : 0)
+
+const count = (value: number): number => Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, whole(value)))
+
+/** Years beyond 9999 have a form of their own, which nobody expects. */
+const latestMs = Date.UTC(9999, 11, 31)
+
+const timeOf = (ms: number): string => isoTime(Math.min(latestMs, count(ms)))
+
+const timeOrNull = (ms: number | null): string | null => (ms === null ? null : timeOf(ms))
