@@ -1,0 +1,78 @@
+// The agent as one file: what is in it, that it is made the same each time, and that it runs from an empty folder.
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { buildAgent, dependencyList } from '../../scripts/build-agent.ts'
+import { startChild } from '../process/child.ts'
+import { eventually } from '../process/eventually.ts'
+import { sharedPlane } from '../process/shared-plane.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+const run = promisify(execFile)
+const plane = sharedPlane()
+let file = ''
+
+before(async (context) => {
+  file = path.join(tempFolder(context as never), 'muster-agent.mjs')
+  await buildAgent(null, file)
+})
+
+test('the packages in the bundle are those of the checked-in list, so a new one is a visible line', async (t) => {
+  const built = await buildAgent(null, path.join(tempFolder(t), 'agent.mjs'))
+  assert.equal(
+    fs.readFileSync(dependencyList, 'utf8'),
+    built.dependencies.join('\n') + '\n',
+    'run: npm run build:agent',
+  )
+})
+
+test('the same sources make the same bytes', async (t) => {
+  const folder = tempFolder(t)
+  const [one, two] = [
+    await buildAgent(null, path.join(folder, 'one.mjs')),
+    await buildAgent(null, path.join(folder, 'two.mjs')),
+  ]
+  assert.equal(one.sha256, two.sha256)
+})
+
+test('the bundle enrols and opens its channel from a folder that holds nothing else', async (t) => {
+  const { token, api } = plane()
+  const folder = tempFolder(t)
+  fs.writeFileSync(path.join(folder, 'join'), await token('--node', 'gpu-bundle'), { mode: 0o600 })
+  const args = [file, 'agent', 'run', '--state', path.join(folder, 'state'), '--join-file', path.join(folder, 'join')]
+  startChild(t, process.execPath, args, { cwd: folder })
+  await eventually('the node to be active with a channel', async () => {
+    const { body } = await api('GET', '/v1/nodes/gpu-bundle')
+    return body.membership === 'active' && body.channel_open === true ? true : null
+  })
+  await eventually('its status to say so', () =>
+    run(process.execPath, [file, 'agent', 'status', '--state', path.join(folder, 'state')]).then(
+      ({ stdout }) => /gpu-bundle/.test(stdout) || null,
+      () => null,
+    ),
+  )
+})
+
+test('a bundle with a pinned root takes no join string of another root', async (t) => {
+  const folder = tempFolder(t)
+  const pinned = path.join(folder, 'pinned.mjs')
+  await buildAgent('0'.repeat(64), pinned)
+  fs.writeFileSync(path.join(folder, 'join'), await plane().token('--node', 'gpu-pinned'), { mode: 0o600 })
+  const args = [pinned, 'agent', 'run', '--state', path.join(folder, 'state'), '--join-file', path.join(folder, 'join')]
+  const failed = await run(process.execPath, args, { timeout: 30_000 }).then(
+    () => null,
+    (error: { code: number; stderr: string }) => error,
+  )
+  assert.ok(failed !== null, 'it ran')
+  assert.match(failed.stderr, /root/)
+  const { body } = await plane().api('GET', '/v1/nodes/gpu-pinned')
+  assert.equal(body.membership, 'registered', 'nothing was sent')
+})
+
+test('a fingerprint that is none is not baked in', async (t) => {
+  await assert.rejects(buildAgent('abc', path.join(tempFolder(t), 'x.mjs')), /64 hex digits/)
+})
