@@ -2,7 +2,7 @@
 // report that is refused would hide the very trouble it is about.
 
 import { isoTime } from '#platform/clock.ts'
-import { failureClasses } from '#domain/failure-class.ts'
+import type { FailureClass } from '#domain/failure-class.ts'
 import type { ReportBody } from '#wire/report.ts'
 import type { AgentParts } from './agent-deps.ts'
 import type { RecordedEvent } from './record.ts'
@@ -111,10 +111,20 @@ const rehearsalOf = (seen: RehearsalSeen | null): Report['rehearsal'] =>
         why: seen.why === null ? null : tidy(seen.why, 64),
       }
 
-const byClass = (counts: ByClass): Record<string, number> =>
-  Object.fromEntries(
-    failureClasses.flatMap((name) => (counts[name] === undefined ? [] : [[name, count(counts[name])]])),
-  )
+/** Every class, since none may be left out. */
+const byClass = (counts: ByClass): Record<FailureClass, number> => {
+  const of = (name: FailureClass): number => count(counts[name] ?? 0)
+  return {
+    endpoint_unreachable: of('endpoint_unreachable'),
+    server_tls_untrusted: of('server_tls_untrusted'),
+    cert_expired: of('cert_expired'),
+    identity_revoked_or_fenced: of('identity_revoked_or_fenced'),
+    endpoint_profile_drift: of('endpoint_profile_drift'),
+    recovery_enrollment_blocked: of('recovery_enrollment_blocked'),
+    disk_full: of('disk_full'),
+    clock_skew: of('clock_skew'),
+  }
+}
 
 const whole = (value: number): number => (Number.isFinite(value) ? Math.trunc(value) : 0)
 
