@@ -27,7 +27,7 @@ export const startPlane = async (): Promise<PlaneProcess> => {
   const extra = process.env['MUSTER_BENCH_NODE']?.split(' ') ?? []
   const args = [...extra, '--expose-gc', '--import', path.join(import.meta.dirname, 'collect-on-signal.ts')]
   const muster = [path.join(root, 'bin/muster.ts'), 'plane', '-o', 'json', '--data', data, '--log-level', 'warn']
-  const listen = ['--node-listen', '127.0.0.1:0', '--operator-listen', '127.0.0.1:0']
+  const listen = ['node', 'recovery', 'operator'].flatMap((door) => [`--${door}-listen`, '127.0.0.1:0'])
   const child = spawn(process.execPath, [...args, ...muster, ...listen], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ready = await firstLine(child)
   const key = fs.readFileSync(path.join(data, 'admin.key'), 'utf8').trim()

@@ -35,6 +35,7 @@ const feed = openFeed()
 const authority = await openAuthority({
   ...foundation,
   feed,
+  recoveryRoots: () => [],
   options: {
     domain: 'muster.local',
     issuerKey: 'file',

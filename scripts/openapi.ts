@@ -5,6 +5,7 @@ import * as path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { format, resolveConfig } from 'prettier'
 import { nodeRoutes, type NodeRouteDeps } from '#plane/listeners/node-routes.ts'
+import { recoveryRoutes, type RecoveryRouteDeps } from '#plane/listeners/recovery-routes.ts'
 import { operatorRoutes, type OperatorRoutesDeps } from '#plane/listeners/operator-routes.ts'
 import { openApiDocument } from '#plane/openapi.ts'
 import { describedPlanes } from '#plane/operator-plane.ts'
@@ -16,7 +17,8 @@ export const openApiFile = path.join(root, 'docs', 'openapi.json')
 export const apiPage = path.join(root, 'docs', 'API.md')
 
 /** Routes hold on to what they are given until they are called, and these never are. */
-const planes = describedPlanes(nodeRoutes({} as NodeRouteDeps), operatorRoutes({} as OperatorRoutesDeps))
+const machines = { node: nodeRoutes({} as NodeRouteDeps), recovery: recoveryRoutes({} as RecoveryRouteDeps) }
+const planes = describedPlanes(machines, operatorRoutes({} as OperatorRoutesDeps))
 
 export const openApiText = (): string => `${JSON.stringify(openApiDocument(musterVersion, planes), null, 2)}\n`
 

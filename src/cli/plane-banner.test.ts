@@ -4,6 +4,7 @@ import { planeBanner } from './plane-banner.ts'
 
 const ready = {
   nodeUrl: 'https://localhost:8443',
+  recoveryUrl: 'https://localhost:8442',
   operatorUrl: 'http://127.0.0.1:8440',
   socketPath: './data/run/operator.sock',
   rootFingerprint: 'ab'.repeat(32),
@@ -15,7 +16,8 @@ const ready = {
 
 test('the banner has the addresses, the root and commands that enrol a first node', () => {
   const text = planeBanner(ready, './muster', true).join('\n')
-  for (const part of [ready.nodeUrl, ready.operatorUrl, `sha256:${ready.rootFingerprint}`, ...ready.warnings]) {
+  const addresses = [ready.nodeUrl, ready.recoveryUrl, ready.operatorUrl]
+  for (const part of [...addresses, `sha256:${ready.rootFingerprint}`, ...ready.warnings]) {
     assert.ok(text.includes(part), part)
   }
   assert.match(text, /\.\/muster token create --node gpu-001 \| \.\/muster agent run --state \.\/n1 --join-file -/)

@@ -10,6 +10,7 @@ export type PlaneReadyBody = {
   readonly domain: string
   readonly data: string
   readonly node_url: string
+  readonly recovery_url: string
   readonly operator_url: string
   readonly socket: string
   readonly root_fingerprint: string
@@ -21,6 +22,7 @@ export const planeReadyBody = (ready: PlaneReady): PlaneReadyBody => ({
   domain: ready.domain,
   data: ready.dataFolder,
   node_url: ready.nodeUrl,
+  recovery_url: ready.recoveryUrl,
   operator_url: ready.operatorUrl,
   socket: ready.socketPath,
   root_fingerprint: ready.rootFingerprint,
@@ -34,6 +36,7 @@ export const planeBanner = (ready: PlaneReady, program: string, isDefault: boole
     ['domain', ready.domain],
     ['data', `${ready.dataFolder}${ready.firstRun ? ' (made now)' : ''}`],
     ['nodes', ready.nodeUrl],
+    ['recovery', ready.recoveryUrl],
     ['operators', `${ready.operatorUrl} and ${ready.socketPath}`],
     ['root', `sha256:${ready.rootFingerprint}`],
     ...ready.warnings.map((warning) => ['warning', warning] as const),

@@ -5,7 +5,8 @@ import type { IssuerId } from './node.ts'
 
 export type IssuerRecord = {
   readonly id: IssuerId
-  readonly role: 'root' | 'domain-ca' | 'issuing'
+  /** `recovery`: a root of its own, for the recovery listener only; no leaf of the runtime hangs under it. */
+  readonly role: 'root' | 'domain-ca' | 'issuing' | 'recovery'
   /** DER, base64. */
   readonly der: string
   /** The id of the CA that signed it; its own for a root. */

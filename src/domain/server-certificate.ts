@@ -74,7 +74,13 @@ export const orderServerCertificate = (facts: ServerOrderFacts): SigningOrder =>
 
 export const serverCertificateIssued = (
   issued: Omit<CertificateRecord, 'subject' | 'renews'>,
-  story: { readonly why: WhyIssued; readonly names: ServerNames; readonly renews: string | null },
+  story: {
+    readonly why: WhyIssued
+    /** Whom it is presented to. */
+    readonly purpose: 'runtime' | 'recovery'
+    readonly names: ServerNames
+    readonly renews: string | null
+  },
   by: Attribution,
 ): Change => {
   const record: CertificateRecord = { ...issued, subject: { kind: 'server' }, renews: story.renews }
@@ -89,6 +95,7 @@ export const serverCertificateIssued = (
         { issuer: record.issuer, serial: record.serial },
         {
           why: story.why,
+          purpose: story.purpose,
           names: [...story.names.dns, ...story.names.ip],
           renews: story.renews,
           fingerprint: `SHA256:${record.sha256}`,

@@ -14,6 +14,8 @@ export const backdatingMs = 60_000
 const day = 86_400_000
 export const rootLifetimeMs = 3652 * day
 export const intermediateLifetimeMs = 1826 * day
+/** Longer than any machine is switched off. */
+export const recoveryRootLifetimeMs = 7305 * day
 
 export type AuthorityRequest = {
   /** The trust domain. */
@@ -27,8 +29,14 @@ export type AuthorityRequest = {
 }
 
 /** Path length 2 leaves room for memory issuers under a domain CA; 1 is 001's letter and has none. */
-export const rootSpec = (request: AuthorityRequest & { readonly pathLen: 1 | 2 }): CertificateSpec => {
-  const subject = authorityName('root', request)
+export const rootSpec = (request: AuthorityRequest & { readonly pathLen: 1 | 2 }): CertificateSpec =>
+  selfSigned('root', request.pathLen, request)
+
+/** Signs the certificate of the recovery listener itself, and nothing below it. */
+export const recoveryRootSpec = (request: AuthorityRequest): CertificateSpec => selfSigned('recovery root', 0, request)
+
+const selfSigned = (role: string, pathLen: number, request: AuthorityRequest): CertificateSpec => {
+  const subject = authorityName(role, request)
   return {
     serial: request.serial,
     subject,
@@ -36,7 +44,7 @@ export const rootSpec = (request: AuthorityRequest & { readonly pathLen: 1 | 2 }
     notBeforeMs: wholeSecondMs(request.nowMs - backdatingMs),
     notAfterMs: wholeSecondMs(request.nowMs + request.lifetimeMs),
     spki: request.spki,
-    extensions: authorityExtensions(request.pathLen, keyId(request.spki)),
+    extensions: authorityExtensions(pathLen, keyId(request.spki)),
   }
 }
 

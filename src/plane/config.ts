@@ -12,10 +12,11 @@ export type PlaneConfig = {
   /** The trust domain. Used at the first start only: after that the store knows it. */
   readonly domainName: string
   readonly nodeListen: ListenAddress
+  readonly recoveryListen: ListenAddress
   readonly operatorListen: ListenAddress
   /** The operator plane on TCP speaks TLS; without it only loopback is allowed. */
   readonly operatorTls: boolean
-  /** Names and addresses the server certificate is for; the first is how nodes are told to call the plane. */
+  /** Names and addresses the server certificates are for; the first is how nodes are told to call the plane. */
   readonly serverNames: readonly string[]
   readonly issuerKey: 'file' | 'memory'
   readonly sealKeyFile: string | null
@@ -70,6 +71,7 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
     dataFolder: path.resolve(given('data') ?? 'data'),
     domainName,
     nodeListen: listenAddress('nodeListen', given('nodeListen') ?? '127.0.0.1:8443'),
+    recoveryListen: listenAddress('recoveryListen', given('recoveryListen') ?? '127.0.0.1:8442'),
     operatorListen: listenAddress('operatorListen', given('operatorListen') ?? '127.0.0.1:8440'),
     operatorTls: options['operatorTls'] === true || env['MUSTER_OPERATOR_TLS'] === '1',
     serverNames: serverNames(options['serverName'], env['MUSTER_SERVER_NAME']),
@@ -105,7 +107,7 @@ const serverNames = (option: unknown, fromEnv: string | undefined): readonly str
   return names
 }
 
-/** How nodes are told to call the plane once it listens. */
+/** How nodes are told to call the plane once it listens, on the port for nodes or the one for recovery. */
 export const nodeUrlOf = (config: PlaneConfig, port: number): string => {
   const name = config.serverNames.find((one) => !one.startsWith('*.')) ?? 'localhost'
   return `https://${name.includes(':') ? `[${name}]` : name}:${port}`

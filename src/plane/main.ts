@@ -4,20 +4,27 @@ import * as path from 'node:path'
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import { isIP } from '#platform/addresses.ts'
 import { openLog } from '#platform/log.ts'
+import { openFileLimit } from '#platform/process-limits.ts'
 import { sortableId } from '#platform/random.ts'
 import { musterVersion } from '#platform/version.ts'
+import type { PlaneUrls } from './channels/configuration.ts'
 import { nodeUrlOf, type PlaneConfig } from './config.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
 import { layFoundation, type Foundation } from './foundation.ts'
 import type { Initialised } from './initialise.ts'
 import { openAuthority } from './issuer/built-in-authority.ts'
+import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
+import type { Refused } from './listeners/http-reply.ts'
 import { openMetrics } from './metrics.ts'
 import { openNodePlane } from './node-plane.ts'
+import type { OperatorListener } from './listeners/operator-listener.ts'
 import { openOperatorPlane } from './operator-plane.ts'
+import { openRecoveryPlane } from './recovery-plane.ts'
 import { startUpkeep } from './upkeep.ts'
 
 export type PlaneReady = {
   readonly nodeUrl: string
+  readonly recoveryUrl: string
   readonly operatorUrl: string
   readonly socketPath: string
   readonly rootFingerprint: string
@@ -52,49 +59,69 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const { store, clock, random } = foundation
   const feed = openFeed()
   const settings = await followSettings(foundation, feed)
+  const certificates = {
+    domain: settings().name,
+    serverNames: { dns: config.serverNames.filter((name) => !isIP(name)), ip: config.serverNames.filter(isIP) },
+    serverLifetimeMs: config.serverCertificateLifetimeMs,
+  }
+  const recovery = await openRecoveryAuthority({ ...foundation, feed, options: certificates })
   const authority = await openAuthority({
     ...foundation,
     feed,
+    recoveryRoots: () => recovery.rootsOnRecord(),
     options: {
-      domain: settings().name,
+      ...certificates,
       issuerKey: config.issuerKey,
       intermediateLifetimeMs: config.intermediateLifetimeMs,
-      serverNames: { dns: config.serverNames.filter((name) => !isIP(name)), ip: config.serverNames.filter(isIP) },
-      serverLifetimeMs: config.serverCertificateLifetimeMs,
     },
   })
   const maintain = async (): Promise<void> => {
     const profiles = await store.profiles()
+    await recovery.maintain()
     await authority.maintain(Math.max(0, ...profiles.map(({ value }) => value.certificate.lifetimeMs)))
   }
   await maintain()
 
-  let nodePort = config.nodeListen.port
+  const ports = { node: config.nodeListen.port, recovery: config.recoveryListen.port }
+  const urls = (): PlaneUrls => ({
+    node: nodeUrlOf(config, ports.node),
+    recovery: nodeUrlOf(config, ports.recovery),
+  })
   let stopping = false
   const correlation = (): string => sortableId(clock.nowMs(), random)
-  const shared = { ...foundation, feed, authority, settings, correlation, nodeUrl: () => nodeUrlOf(config, nodePort) }
-  const nodePlane = await openNodePlane({ ...shared, onRefusal: ({ refusal }) => metrics.refused(refusal.code) })
+  const shared = { ...foundation, feed, authority, recovery, settings, correlation, urls }
+  const onRefusal = ({ refusal }: Refused): void => metrics.refused(refusal.code)
+  const connections = connectionShares(openFileLimit())
+  const nodePlane = await openNodePlane({ ...shared, onRefusal, connections: connections.node })
+  const recoveryPlane = await openRecoveryPlane({ ...nodePlane.shared, connections: connections.recovery })
   const { channels } = nodePlane
   const metrics = openMetrics({ store, feed, channels, authority, admissionQueue: () => nodePlane.admission.waiting() })
-  nodePort = await nodePlane.listener.listen(config.nodeListen.host, config.nodeListen.port)
+  const stopMachineDoors = (withinMs: number): Promise<unknown> =>
+    Promise.all([nodePlane, recoveryPlane].map(({ listener }) => listener.stop(withinMs)))
 
-  const operators = await openOperatorPlane(
-    {
-      ...shared,
-      channels,
-      metrics,
-      nodeRoutes: nodePlane.routes,
-      version: musterVersion,
-      unready: () => (stopping ? ['the plane is stopping'] : []),
-    },
-    {
-      socket: path.join(config.dataFolder, 'run', 'operator.sock'),
-      http: config.operatorTls ? null : config.operatorListen,
-      tls: config.operatorTls ? config.operatorListen : null,
-    },
-  ).catch(async (error: unknown) => {
-    // Left open, the node plane would keep a process alive that nobody can operate.
-    await nodePlane.listener.stop(0)
+  const openDoors = async (): Promise<OperatorListener> => {
+    ports.node = await nodePlane.listener.listen(config.nodeListen.host, config.nodeListen.port)
+    ports.recovery = await recoveryPlane.listener.listen(config.recoveryListen.host, config.recoveryListen.port)
+    return openOperatorPlane(
+      {
+        ...shared,
+        nodeUrl: () => urls().node,
+        channels,
+        metrics,
+        machineRoutes: { node: nodePlane.routes, recovery: recoveryPlane.routes },
+        version: musterVersion,
+        unready: () => (stopping ? ['the plane is stopping'] : []),
+      },
+      {
+        socket: path.join(config.dataFolder, 'run', 'operator.sock'),
+        http: config.operatorTls ? null : config.operatorListen,
+        tls: config.operatorTls ? config.operatorListen : null,
+      },
+    )
+  }
+  const operators = await openDoors().catch(async (error: unknown) => {
+    // Left open, the others would keep a process alive that nobody can operate.
+    await stopMachineDoors(0)
     metrics.close()
     throw error
   })
@@ -105,7 +132,8 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
 
   const { rootKeyFile } = foundation
   const ready: PlaneReady = {
-    nodeUrl: shared.nodeUrl(),
+    nodeUrl: urls().node,
+    recoveryUrl: urls().recovery,
     operatorUrl: operators.tlsUrl === null ? (operators.httpUrl ?? '') : byServerName(config, operators.tlsUrl),
     socketPath: operators.socket ?? '',
     rootFingerprint: authority.rootFingerprint(),
@@ -123,10 +151,20 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
       stopping = true
       endUpkeep()
       nodePlane.endChannels()
-      await Promise.all([nodePlane.listener.stop(drainWithinMs), operators.stop(drainWithinMs)])
+      await Promise.all([stopMachineDoors(drainWithinMs), operators.stop(drainWithinMs)])
       metrics.close()
     },
   }
+}
+
+/** Files kept free of connections: the store, logs, the operator plane. */
+const filesForOthers = 256
+
+/** Recovery is one call and gone, where a channel stays: an eighth of the connections is plenty for it. */
+const connectionShares = (files: number): { readonly node: number; readonly recovery: number } => {
+  const free = Math.max(128, files - filesForOthers)
+  const recovery = Math.max(64, Math.floor(free / 8))
+  return { node: free - recovery, recovery }
 }
 
 /** An address is of no use to a client that verifies names, unless the certificate names it. */

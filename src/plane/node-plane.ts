@@ -2,10 +2,10 @@
 
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Refused } from './listeners/http-reply.ts'
-import { openFileLimit } from '#platform/process-limits.ts'
 import { openDenyList } from './authn/deny-list.ts'
 import { openNodeAuthn } from './authn/node-certificate.ts'
 import { openChannelServer } from './channels/channel-server.ts'
+import type { PlaneUrls } from './channels/configuration.ts'
 import { sweepSessions } from './channels/cut-sessions.ts'
 import { openFindOtherHolder } from './channels/find-other-holder.ts'
 import { followCommits } from './channels/follow-commits.ts'
@@ -24,6 +24,7 @@ import { recordCounted, recordRefusal } from './flows/record-refusal.ts'
 import { openStrangersBudget } from './flows/strangers-budget.ts'
 import type { Foundation } from './foundation.ts'
 import type { Authority } from './issuer/authority.ts'
+import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
 import { openNodeListener } from './listeners/node-listener.ts'
 import { nodeRoutes } from './listeners/node-routes.ts'
 import { openSteadyTime } from './steady-time.ts'
@@ -32,7 +33,9 @@ import type { UpkeepTask } from './upkeep.ts'
 export type NodePlaneDeps = Foundation & {
   readonly feed: Feed
   readonly authority: Authority
-  readonly nodeUrl: () => string
+  readonly recovery: RecoveryAuthority
+  readonly urls: () => PlaneUrls
+  readonly connections: number
   readonly correlation: () => string
   readonly settings: () => DomainSettings
   readonly onRefusal: (refused: Refused) => void
@@ -40,8 +43,6 @@ export type NodePlaneDeps = Foundation & {
 
 /** Enrollments in progress at once; the rest is told when to come back. */
 const admissionCapacity = 1024
-/** Files kept free of connections: the store, logs, the operator plane. */
-const filesForOthers = 256
 
 export const openNodePlane = async (deps: NodePlaneDeps) => {
   const { store, feed, clock, timers, log, authority, settings } = deps
@@ -70,6 +71,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     acquaintances,
     admission,
     pace,
+    domainName: settings().name,
     findOtherHolder: openFindOtherHolder({ sessions, clock, timers }),
   }
 
@@ -77,7 +79,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   sessions.onAbsent((node) => presence.lastHere(node))
   await awaitEverybody(shared)
 
-  const routes = nodeRoutes({ ...shared, domainName: settings().name, probe: openProbe(shared) })
+  const routes = nodeRoutes({ ...shared, probe: openProbe(shared) })
   const listener = await openNodeListener({
     routes,
     authn: openNodeAuthn({ store, feed, clock, denyList, holdOff }),
@@ -87,7 +89,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     log,
     identity: authority.serverIdentity(),
     roots: authority.roots(),
-    connections: Math.max(64, openFileLimit() - filesForOthers),
+    connections: deps.connections,
     trouble: () => store.trouble(),
     onRefusal(refused) {
       deps.onRefusal(refused)
@@ -118,7 +120,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     heldOff: (node, run) => holdOff.during(node, run),
   }
   const endChannels = (): void => sessions.close('PLANE_STOPPING', 'the plane is restarting')
-  return { routes, listener, channels, admission, upkeep, endChannels }
+  return { routes, listener, channels, admission, upkeep, endChannels, shared }
 }
 
 const describeSession = ({ number, openedAtMs: sinceMs, principal }: Session): OpenSession => ({

@@ -3,6 +3,7 @@
 import type { TSchema } from 'typebox'
 import * as nodeApi from '#wire/node-api.ts'
 import * as operatorApi from '#wire/operator-api.ts'
+import * as recoveryApi from '#wire/recovery-api.ts'
 import type { Access, Route } from './listeners/route.ts'
 import { apiExamples } from './openapi-examples.ts'
 
@@ -41,17 +42,19 @@ const pathsOf = (planes: readonly DescribedPlane[]): Json => {
   for (const { name, routes } of planes) {
     for (const route of routes) {
       const path = route.path.replace(/:(\w+)/g, '{$1}')
-      paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(name, route) }
+      const method = route.method.toLowerCase()
+      // What two listeners answer alike is described once, under both.
+      const tags = [...((paths[path]?.[method] as { tags: string[] } | undefined)?.tags ?? []), name]
+      paths[path] = { ...paths[path], [method]: { ...operation(route), tags } }
     }
   }
   return paths
 }
 
-const operation = (tag: string, route: Route): Json => {
+const operation = (route: Route): Json => {
   const example = apiExamples[`${route.method} ${route.path}`]
   return {
     operationId: operationId(route),
-    tags: [tag],
     summary: route.summary,
     ...security(route.access),
     parameters: [...parameters('path', route.params), ...parameters('query', route.query)],
@@ -110,7 +113,7 @@ const operationId = ({ method, path }: Route): string =>
 
 /** Schemas that are exported by name keep it; the others stand where they are used. */
 const schemaNames: ReadonlyMap<unknown, string> = new Map(
-  Object.entries({ ...nodeApi, ...operatorApi })
+  Object.entries({ ...nodeApi, ...recoveryApi, ...operatorApi })
     .filter(([, value]) => typeof value === 'object' && value !== null && 'type' in value && value.type === 'object')
     .map(([name, value]) => [value, name]),
 )

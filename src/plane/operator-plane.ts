@@ -35,8 +35,8 @@ export type OperatorPlaneDeps = {
   readonly log: Log
   /** Where machines find the node plane: what join strings carry. */
   readonly nodeUrl: () => string
-  /** The routes of the node plane, for the description of the API only. */
-  readonly nodeRoutes: readonly Route[]
+  /** What machines call, for the description of the API only. */
+  readonly machineRoutes: MachineRoutes
   readonly version: string
   readonly correlation: () => string
   /** Keeps the plane from being ready besides what it sees itself; empty when nothing does. */
@@ -87,10 +87,17 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
   return openOperatorListener({ app, authority, timers, onTurnedAway, beforeStop }, doors)
 }
 
-const describe = ({ version, nodeRoutes }: OperatorPlaneDeps, routes: readonly Route[]): object =>
-  openApiDocument(version, describedPlanes(nodeRoutes, routes))
+const describe = ({ version, machineRoutes }: OperatorPlaneDeps, routes: readonly Route[]): object =>
+  openApiDocument(version, describedPlanes(machineRoutes, routes))
 
-export const describedPlanes = (nodeRoutes: readonly Route[], operator: readonly Route[]) => [
-  { name: 'node plane', description: 'What agents call, over TLS with a client certificate', routes: nodeRoutes },
+export type MachineRoutes = { readonly node: readonly Route[]; readonly recovery: readonly Route[] }
+
+export const describedPlanes = ({ node, recovery }: MachineRoutes, operator: readonly Route[]) => [
+  { name: 'node plane', description: 'What agents call, over TLS with a client certificate', routes: node },
+  {
+    name: 'recovery',
+    description: 'What agents call whose certificate cannot help them, on a port and a trust of its own',
+    routes: recovery,
+  },
   { name: 'operator plane', description: 'What people and their tools call, with an operator key', routes: operator },
 ]

@@ -7,17 +7,16 @@ import { test } from 'node:test'
 import { runMuster } from '../process/run-muster.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
-for (const [taken, free] of [
-  ['--node-listen', '--operator-listen'],
-  ['--operator-listen', '--node-listen'],
-] as const) {
+const doors = ['--node-listen', '--recovery-listen', '--operator-listen']
+
+for (const taken of doors) {
   test(`a plane whose ${taken} is taken says so and ends`, async (t) => {
     const holder = net.createServer()
     await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
     t.after(() => holder.close())
     const { port } = holder.address() as net.AddressInfo
     const data = path.join(tempFolder(t), 'data')
-    const listen = [taken, `127.0.0.1:${port}`, free, '127.0.0.1:0']
+    const listen = doors.flatMap((door) => [door, `127.0.0.1:${door === taken ? port : 0}`])
     const { code, stderr } = await runMuster(['plane', '--data', data, ...listen], { withinMs: 30_000 })
     assert.equal(code, 78, stderr)
     assert.match(stderr, /ADDRESS_IN_USE/)

@@ -93,6 +93,7 @@ export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}):
         random: systemRandom,
         log: silentLog,
         custody: custodyWith(sealKeyFile ?? null),
+        recoveryRoots: () => [],
         options: {
           domain: 'test.example',
           issuerKey: settings.issuerKey,

@@ -64,7 +64,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       random: systemRandom,
       log: silentLog,
       nodeUrl: () => 'https://plane.example:8443',
-      nodeRoutes: [],
+      machineRoutes: { node: [], recovery: [] },
       version: '0.0.0',
       correlation: () => `call-${calls++}`,
       unready: () => unready,

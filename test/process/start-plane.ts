@@ -14,6 +14,7 @@ export type PlaneOptions = Omit<ChildOptions, 'input'> & {
   /** Its data folder; left out: a new one that is gone after the test. */
   readonly data?: string
   readonly nodeListen?: string
+  readonly recoveryListen?: string
   readonly operatorListen?: string
   readonly args?: readonly string[]
   readonly readyWithinMs?: number
@@ -23,6 +24,7 @@ export type Plane = Pick<Child, 'pid' | 'ended' | 'running' | 'stop' | 'kill9' |
   readonly data: string
   /** As the plane names them. */
   readonly nodeUrl: string
+  readonly recoveryUrl: string
   readonly operatorUrl: string
   readonly socket: string
   readonly domain: string
@@ -45,6 +47,7 @@ export type Plane = Pick<Child, 'pid' | 'ended' | 'running' | 'stop' | 'kill9' |
 /** What `muster plane -o json` prints once it is ready, on one line. */
 type Banner = {
   node_url: string
+  recovery_url: string
   operator_url: string
   socket: string
   root_fingerprint: string
@@ -60,6 +63,8 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
     data,
     '--node-listen',
     options.nodeListen ?? '127.0.0.1:0',
+    '--recovery-listen',
+    options.recoveryListen ?? '127.0.0.1:0',
     '--operator-listen',
     options.operatorListen ?? '127.0.0.1:0',
     '-o',
@@ -76,6 +81,7 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
     ...child,
     data,
     nodeUrl: banner.node_url,
+    recoveryUrl: banner.recovery_url,
     operatorUrl: banner.operator_url,
     socket: banner.socket,
     domain: banner.domain,
@@ -101,6 +107,7 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
         ...options,
         data,
         nodeListen: hostAndPort(options.nodeListen, banner.node_url),
+        recoveryListen: hostAndPort(options.recoveryListen, banner.recovery_url),
         operatorListen: hostAndPort(options.operatorListen, banner.operator_url),
         ...changes,
       }),

@@ -11,6 +11,7 @@ import type { Step } from './parse-transcript.ts'
 /** Free ports, and nothing of the developer's own; otherwise commands run as they stand. */
 const environment = {
   MUSTER_NODE_LISTEN: '127.0.0.1:0',
+  MUSTER_RECOVERY_LISTEN: '127.0.0.1:0',
   MUSTER_OPERATOR_LISTEN: '127.0.0.1:0',
   npm_config_update_notifier: 'false',
 }

@@ -7,7 +7,10 @@ export const declarePlane = (program: Command, cli: Cli): void => {
     verb(program, 'plane', 'Run a plane; its data folder is made at the first start', [
       ['muster plane', 'on ./data, https://localhost:8443 for nodes, http://127.0.0.1:8440 for operators'],
       ['muster plane --data /srv/muster --node-listen 0.0.0.0:8443 --server-name muster.example.org', ''],
-      ['muster plane --data ./second --node-listen 127.0.0.1:0 --operator-listen 127.0.0.1:0', 'beside another one'],
+      [
+        'muster plane --data ./second --node-listen 127.0.0.1:0 --recovery-listen 127.0.0.1:0 --operator-listen 127.0.0.1:0',
+        'beside another one',
+      ],
     ]),
   )
   performs(cli, plane, async () => (await import('../plane.ts')).plane)
@@ -18,6 +21,7 @@ export const planeOptions = (command: Command): Command =>
   command
     .option('--domain <name>', 'trust domain, at the first start only (MUSTER_DOMAIN)')
     .option('--node-listen <host:port>', 'where nodes connect (MUSTER_NODE_LISTEN)')
+    .option('--recovery-listen <host:port>', 'where nodes recover (MUSTER_RECOVERY_LISTEN)')
     .option('--operator-listen <host:port>', 'where operators connect (MUSTER_OPERATOR_LISTEN)')
     .option('--operator-tls', 'speak TLS to operators; without it only loopback is allowed (MUSTER_OPERATOR_TLS=1)')
     .option(

@@ -18,18 +18,22 @@ export const agentProfile = (profile: Profile): AgentProfile => ({
   lifetime_ms: profile.certificate.lifetimeMs,
   renew_from: profile.certificate.renewFrom,
   renew_to: profile.certificate.renewTo,
+  recovery: { mode: profile.recovery.mode, rehearse_every_ms: profile.recovery.rehearseEveryMs },
 })
 
-export const endpointSet = (nodeUrl: string): EndpointSet => {
-  const urls = { runtime: [nodeUrl], stream: [nodeUrl.replace(/^https:/, 'wss:')] }
+/** Where machines find the plane. */
+export type PlaneUrls = { readonly node: string; readonly recovery: string }
+
+export const endpointSet = ({ node, recovery }: PlaneUrls): EndpointSet => {
+  const urls = { runtime: [node], stream: [node.replace(/^https:/, 'wss:')], recovery: [recovery] }
   return { id: 'runtime', revision: revisionOf(urls), ...urls }
 }
 
-export const configurationOf = (node: Node, profile: Profile, nodeUrl: string): PlaneConfig => {
+export const configurationOf = (node: Node, profile: Profile, urls: PlaneUrls): PlaneConfig => {
   const content = {
     vcluster: node.assignment,
     profile: agentProfile(profile),
-    endpoints: endpointSet(nodeUrl),
+    endpoints: endpointSet(urls),
   }
   return { revision: revisionOf(content), ...content }
 }

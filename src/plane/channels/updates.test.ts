@@ -36,7 +36,7 @@ const setUp = () => {
     sessions,
     timers: manualTimers(clock),
     log: silentLog,
-    nodeUrl: () => 'https://plane.example',
+    urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442' }),
   })
   const open = (id: string) => {
     const socket = testSocket()

@@ -5,7 +5,7 @@ import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { Store } from '#plane/store/store.ts'
-import { configurationOf, trustOf } from './configuration.ts'
+import { configurationOf, trustOf, type PlaneUrls } from './configuration.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Revisions, Session } from './session.ts'
 
@@ -15,7 +15,7 @@ export type UpdateDeps = {
   readonly sessions: Pick<SessionRegistry, 'all'>
   readonly timers: Timers
   readonly log: Log
-  readonly nodeUrl: () => string
+  readonly urls: () => PlaneUrls
 }
 
 export type Updates = {
@@ -62,11 +62,11 @@ export const openUpdates = (deps: UpdateDeps): Updates => {
 }
 
 const bringUpToDate = async (deps: UpdateDeps, session: Session): Promise<void> => {
-  const has = session.revisions
+  const has = session.principal.evidenceOnly ? null : session.revisions
   const node = await deps.store.get('node', session.principal.id)
   const profile = node === null ? null : await deps.store.get('profile', node.value.profile)
   if (has === null || node === null || profile === null) return
-  const config = configurationOf(node.value, profile.value, deps.nodeUrl())
+  const config = configurationOf(node.value, profile.value, deps.urls())
   const trust = trustOf(deps.issuer)
   if (trust.revision !== has.trust) session.send({ type: 'trust', body: trust })
   if (config.revision !== has.config) session.send({ type: 'config', body: config })

@@ -10,6 +10,7 @@ import { signerFrom, type CaSigner } from './ca-signer.ts'
 import type { IssuerBook } from './issuer-book.ts'
 import { longestLeaf } from './issuer-life.ts'
 import type { KeyCustody } from './key-custody.ts'
+import type { RecoveryRoot } from './recovery-roots.ts'
 import type { HeldServerCertificate } from './server-identity.ts'
 
 export type AuthorityOptions = {
@@ -28,6 +29,8 @@ export type AuthorityDeps = {
   readonly random: Random
   readonly log: Log
   readonly custody: KeyCustody
+  /** What operators are shown of the other trust; none of it signs anything here. */
+  readonly recoveryRoots: () => readonly RecoveryRoot[]
   readonly options: AuthorityOptions
 }
 

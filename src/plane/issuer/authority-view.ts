@@ -6,9 +6,13 @@ import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import { agingWarnings, type AgingWarning } from './authority-warnings.ts'
 import { certificateOf } from './ca-signer.ts'
 
-export const agingNow = ({ clock, options }: AuthorityDeps, state: AuthorityState): readonly AgingWarning[] =>
+export const agingNow = (
+  { clock, options, recoveryRoots }: AuthorityDeps,
+  state: AuthorityState,
+): readonly AgingWarning[] =>
   agingWarnings({
     book: state.book,
+    recoveryRoots: recoveryRoots().map(({ record }) => record),
     rootOnline: state.rootOnline,
     issuerKey: options.issuerKey,
     signs: signs(state, clock.nowMs()),
@@ -28,7 +32,9 @@ export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaVie
   const { book, signer, server, rootOnline } = state
   if (server === null) throw new Error('the authority was looked at before it was open')
   const nowMs = clock.nowMs()
+  const recovery = deps.recoveryRoots()
   const isSigning = (id: string): boolean =>
+    recovery.some(({ record, signing }) => signing && record.id === id) ||
     (signer !== null && signer.record.id === id && signs(state, nowMs)) ||
     (rootOnline && id === book.root.id) ||
     (book.domainCa !== null && book.domainCa.id === id && options.issuerKey === 'memory')
@@ -40,8 +46,7 @@ export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaVie
     root_online: rootOnline,
     sealing_protected: protectedSealing,
     // What has ended stays on record and is of no more interest; what serves is shown even then.
-    authorities: book.rows
-      .map(({ value }) => value)
+    authorities: [...book.rows.map(({ value }) => value), ...recovery.map(({ record }) => record)]
       .filter((record) => record.notAfterMs > nowMs || record.retiredAtMs === null)
       .map((record) => ({ record, certificate: certificateOf(record) }))
       .map(({ record, certificate }) => ({

@@ -7,6 +7,8 @@ import { halfLifeMs } from './issuer-life.ts'
 
 export type WarningFacts = {
   readonly book: IssuerBook
+  /** Newest first. */
+  readonly recoveryRoots: readonly IssuerRecord[]
   readonly rootOnline: boolean
   readonly issuerKey: 'file' | 'memory'
   /** Whether anything signs leaves now. */
@@ -29,6 +31,7 @@ export const agingWarnings = (facts: WarningFacts): readonly AgingWarning[] => {
     ...(rootOnline ? [] : offlineWarnings(facts, below)),
     ...signingWarnings(facts),
     ...rootWarnings(facts, nowMs),
+    ...recoveryWarnings(facts),
   ]
 }
 
@@ -55,3 +58,14 @@ const rootWarnings = ({ book, intermediateLifetimeMs }: WarningFacts, nowMs: num
     { issuer: id, text: `The root ends ${isoTime(notAfterMs)}: every CA made below it from now on ends then too` },
   ]
 }
+
+/** The successor of a recovery root is made by itself; machines that were off ever since do not know it. */
+const recoveryWarnings = ({ recoveryRoots, nowMs }: WarningFacts): AgingWarning[] =>
+  recoveryRoots
+    .filter(({ notAfterMs }) => notAfterMs - nowMs < year)
+    .map(({ id, notAfterMs }) => ({
+      issuer: id,
+      text: `The recovery root ${id} ends ${isoTime(notAfterMs)}: a machine that knows no newer one then needs muster node repair-bundle`,
+    }))
+
+const year = 365 * 24 * 3600 * 1000

@@ -4,6 +4,7 @@ import type { Static } from 'typebox'
 import type { Attribution } from '#domain/decision.ts'
 import type { Refusal } from '#domain/refusal.ts'
 import type { CaView } from '#wire/operator-api.ts'
+import type { AgingWarning } from './authority-warnings.ts'
 import type { Issuer } from './issuer.ts'
 
 export type Authority = Issuer & {
@@ -17,6 +18,8 @@ export type Authority = Issuer & {
    */
   maintain(longestLeafMs: number): Promise<void>
   view(): Static<typeof CaView>
+  /** Authorities that grow old and that only a person can replace. */
+  aging(): readonly AgingWarning[]
   /** A new issuing CA from now on; the old one stays on record until its last leaf has expired. */
   rotate(by: Attribution): Promise<void | Refusal>
   /** A request for a new intermediate, to be carried to the offline root (PEM). Repeated, it is the same request. */

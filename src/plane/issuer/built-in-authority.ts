@@ -1,18 +1,17 @@
 // The built-in certificate authority (ruling 1): signs leaves, and looks after itself.
 
 import { isRefusal, refuse } from '#domain/refusal.ts'
-import type { ServerNames } from '#domain/server-certificate.ts'
-import { ipBytes, ipText } from '#pki/ip-address.ts'
 import { toPem } from '#pki/pem.ts'
 import type { Authority, ServerIdentity } from './authority.ts'
 import { longestLeafNow, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
-import { authorityView } from './authority-view.ts'
+import { agingNow, authorityView } from './authority-view.ts'
 import { certificateOf, signerFrom } from './ca-signer.ts'
 import { dropAnsweredRequests, importIntermediate, requestIntermediate } from './ceremony.ts'
 import { bookOf, type IssuerBook } from './issuer-book.ts'
 import { byItself } from './issuer-entries.ts'
 import { replaceIssuer, replaceWhatIsDue } from './replace-issuer.ts'
-import { findServerCertificate, renewServerCertificate } from './server-identity.ts'
+import { findServerCertificate, renewServerCertificate, type ServerKind } from './server-identity.ts'
+import { canonicalNames } from './server-names.ts'
 import { signLeaf } from './sign-leaf.ts'
 import { dropOrphans } from './take-into-service.ts'
 import { tellAging } from './tell-aging.ts'
@@ -20,15 +19,18 @@ import { takeTurns } from './turns.ts'
 
 /** The domain has to have an authority already (create-authority.ts). */
 export const openAuthority = async (given: AuthorityDeps): Promise<Authority> => {
-  const deps = { ...given, options: { ...given.options, serverNames: canonical(given.options.serverNames) } }
+  const deps = { ...given, options: { ...given.options, serverNames: canonicalNames(given.options.serverNames) } }
   const state = await openState(deps)
   const inTurn = takeTurns()
   const listeners: ((identity: ServerIdentity) => void)[] = []
   const anchors = rememberAnchors()
 
   const renewServer = async (cause: 'if due' | 'issuer replaced'): Promise<void> => {
-    const identity = await renewServerCertificate(deps, state, cause)
-    if (identity !== null) for (const listener of listeners) listener(identity)
+    const kind = serverKind(state.book)
+    const renewed = await renewServerCertificate(deps, kind, { signer: state.signer, held: state.server, cause })
+    if (renewed === null) return
+    state.server = renewed
+    for (const listener of listeners) listener(renewed.identity)
   }
   const identityNow = (): ServerIdentity => {
     if (state.server === null) throw new Error('there is no server certificate, and no CA here that could sign one')
@@ -67,6 +69,7 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
         await renewServer('if due')
       }),
     view: () => authorityView(deps, state),
+    aging: () => agingNow(deps, state),
 
     rotate: (by) =>
       inTurn(async () => {
@@ -100,13 +103,22 @@ const openState = async (deps: AuthorityDeps): Promise<AuthorityState> => {
     book,
     rootOnline,
     signer: book.issuing === null || options.issuerKey === 'memory' ? null : signerFrom(custody, book.issuing),
-    server: await findServerCertificate(deps, book),
+    server: await findServerCertificate(deps, serverKind(book)),
     longestLeafMs: Math.max(options.serverLifetimeMs, ...profiles.map(({ value }) => value.certificate.lifetimeMs)),
     agingToldAtMs: null,
   }
   await replaceWhatIsDue(deps, state, state.longestLeafMs)
   return state
 }
+
+const serverKind = (book: IssuerBook): ServerKind => ({
+  purpose: 'runtime',
+  above(issuer) {
+    if (book.find(issuer) === null) return null
+    const path = book.pathOf(issuer)
+    return [...path.intermediates, Buffer.from(path.root.der, 'base64')]
+  },
+})
 
 type Anchors = { readonly pems: readonly string[]; readonly fingerprint: string }
 
@@ -127,16 +139,4 @@ const startMemoryIssuer = async (deps: AuthorityDeps, state: AuthorityState): Pr
   if (deps.options.issuerKey !== 'memory') return
   const wanted = { role: 'issuing', longestLeafMs: state.longestLeafMs, why: 'new domain CA', by: byItself } as const
   await replaceIssuer(deps, state, wanted)
-}
-
-/** As the names in a certificate read: only then can one see whether they have changed. */
-const canonical = ({ dns, ip }: ServerNames): ServerNames => ({
-  dns: [...new Set(dns.map((name) => name.toLowerCase()))],
-  ip: [...new Set(ip.map(canonicalIp))],
-})
-
-const canonicalIp = (address: string): string => {
-  const bytes = ipBytes(address)
-  if (bytes === null) throw new Error(`${address} is not an IP address`)
-  return ipText(bytes)
 }

@@ -1,4 +1,5 @@
-// The CA certificates on record, as one value: who signs now, and the way from each up to the root.
+// The CA certificates of the runtime on record, as one value: who signs now, and the way from each up to the root.
+// Recovery roots are not among them: nothing of the runtime may be signed by one, nor lead to one.
 
 import type { Row } from '#domain/change.ts'
 import type { IssuerRecord } from '#domain/issuer-record.ts'
@@ -25,7 +26,8 @@ export type Path = {
   readonly root: IssuerRecord
 }
 
-export const bookOf = (rows: readonly Row<IssuerRecord>[]): IssuerBook => {
+export const bookOf = (all: readonly Row<IssuerRecord>[]): IssuerBook => {
+  const rows = all.filter(({ value }) => value.role !== 'recovery')
   const byId = new Map(rows.map((row) => [row.value.id, row]))
   const newestFirst = rows.map((row) => row.value).sort((a, b) => b.notBeforeMs - a.notBeforeMs)
   const serving = (role: IssuerRecord['role']): IssuerRecord[] =>

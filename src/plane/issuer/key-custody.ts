@@ -6,19 +6,29 @@ import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/fi
 import { namesIn } from '#platform/folder.ts'
 import type { FoundSealingKey } from './sealing-key.ts'
 
-const roles = ['root', 'domain-ca', 'issuing', 'server', 'request'] as const
+const roles = [
+  'root',
+  'domain-ca',
+  'issuing',
+  'server',
+  'request',
+  'recovery',
+  'recovery-server',
+  'statement',
+  'bearer',
+] as const
 
 export type KeyName = {
   readonly role: (typeof roles)[number]
-  /** The key id; for a server certificate its issuer and serial, joined by a dot. */
+  /** The key id; for a server certificate its issuer and serial, joined by a dot; for a secret what its hash begins with. */
   readonly id: string
 }
 
 export type KeyCustody = {
   /** Unprotected: the sealing key lies beside what it seals, or others may read it. */
   readonly protection: 'protected' | 'unprotected'
-  /** Durable when it returns. The text is PEM: a private key, and what belongs to it. */
-  keep(name: KeyName, pem: string): void
+  /** Durable when it returns. The text is PEM, a private key and what belongs to it; or a secret that is no key. */
+  keep(name: KeyName, text: string): void
   /** Null: it is not here. Throws where it is here and cannot be opened. */
   find(name: KeyName): string | null
   has(name: KeyName): boolean
@@ -40,7 +50,7 @@ export const openKeyCustody = (folder: string, sealing: FoundSealingKey): KeyCus
 
   return {
     protection: sealing.protection,
-    keep: (name, pem) => replaceFile(fileOf(name), sealing.key.seal(sealedName(name), pem), 0o600),
+    keep: (name, text) => replaceFile(fileOf(name), sealing.key.seal(sealedName(name), text), 0o600),
     find(name) {
       const sealed = readFileIfAny(fileOf(name))
       return sealed === null ? null : sealing.key.unseal(sealedName(name), sealed)

@@ -1,7 +1,13 @@
 // Makes new certificate authorities: a key, a certificate, and what goes on record. Nothing is kept or committed here.
 
 import type { IssuerRecord } from '#domain/issuer-record.ts'
-import { domainCaSpec, issuingSpec, rootSpec, type AuthorityRequest } from '#pki/authority-certificates.ts'
+import {
+  domainCaSpec,
+  issuingSpec,
+  recoveryRootSpec,
+  rootSpec,
+  type AuthorityRequest,
+} from '#pki/authority-certificates.ts'
 import { buildCertificate, type CertificateSpec } from '#pki/certificate.ts'
 import { generateKey, keyId, type PrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
@@ -23,6 +29,12 @@ export const makeRoot = (making: Making & { readonly pathLen: 1 | 2 }): CaSigner
   const key = generateKey('p256')
   const spec = rootSpec({ ...requestFor(key, making), pathLen: making.pathLen })
   return signerFor(spec, key, key, { role: 'root', custody: making.custody, parent: keyId(key.spki) })
+}
+
+export const makeRecoveryRoot = (making: Making): CaSigner => {
+  const key = generateKey('p256')
+  const spec = recoveryRootSpec(requestFor(key, making))
+  return signerFor(spec, key, key, { role: 'recovery', custody: making.custody, parent: keyId(key.spki) })
 }
 
 /** Never outlives the CA above it. */

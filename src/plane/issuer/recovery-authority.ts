@@ -2,6 +2,7 @@
 // statements and derive bearer tokens. It is meant to outlive the runtime's.
 
 import type { ServerIdentity } from './authority.ts'
+import type { RecoveryRoot } from './recovery-roots.ts'
 
 export type RecoveryAuthority = {
   /** What the recovery listener presents: key and chain (leaf, recovery root), PEM. */
@@ -9,7 +10,9 @@ export type RecoveryAuthority = {
   onServerIdentity(run: (identity: ServerIdentity) => void): void
   /** PEM of the roots nodes are given for recovery, newest first. */
   roots(): readonly string[]
-  /** Renews the listener's certificate at half life. Cheap when nothing is due. */
+  /** The same, as operators are shown them. */
+  rootsOnRecord(): readonly RecoveryRoot[]
+  /** Renews the listener's certificate at half life, and makes the successor of a recovery root at its. Cheap when nothing is due. */
   maintain(): Promise<void>
   /** SubjectPublicKeyInfo, DER, base64; the first signs, the rest are still taken. */
   statementKeys(): readonly string[]

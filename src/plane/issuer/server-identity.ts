@@ -1,26 +1,52 @@
-// The plane's own certificate and key: found at start, renewed without a restart. Its key file is named for the
-// certificate and durable before the commit; a file whose certificate was never committed is dropped at the next start.
+// A certificate and key the plane presents, for nodes or for recovery: found at start, renewed without a restart. Its key
+// file is named for the certificate and durable before the commit; a file whose certificate was never committed is
+// dropped at the next start.
 
 import { certificateKey } from '#domain/certificate.ts'
+import type { IssuerId } from '#domain/node.ts'
 import {
   orderServerCertificate,
   serverCertificateIssued,
   whyServerCertificateDue,
   type PresentedServerCertificate,
+  type ServerNames,
   type WhyIssued,
 } from '#domain/server-certificate.ts'
 import { backdatingMs } from '#pki/authority-certificates.ts'
 import { generateKey, loadPrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
-import { sortableId } from '#platform/random.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import type { Store } from '#plane/store/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { sortableId, type Random } from '#platform/random.ts'
 import type { ServerIdentity } from './authority.ts'
-import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import type { CaSigner } from './ca-signer.ts'
-import type { IssuerBook } from './issuer-book.ts'
 import { byItself } from './issuer-entries.ts'
-import type { KeyName } from './key-custody.ts'
+import type { KeyCustody, KeyName } from './key-custody.ts'
 import { signLeaf } from './sign-leaf.ts'
+
+export type ServerCertificateDeps = {
+  readonly store: Pick<Store, 'get' | 'commit'>
+  readonly feed: Pick<Feed, 'publish'>
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly custody: KeyCustody
+  readonly options: {
+    readonly domain: string
+    readonly serverNames: ServerNames
+    readonly serverLifetimeMs: number
+  }
+}
+
+/** Which of the plane's own certificates it is, and by whom it may be signed. */
+export type ServerKind = {
+  readonly purpose: 'runtime' | 'recovery'
+  /** The certificates above one of this issuer, its root last; DER. Null: not an authority for this purpose. */
+  above(issuer: IssuerId): readonly Uint8Array[] | null
+}
 
 export type HeldServerCertificate = {
   readonly name: KeyName
@@ -28,52 +54,60 @@ export type HeldServerCertificate = {
   readonly identity: ServerIdentity
 }
 
+const keyRoles = { runtime: 'server', recovery: 'recovery-server' } as const
+
 /** Null: there is none that could be presented. */
 export const findServerCertificate = async (
-  deps: AuthorityDeps,
-  book: IssuerBook,
+  deps: ServerCertificateDeps,
+  kind: ServerKind,
 ): Promise<HeldServerCertificate | null> => {
   let best: HeldServerCertificate | null = null
-  for (const name of deps.custody.names().filter(({ role }) => role === 'server')) {
-    const held = open(deps, book, name)
+  for (const name of deps.custody.names().filter(({ role }) => role === keyRoles[kind.purpose])) {
+    const held = open(deps, kind, name)
     const [issuer, serial] = name.id.split('.') as [string, string]
     const committed = (await deps.store.get('certificate', certificateKey(issuer, serial))) !== null
     // The store forgets what has expired. Presenting that is still better than not starting: it lets an operator in.
     const ofUse = held !== null && (committed || held.presented.notAfterMs <= deps.clock.nowMs())
     if (ofUse && (best === null || held.presented.issuedAtMs > best.presented.issuedAtMs)) best = held
   }
-  dropOthers(deps, best)
+  dropOthers(deps, kind, best)
   return best
 }
 
-/** Returns the new identity, or null when none was due or could be signed. */
+export type ServerRenewal = {
+  readonly signer: CaSigner | null
+  readonly held: HeldServerCertificate | null
+  readonly cause: 'if due' | 'issuer replaced'
+}
+
+/** Returns the new one, or null when none was due or could be signed. */
 export const renewServerCertificate = async (
-  deps: AuthorityDeps,
-  state: AuthorityState,
-  cause: 'if due' | 'issuer replaced',
-): Promise<ServerIdentity | null> => {
-  const { signer, server } = state
+  deps: ServerCertificateDeps,
+  kind: ServerKind,
+  { signer, held, cause }: ServerRenewal,
+): Promise<HeldServerCertificate | null> => {
   const nowMs = deps.clock.nowMs()
   if (signer === null || signer.record.notAfterMs <= nowMs) return null
   const whyDue = whyServerCertificateDue({
-    current: server === null ? null : server.presented,
+    current: held === null ? null : held.presented,
     wanted: deps.options.serverNames,
     issuerNotAfterMs: signer.record.notAfterMs,
     nowMs,
   })
   const why = whyDue ?? (cause === 'issuer replaced' ? cause : null)
-  return why === null ? null : issue(deps, state, signer, why)
+  return why === null ? null : issue(deps, kind, held, signer, why)
 }
 
 const issue = async (
-  deps: AuthorityDeps,
-  state: AuthorityState,
+  deps: ServerCertificateDeps,
+  kind: ServerKind,
+  before: HeldServerCertificate | null,
   signer: CaSigner,
   why: WhyIssued,
-): Promise<ServerIdentity> => {
+): Promise<HeldServerCertificate> => {
   const { clock, custody, options, random, store } = deps
-  const { server, book } = state
-  dropOthers(deps, server)
+  const { purpose } = kind
+  dropOthers(deps, kind, before)
   const key = generateKey('p256')
   const order = orderServerCertificate({
     id: sortableId(clock.nowMs(), random),
@@ -84,24 +118,23 @@ const issue = async (
     nowMs: clock.nowMs(),
   })
   const issued = signLeaf(signer, order, random)
-  const name: KeyName = { role: 'server', id: `${issued.issuer}.${issued.serial}` }
+  const name: KeyName = { role: keyRoles[purpose], id: `${issued.issuer}.${issued.serial}` }
   custody.keep(name, key.pkcs8Pem() + toPem('CERTIFICATE', Buffer.from(issued.der, 'base64')))
 
-  const renews = server === null ? null : server.presented.serial
-  const change = serverCertificateIssued(issued, { why, names: options.serverNames, renews }, byItself)
+  const renews = before === null ? null : before.presented.serial
+  const change = serverCertificateIssued(issued, { why, purpose, names: options.serverNames, renews }, byItself)
   const outcome = await store.commit(change)
   if (outcome === 'lost-race') throw new Error('the serial number of the new server certificate is taken')
   deps.feed.publish(outcome)
 
-  const held = open(deps, book, name)
+  const held = open(deps, kind, name)
   if (held === null) throw new Error('the new server certificate cannot be read back')
-  state.server = held
-  dropOthers(deps, held)
-  deps.log.info({ serial: issued.serial, why }, 'the server certificate has been renewed')
-  return held.identity
+  dropOthers(deps, kind, held)
+  deps.log.info({ serial: issued.serial, purpose, why }, 'the server certificate has been renewed')
+  return held
 }
 
-const open = ({ custody }: AuthorityDeps, book: IssuerBook, name: KeyName): HeldServerCertificate | null => {
+const open = ({ custody }: ServerCertificateDeps, kind: ServerKind, name: KeyName): HeldServerCertificate | null => {
   const text = custody.find(name)
   if (text === null) return null
   const border = text.indexOf('-----BEGIN CERTIFICATE-----')
@@ -110,10 +143,9 @@ const open = ({ custody }: AuthorityDeps, book: IssuerBook, name: KeyName): Held
   if (certificate.kind === 'malformed')
     throw new Error(`the server certificate kept with its key is not one: ${certificate.why}`)
   const { authorityKeyId: issuer, serial, notBeforeMs, notAfterMs } = certificate
-  if (issuer === null || book.find(issuer) === null) return null
+  const above = issuer === null ? null : kind.above(issuer)
+  if (above === null) return null
 
-  const path = book.pathOf(issuer)
-  const above = [...path.intermediates, Buffer.from(path.root.der, 'base64')]
   const chainPem = [certificatePem, ...above.map((der) => toPem('CERTIFICATE', der))].join('')
   const names = { dns: certificate.dnsNames, ip: certificate.ips }
   const issuedAtMs = notBeforeMs + backdatingMs
@@ -124,8 +156,12 @@ const open = ({ custody }: AuthorityDeps, book: IssuerBook, name: KeyName): Held
   }
 }
 
-const dropOthers = ({ custody }: AuthorityDeps, held: HeldServerCertificate | null): void => {
+const dropOthers = (
+  { custody }: ServerCertificateDeps,
+  { purpose }: ServerKind,
+  held: HeldServerCertificate | null,
+): void => {
   for (const name of custody.names()) {
-    if (name.role === 'server' && (held === null || name.id !== held.name.id)) custody.drop(name)
+    if (name.role === keyRoles[purpose] && (held === null || name.id !== held.name.id)) custody.drop(name)
   }
 }

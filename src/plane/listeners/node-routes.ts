@@ -1,4 +1,5 @@
-// What nodes may ask of the plane. Enrollment and the bundle are the only routes without a client certificate.
+// What nodes may ask of the plane. Enrollment, what precedes it, and the bundle are the only routes without a
+// client certificate.
 
 import { Type, type Static } from 'typebox'
 import { boundedText } from '#domain/decision.ts'
@@ -6,7 +7,8 @@ import { noHardware, type HardwareIdentity } from '#domain/node.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
 import { refuse } from '#domain/refusal.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
-import { agentProfile, endpointSet } from '#plane/channels/configuration.ts'
+import { agentProfile, endpointSet, type PlaneUrls } from '#plane/channels/configuration.ts'
+import type { ChallengeDeps } from '#plane/flows/issue-challenge.ts'
 import { confirmNode } from '#plane/flows/confirm-node.ts'
 import { enrollNode, type EnrollDeps } from '#plane/flows/enroll-node.ts'
 import { renewCertificate } from '#plane/flows/renew-certificate.ts'
@@ -21,13 +23,14 @@ import {
   RenewResponse,
   understoodFields,
 } from '#wire/node-api.ts'
+import { challengeRoute } from './challenge-route.ts'
 import { pemChain } from './pem-chain.ts'
 import { answer, type Call, type Route } from './route.ts'
 
-export type NodeRouteDeps = EnrollDeps & {
-  readonly domainName: string
-  readonly nodeUrl: () => string
-}
+export type NodeRouteDeps = EnrollDeps &
+  ChallengeDeps & {
+    readonly urls: () => PlaneUrls
+  }
 
 const Id = Type.Object({ id: NodeIdText }, { additionalProperties: false })
 
@@ -41,6 +44,7 @@ export const nodeRoutes = (deps: NodeRouteDeps): readonly Route[] => [
     answer: EnrollResponse,
     handle: (call) => enroll(deps, call),
   },
+  challengeRoute(deps),
   {
     method: 'POST',
     path: '/v1/nodes/:id/confirm',
@@ -73,7 +77,7 @@ export const nodeRoutes = (deps: NodeRouteDeps): readonly Route[] => [
         certificate_chain: pemChain(deps.issuer, outcome.certificate),
         roots: deps.issuer.roots(),
         profile: agentProfile(outcome.profile),
-        endpoints: endpointSet(deps.nodeUrl()),
+        endpoints: endpointSet(deps.urls()),
         server_time: timeNow(deps.clock),
       })
     },
@@ -135,7 +139,7 @@ const enroll = async (deps: NodeRouteDeps, call: Call) => {
     roots: deps.issuer.roots(),
     vcluster: node.assignment,
     profile: agentProfile(profile),
-    endpoints: endpointSet(deps.nodeUrl()),
+    endpoints: endpointSet(deps.urls()),
     server_time: timeNow(deps.clock),
     liveness_grace_ms: domain.livenessGraceMs,
     understands: understoodFields,

@@ -1,0 +1,73 @@
+// The built-in trust of recovery: it makes what is missing, and looks after itself. Nobody has to replace anything here.
+
+import { verifySignature } from '#pki/keys.ts'
+import { toPem } from '#pki/pem.ts'
+import type { IssuerRecord } from '#domain/issuer-record.ts'
+import type { ServerIdentity } from './authority.ts'
+import type { RecoveryAuthority } from './recovery-authority.ts'
+import { findBearerSecret, findStatementKeys } from './recovery-keys.ts'
+import { recoveryRootsInService, recoverySigner, type RecoveryDeps, type RecoveryRoot } from './recovery-roots.ts'
+import { findServerCertificate, renewServerCertificate, type ServerKind } from './server-identity.ts'
+import { canonicalNames } from './server-names.ts'
+import { takeTurns } from './turns.ts'
+
+/** The domain has to have been made. */
+export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<RecoveryAuthority> => {
+  const serverNames = canonicalNames(given.options.serverNames)
+  const deps: RecoveryDeps = { ...given, options: { ...given.options, serverNames } }
+  const inTurn = takeTurns()
+  const listeners: ((identity: ServerIdentity) => void)[] = []
+  const statementKeys = findStatementKeys(deps.custody)
+  const [statementKey] = statementKeys
+  const statementSpkis = statementKeys.map(({ spki }) => Buffer.from(spki).toString('base64'))
+
+  let roots = await recoveryRootsInService(deps)
+  let signer = recoverySigner(deps, roots)
+  let pems = roots.map(pemOf)
+  let held = await findServerCertificate(deps, kindOf(roots))
+
+  const renew = async (): Promise<void> => {
+    const renewed = await renewServerCertificate(deps, kindOf(roots), { signer, held, cause: 'if due' })
+    if (renewed === null) return
+    held = renewed
+    for (const listener of listeners) listener(renewed.identity)
+  }
+  await renew().catch((error: unknown) => {
+    // As with the runtime's: an aged one is better than a plane that does not start.
+    if (held === null) throw error
+    deps.log.error({ err: error }, 'the certificate of the recovery listener could not be renewed')
+  })
+  const identityNow = (): ServerIdentity => {
+    if (held === null) throw new Error('there is no certificate for the recovery listener')
+    return held.identity
+  }
+  identityNow()
+
+  return {
+    serverIdentity: identityNow,
+    onServerIdentity: (run) => void listeners.push(run),
+    roots: () => pems,
+    rootsOnRecord: () => roots.map((record): RecoveryRoot => ({ record, signing: record.id === signer?.record.id })),
+    maintain: () =>
+      inTurn(async () => {
+        roots = await recoveryRootsInService(deps)
+        signer = recoverySigner(deps, roots)
+        pems = roots.map(pemOf)
+        await renew()
+      }),
+    statementKeys: () => statementSpkis,
+    signStatement: (bytes) => statementKey.sign(bytes),
+    isOurStatement: (bytes, signature) => statementKeys.some(({ spki }) => verifySignature(spki, bytes, signature)),
+    bearerFor: findBearerSecret(deps.custody, deps.random),
+  }
+}
+
+const pemOf = ({ der }: IssuerRecord): string => toPem('CERTIFICATE', Buffer.from(der, 'base64'))
+
+const kindOf = (roots: readonly IssuerRecord[]): ServerKind => ({
+  purpose: 'recovery',
+  above(issuer) {
+    const root = roots.find(({ id }) => id === issuer)
+    return root === undefined ? null : [Buffer.from(root.der, 'base64')]
+  },
+})

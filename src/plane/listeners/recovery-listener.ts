@@ -1,0 +1,53 @@
+// Where machines recover: TLS 1.3 with a trust of its own, no client certificate asked for (whatever a caller has there
+// proves nothing), no resumption, and a few calls that each bring their own proof.
+
+import { refuse } from '#domain/refusal.ts'
+import { boundServer, listenTcp, stopServer } from '#platform/http-server.ts'
+import { createTlsServer, replaceServerIdentity } from '#platform/tls-server.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { ServerIdentity } from '#plane/issuer/authority.ts'
+import { refusalText } from '#wire/error-body.ts'
+import { httpApp } from './http-app.ts'
+import type { ReplyOptions } from './http-reply.ts'
+import type { Route } from './route.ts'
+
+export type RecoveryListenerDeps = ReplyOptions & {
+  readonly routes: readonly Route[]
+  readonly correlation: () => string
+  readonly timers: Timers
+  readonly identity: ServerIdentity
+  readonly connections: number
+}
+
+export type RecoveryListener = {
+  listen(host: string, port: number): Promise<number>
+  replaceIdentity(identity: ServerIdentity): void
+  stop(withinMs: number): Promise<void>
+}
+
+const tlsOptions = ({ keyPem, chainPem }: ServerIdentity) => ({
+  keyPem,
+  chainPem,
+  clientRoots: null,
+  rejectUnauthorized: true,
+})
+
+export const openRecoveryListener = async (deps: RecoveryListenerDeps): Promise<RecoveryListener> => {
+  // Nobody is anybody here before a handler has seen the proof.
+  const app = httpApp({ ...deps, authenticate: async (_request, source) => ({ kind: 'anonymous', source }) })
+  await app.ready()
+  const server = createTlsServer(tlsOptions(deps.identity), app.routing)
+  boundServer(server, {
+    connections: deps.connections,
+    unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
+  })
+  server.on('tlsClientError', (error: Error) => deps.log.debug({ err: error }, 'TLS handshake failed'))
+  return {
+    listen: (host, port) => listenTcp(server, host, port),
+    replaceIdentity: (identity) => replaceServerIdentity(server, tlsOptions(identity)),
+    async stop(withinMs) {
+      await stopServer(server, deps.timers, withinMs)
+      await app.close()
+    },
+  }
+}

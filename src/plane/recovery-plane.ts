@@ -1,0 +1,49 @@
+// The part of the plane that machines come back through. It shares with the node plane what callers may cost: a stranger
+// is not heard twice as often for knocking at two doors.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Random } from '#platform/random.ts'
+import type { Timers } from '#platform/timers.ts'
+import { recordRefusal, type RefusalDeps } from './flows/record-refusal.ts'
+import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
+import type { Refused } from './listeners/http-reply.ts'
+import { openRecoveryListener, type RecoveryListener } from './listeners/recovery-listener.ts'
+import { recoveryRoutes, type RecoveryRouteDeps } from './listeners/recovery-routes.ts'
+import type { Route } from './listeners/route.ts'
+import type { Store } from './store/store.ts'
+
+export type RecoveryPlaneDeps = RecoveryRouteDeps &
+  RefusalDeps & {
+    readonly store: Store
+    readonly clock: Clock
+    readonly timers: Timers
+    readonly random: Random
+    readonly log: Log
+    readonly recovery: RecoveryAuthority
+    readonly correlation: () => string
+    readonly connections: number
+    readonly onRefusal: (refused: Refused) => void
+  }
+
+export type RecoveryPlane = { readonly routes: readonly Route[]; readonly listener: RecoveryListener }
+
+export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<RecoveryPlane> => {
+  const { store, recovery, log } = deps
+  const routes = recoveryRoutes(deps)
+  const listener = await openRecoveryListener({
+    routes,
+    correlation: deps.correlation,
+    timers: deps.timers,
+    log,
+    identity: recovery.serverIdentity(),
+    connections: deps.connections,
+    trouble: () => store.trouble(),
+    onRefusal(refused) {
+      deps.onRefusal(refused)
+      recordRefusal(deps, refused).catch((error: unknown) => log.warn({ err: error }, 'a refusal was not journaled'))
+    },
+  })
+  recovery.onServerIdentity((identity) => listener.replaceIdentity(identity))
+  return { routes, listener }
+}
