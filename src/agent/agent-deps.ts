@@ -3,10 +3,13 @@
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Random } from '#platform/random.ts'
+import type { Resolve } from '#platform/resolve-name.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { ConfigKeeper } from './channel/last-config.ts'
 import type { AgentConfig } from './config.ts'
 import type { IdentityKeeper } from './identity/identity-keeper.ts'
+import type { JudgedClock } from './judged-clock.ts'
+import type { KnownAddresses } from './known-addresses.ts'
 import type { Outbox } from './reports/outbox.ts'
 import type { StatusBoard } from './status-board.ts'
 import type { AgentStorage } from './storage.ts'
@@ -17,6 +20,8 @@ export type AgentDeps = {
   readonly timers: Timers
   readonly random: Random
   readonly log: Log
+  /** Where a name leads. */
+  readonly resolve: Resolve
   /** Told what the agent has just done, in the order it happens; tests end the process here. */
   readonly reached: (step: AgentStep) => void
   /** Asked for by `muster agent renew --now` (SIGUSR2). */
@@ -52,7 +57,9 @@ export type Nudge = {
 
 /** The agent itself: what it was given, and what it keeps. */
 export type AgentParts = AgentDeps & {
+  readonly clock: JudgedClock
   readonly config: AgentConfig
+  readonly addresses: KnownAddresses
   readonly keeper: IdentityKeeper
   readonly lastConfig: ConfigKeeper
   readonly board: StatusBoard

@@ -7,3 +7,12 @@ export const fullJitterMs = (attempt: number, firstMs: number, capMs: number, un
 /** A slot the plane named is kept: never earlier, and spread a little so that equal slots do not collide. */
 export const notBeforeMs = (delayMs: number, retryAfterMs: number | null, unit: number): number =>
   retryAfterMs === null ? delayMs : Math.max(delayMs, Math.round(retryAfterMs * (1 + unit / 10)))
+
+const shortestMs = 1_000
+
+/**
+ * A wait never outlives what it waits for: at most an eighth of the lifetime that remains, so that several tries are left.
+ * What has expired already caps nothing.
+ */
+export const cappedByLifetimeMs = (delayMs: number, remainingMs: number): number =>
+  remainingMs <= 0 ? delayMs : Math.min(delayMs, Math.max(shortestMs, Math.round(remainingMs / 8)))

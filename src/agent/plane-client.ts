@@ -1,10 +1,14 @@
-// Calls to the plane with our certificate, once there is one: ordinary verification against the roots we were given.
+// Calls to the plane with our certificate, once there is one.
 
-import type { Static, TSchema } from 'typebox'
+import { Type, type Static, type TSchema } from 'typebox'
+import { Value } from 'typebox/value'
+import { parseIsoTime } from '#platform/clock.ts'
 import { exchangeOn } from '#platform/http-exchange.ts'
-import { connectTls, targetOf, trustTheHandshake } from '#platform/tls-client.ts'
-import type { AgentDeps } from './agent-deps.ts'
+import type { AgentParts } from './agent-deps.ts'
+import { connectPlane } from './connect-plane.ts'
+import { evidenceHeaders } from './evidence.ts'
 import type { Identity } from './identity/credentials.ts'
+import { learnTime } from './learn-time.ts'
 import { longestAnswer, parseAnswer, type Answered } from './plane-answers.ts'
 import { failureFrom, type PlaneFailure } from './plane-failure.ts'
 
@@ -15,18 +19,17 @@ export type PlaneCall<S extends TSchema> = {
   readonly answer: S
 }
 
-const connectTimeoutMs = 10_000
 const answerTimeoutMs = 30_000
 
 /** Asks one address after the other until one of them answers. Every call we make may safely be repeated. */
 export const callPlane = async <S extends TSchema>(
-  deps: AgentDeps,
+  agent: AgentParts,
   identity: Identity,
   call: PlaneCall<S>,
 ): Promise<Answered<Static<S>> | PlaneFailure> => {
   let outcome: Answered<Static<S>> | PlaneFailure = { kind: 'stopped' }
   for (const base of addresses(identity.endpoints.runtime, identity.origin.url)) {
-    outcome = await callAt(deps, identity, base, call)
+    outcome = await callAt(agent, identity, base, call)
     if (outcome.kind !== 'unreachable' && outcome.kind !== 'untrusted') break
   }
   return outcome
@@ -40,34 +43,41 @@ export const addresses = (listed: readonly string[], origin: string): readonly s
 export const under = (base: string, path: string): string => base.replace(/\/+$/, '') + path
 
 const callAt = async <S extends TSchema>(
-  deps: AgentDeps,
+  agent: AgentParts,
   identity: Identity,
   base: string,
   call: PlaneCall<S>,
 ): Promise<Answered<Static<S>> | PlaneFailure> => {
   const url = new URL(under(base, `/v1/nodes/${identity.nodeId}/${call.verb}`))
-  const { chainPem: cert, keyPem: key } = identity.current
+  const { chainPem: certPem, keyPem, notAfterMs } = identity.current
+  const trust = { kind: 'roots', roots: identity.roots } as const
+  const connected = await connectPlane(agent, { url, trust, client: { certPem, keyPem } }, agent.signal)
+  if (connected.kind !== 'connected') return connected
+  const request = {
+    method: 'POST' as const,
+    path: url.pathname,
+    authority: url.host,
+    json: call.json,
+    headers: evidenceHeaders(agent, identity),
+    timeoutMs: answerTimeoutMs,
+    longestAnswer,
+  }
   try {
-    const socket = await connectTls(
-      deps.timers,
-      {
-        ...targetOf(url),
-        timeoutMs: connectTimeoutMs,
-        credentials: { ca: [...identity.roots], cert, key, rejectUnauthorized: true },
-        vet: trustTheHandshake,
-      },
-      deps.signal,
-    )
-    const request = {
-      method: 'POST' as const,
-      path: url.pathname,
-      authority: url.host,
-      json: call.json,
-      timeoutMs: answerTimeoutMs,
-      longestAnswer,
-    }
-    return parseAnswer(call.answer, await exchangeOn(deps.timers, socket, request, deps.signal))
+    const answer = await exchangeOn(agent.timers, connected.socket, request, agent.signal)
+    const certificate = { notAfterMs, nowMs: agent.clock.nowMs() }
+    const parsed = parseAnswer(call.answer, answer, { at: 'runtime', certificate })
+    if (parsed.kind === 'answer') exchanged(agent, parsed.value)
+    return parsed
   } catch (error) {
-    return failureFrom(error, url.origin, deps.clock.nowMs())
+    return failureFrom(error, url.origin, agent.clock.nowMs(), { for: 'runtime', address: connected.address })
   }
 }
+
+/** An answer on a verified connection also says what time it is. */
+const exchanged = (agent: AgentParts, value: unknown): void => {
+  const stated = Value.Check(WithTime, value) ? parseIsoTime(value.server_time) : null
+  if (stated !== null) learnTime(agent, stated)
+  agent.vitals.exchanged()
+}
+
+const WithTime = Type.Object({ server_time: Type.String() })

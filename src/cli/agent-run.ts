@@ -4,6 +4,7 @@ import { openNudging } from '#agent/nudge.ts'
 import { agentExitCodes } from '#agent/outcome.ts'
 import { openLog } from '#platform/log.ts'
 import { onNudgeSignal } from '#platform/nudge-signal.ts'
+import { openResolver } from '#platform/resolve-name.ts'
 import { stopSignal } from '#platform/stop-signal.ts'
 import { agentConfigOf } from './agent-options.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
@@ -19,7 +20,16 @@ export const agentRun = async (cli: Cli, options: GlobalOptions & AgentOptions):
   const nudging = openNudging()
   onNudgeSignal(nudging.fire)
   const reached = (): void => {}
-  const outcome = await runAgent(config, { clock, timers, random, log, signal, reached, nudge: nudging.nudge })
+  const outcome = await runAgent(config, {
+    clock,
+    timers,
+    random,
+    resolve: openResolver(timers),
+    log,
+    signal,
+    reached,
+    nudge: nudging.nudge,
+  })
   if (outcome.kind === 'stopped') return
   const { code, text, next } = outcome.trouble
   throw new Failure({ exit: agentExitCodes[outcome.kind], code, sentence: text, next })

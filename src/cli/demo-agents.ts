@@ -5,6 +5,7 @@ import { runAgent } from '#agent/main.ts'
 import { openNudging } from '#agent/nudge.ts'
 import { pause } from '#agent/pause.ts'
 import { openLog } from '#platform/log.ts'
+import { openResolver } from '#platform/resolve-name.ts'
 import { stopSignal } from '#platform/stop-signal.ts'
 import { parseJoinString } from '#wire/join-string.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
@@ -27,10 +28,12 @@ export const demoAgents = async (cli: Cli, _options: GlobalOptions, folder: stri
   const signal = stopSignal()
   const input = await cli.input.readAll(longestInput)
   const agents = JSON.parse(input ?? '[]') as readonly DemoAgent[]
+  const resolve = openResolver(cli.timers)
   const outcomes = agents.map(async (agent) => {
     const log = openLog('warn', agent.id)
     const { nudge } = openNudging()
-    const deps = { clock: cli.clock, timers: cli.timers, random: cli.random, log, signal, reached: () => {}, nudge }
+    const { clock, timers, random } = cli
+    const deps = { clock, timers, random, resolve, log, signal, reached: () => {}, nudge }
     const outcome = await runAgent(configOf(agent, folder), deps)
     if (outcome.kind !== 'stopped') log.error({ outcome }, 'this agent has ended')
   })

@@ -10,6 +10,7 @@ export type ExchangeRequest = {
   /** For the Host header. */
   readonly authority: string
   readonly json: object | null
+  readonly headers?: Readonly<Record<string, string>>
   /** For the whole exchange. */
   readonly timeoutMs: number
   readonly longestAnswer: number
@@ -31,6 +32,7 @@ export const exchangeOn = (
       method: request.method,
       path: request.path,
       headers: {
+        ...request.headers,
         host: request.authority,
         connection: 'close',
         accept: 'application/json',

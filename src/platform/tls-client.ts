@@ -7,7 +7,10 @@ import type { Timers } from './timers.ts'
 export type TlsSocket = tls.TLSSocket
 
 export type TlsTarget = {
+  /** Whom the server has to be: a name, or an address. */
   readonly host: string
+  /** Where to look for it. Left out: where the system says that the name leads. */
+  readonly address?: string
   readonly port: number
   readonly timeoutMs: number
   /** What decides whether the server is trusted, and who we are. Said outright: an environment variable could turn it off. */
@@ -27,7 +30,7 @@ export const connectTls = (timers: Timers, target: TlsTarget, signal: AbortSigna
     signal.throwIfAborted()
     const socket = tls.connect({
       ...target.credentials,
-      host: target.host,
+      host: target.address ?? target.host,
       port: target.port,
       ...(net.isIP(target.host) === 0 ? { servername: target.host } : {}),
       minVersion: 'TLSv1.3',

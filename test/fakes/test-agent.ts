@@ -7,6 +7,7 @@ import { openNudging } from '#agent/nudge.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
+import { openResolver } from '#platform/resolve-name.ts'
 import { systemTimers } from '#platform/timers.ts'
 import type { JoinString } from '#wire/join-string.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
@@ -44,6 +45,7 @@ export const runTestAgent = (t: Scope, config: AgentConfig, aheadMs = 0, random 
     clock,
     timers: systemTimers,
     random,
+    resolve: openResolver(systemTimers),
     log: silentLog,
     signal: stopping.signal,
     reached: () => {},

@@ -1,74 +1,149 @@
-// The first connection to a plane (ruling 16). No root is trusted yet, only its fingerprint is known, so Node's own check
-// is replaced by a stricter one. This is the only file of the agent in which Node's check is switched off.
+// Connections that the agent judges by itself (ruling 16): the first one to a plane, of which only the root's fingerprint
+// is known, and all of them while the clock of the machine is wrong, because Node's own check knows no other time. This is
+// the only file of the agent in which Node's check is switched off, and it is replaced by a stricter one.
 //
-// The socket is judged in the very turn in which the handshake ends, and only a trusted one leaves this file: no byte of
-// a request can reach a server that is not the plane.
+// A socket is judged in the very turn in which the handshake ends, and only a trusted one leaves this file: no byte of a
+// request can reach a server that is not the plane. The one exception is said in its name: `openUndatedConnection`.
 
+import type { Purpose } from '#domain/failure-class.ts'
+import { fromPem } from '#pki/pem.ts'
+import { verifyServerChain, type ChainVerdict, type ServerChain } from '#pki/verify-chain.ts'
 import type { Clock } from '#platform/clock.ts'
-import { isoTime } from '#platform/clock.ts'
 import { connectTls, presentedChain, targetOf, type TlsSocket } from '#platform/tls-client.ts'
 import type { Timers } from '#platform/timers.ts'
-import { verifyServerChain, type Untrusted } from '#pki/verify-chain.ts'
-import { failureFrom, type PlaneFailure } from '../plane-failure.ts'
-import { trouble, type Trouble } from '../trouble.ts'
+import { failureFrom, notThePlane, wrongDates, type PlaneFailure } from '../plane-failure.ts'
 
-export type VerifiedTarget = { readonly url: URL; readonly rootFingerprint: string }
+type JudgeDeps = { readonly clock: Clock; readonly timers: Timers }
 
-/** `root`: the root certificate the server was recognised by, DER. */
-export type VerifiedConnection = { readonly kind: 'verified'; readonly socket: TlsSocket; readonly root: Uint8Array }
+export type ServerTrust =
+  /** PEM, one certificate each. */
+  | { readonly kind: 'roots'; readonly roots: readonly string[] }
+  | { readonly kind: 'fingerprint'; readonly rootFingerprint: string }
 
-class NotThePlane extends Error {
-  readonly trouble: Trouble
-  constructor(trouble: Trouble) {
-    super(trouble.text)
-    this.trouble = trouble
-  }
+export type ClientCertificate = { readonly certPem: string; readonly keyPem: string }
+
+export type JudgedTarget = {
+  readonly url: URL
+  /** Left out: wherever the name leads. */
+  readonly address?: string
+  readonly trust: ServerTrust
+  readonly purpose: Purpose
+  readonly timeoutMs: number
+  /** Shown only to the server with this very certificate, which has been verified before, without ours. */
+  readonly client: (ClientCertificate & { readonly onlyToLeaf: string }) | null
+}
+
+/** `root`: what it was recognised by, DER. `leaf`: the fingerprint of the server's own certificate. */
+export type VerifiedConnection = {
+  readonly kind: 'verified'
+  readonly socket: TlsSocket
+  readonly root: Uint8Array
+  readonly leaf: string
 }
 
 const handshakeTimeoutMs = 10_000
 
-export const openVerifiedConnection = async (
-  deps: { readonly clock: Clock; readonly timers: Timers },
-  target: VerifiedTarget,
+/** The first connection: nothing is pinned yet but the root, so a wrong clock fails closed. */
+export const openVerifiedConnection = (
+  deps: JudgeDeps,
+  target: { readonly url: URL; readonly rootFingerprint: string },
   signal: AbortSignal,
 ): Promise<VerifiedConnection | PlaneFailure> => {
-  const { host, port } = targetOf(target.url)
-  let root: Uint8Array | null = null
-  const vet = (socket: TlsSocket): Error | null => {
-    const nowMs = deps.clock.nowMs()
-    const chain = presentedChain(socket)
-    const verdict = verifyServerChain({ chain, anchor: { rootFingerprint: target.rootFingerprint }, host, nowMs })
-    if (verdict.kind === 'untrusted') return new NotThePlane(distrust(target.url, verdict, nowMs))
-    root = verdict.root
+  const trust = { kind: 'fingerprint', rootFingerprint: target.rootFingerprint } as const
+  const first = { url: target.url, trust, purpose: 'runtime', timeoutMs: handshakeTimeoutMs, client: null } as const
+  return openJudgedConnection(deps, first, signal)
+}
+
+export const openJudgedConnection = async (
+  deps: JudgeDeps,
+  target: JudgedTarget,
+  signal: AbortSignal,
+): Promise<VerifiedConnection | PlaneFailure> => {
+  let trusted: Extract<ChainVerdict, { kind: 'trusted' }> | null = null
+  const opened = await open(deps, target, signal, (verdict, nowMs) => {
+    if (verdict.kind === 'untrusted') return distrust(target, verdict, nowMs)
+    const expected = target.client?.onlyToLeaf ?? verdict.leaf.sha256
+    if (verdict.leaf.sha256 !== expected) return otherServer(target)
+    trusted = verdict
     return null
-  }
-  try {
-    const credentials = { rejectUnauthorized: false }
-    const socket = await connectTls(
-      deps.timers,
-      { host, port, timeoutMs: handshakeTimeoutMs, credentials, vet },
-      signal,
-    )
-    if (root === null) throw new Error('a connection was opened without being judged')
-    return { kind: 'verified', socket, root }
-  } catch (error) {
-    if (error instanceof NotThePlane) return { kind: 'untrusted', trouble: error.trouble }
-    return failureFrom(error, target.url.origin, deps.clock.nowMs())
+  })
+  if (opened.kind !== 'open') return opened
+  return { kind: 'verified', socket: opened.socket, ...judged(trusted) }
+}
+
+/**
+ * Verified in everything but the dates, so that the plane can be asked what time it is. Nothing that matters may be sent
+ * on it, and nothing unsigned that comes back may be believed. Never with a client certificate.
+ */
+export const openUndatedConnection = (
+  deps: JudgeDeps,
+  target: Omit<JudgedTarget, 'client'>,
+  signal: AbortSignal,
+): Promise<{ readonly kind: 'open'; readonly socket: TlsSocket } | PlaneFailure> =>
+  open(deps, { ...target, client: null }, signal, (verdict, nowMs) =>
+    verdict.kind === 'trusted' || isDated(verdict) ? null : distrust(target, verdict, nowMs),
+  )
+
+type Untrusted = Extract<ChainVerdict, { kind: 'untrusted' }>
+
+class NotThePlane extends Error {
+  readonly failure: PlaneFailure
+  constructor(failure: PlaneFailure) {
+    super('not the plane')
+    this.failure = failure
   }
 }
 
-const distrust = (url: URL, verdict: Untrusted, nowMs: number): Trouble => {
-  if (verdict.code !== 'expired' && verdict.code !== 'not-yet-valid') {
-    const next =
-      'Check where the address leads, and compare the root fingerprint: muster ca show; then make a new join string'
-    return trouble('server_tls_untrusted', `${url.origin} is not the plane of the join string: ${verdict.why}.`, next)
+const open = async (
+  deps: JudgeDeps,
+  target: JudgedTarget,
+  signal: AbortSignal,
+  object: (verdict: ChainVerdict, nowMs: number) => PlaneFailure | null,
+): Promise<{ readonly kind: 'open'; readonly socket: TlsSocket } | PlaneFailure> => {
+  const { host, port } = targetOf(target.url)
+  const { address, client, timeoutMs } = target
+  const anchor = anchorOf(target.trust)
+  let isJudged = false
+  const vet = (socket: TlsSocket): Error | null => {
+    const nowMs = deps.clock.nowMs()
+    const objection = object(verifyServerChain({ chain: presentedChain(socket), anchor, host, nowMs }), nowMs)
+    isJudged = true
+    return objection === null ? null : new NotThePlane(objection)
   }
-  const { validity } = verdict
-  const window =
-    validity === null ? 'never at one time' : `from ${isoTime(validity.notBeforeMs)} to ${isoTime(validity.notAfterMs)}`
-  return trouble(
-    'clock_skew',
-    `The certificates of ${url.origin} are valid ${window}, and this machine's clock says ${isoTime(nowMs)}.`,
-    'Set the clock of this machine (timedatectl set-ntp true); if it is right, the certificate of the plane has expired',
-  )
+  try {
+    const shown = client === null ? {} : { cert: client.certPem, key: client.keyPem }
+    const credentials = { ...shown, rejectUnauthorized: false }
+    const where = { host, port, ...(address === undefined ? {} : { address }) }
+    const socket = await connectTls(deps.timers, { ...where, timeoutMs, credentials, vet }, signal)
+    if (!isJudged) throw new Error('a connection was opened without being judged')
+    return { kind: 'open', socket }
+  } catch (error) {
+    if (error instanceof NotThePlane) return error.failure
+    const facts = { for: target.purpose, address: address ?? null }
+    return failureFrom(error, target.url.origin, deps.clock.nowMs(), facts)
+  }
 }
+
+const judged = (
+  trusted: Extract<ChainVerdict, { kind: 'trusted' }> | null,
+): Pick<VerifiedConnection, 'root' | 'leaf'> => {
+  if (trusted === null) throw new Error('a connection was opened without being judged')
+  return { root: trusted.root, leaf: trusted.leaf.sha256 }
+}
+
+const anchorOf = (trust: ServerTrust): ServerChain['anchor'] => {
+  if (trust.kind === 'fingerprint') return { rootFingerprint: trust.rootFingerprint }
+  return { roots: trust.roots.map((pem) => fromPem('CERTIFICATE', pem)).filter((der) => der !== null) }
+}
+
+const isDated = ({ code }: Untrusted): boolean => code === 'expired' || code === 'not-yet-valid'
+
+const distrust = (target: Pick<JudgedTarget, 'url' | 'purpose'>, verdict: Untrusted, nowMs: number): PlaneFailure => {
+  const { url, purpose } = target
+  if (!isDated(verdict)) return notThePlane(url.origin, verdict.why, verdict.code, purpose)
+  const { validity } = verdict
+  return wrongDates({ kind: 'server-dates', url: url.origin, for: purpose, nowMs, validity, stated: false })
+}
+
+const otherServer = ({ url, purpose }: Pick<JudgedTarget, 'url' | 'purpose'>): PlaneFailure =>
+  notThePlane(url.origin, 'another server answers than a moment ago', 'other-server', purpose)
