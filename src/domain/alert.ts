@@ -15,6 +15,8 @@ export const alertKinds = [
 ] as const
 export type AlertKind = (typeof alertKinds)[number]
 
+export const alertSeverities = ['warning', 'critical'] as const
+
 export type Alert = {
   /** Unique for every raising: what a webhook's receiver tells repeats by. */
   readonly id: string
@@ -22,7 +24,7 @@ export type Alert = {
   /** A node's id, or the id of an authority. */
   readonly subject: string
   readonly node: NodeId | null
-  readonly severity: 'warning' | 'critical'
+  readonly severity: (typeof alertSeverities)[number]
   readonly sinceMs: number
   readonly reason: string
   readonly state: AlertState
@@ -30,7 +32,9 @@ export type Alert = {
 
 export type AlertState =
   | { readonly kind: 'open' }
-  | { readonly kind: 'acknowledged'; readonly by: string; readonly atMs: number }
+  | { readonly kind: 'acknowledged'; readonly by: string; readonly atMs: number; readonly note: string | null }
   | { readonly kind: 'resolved'; readonly atMs: number }
+
+export const alertStates = ['open', 'acknowledged', 'resolved'] as const satisfies readonly AlertState['kind'][]
 
 export const alertKey = ({ kind, subject }: Pick<Alert, 'kind' | 'subject'>): string => `${kind}/${subject}`

@@ -12,7 +12,7 @@ import type { Journal, JournalGroup } from './journal.ts'
 import { planCommit, type CommitPlan, type PlannedWrite } from './plan-commit.ts'
 import type { RowTables } from './row-tables.ts'
 import { StoreFault } from './store-errors.ts'
-import type { Committed } from './store.ts'
+import type { CommitGroup, Committed } from './store.ts'
 import { transact } from './transact.ts'
 
 export type GroupCommit = {
@@ -29,6 +29,7 @@ export type GroupCommitDeps = {
   readonly hardware: HardwareTable
   readonly journal: Journal
   readonly health: Health
+  readonly onGroup: (group: CommitGroup) => void
 }
 
 type Outcome = Committed | 'lost-race'
@@ -87,16 +88,20 @@ export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
 
 const answer = (deps: GroupCommitDeps, group: readonly Member[]): void => {
   let outcomes: readonly Outcome[]
+  const startedMs = deps.clock.monotonicMs()
+  const tell = (lostRaces: number, failed: boolean): void =>
+    deps.onGroup({ commits: group.length, lostRaces, failed, ms: deps.clock.monotonicMs() - startedMs })
   try {
     outcomes = runGroup(deps, group)
   } catch (error) {
     deps.health.failed(error)
     const fault = new StoreFault('nothing was committed', error)
     for (const member of group) member.reject(fault)
-    return
+    return tell(0, true)
   }
   deps.health.worked()
   group.forEach((member, index) => member.resolve(outcomes[index] as Outcome))
+  tell(outcomes.filter((outcome) => outcome === 'lost-race').length, false)
 }
 
 /**

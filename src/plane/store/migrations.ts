@@ -49,7 +49,8 @@ const migrations: readonly string[] = [
    ALTER TABLE observation ADD COLUMN report TEXT;
    ALTER TABLE observation ADD COLUMN rehearsed_at_ms INTEGER;
    ${documents('alert', ', id TEXT NOT NULL UNIQUE, unresolved INTEGER NOT NULL')}
-   CREATE INDEX alert_unresolved ON alert (unresolved);`,
+   CREATE INDEX alert_unresolved ON alert (unresolved, id);
+   CREATE TABLE webhook_progress (id INTEGER PRIMARY KEY CHECK (id = 1), doc TEXT NOT NULL) STRICT;`,
 ]
 
 const newestSchema = migrations.length

@@ -21,7 +21,8 @@ import { openRowQueries } from './row-queries.ts'
 import { openRowTables } from './row-tables.ts'
 import { refuseOldSqlite } from './sqlite-release.ts'
 import { notAStore, StoreFault, StoreRefused } from './store-errors.ts'
-import type { HeadSigner, Store } from './store.ts'
+import type { CommitGroup, HeadSigner, Store } from './store.ts'
+import { openWebhookProgress } from './webhook-progress.ts'
 
 export type SqliteStoreDeps = {
   /** Made if need be. */
@@ -64,7 +65,11 @@ const assemble = (deps: SqliteStoreDeps, database: Database, lock: FolderLock): 
   const journal = openJournal(deps, database)
   const health = openHealth(deps, database)
   const observations = openObservations(deps, database)
-  const commits = openGroupCommit({ clock: deps.clock, timers: deps.timers, database, rows, hardware, journal, health })
+  const progress = openWebhookProgress(database)
+  const groupListeners: ((group: CommitGroup) => void)[] = []
+  const { clock, timers } = deps
+  const onGroup = (group: CommitGroup): void => groupListeners.forEach((run) => run(group))
+  const commits = openGroupCommit({ clock, timers, database, rows, hardware, journal, health, onGroup })
   const stopTicking = deps.timers.every(observationsEveryMs, () => {
     void observations.flush()
     health.probe()
@@ -97,13 +102,16 @@ const assemble = (deps: SqliteStoreDeps, database: Database, lock: FolderLock): 
     profiles: () => reading(() => queries.all('profile')),
     operatorKeys: () => reading(() => queries.all('operator-key')),
     issuers: () => reading(() => queries.all('issuer')),
-    alerts: ({ unresolvedOnly }) => reading(() => queries.alerts(unresolvedOnly)),
+    alerts: (query) => reading(() => queries.alerts(query)),
     alertById: (id) => reading(() => queries.alertById(id)),
     commit: (change) => commits.commit(change),
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => reading(() => observations.of(node)),
     journal: openJournalReader(deps, journal),
     forget: (nowMs) => forgetEnded({ timers: deps.timers, database }, nowMs),
+    webhookProgress: () => reading(() => progress.read()),
+    keepWebhookProgress: async (now) => progress.keep(now),
+    onCommitGroup: (run) => void groupListeners.push(run),
     trouble: () => health.trouble(),
     close: () => (closing ??= close()),
   }

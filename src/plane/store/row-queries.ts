@@ -8,7 +8,7 @@ import type { Token } from '#domain/token.ts'
 import type { Database, SqlValue, Statement } from '#platform/sqlite.ts'
 import { tableShapes } from './columns.ts'
 import { decodeRow } from './row-tables.ts'
-import type { NodeQuery, TokenQuery } from './store.ts'
+import type { AlertQuery, NodeQuery, TokenQuery } from './store.ts'
 
 export type RowQueries = {
   nodes(query: NodeQuery): readonly Row<Node>[]
@@ -16,7 +16,7 @@ export type RowQueries = {
   tokenById(id: string): Row<Token> | null
   tokens(query: TokenQuery): readonly Row<Token>[]
   denials(): readonly Denial[]
-  alerts(unresolvedOnly: boolean): readonly Row<Alert>[]
+  alerts(query: AlertQuery): readonly Row<Alert>[]
   alertById(id: string): Row<Alert> | null
   all<K extends 'profile' | 'operator-key' | 'issuer'>(kind: K): readonly Row<RowTypes[K]>[]
 }
@@ -36,8 +36,8 @@ export const openRowQueries = (database: Database): RowQueries => {
   const tokens = select('token', 'ORDER BY rowid DESC LIMIT ?')
   const tokensOfNode = select('token', 'WHERE node = ? ORDER BY rowid DESC LIMIT ?')
   const denials = select('denial', 'ORDER BY key')
-  const alerts = select('alert', 'ORDER BY rowid')
-  const unresolvedAlerts = select('alert', 'WHERE unresolved = 1 ORDER BY rowid')
+  const alerts = select('alert', 'WHERE id > ? ORDER BY id LIMIT ?')
+  const unresolvedAlerts = select('alert', 'WHERE unresolved = 1 AND id > ? ORDER BY id LIMIT ?')
   const alertById = select('alert', 'WHERE id = ?')
   const few = {
     profile: select('profile', 'ORDER BY key'),
@@ -66,7 +66,7 @@ export const openRowQueries = (database: Database): RowQueries => {
     },
     tokens: ({ node, limit }) => (node === null ? rows(tokens, limit) : rows(tokensOfNode, node, limit)),
     denials: () => rows<Denial>(denials).map((row) => row.value),
-    alerts: (unresolvedOnly) => rows(unresolvedOnly ? unresolvedAlerts : alerts),
+    alerts: ({ unresolvedOnly, after, limit }) => rows(unresolvedOnly ? unresolvedAlerts : alerts, after ?? '', limit),
     alertById(id) {
       const found = alertById.get(id)
       return found === undefined ? null : decodeRow(found)

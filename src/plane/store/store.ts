@@ -30,8 +30,8 @@ export type Store = {
   profiles(): Promise<readonly Row<Profile>[]>
   operatorKeys(): Promise<readonly Row<OperatorKey>[]>
   issuers(): Promise<readonly Row<IssuerRecord>[]>
-  /** Those not resolved, or all there is on record; oldest first. */
-  alerts(query: { readonly unresolvedOnly: boolean }): Promise<readonly Row<Alert>[]>
+  /** In the order of their ids, which is that of their raising, starting behind `after`. */
+  alerts(query: AlertQuery): Promise<readonly Row<Alert>[]>
   alertById(id: string): Promise<Row<Alert> | null>
 
   /**
@@ -49,6 +49,12 @@ export type Store = {
 
   /** Removes deny-list entries and certificate rows that can no longer matter. Returns how many. */
   forget(nowMs: number): Promise<number>
+  /** How far a webhook has come; null before it has begun. */
+  webhookProgress(): Promise<WebhookProgress | null>
+  /** Durable when the promise resolves, and without an entry: it is a reader's place, not something that happened. */
+  keepWebhookProgress(progress: WebhookProgress): Promise<void>
+  /** Hears of every group of commits, in the turn it ended in. */
+  onCommitGroup(run: (group: CommitGroup) => void): void
   /** Null when the store can be written to, else what is wrong. */
   trouble(): string | null
   close(): Promise<void>
@@ -59,6 +65,24 @@ export type NodeQuery = {
   readonly profile: string | null
   readonly after: NodeId | null
   readonly limit: number
+}
+
+/** `after`: an alert's id. */
+export type AlertQuery = {
+  readonly unresolvedOnly: boolean
+  readonly after: string | null
+  readonly limit: number
+}
+
+/** Everything up to `after` has been dealt with, and of what is behind it the entries with these operation ids. */
+export type WebhookProgress = { readonly after: Cursor | null; readonly settled: readonly string[] }
+
+export type CommitGroup = {
+  readonly commits: number
+  readonly lostRaces: number
+  /** Nothing of it was committed. */
+  readonly failed: boolean
+  readonly ms: number
 }
 
 export type TokenQuery = { readonly node: NodeId | null; readonly limit: number }

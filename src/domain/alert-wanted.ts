@@ -1,0 +1,77 @@
+// What a person should look at, read off what is on record: a node's conditions, and the age of the plane's own
+// certificates.
+
+import { isoTime } from '#platform/clock.ts'
+import type { Alert, AlertKind } from './alert.ts'
+import type { WantedAlert } from './alert-decisions.ts'
+import type { ConditionName, Node } from './node.ts'
+
+type Look = { readonly kind: AlertKind; readonly severity: Alert['severity'] }
+
+/** The other conditions pass by themselves, or are told by metrics. */
+const conditionAlerts: Partial<Readonly<Record<ConditionName, Look>>> = {
+  stuck_enrollment: { kind: 'stuck_enrollment', severity: 'warning' },
+  cert_expired: { kind: 'cert_expired', severity: 'critical' },
+  spoof_suspected: { kind: 'spoof_suspected', severity: 'critical' },
+  duplicate_identity: { kind: 'duplicate_identity', severity: 'critical' },
+  needs_approval: { kind: 'recovery_waits', severity: 'warning' },
+}
+
+/** The kinds that follow the conditions of a node. */
+export const conditionAlertKinds: readonly AlertKind[] = Object.values(conditionAlerts).map(({ kind }) => kind)
+
+export const alertsOfNode = (node: Node): readonly WantedAlert[] => {
+  // Nobody has to do anything about a tombstone.
+  if (node.membership.kind === 'revoked') return []
+  return node.conditions.flatMap(({ name, sinceMs, reason }) => {
+    const look = conditionAlerts[name]
+    return look === undefined ? [] : [{ ...look, subject: node.id, node: node.id, sinceMs, reason }]
+  })
+}
+
+/** The kinds that follow the plane's own certificates. */
+export const agingAlertKinds: readonly AlertKind[] = ['server_certificate_aging', 'authority_aging']
+
+export type AgingFacts = {
+  /** The certificates listeners present; `subject` names the listener. */
+  readonly servers: readonly { readonly subject: string; readonly notBeforeMs: number; readonly notAfterMs: number }[]
+  /** What only a person can do about an authority. */
+  readonly authorities: readonly { readonly issuer: string; readonly text: string }[]
+  /** Whether anything can still be signed. */
+  readonly signs: boolean
+  readonly nowMs: number
+}
+
+/** They are renewed at half life; one that is older shows that renewing fails. */
+const overdueAt = 2 / 3
+const urgentAt = 9 / 10
+
+export const alertsOfAging = (facts: AgingFacts): readonly WantedAlert[] => [
+  ...facts.servers.flatMap((server) => agingServer(server, facts.nowMs)),
+  ...agingAuthorities(facts),
+]
+
+const agingServer = (
+  { subject, notBeforeMs, notAfterMs }: AgingFacts['servers'][number],
+  nowMs: number,
+): WantedAlert[] => {
+  const age = (nowMs - notBeforeMs) / (notAfterMs - notBeforeMs)
+  if (age < overdueAt) return []
+  const severity = age < urgentAt ? 'warning' : 'critical'
+  const ends = nowMs < notAfterMs ? 'ends' : 'ended'
+  const reason = `the server certificate of the ${subject} listener ${ends} ${isoTime(notAfterMs)} and was not renewed at half its life`
+  return [{ kind: 'server_certificate_aging', subject, node: null, severity, reason, sinceMs: null }]
+}
+
+/** One for each authority, with the first that is to be said of it. */
+const agingAuthorities = ({ authorities, signs }: AgingFacts): WantedAlert[] => {
+  const firsts = new Map(authorities.toReversed().map(({ issuer, text }) => [issuer, text]))
+  return [...firsts].map(([subject, reason]) => ({
+    kind: 'authority_aging',
+    subject,
+    node: null,
+    severity: signs ? 'warning' : 'critical',
+    reason,
+    sinceMs: null,
+  }))
+}
