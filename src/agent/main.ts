@@ -13,6 +13,8 @@ import {
 } from './identity/credential-store.ts'
 import { openKeeper, type IdentityKeeper } from './identity/identity-keeper.ts'
 import { firstIdentity, type Need } from './identity/provider.ts'
+import { openJudgedClock } from './judged-clock.ts'
+import { openKnownAddresses } from './known-addresses.ts'
 import type { AgentOutcome } from './outcome.ts'
 import { pause } from './pause.ts'
 import { openOutbox } from './reports/outbox.ts'
@@ -32,13 +34,15 @@ export const runAgent = async (config: AgentConfig, deps: AgentDeps): Promise<Ag
   const folder = takeStateFolder(config.stateFolder)
   if (folder.kind === 'not-ours') return { kind: 'misconfigured', trouble: folder.trouble }
   try {
-    return await runHere(config, deps)
+    return await runHere(config, { ...deps, clock: openJudgedClock(deps.clock) })
   } finally {
     folder.release()
   }
 }
 
-const runHere = async (config: AgentConfig, deps: AgentDeps): Promise<AgentOutcome> => {
+type JudgingDeps = AgentDeps & Pick<AgentParts, 'clock'>
+
+const runHere = async (config: AgentConfig, deps: JudgingDeps): Promise<AgentOutcome> => {
   const vitals = openVitals(deps.clock)
   const storage = openStorage({ ...deps, vitals }, config.stateFolder, config.keyStorage === 'file')
   const board = openStatusBoard({ ...deps, vitals, storage }, config.stateFolder)
@@ -55,7 +59,7 @@ const runHere = async (config: AgentConfig, deps: AgentDeps): Promise<AgentOutco
 
 type Senses = Pick<AgentParts, 'board' | 'vitals' | 'storage'>
 
-const live = async (config: AgentConfig, deps: AgentDeps, senses: Senses): Promise<AgentOutcome> => {
+const live = async (config: AgentConfig, deps: JudgingDeps, senses: Senses): Promise<AgentOutcome> => {
   const { board, storage, vitals } = senses
   const keeper = openedKeeper(config, storage)
   if ('kind' in keeper) return keeper
@@ -63,6 +67,7 @@ const live = async (config: AgentConfig, deps: AgentDeps, senses: Senses): Promi
   const agent: AgentParts = {
     ...deps,
     config,
+    addresses: openKnownAddresses(config.stateFolder),
     keeper,
     lastConfig: openConfigKeeper(config.stateFolder),
     ...senses,
