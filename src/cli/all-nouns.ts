@@ -2,6 +2,7 @@
 
 import type { DeclareNoun } from './cli.ts'
 import { declareAgent } from './nouns/agent.ts'
+import { declareAlert } from './nouns/alert.ts'
 import { declareCa } from './nouns/ca.ts'
 import { declareCompletion } from './nouns/completion.ts'
 import { declareDemo } from './nouns/demo.ts'
@@ -22,6 +23,7 @@ export const allNouns: readonly DeclareNoun[] = [
   declareProfile,
   declareDomain,
   declareCa,
+  declareAlert,
   declareJournal,
   declareKey,
   declareAgent,

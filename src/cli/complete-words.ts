@@ -7,7 +7,7 @@ import { printable } from './printable.ts'
 export type Candidate = readonly [value: string, description: string]
 
 /** Names only a plane knows. */
-export type KnownNames = 'nodes' | 'profiles' | 'tokens' | 'keys'
+export type KnownNames = 'nodes' | 'profiles' | 'tokens' | 'keys' | 'alerts'
 
 /** `words`: everything behind `muster`; the last one is being typed. */
 export const completeWords = async (cli: Cli, program: Command, words: readonly string[]): Promise<string[]> => {
@@ -70,6 +70,7 @@ const namesByNoun: Readonly<Record<string, KnownNames>> = {
   profile: 'profiles',
   token: 'tokens',
   key: 'keys',
+  alert: 'alerts',
 }
 
 const optionsHere = (command: Command): Option[] => {

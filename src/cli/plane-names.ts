@@ -1,5 +1,6 @@
 // Names for shell completion, asked of the plane.
 
+import { AlertListAnswer } from '#wire/alert-api.ts'
 import { KeyListAnswer, NodeListAnswer, ProfileListAnswer, TokenListAnswer } from '#wire/operator-api.ts'
 import { nodeIdShape } from '#wire/node-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
@@ -36,6 +37,10 @@ export const planeNames = async (
     case 'tokens': {
       const { tokens } = await plane.ask({ ...get, path: '/v1/tokens', answer: TokenListAnswer })
       return tokens.filter((token) => token.state === 'unused').map((token) => [token.id, token.node ?? 'any node'])
+    }
+    case 'alerts': {
+      const { alerts } = await plane.ask({ ...get, path: '/v1/alerts', answer: AlertListAnswer })
+      return alerts.filter(({ state }) => state === 'open').map((alert) => [alert.id, `${alert.kind} ${alert.subject}`])
     }
     case 'keys': {
       const { keys } = await plane.ask({ ...get, path: '/v1/keys', answer: KeyListAnswer })

@@ -57,6 +57,7 @@ export const apiExamples: Readonly<Record<string, Example | undefined>> = {
     request: { name: 'gpu-short', from: 'gpu-cloud', set: { 'certificate.lifetimeMs': 3_600_000 } },
   },
   'PATCH /v1/domain': { request: { set: { livenessGraceMs: 600_000 } } },
+  'POST /v1/alerts/:id/ack': { request: { note: 'replacing its disk' } },
   'POST /v1/keys': { status: 201, request: { name: 'ada', role: 'operator' } },
   'POST /v1/enroll': {
     request: {

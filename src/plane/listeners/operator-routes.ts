@@ -1,5 +1,6 @@
 // Every route of the operator plane. Viewers read; operators look after nodes and tokens; platform-admins set policy.
 
+import { operatorAlertRoutes } from './operator-alert-routes.ts'
 import { operatorCaRoutes, type CaRoutesDeps } from './operator-ca-routes.ts'
 import { operatorHealthRoutes, type HealthDeps } from './operator-health-routes.ts'
 import { operatorJournalRoutes } from './operator-journal-routes.ts'
@@ -28,6 +29,7 @@ export const operatorRoutes = (deps: OperatorRoutesDeps): readonly Route[] => [
   ...operatorTokenRoutes(deps),
   ...operatorPolicyRoutes(deps),
   ...operatorCaRoutes(deps),
+  ...operatorAlertRoutes(deps),
   ...operatorJournalRoutes(deps),
   ...operatorKeyRoutes(deps),
   ...operatorHealthRoutes(deps),

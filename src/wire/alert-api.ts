@@ -1,0 +1,43 @@
+// Alerts as operators and webhooks see them.
+
+import { Type, type Static, type TEnum } from 'typebox'
+import { alertKinds, alertSeverities, alertStates } from '#domain/alert.ts'
+
+const closed = { additionalProperties: false } as const
+const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+/** Typed by hand: `Type.Enum` forgets which strings they were when called with a type parameter. */
+const oneOf = <const T extends readonly string[]>(values: T) => Type.Enum([...values]) as unknown as TEnum<T[number][]>
+
+export const AlertView = Type.Object({
+  id: Type.String(),
+  kind: oneOf(alertKinds),
+  severity: oneOf(alertSeverities),
+  /** A node's id, the id of an authority, or the name of a listener. */
+  subject: Type.String(),
+  node: orNull(Type.String()),
+  since: Type.String(),
+  reason: Type.String(),
+  state: oneOf(alertStates),
+  acknowledged_by: orNull(Type.String()),
+  acknowledged_at: orNull(Type.String()),
+  note: orNull(Type.String()),
+  resolved_at: orNull(Type.String()),
+})
+export type AlertView = Static<typeof AlertView>
+
+/** `GET /v1/alerts`; `all`: those that are resolved too. */
+export const AlertListQuery = Type.Object(
+  {
+    all: Type.Optional(Type.Boolean()),
+    after: Type.Optional(Type.String({ pattern: '^[0-9A-Z]{26}$' })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+  },
+  closed,
+)
+export const AlertListAnswer = Type.Object({ alerts: Type.Array(AlertView), next: orNull(Type.String()) })
+
+/** `POST /v1/alerts/{id}/ack` */
+export const AcknowledgeRequest = Type.Object(
+  { note: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) },
+  closed,
+)
