@@ -16,14 +16,14 @@ import { firstIdentity, type Need } from './identity/provider.ts'
 import { openJudgedClock } from './judged-clock.ts'
 import { openKnownAddresses } from './known-addresses.ts'
 import type { AgentOutcome } from './outcome.ts'
+import { showMetrics } from './metrics-server.ts'
 import { pause } from './pause.ts'
 import { openOutbox } from './reports/outbox.ts'
+import { openSenses, type Senses } from './senses.ts'
 import { serve } from './serve.ts'
 import { takeStateFolder } from './state-folder.ts'
-import { openStatusBoard } from './status-board.ts'
-import { openStorage, withReserve, type AgentStorage } from './storage.ts'
+import { withReserve, type AgentStorage } from './storage.ts'
 import { trouble } from './trouble.ts'
-import { openVitals } from './vitals.ts'
 import { isInvitedAnew, noWayIn, waysIn } from './ways-in.ts'
 
 export type { AgentDeps } from './agent-deps.ts'
@@ -43,24 +43,14 @@ export const runAgent = async (config: AgentConfig, deps: AgentDeps): Promise<Ag
 type JudgingDeps = AgentDeps & Pick<AgentParts, 'clock'>
 
 const runHere = async (config: AgentConfig, deps: JudgingDeps): Promise<AgentOutcome> => {
-  const vitals = openVitals(deps.clock)
-  const storage = openStorage({ ...deps, vitals }, config.stateFolder, config.keyStorage === 'file')
-  const board = openStatusBoard({ ...deps, vitals, storage }, config.stateFolder)
-  const outcome = await live(config, deps, { board, vitals, storage })
-  board.close(outcome)
-  if (outcome.kind === 'stopped') deps.log.info('stopped')
-  else
-    deps.log.error(
-      { outcome: outcome.kind, code: outcome.trouble.code, next: outcome.trouble.next },
-      outcome.trouble.text,
-    )
+  const { senses, close } = openSenses(config, deps)
+  const outcome = await live(config, deps, senses)
+  close(outcome)
   return outcome
 }
 
-type Senses = Pick<AgentParts, 'board' | 'vitals' | 'storage'>
-
 const live = async (config: AgentConfig, deps: JudgingDeps, senses: Senses): Promise<AgentOutcome> => {
-  const { board, storage, vitals } = senses
+  const { storage, vitals } = senses
   const keeper = openedKeeper(config, storage)
   if ('kind' in keeper) return keeper
   const instance = deps.random.bytes(16).toString('base64url')
@@ -74,32 +64,41 @@ const live = async (config: AgentConfig, deps: JudgingDeps, senses: Senses): Pro
     instance,
     outbox: openOutbox(instance, (count) => vitals.dropped('reports', 'superseded', count)),
   }
+  const shown = await showMetrics(agent)
+  try {
+    return await goOn(agent)
+  } finally {
+    await shown.close()
+  }
+}
+
+const goOn = async (agent: AgentParts): Promise<AgentOutcome> => {
   const providers = waysIn(agent)
 
   let shortLived = 0
   let wasRevoked = false
-  for (let need: Need = 'start'; !deps.signal.aborted; need = 'rejoin') {
-    const provided = await firstIdentity(providers, need, noWayIn(config, need))
+  for (let need: Need = 'start'; !agent.signal.aborted; need = 'rejoin') {
+    const provided = await firstIdentity(providers, need, noWayIn(agent.config, need))
     if (provided.kind === 'failed' && (wasRevoked || !(await worthWaiting(agent, need, provided.outcome))))
       return provided.outcome
-    const sinceMs = deps.clock.monotonicMs()
+    const sinceMs = agent.clock.monotonicMs()
     const end = await serve(agent)
     if (end.kind === 'stopped') break
     wasRevoked = end.kind === 'revoked'
     if (end.kind === 'revoked' && !isInvitedAnew(agent)) return end
-    const lasted = deps.clock.monotonicMs() - sinceMs > settledMs
+    const lasted = agent.clock.monotonicMs() - sinceMs > settledMs
     shortLived = lasted || provided.kind === 'failed' ? 0 : shortLived + 1
-    board.phase('rejoining')
-    board.trouble('enrollment', end.trouble, null)
-    deps.log.warn(
+    agent.board.phase('rejoining')
+    agent.board.trouble('enrollment', end.trouble, null)
+    agent.log.warn(
       { code: end.trouble.code, next: end.trouble.next },
       `this identity is not taken any more: ${end.trouble.text}`,
     )
     // A plane that hands out identities and takes none of them must not be asked in a circle. The first is no circle:
     // it may be one from before a restart.
     if (shortLived > 1) {
-      const jitterMs = fullJitterMs(shortLived, shortestRejoinMs, longestRejoinMs, deps.random.unit())
-      await pause(deps.timers, shortestRejoinMs + jitterMs, deps.signal)
+      const jitterMs = fullJitterMs(shortLived, shortestRejoinMs, longestRejoinMs, agent.random.unit())
+      await pause(agent.timers, shortestRejoinMs + jitterMs, agent.signal)
     }
   }
   return { kind: 'stopped' }

@@ -40,6 +40,9 @@ export type StatusBoard = {
 }
 
 const writeEveryMs = 1_000
+const pressedWriteEveryMs = 5_000
+/** Room for a trouble of every place, so that it can be written over on a full disk. */
+const statusBytes = 16 * 1024
 
 type BoardDeps = {
   readonly clock: Clock
@@ -83,7 +86,12 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
     writtenAtMs = deps.clock.monotonicMs()
     try {
       makeFolder(stateFolder, 0o700)
-      replaceUnflushed(statusPath(stateFolder), JSON.stringify({ ...status, written_at: now() }, null, 1) + '\n', 0o600)
+      replaceUnflushed(
+        statusPath(stateFolder),
+        JSON.stringify({ ...status, written_at: now() }, null, 1),
+        0o600,
+        statusBytes,
+      )
       complained = false
     } catch (error) {
       vitals.dropped('status', 'write_failed', 1)
@@ -93,7 +101,10 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
   }
   const change = (patch: Partial<StatusFile>): void => {
     status = { ...status, ...patch }
-    const waitMs = Math.max(0, writtenAtMs + writeEveryMs - deps.clock.monotonicMs())
+    const pressed = storage.pressure()
+    if (pressed && cancelWrite !== null) vitals.dropped('status', 'disk_pressure', 1)
+    const everyMs = pressed ? pressedWriteEveryMs : writeEveryMs
+    const waitMs = Math.max(0, writtenAtMs + everyMs - deps.clock.monotonicMs())
     // Even at once is a turn later: several changes of one turn are one write.
     cancelWrite ??= deps.timers.after(waitMs, write, 'background')
   }

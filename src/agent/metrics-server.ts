@@ -1,0 +1,40 @@
+// GET /metrics for this machine. A port that is taken is said, and is no reason not to run.
+
+import { boundServer, createHttpServer, listenTcp, stopServer, type HttpServer } from '#platform/http-server.ts'
+import type { AgentParts } from './agent-deps.ts'
+import { metricFacts, metricsText } from './metrics.ts'
+
+export type ShownMetrics = { readonly port: number | null; close(): Promise<void> }
+
+type Showing = Pick<AgentParts, 'clock' | 'keeper' | 'vitals' | 'storage' | 'timers' | 'log'> & {
+  readonly config: Pick<AgentParts['config'], 'metricsListen'>
+}
+
+const mostConnections = 16
+const closeWithinMs = 500
+const unreadable = (): string => 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n'
+
+export const showMetrics = async (agent: Showing): Promise<ShownMetrics> => {
+  const { metricsListen } = agent.config
+  if (metricsListen === null) return { port: null, close: () => Promise.resolve() }
+  const server = metricsServer(agent)
+  try {
+    const port = await listenTcp(server, metricsListen.host, metricsListen.port)
+    agent.log.info({ host: metricsListen.host, port }, 'metrics are shown at /metrics')
+    return { port, close: () => stopServer(server, agent.timers, closeWithinMs) }
+  } catch (error) {
+    agent.log.warn({ err: error, code: 'metrics_port' }, 'metrics are not shown: the address cannot be listened on')
+    return { port: null, close: () => Promise.resolve() }
+  }
+}
+
+const metricsServer = (agent: Showing): HttpServer => {
+  const server = createHttpServer((request, response) => {
+    const allowed = request.method === 'GET' || request.method === 'HEAD'
+    const status = request.url !== '/metrics' ? 404 : allowed ? 200 : 405
+    response.writeHead(status, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+    response.end(status === 200 ? metricsText(metricFacts(agent)) : '')
+  })
+  boundServer(server, { connections: mostConnections, unreadable })
+  return server
+}

@@ -1,0 +1,44 @@
+// What the agent has for telling how it is: its disk, its figures, its status and record, and a log that stays small.
+
+import { coalesced } from '#platform/coalesced-log.ts'
+import type { Log } from '#platform/log.ts'
+import type { AgentDeps, AgentParts } from './agent-deps.ts'
+import type { AgentConfig } from './config.ts'
+import type { AgentOutcome } from './outcome.ts'
+import { openStatusBoard } from './status-board.ts'
+import { openStorage } from './storage.ts'
+import { openVitals } from './vitals.ts'
+
+export type Senses = Pick<AgentParts, 'board' | 'vitals' | 'storage' | 'log'>
+
+type SensesDeps = Pick<AgentDeps, 'clock' | 'timers' | 'random' | 'log'>
+
+export const openSenses = (
+  config: Pick<AgentConfig, 'stateFolder' | 'keyStorage'>,
+  deps: SensesDeps,
+): { readonly senses: Senses; close(outcome: AgentOutcome): void } => {
+  const { clock, timers } = deps
+  const vitals = openVitals(clock)
+  const storage = openStorage({ ...deps, vitals }, config.stateFolder, config.keyStorage === 'file')
+  const { log, flush } = coalesced(deps.log, {
+    clock,
+    timers,
+    quiet: storage.pressure,
+    dropped: (reason) => vitals.dropped('log', reason, 1),
+  })
+  const board = openStatusBoard({ clock, timers, log, vitals, storage }, config.stateFolder)
+  return {
+    senses: { board, vitals, storage, log },
+    close: (outcome) => {
+      board.close(outcome)
+      sayHowItEnded(log, outcome)
+      flush()
+    },
+  }
+}
+
+const sayHowItEnded = (log: Log, outcome: AgentOutcome): void => {
+  if (outcome.kind === 'stopped') return log.info('stopped')
+  const { code, next, text } = outcome.trouble
+  log.error({ outcome: outcome.kind, code, next }, text)
+}

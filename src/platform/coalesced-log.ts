@@ -1,0 +1,129 @@
+// A log that cannot fill a disk: the same message again within a minute is counted instead of written, and beyond so many
+// lines a minute only errors are. What was left out is said, with its number.
+
+import type { Clock } from './clock.ts'
+import type { Log } from './log.ts'
+import type { Timers } from './timers.ts'
+
+export type CoalescingDeps = {
+  readonly clock: Clock
+  readonly timers: Timers
+  /** While true only warnings and worse are written. */
+  readonly quiet: () => boolean
+  /** Told of lines that are lost, and why. */
+  readonly dropped: (reason: 'too_many' | 'disk_pressure') => void
+}
+
+export type CoalescedLog = { readonly log: Log; /** Says now what was counted. */ flush(): void }
+
+const windowMs = 60_000
+const mostLines = 240
+const mostKinds = 256
+
+type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
+type Line = {
+  readonly log: Log
+  readonly level: 'info' | 'warn' | 'error'
+  readonly fields: object
+  readonly message: string
+}
+/** `line`: the last of its kind. */
+type Counted = { line: Line; readonly sinceMs: number; repeated: number }
+
+export const coalesced = (log: Log, deps: CoalescingDeps): CoalescedLog => {
+  const { clock, timers } = deps
+  const seen = new Map<string, Counted>()
+  let minuteMs = clock.monotonicMs()
+  let lines = 0
+  let leftOut = 0
+  let cancelSweep: (() => void) | null = null
+
+  const write = ({ log: to, level, fields, message }: Line, more: object = {}): void => {
+    lines += 1
+    to[level]({ ...fields, ...more }, message)
+  }
+  const tell = (counted: Counted): void => {
+    if (counted.repeated > 0) write(counted.line, { repeated: counted.repeated })
+  }
+  const endMinute = (): void => {
+    const left = leftOut
+    minuteMs = clock.monotonicMs()
+    lines = 0
+    leftOut = 0
+    if (left > 0) write({ log, level: 'warn', fields: { left_out: left }, message: 'lines were left out of this log' })
+  }
+  const sweep = (): void => {
+    cancelSweep = null
+    const nowMs = clock.monotonicMs()
+    if (nowMs - minuteMs >= windowMs) endMinute()
+    for (const [key, counted] of seen) {
+      if (nowMs - counted.sinceMs < windowMs) continue
+      seen.delete(key)
+      tell(counted)
+    }
+    if (seen.size > 0 || leftOut > 0) sweepLater()
+  }
+  const sweepLater = (): void => {
+    cancelSweep ??= timers.after(windowMs, sweep, 'background')
+  }
+
+  const take = (line: Line): void => {
+    if (clock.monotonicMs() - minuteMs >= windowMs) sweep()
+    if (line.level === 'info' && deps.quiet()) return deps.dropped('disk_pressure')
+    const key = kindOf(line)
+    const before = seen.get(key)
+    if (before !== undefined && clock.monotonicMs() - before.sinceMs < windowMs) {
+      before.line = line
+      before.repeated += 1
+      return
+    }
+    if (line.level !== 'error' && lines >= mostLines) {
+      leftOut += 1
+      sweepLater()
+      return deps.dropped('too_many')
+    }
+    if (before !== undefined) tell(before)
+    if (before !== undefined || seen.size < mostKinds)
+      seen.set(key, { line, sinceMs: clock.monotonicMs(), repeated: 0 })
+    write(line)
+    sweepLater()
+  }
+
+  return {
+    log: wrapped(log, take),
+    flush: () => {
+      cancelSweep?.()
+      cancelSweep = null
+      for (const counted of seen.values()) tell(counted)
+      seen.clear()
+      if (leftOut > 0) endMinute()
+    },
+  }
+}
+
+/** Somebody who asks for `debug` wants every line, and nobody loses a fatal one. */
+const wrapped = (log: Log, take: (line: Line) => void): Log => {
+  const through = (level: Level) => (first: unknown, second?: unknown) =>
+    typeof first === 'string' ? log[level](first) : log[level](first as object, second as string)
+  const counted = (level: Line['level']) => (first: unknown, second?: unknown) => {
+    if (!log.isLevelEnabled(level)) return
+    const message = typeof first === 'string' ? first : typeof second === 'string' ? second : ''
+    take({ log, level, fields: typeof first === 'object' && first !== null ? first : {}, message })
+  }
+  return {
+    trace: through('trace'),
+    debug: through('debug'),
+    info: counted('info'),
+    warn: counted('warn'),
+    error: counted('error'),
+    fatal: through('fatal'),
+    isLevelEnabled: (level) => log.isLevelEnabled(level),
+    child: (bindings) => wrapped(log.child(bindings), take),
+  }
+}
+
+/** Trouble is the same whatever the times and figures in it; other news is only the same when all of it is. */
+const kindOf = ({ level, fields, message }: Line): string =>
+  `${level} ${level === 'info' ? JSON.stringify(fields) : codeOf(fields)} ${message}`
+
+const codeOf = (fields: object): string => ('code' in fields && typeof fields.code === 'string' ? fields.code : '')
