@@ -1,6 +1,7 @@
 // Which conditions the agent claims of its own node, from the trouble it is in. Pure.
 
-import { reportedConditions, type ReportBody } from '#wire/report.ts'
+import { reportedConditions } from '#domain/reported-conditions.ts'
+import type { ReportBody } from '#wire/report.ts'
 import type { StatusTrouble } from './status-file.ts'
 import type { FreeBytes } from './storage.ts'
 

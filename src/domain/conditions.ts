@@ -34,7 +34,7 @@ const bounded = (condition: Condition): Condition => ({
 })
 
 /** What the journal says when `withCondition` has added one. */
-const raisedEntry = (node: Node, condition: Condition, by: Attribution, nowMs: number): EntryDraft => {
+export const raisedEntry = (node: Node, condition: Condition, by: Attribution, nowMs: number): EntryDraft => {
   const { name, reason, evidence } = bounded(condition)
   return entry(
     by,
@@ -48,6 +48,16 @@ const raisedEntry = (node: Node, condition: Condition, by: Attribution, nowMs: n
     },
   )
 }
+
+/** What the journal says when `withoutConditions` has taken one away. */
+export const clearedEntry = (node: Node, { name, sinceMs }: Condition, by: Attribution, nowMs: number): EntryDraft =>
+  entry(
+    by,
+    nowMs,
+    'node.condition_cleared',
+    { node: node.id, epoch: node.epoch },
+    { condition: name, lasted_ms: nowMs - sinceMs },
+  )
 
 export type RaiseFacts = NodeFacts & Pick<Condition, 'name' | 'reason' | 'evidence'>
 
@@ -64,9 +74,6 @@ export type ClearFacts = NodeFacts & { readonly name: ConditionName }
 export const decideClear = ({ node, name, by, nowMs }: ClearFacts): NodeDecided | Unchanged => {
   const condition = node.value.conditions.find((one) => one.name === name)
   if (condition === undefined) return { kind: 'unchanged' }
-  const about = { node: node.value.id, epoch: node.value.epoch }
   const cleared: Node = { ...node.value, conditions: withoutConditions(node.value.conditions, [name]) }
-  return nodeDecided(node, cleared, [
-    entry(by, nowMs, 'node.condition_cleared', about, { condition: name, lasted_ms: nowMs - condition.sinceMs }),
-  ])
+  return nodeDecided(node, cleared, [clearedEntry(cleared, condition, by, nowMs)])
 }

@@ -6,13 +6,16 @@ import { readOf, type Change, type Write } from './change.ts'
 import { boundedText, entry } from './decision.ts'
 import type { Admission } from './enrollment.ts'
 import type { EntryDraft } from './journal-entry.ts'
+import { registeredRecovery } from './recovery-credential.ts'
 import { registeredEntry } from './registration.ts'
 import { denialOfEpoch } from './slots.ts'
 import { assurances, type Assurance, type Node } from './node.ts'
 
+/** `nextBearerHash` is used where the node registers a bearer token. */
 export const enrolled = (
   admission: Admission,
   issued: Omit<CertificateRecord, 'subject' | 'renews'>,
+  nextBearerHash: string | null,
 ): { readonly change: Change; readonly node: Node } => {
   const { facts, before, epoch } = admission
   const { credential, nowMs, domain } = facts
@@ -34,6 +37,10 @@ export const enrolled = (
     // A new epoch starts clean: what was held against the old one ended with it.
     conditions: [],
     approvals: [],
+    counter: before.counter + 1,
+    recovery: registeredRecovery(facts.recovery, facts.profile.value, nextBearerHash, nowMs),
+    repair: null,
+    rehearsal: null,
   }
   const superseded = denialOfEpoch(before, domain.value.clockToleranceMs, 'superseded by a new enrollment')
 
@@ -54,10 +61,10 @@ export const enrolled = (
     readOf('key-ban', issued.spki, null),
     ...(credential.method === 'token' ? [readOf('token', credential.token.value.hash, credential.token)] : []),
   ]
-  return { node, change: { reads, writes, entries: entriesOf(admission, certificate) } }
+  return { node, change: { reads, writes, entries: entriesOf(admission, certificate, node) } }
 }
 
-const entriesOf = (admission: Admission, certificate: CertificateRecord): Change['entries'] => {
+const entriesOf = (admission: Admission, certificate: CertificateRecord, node: Node): Change['entries'] => {
   const { facts, before, epoch } = admission
   const { credential, by, nowMs, reported } = facts
   const token = credential.method === 'token' ? credential.token.value.id : null
@@ -79,6 +86,8 @@ const entriesOf = (admission: Admission, certificate: CertificateRecord): Change
       order: certificate.order,
       not_after: isoTime(certificate.notAfterMs),
       probe: facts.probe,
+      recovery: node.recovery === null ? null : node.recovery.credential.kind,
+      counter: node.counter,
       reported_macs: reported.hardware.macs,
       reported_bmc_serial: reported.hardware.bmcSerial === null ? null : boundedText(reported.hardware.bmcSerial, 128),
     },

@@ -11,6 +11,7 @@ import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
 import { noHardware, type HardwareFacts, type HardwareIdentity, type Node, type NodeId, type Slot } from './node.ts'
 import type { SigningOrder } from './order.ts'
 import type { JoinMethod, Profile } from './profile.ts'
+import type { RecoveryRegistrationFacts } from './recovery-credential.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { firstTenure, newNode } from './registration.ts'
 import { slotForKey, slotsOf } from './slots.ts'
@@ -26,6 +27,8 @@ export type EnrollFacts = {
   readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
   readonly keyBan: Row<KeyBan> | null
   readonly reported: { readonly hardware: HardwareIdentity; readonly facts: HardwareFacts | null }
+  /** What the node asks to recover by; null: an older agent, or one that wants nothing. */
+  readonly recovery: RecoveryRegistrationFacts | null
   /** What became of pinging the channel that is open, where the profile asks for it. */
   readonly probe: 'not-tried' | 'answered' | 'silent'
   readonly orderId: string
@@ -156,8 +159,11 @@ const wayOfJoining = ({ credential, profile, node, reported }: EnrollFacts): Ref
 const keyBanned = ({ keyBan, node }: EnrollFacts): Refusal | null =>
   keyBan === null || (node !== null && node.value.membership.kind === 'revoked') ? null : refuse('KEY_BLOCKED')
 
-const keyType = ({ key, profile }: EnrollFacts): Refusal | null => {
+const keyType = ({ key, profile, recovery }: EnrollFacts): Refusal | null => {
   const allowed = profile.value.certificate.keyTypes
+  if (key.kind === 'key' && recovery?.kind === 'key' && recovery.spki === key.spkiHash) {
+    return refuse('CSR_INVALID', 'a recovery key is never certified: it has to be another key')
+  }
   if (key.kind !== 'key' || allowed.includes(key.keyType)) return null
   return refuse('CSR_INVALID', `profile ${profile.value.name} allows keys of type ${allowed.join(', ')}`)
 }
@@ -168,7 +174,9 @@ const anotherKeyWhileActive = (facts: EnrollFacts, node: Row<Node>): EnrollVerdi
   if (mayReplace) return admit(facts, node.value, 'an active identity')
   switch (profile.value.onActiveConflict) {
     case 'prove':
-      return refuse('ALREADY_ACTIVE')
+      return provesRecoveryKey(facts, node.value)
+        ? admit(facts, node.value, 'an active identity')
+        : refuse('ALREADY_ACTIVE')
     case 'reject':
       return refuse('ALREADY_ACTIVE', 'it becomes free when the node has been away for the grace')
     case 'probe':
@@ -177,6 +185,12 @@ const anotherKeyWhileActive = (facts: EnrollFacts, node: Row<Node>): EnrollVerdi
         ? refuse('ALREADY_ACTIVE', 'the machine that holds this identity answered just now')
         : admit(facts, node.value, 'an active identity')
   }
+}
+
+/** Whoever proves the recovery key is the one who registered it. */
+const provesRecoveryKey = ({ recovery }: EnrollFacts, node: Node): boolean => {
+  const registered = node.recovery?.credential
+  return recovery?.kind === 'key' && registered?.kind === 'key' && recovery.spki === registered.spki
 }
 
 const newcomer = ({ nodeId: id, profile, by, nowMs }: EnrollFacts): Node =>

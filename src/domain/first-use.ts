@@ -7,10 +7,12 @@ import { entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import type { EntryDraft } from './journal-entry.ts'
 import { nodeDecided, type NodeDecided, type NodeFacts } from './node-change.ts'
-import type { Node, Slots } from './node.ts'
+import type { Node, Recovery, Slots } from './node.ts'
 import type { NodePrincipal } from './principal.ts'
 import type { Profile } from './profile.ts'
+import { rotationConfirmed } from './recovery-credential.ts'
 import { refuse, type Refusal } from './refusal.ts'
+import { releasedAfterRepair } from './repair.ts'
 import { promote, slotNameOf } from './slots.ts'
 
 export type FirstUseFacts = NodeFacts & {
@@ -27,7 +29,10 @@ export const decideFirstUse = (facts: FirstUseFacts): { readonly kind: 'nothing-
     case 'registered':
       return refuse('CLIENT_CERT_DENIED')
     case 'quarantined':
-      return refuse('NODE_QUARANTINED')
+      // After a repair: it may show its evidence, and stays where it is.
+      return membership.slots !== null && slotUsed(facts, membership.slots) !== null
+        ? { kind: 'nothing-new' }
+        : refuse('NODE_QUARANTINED')
     case 'revoked':
       return refuse('NODE_REVOKED')
     case 'enrolled':
@@ -42,18 +47,23 @@ export const decideFirstUse = (facts: FirstUseFacts): { readonly kind: 'nothing-
 }
 
 const comeBack = (facts: FirstUseFacts, slots: Slots): NodeDecided | Refusal => {
-  const profile = facts.profile.value
+  const { value } = facts.node
+  const barred = releasedAfterRepair(value) ? null : notBack(value, facts.profile.value)
+  if (barred !== null) return barred
+  const awayMs = facts.nowMs - facts.node.value.membership.sinceMs
+  return activate(facts, slots, 'node.returned', { lapsed_for_ms: awayMs })
+}
+
+/** What the profile says of a node that was away for longer than the grace. */
+const notBack = (node: Node, profile: Profile): Refusal | null => {
   switch (profile.comeback.by) {
     case 'join':
       return refuse('REJOIN_REQUIRED')
     case 'approve':
-      if (!approvalComplete(facts.node.value, profile)) return refuse('APPROVAL_REQUIRED')
-      break
+      return approvalComplete(node, profile) ? null : refuse('APPROVAL_REQUIRED')
     case 'certificate':
-      break
+      return null
   }
-  const awayMs = facts.nowMs - facts.node.value.membership.sinceMs
-  return activate(facts, slots, 'node.returned', { lapsed_for_ms: awayMs })
 }
 
 const slotUsed = (facts: FirstUseFacts, slots: Slots) =>
@@ -72,16 +82,33 @@ const activate = (
   if (used === null) return refuse('SERIAL_MISMATCH')
   const promoted = used === 'pending' && slots.pending !== null
   const next: Slots = promoted ? promote(slots, slots.pending, nowMs + domain.value.drainMs) : slots
+  const { recovery, conditions, membership } = node.value
   const present: Node = {
     ...node.value,
     membership: { kind: 'active', sinceMs, slots: next },
     approvals: [],
-    conditions: withoutConditions(node.value.conditions, ['stuck_enrollment', 'cert_expired', 'needs_approval']),
+    conditions: withoutConditions(conditions, [
+      'stuck_enrollment',
+      'cert_expired',
+      'needs_approval',
+      ...(promoted || membership.kind === 'enrolled' ? (['cert_expiring'] as const) : []),
+    ]),
+    recovery: recovery === null ? null : resolved(recovery, next),
+    repair: null,
   }
+  // The last line of the story that a failure began.
+  const story = { ...by, correlation: recovery?.episode ?? by.correlation }
   const { issuer, serial } = principal.proof
   const about = { node: node.value.id, epoch: principal.epoch, issuer, serial }
   const retired = promoted ? slots.current.serial : null
-  return nodeDecided(node, present, [entry(by, nowMs, type, about, { ...body, retired_serial: retired })], {
+  return nodeDecided(node, present, [entry(story, nowMs, type, about, { ...body, retired_serial: retired })], {
     reads: [readOf('profile', profile.value.name, profile), readOf('domain', 'domain', domain)],
   })
 }
+
+/** The story of a recovery ends; a token that came with the certificate in use is the one its holder has. */
+const resolved = (recovery: Recovery, { pending }: Slots): Recovery => ({
+  ...recovery,
+  episode: null,
+  credential: pending === null ? rotationConfirmed(recovery.credential) : recovery.credential,
+})

@@ -26,7 +26,6 @@ export const entryTypes = [
   'node.superseded',
   'node.second_holder',
   // recovery: one correlation links the failure, the request, the issuance and the resolution
-  'node.recovery_registered',
   'node.recovery_requested',
   'node.recovered',
   'node.recovery_denied',

@@ -55,6 +55,27 @@ export const decideStuck = ({ node, domain, by, nowMs }: StuckFacts): NodeDecide
   return { ...raised, change: { ...change, reads: [...change.reads, readOf('domain', 'domain', domain)] } }
 }
 
+/** So much of a certificate's life is left when somebody should have a look: its renewal was due long before. */
+const lastPart = 1 / 4
+
+/** Its certificate is running out and no successor has been issued. */
+export const decideExpiring = ({ node, by, nowMs }: NodeFacts): NodeDecided | NotYet => {
+  const { membership } = node.value
+  if (membership.kind !== 'active') return notYet
+  const { current, pending } = membership.slots
+  const leftMs = current.notAfterMs - nowMs
+  if (pending !== null || leftMs <= 0 || leftMs >= lastPart * (current.notAfterMs - current.issuedAtMs)) return notYet
+  const raised = decideRaise({
+    node,
+    name: 'cert_expiring',
+    reason: 'its certificate runs out and has not been renewed',
+    evidence: { not_after: isoTime(current.notAfterMs), serial: current.serial },
+    by,
+    nowMs,
+  })
+  return raised.kind === 'unchanged' ? notYet : raised
+}
+
 /** Every certificate of the node has expired: it can no longer renew. */
 export const decideExpired = ({ node, by, nowMs }: NodeFacts): NodeDecided | NotYet => {
   const slots = slotsOf(node.value)

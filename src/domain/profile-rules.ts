@@ -54,6 +54,8 @@ const rules: Rules = {
   'recovery.mode': oneOf(['auto', 'approve', 'deny']),
   'recovery.limit': wholeNumber(0, 1000),
   'recovery.windowMs': wholeNumber(1000, 365 * day),
+  'recovery.rehearseEveryMs': wholeNumber(60_000, 365 * day),
+  onDuplicate: oneOf(['keep-live', 'fence']),
 }
 
 const nameShape = /^[a-z0-9][a-z0-9-]{0,62}$/
@@ -69,7 +71,10 @@ export const profileProblem = (profile: Profile, longestLeafMs: number): string 
 }
 
 /** Settings that are each fine and do not go together. */
-const contradiction = ({ join, certificate, keyStorage, comeback }: Profile, longestLeafMs: number): string | null => {
+const contradiction = (
+  { join, certificate, keyStorage, comeback, recovery }: Profile,
+  longestLeafMs: number,
+): string | null => {
   if (certificate.lifetimeMs > longestLeafMs) {
     return `certificate.lifetimeMs is longer than any issuer on record can give: at most ${longestLeafMs}`
   }
@@ -80,6 +85,7 @@ const contradiction = ({ join, certificate, keyStorage, comeback }: Profile, lon
   }
   if (comeback.by === 'approve' && comeback.people < 1)
     return 'comeback.people must be at least 1 with comeback.by approve'
+  if (recovery.mode === 'auto' && recovery.limit < 1) return 'recovery.limit must be at least 1 with recovery.mode auto'
   if (join.tokenScope === 'domain' && !join.allOf.includes('token')) {
     return 'join.tokenScope domain needs token in join.allOf'
   }

@@ -1,18 +1,17 @@
 // Quarantine takes a node's identity away at once and keeps its record for whoever looks into it. Only an operator ends it.
 
 import { readOf, type Row } from './change.ts'
-import { withoutConditions } from './conditions.ts'
+import { hasCondition, withoutConditions } from './conditions.ts'
 import { boundedText, entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import { nodeDecided, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { Node } from './node.ts'
+import { quarantinedNode } from './quarantined-node.ts'
 import { refuse, type Refusal } from './refusal.ts'
+import { failedChecks } from './repair.ts'
 import { denialOfEpoch } from './slots.ts'
 
 export type QuarantineFacts = NodeFacts & { readonly reason: string; readonly domain: Row<DomainSettings> }
-
-/** They go with the certificates; all others are evidence. */
-const aboutCertificates = ['stuck_enrollment', 'cert_expiring', 'cert_expired', 'not_persisted'] as const
 
 export const decideQuarantine = ({ node, reason, domain, by, nowMs }: QuarantineFacts): NodeDecided | Refusal => {
   const { value } = node
@@ -23,16 +22,10 @@ export const decideQuarantine = ({ node, reason, domain, by, nowMs }: Quarantine
   const why = boundedText(reason)
   // Null: it has no certificate, or its epoch is denied already.
   const denial = denialOfEpoch(value, domain.value.clockToleranceMs, `quarantined: ${why}`)
-  const quarantined: Node = {
-    ...value,
-    membership: { kind: 'quarantined', sinceMs: nowMs, reason: why, by: by.actor, slots: null },
-    conditions: withoutConditions(value.conditions, aboutCertificates),
-    approvals: [],
-  }
   const about = { node: value.id, epoch: value.epoch }
   return nodeDecided(
     node,
-    quarantined,
+    quarantinedNode(value, why, by, nowMs),
     [entry(by, nowMs, 'node.quarantined', about, { reason: why, was: value.membership.kind })],
     {
       reads: [readOf('domain', 'domain', domain)],
@@ -41,22 +34,38 @@ export const decideQuarantine = ({ node, reason, domain, by, nowMs }: Quarantine
   )
 }
 
-/** Its epoch stays denied: a released node comes back by joining anew. */
+/**
+ * Its epoch stays denied: a released node comes back by joining anew, or by recovering. A repaired one has a new epoch,
+ * and comes back with that, once it has shown that it is well.
+ */
 export const decideRelease = ({ node, by, nowMs }: NodeFacts): NodeDecided | Refusal => {
   const { value } = node
-  if (value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
-  if (value.membership.kind !== 'quarantined') {
-    return refuse('NODE_STATE_CONFLICT', `${value.id} is not in quarantine: it is ${value.membership.kind}`)
+  const { membership, repair } = value
+  if (membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  if (membership.kind !== 'quarantined') {
+    return refuse('NODE_STATE_CONFLICT', `${value.id} is not in quarantine: it is ${membership.kind}`)
   }
+  const repaired = membership.slots !== null
+  if (repaired && repair?.evidence?.passed !== true) return refuse('NODE_STATE_CONFLICT', evidenceMissing(value))
   const released: Node = {
     ...value,
-    membership: { kind: 'inactive', sinceMs: nowMs, slots: null },
+    membership: { kind: 'inactive', sinceMs: nowMs, slots: membership.slots },
     tenure: value.tenure + 1,
+    // Two held it: whoever is let in next registers another.
+    recovery: !repaired && hasCondition(value, 'duplicate_identity') ? null : value.recovery,
+    // Kept until the repaired node has come back by it; a bundle nobody used ends here.
+    repair: repaired ? repair : null,
     // Whoever releases a node has judged what was suspected of it.
     conditions: withoutConditions(value.conditions, ['spoof_suspected', 'duplicate_identity']),
   }
   const about = { node: value.id, epoch: value.epoch }
-  return nodeDecided(node, released, [
-    entry(by, nowMs, 'node.released', about, { quarantined_for: value.membership.reason }),
-  ])
+  const body = { quarantined_for: membership.reason, repaired }
+  return nodeDecided(node, released, [entry(by, nowMs, 'node.released', about, body)])
+}
+
+const evidenceMissing = ({ id, repair }: Node): string => {
+  const failed = repair === null ? [] : failedChecks(repair)
+  return failed.length === 0
+    ? `${id} has been repaired and has not shown its evidence yet`
+    : boundedText(`the evidence of ${id} has not passed: ${failed.join('; ')}`)
 }

@@ -37,8 +37,9 @@ export const decideRegister = (facts: RegisterFacts): NodeDecided | Refusal => {
     )
   }
 
-  const { epoch, tenure } = existing === null ? firstTenure : { ...existing.value, tenure: existing.value.tenure + 1 }
-  const node = newNode({ id, profile: profile.value.name, hardware, epoch, tenure, by, nowMs })
+  const { epoch, tenure, counter } =
+    existing === null ? firstTenure : { ...existing.value, tenure: existing.value.tenure + 1 }
+  const node = newNode({ id, profile: profile.value.name, hardware, epoch, tenure, counter, by, nowMs })
   return {
     ...decided({
       reads: [readOf('node', id, existing), readOf('profile', profile.value.name, profile)],
@@ -59,15 +60,16 @@ const known = (node: Node, { profile, hardware }: RegisterFacts): Refusal => {
 }
 
 /** Of a node the registry has never had. */
-export const firstTenure = { epoch: 0, tenure: 1 } as const
+export const firstTenure = { epoch: 0, tenure: 1, counter: 0 } as const
 
-/** A node nothing is known of but what its registration says. A tombstone's epoch goes on, so that it stays denied. */
+/** A node nothing is known of but what its registration says. A tombstone's epoch and counter go on, so that what was handed out before stays old. */
 export const newNode = (given: {
   readonly id: NodeId
   readonly profile: string
   readonly hardware: HardwareIdentity
   readonly epoch: number
   readonly tenure: number
+  readonly counter: number
   readonly by: Attribution
   readonly nowMs: number
 }): Node => ({
@@ -83,7 +85,7 @@ export const newNode = (given: {
   assurance: 'none',
   conditions: [],
   approvals: [],
-  counter: 0,
+  counter: given.counter,
   recovery: null,
   repair: null,
   rehearsal: null,

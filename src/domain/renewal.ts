@@ -1,18 +1,25 @@
 // A new key and certificate within an epoch (rulings 4 and 8). One successor a certificate: the same request again gets
 // the same answer, another key means that somebody else holds this identity too.
 
-import { isoTime } from '#platform/clock.ts'
-import { slotOf, type CertificateRecord, type KeyBan } from './certificate.ts'
-import { readOf, type Change, type Row } from './change.ts'
-import { entry, type Attribution } from './decision.ts'
+import type { KeyBan } from './certificate.ts'
+import type { Row } from './change.ts'
+import type { Attribution } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
+import {
+  decideDuplicate,
+  type DuplicateSign,
+  type DuplicateVerdict,
+  type HolderFacts,
+  type Suspicion,
+} from './duplicate.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
 import type { Node, Slot, Slots } from './node.ts'
 import type { SigningOrder } from './order.ts'
 import type { NodePrincipal } from './principal.ts'
 import type { Profile } from './profile.ts'
+import type { PresentedCounter } from './recovery-credential.ts'
 import { refuse, type Refusal } from './refusal.ts'
-import { slotNameOf } from './slots.ts'
+import { slotNameOf, type SlotName } from './slots.ts'
 
 export type RenewFacts = {
   readonly node: Row<Node>
@@ -21,22 +28,39 @@ export type RenewFacts = {
   readonly domain: Row<DomainSettings>
   readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
   readonly keyBan: Row<KeyBan> | null
+  /** Null: an older agent, which is not held to it. */
+  readonly counter: PresentedCounter | null
+  /** Null: an older agent, which cannot be told from another. */
+  readonly claimant: HolderFacts | null
+  /** The claimant's own process has a channel open. */
+  readonly claimantLive: boolean
+  /** Another process with a live channel, which has answered a ping just now. */
+  readonly otherHolder: HolderFacts | null
+  /** What was last seen of the node: named where two holders are, never decided on. */
+  readonly lastSeen: HolderFacts | null
   readonly orderId: string
   readonly by: Attribution
   readonly nowMs: number
 }
 
-export type RenewVerdict = Refusal | { readonly kind: 'repeat'; readonly slot: Slot } | Renewal
+export type RenewVerdict =
+  | Refusal
+  | { readonly kind: 'repeat'; readonly slot: Slot }
+  /** There are two; what becomes of them is to be committed before the refusal is told. */
+  | { readonly kind: 'duplicate'; readonly verdict: Exclude<DuplicateVerdict, { kind: 'claimant-stays' }> }
+  | Renewal
 
 export type Renewal = {
   readonly kind: 'admitted'
   readonly facts: RenewFacts
   readonly slots: Slots
+  /** Somebody else got a successor that nobody has used; what to write down about that. */
+  readonly suspicion: Suspicion | null
   readonly order: SigningOrder
 }
 
 export const decideRenew = (facts: RenewFacts): RenewVerdict => {
-  const { node, principal, key, profile, nowMs } = facts
+  const { node, principal, key, nowMs } = facts
   if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
   const { membership } = node.value
   // The caller's first use has been committed before: whoever may renew is active by now.
@@ -47,66 +71,68 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   const asking = slotNameOf(slots, principal.proof.issuer, principal.proof.serial)
   // The same request again, on a connection that has not heard of its answer having been used already.
   if (asking === 'retired' && slots.current.spki === key.spkiHash) return { kind: 'repeat', slot: slots.current }
-  if (asking !== 'current') return refuse('SERIAL_MISMATCH')
-  if (slots.pending !== null && slots.pending.notAfterMs > nowMs) {
-    return slots.pending.spki === key.spkiHash ? { kind: 'repeat', slot: slots.pending } : refuse('LINEAGE_CONFLICT')
-  }
-  if (slots.current.spki === key.spkiHash) return refuse('CSR_INVALID', 'a renewal needs a new key')
-  if (facts.keyBan !== null) return refuse('KEY_BLOCKED')
-  if (!profile.value.certificate.keyTypes.includes(key.keyType)) {
-    return refuse(
-      'CSR_INVALID',
-      `profile ${profile.value.name} allows keys of type ${profile.value.certificate.keyTypes.join(', ')}`,
-    )
-  }
-  const order = orderNodeCertificate({
-    id: facts.orderId,
-    node: node.value.id,
-    epoch: node.value.epoch,
-    profile: profile.value,
-    domain: facts.domain.value,
-    key,
-    nowMs,
-  })
-  return order.kind === 'refused' ? order : { kind: 'admitted', facts, slots, order: order.order }
+  const succeeded = slots.pending !== null && slots.pending.notAfterMs > nowMs ? slots.pending : null
+  if (asking === 'current' && succeeded?.spki === key.spkiHash) return { kind: 'repeat', slot: succeeded }
+
+  const lineage = judgeLineage(facts, asking, succeeded)
+  if (lineage.kind !== 'one-holder') return lineage
+  return keyUnfit(facts, slots, key) ?? ordered(facts, slots, lineage.suspicion, key)
 }
 
-/** The successor waits in the pending slot until it is used. */
-export const renewed = (renewal: Renewal, issued: Omit<CertificateRecord, 'subject' | 'renews'>): Change => {
-  const { facts, slots } = renewal
-  const { node, principal, profile, domain, by, nowMs } = facts
-  const certificate: CertificateRecord = {
-    ...issued,
-    subject: { kind: 'node', node: node.value.id, epoch: node.value.epoch },
-    renews: slots.current.serial,
+type OneHolder = { readonly kind: 'one-holder'; readonly suspicion: Suspicion | null }
+
+/** One certificate has one successor, and one counter: anything else means that somebody else holds this identity too. */
+const judgeLineage = (facts: RenewFacts, asking: SlotName | null, succeeded: Slot | null): OneHolder | RenewVerdict => {
+  const { node, counter, claimant, otherHolder } = facts
+  if (counter !== null && counter.node !== node.value.id) {
+    return refuse('REQUEST_INVALID', 'the counter was given to another node')
   }
-  const pending = slotOf(certificate)
-  const membership = { ...node.value.membership, kind: 'active', slots: { ...slots, pending } } as const
-  return {
-    reads: [
-      readOf('node', node.value.id, node),
-      readOf('profile', profile.value.name, profile),
-      readOf('domain', 'domain', domain),
-      readOf('key-ban', issued.spki, null),
-    ],
-    writes: [
-      { put: 'node', value: { ...node.value, membership } },
-      { put: 'certificate', value: certificate },
-    ],
-    entries: [
-      entry(
-        by,
-        nowMs,
-        'node.renewed',
-        { node: node.value.id, epoch: principal.epoch, issuer: issued.issuer, serial: issued.serial },
-        {
-          renews: slots.current.serial,
-          mtls_cert_fingerprint: `SHA256:${issued.sha256}`,
-          key: `SHA256:${issued.spki}`,
-          order: issued.order,
-          not_after: isoTime(issued.notAfterMs),
-        },
-      ),
-    ],
+  const old = counter !== null && counter.counter < node.value.counter
+  if (claimant === null || claimant.instance === null) {
+    if (asking !== 'current') return refuse('SERIAL_MISMATCH')
+    return succeeded !== null || old ? refuse('LINEAGE_CONFLICT') : { kind: 'one-holder', suspicion: null }
   }
+  const sign = signOf(asking, succeeded, old, otherHolder)
+  if (sign === null) return { kind: 'one-holder', suspicion: null }
+  const verdict = decideDuplicate({ ...facts, claimant, sign })
+  if (verdict.kind !== 'claimant-stays') return { kind: 'duplicate', verdict }
+  // Even the one who stays renews only what is current.
+  return asking === 'current' ? { kind: 'one-holder', suspicion: verdict.suspicion } : refuse('SERIAL_MISMATCH')
+}
+
+const signOf = (
+  asking: SlotName | null,
+  succeeded: Slot | null,
+  old: boolean,
+  otherHolder: HolderFacts | null,
+): DuplicateSign | null => {
+  if (asking !== 'current') return 'replaced-serial'
+  if (succeeded !== null) return 'second-successor'
+  if (old) return 'old-counter'
+  return otherHolder === null ? null : 'second-instance'
+}
+
+const keyUnfit = ({ node, keyBan, profile }: RenewFacts, slots: Slots, key: KeyInRequest): Refusal | null => {
+  if (slots.current.spki === key.spkiHash) return refuse('CSR_INVALID', 'a renewal needs a new key')
+  if (keyBan !== null) return refuse('KEY_BLOCKED')
+  const recovery = node.value.recovery?.credential
+  if (recovery?.kind === 'key' && recovery.spki === key.spkiHash) {
+    return refuse('CSR_INVALID', 'a recovery key is never certified')
+  }
+  const { name, certificate } = profile.value
+  if (certificate.keyTypes.includes(key.keyType)) return null
+  return refuse('CSR_INVALID', `profile ${name} allows keys of type ${certificate.keyTypes.join(', ')}`)
+}
+
+const ordered = (facts: RenewFacts, slots: Slots, suspicion: Suspicion | null, key: KeyInRequest): RenewVerdict => {
+  const order = orderNodeCertificate({
+    id: facts.orderId,
+    node: facts.node.value.id,
+    epoch: facts.node.value.epoch,
+    profile: facts.profile.value,
+    domain: facts.domain.value,
+    key,
+    nowMs: facts.nowMs,
+  })
+  return order.kind === 'refused' ? order : { kind: 'admitted', facts, slots, suspicion, order: order.order }
 }

@@ -43,6 +43,9 @@ export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
     drain: 'none',
     conditions: [],
     approvals: [],
+    // What it recovers with stays on record: by it a tombstone's holder is told so, and strangers are not.
+    repair: null,
+    rehearsal: null,
   }
   const body = { host_id: value.id, revoked_by: by.actor, reason, timestamp: isoTime(nowMs) }
   return nodeDecided(

@@ -3,6 +3,7 @@
 import { Type, type Static } from 'typebox'
 import { failureClasses } from '#domain/failure-class.ts'
 import { rehearsalSteps } from '#domain/node.ts'
+import { reportedConditions } from '#domain/reported-conditions.ts'
 
 const closed = { additionalProperties: false } as const
 const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
@@ -38,15 +39,6 @@ export const StoryLine = Type.Object(
   closed,
 )
 export type StoryLine = Static<typeof StoryLine>
-
-/** Conditions an agent may claim of its own node. */
-export const reportedConditions = [
-  'clock_skew',
-  'disk_full',
-  'node_observability_disk_pressure',
-  'endpoint_profile_drift',
-  'recovery_enrollment_blocked',
-] as const
 
 export const ReportBody = Type.Object(
   {

@@ -20,7 +20,8 @@ import type { NodePrincipal } from '#domain/principal.ts'
 import type { Profile } from '#domain/profile.ts'
 import { decideQuarantine, decideRelease } from '#domain/quarantine.ts'
 import { decideRegister } from '#domain/registration.ts'
-import { decideRenew, renewed } from '#domain/renewal.ts'
+import { decideRenew } from '#domain/renewal.ts'
+import { renewed } from '#domain/renewed.ts'
 import { decideDecommission, decideRevoke } from '#domain/revocation.ts'
 import { decideDrain, decideDrained, decideUndrain } from '#domain/scheduling.ts'
 import { everySlot, slotsOf } from '#domain/slots.ts'
@@ -128,6 +129,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       key: keyOf(key),
       keyBan: table.get('key-ban', key),
       reported: { hardware: hardwareOf(nodeId), facts: null },
+      recovery: null,
       orderId: next('o'),
       by,
       nowMs,
@@ -135,7 +137,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     const first = decideEnroll({ ...facts, probe: 'not-tried' })
     const verdict = first.kind === 'probe' ? decideEnroll({ ...facts, probe }) : first
     if (verdict.kind === 'repeat') return verdict.spends
-    return verdict.kind === 'admitted' ? enrolled(verdict, sign(verdict.order, key)).change : null
+    return verdict.kind === 'admitted' ? enrolled(verdict, sign(verdict.order, key), null).change : null
   }
 
   const enrollByToken = (event: Extract<LifeEvent, { do: 'enroll' }>): Change | null => {
@@ -170,8 +172,18 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     const use = decideFirstUse(facts)
     if (use.kind !== 'nothing-new') return changeOf(use)
     const ban = table.get('key-ban', event.key)
-    const verdict = decideRenew({ ...facts, key: keyOf(event.key), keyBan: ban, orderId: next('o') })
-    return verdict.kind === 'admitted' ? renewed(verdict, sign(verdict.order, event.key)) : null
+    const verdict = decideRenew({
+      ...facts,
+      key: keyOf(event.key),
+      keyBan: ban,
+      counter: null,
+      claimant: null,
+      claimantLive: false,
+      otherHolder: null,
+      lastSeen: null,
+      orderId: next('o'),
+    })
+    return verdict.kind === 'admitted' ? renewed(verdict, sign(verdict.order, event.key), null).change : null
   }
 
   const operate = (what: (typeof aboutNode)[number], id: string): Change | null => {

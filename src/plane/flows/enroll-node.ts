@@ -113,7 +113,7 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
         const wait = facts.credential.method === 'hardware' ? deps.pace.hurry(verdict.before.id) : null
         if (wait !== null) return wait
         const issued = await deps.issuer.sign(verdict.order)
-        const { change, node } = enrolled(verdict, issued)
+        const { change, node } = enrolled(verdict, issued, null)
         const outcome = await deps.store.commit(change)
         if (outcome === 'lost-race') continue
         deps.feed.publish(outcome)
@@ -160,6 +160,7 @@ const readFacts = async (
     key,
     keyBan: key.kind === 'key' ? await deps.store.get('key-ban', key.spkiHash) : null,
     reported: { hardware: call.hardware, facts: call.facts },
+    recovery: null,
     probe: 'not-tried',
     orderId: sortableId(deps.clock.nowMs(), deps.random),
     by,

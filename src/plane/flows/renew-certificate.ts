@@ -3,7 +3,8 @@
 import { certificateKey } from '#domain/certificate.ts'
 import { actorOf, type NodePrincipal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
-import { decideRenew, renewed } from '#domain/renewal.ts'
+import { decideRenew } from '#domain/renewal.ts'
+import { renewed } from '#domain/renewed.ts'
 import type { Profile } from '#domain/profile.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
@@ -59,11 +60,17 @@ const attemptRenewal = async (
       principal,
       key,
       keyBan: key.kind === 'key' ? await deps.store.get('key-ban', key.spkiHash) : null,
+      counter: null,
+      claimant: null,
+      claimantLive: false,
+      otherHolder: null,
+      lastSeen: null,
       orderId: sortableId(deps.clock.nowMs(), deps.random),
       by: { actor: actorOf(principal), source: principal.source, correlation },
       nowMs: deps.clock.nowMs(),
     })
     if (verdict.kind === 'refused') return verdict
+    if (verdict.kind === 'duplicate') return verdict.verdict.refusal
     const profile = standing.profile.value
     if (verdict.kind === 'repeat') {
       const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))
@@ -73,7 +80,7 @@ const attemptRenewal = async (
     const wait = deps.pace.hurry(principal.id)
     if (wait !== null) return wait
     const issued = await deps.issuer.sign(verdict.order)
-    const outcome = await deps.store.commit(renewed(verdict, issued))
+    const outcome = await deps.store.commit(renewed(verdict, issued, null).change)
     if (outcome === 'lost-race') continue
     deps.feed.publish(outcome)
     return { kind: 'renewed', profile, certificate: issued }

@@ -1,0 +1,177 @@
+// Two holders of one identity (ruling 6). Of the two the one with the live channel stays; with no channel live, or where
+// the profile says so, both are fenced until an operator decides. Both are named, with what tells them apart.
+
+import { readOf, type Change, type Row } from './change.ts'
+import { hasCondition, withCondition } from './conditions.ts'
+import { boundedText, entry } from './decision.ts'
+import type { DomainSettings } from './domain-settings.ts'
+import { hardwareWords } from './hardware-identity.ts'
+import { nodeDecided, type NodeFacts } from './node-change.ts'
+import type { Condition, Node } from './node.ts'
+import type { Profile } from './profile.ts'
+import { quarantinedNode } from './quarantined-node.ts'
+import { refuse, type Refusal } from './refusal.ts'
+import { decideSecondHolder } from './second-holder.ts'
+import { denialOfEpoch, slotsOf } from './slots.ts'
+
+/** How one holder of an identity can be told from another. Null: not known, as of an older agent. */
+export type HolderFacts = {
+  /** Of its process. */
+  readonly instance: string | null
+  readonly source: string | null
+  readonly macs: readonly string[]
+  readonly bmcSerial: string | null
+  readonly machine: string | null
+  /** Of the certificate it uses. */
+  readonly serial: string | null
+  readonly agentVersion: string | null
+}
+
+/** What betrays that there are two. */
+export type DuplicateSign = 'old-counter' | 'replaced-serial' | 'second-successor' | 'second-instance'
+
+export type DuplicateFacts = NodeFacts & {
+  readonly profile: Row<Profile>
+  readonly domain: Row<DomainSettings>
+  readonly sign: DuplicateSign
+  readonly claimant: HolderFacts
+  /** The claimant's own process has a channel open. */
+  readonly claimantLive: boolean
+  /** Another process with a live channel, which has answered a ping just now. */
+  readonly otherHolder: HolderFacts | null
+  /** What was last seen of the node, where nobody else is live: named, never decided on. */
+  readonly lastSeen: HolderFacts | null
+}
+
+export type DuplicateVerdict =
+  /** `change` is null when it is on record already. */
+  | { readonly kind: 'claimant-refused'; readonly refusal: Refusal; readonly change: Change | null }
+  | { readonly kind: 'fenced'; readonly refusal: Refusal; readonly change: Change }
+  /** It goes on as the one holder. `suspicion`: what to write down about the other, if anything points to one. */
+  | { readonly kind: 'claimant-stays'; readonly suspicion: Suspicion | null }
+
+export type Suspicion = Pick<Condition, 'reason' | 'evidence'>
+
+const reasons: Readonly<Record<DuplicateSign, string>> = {
+  'old-counter': 'somebody presented a counter that a newer one has replaced',
+  'replaced-serial': 'somebody used a certificate that a newer one has replaced',
+  'second-successor': 'two holders of one certificate asked for its successor',
+  'second-instance': 'somebody asked for this identity while another process with it is connected',
+}
+
+export const decideDuplicate = (facts: DuplicateFacts): DuplicateVerdict => {
+  const { node, profile, claimant, otherHolder, sign } = facts
+  if (slotsOf(node.value) === null && node.value.membership.kind !== 'inactive') {
+    // Nothing is left to be fenced, or to stay.
+    return { kind: 'claimant-refused', refusal: refuse('DUPLICATE_IDENTITY'), change: null }
+  }
+  if (isExempt(facts)) return { kind: 'claimant-stays', suspicion: null }
+  if (otherHolder === null && facts.claimantLive && profile.value.onDuplicate === 'keep-live') {
+    return { kind: 'claimant-stays', suspicion: suspicionOf(facts) }
+  }
+  const told = otherHolder !== null && profile.value.onDuplicate === 'keep-live'
+  // An older agent cannot be told from itself: it is never fenced for what another one is fenced for.
+  if (told || claimant.instance === null) return claimantRefused(facts)
+  return sign === 'second-instance' && otherHolder?.instance == null
+    ? { kind: 'claimant-stays', suspicion: null }
+    : fenced(facts)
+}
+
+/** A node that said it could not keep what it was given comes back with what it had before: that is no copy. */
+const isExempt = ({ node, otherHolder, sign }: DuplicateFacts): boolean =>
+  otherHolder === null && (hasCondition(node.value, 'not_persisted') || sign === 'second-instance')
+
+const claimantRefused = (facts: DuplicateFacts): DuplicateVerdict => {
+  const { node, by, nowMs } = facts
+  const raised = decideSecondHolder({ node, condition: 'duplicate_identity', ...suspicionOf(facts), by, nowMs })
+  return {
+    kind: 'claimant-refused',
+    refusal: refuse('DUPLICATE_IDENTITY', 'the holder with the live channel stays'),
+    change: raised.kind === 'known' ? null : raised.change,
+  }
+}
+
+/** Both lose the certificates, and the recovery credential with them: both hold it. */
+const fenced = (facts: DuplicateFacts): DuplicateVerdict => {
+  const { node, domain, nowMs } = facts
+  const { value } = node
+  const by = { ...facts.by, actor: 'system:lineage' }
+  const { reason, evidence } = suspicionOf(facts)
+  const why = `two holders of one identity: ${reason}`
+  const quarantined = quarantinedNode(value, why, by, nowMs)
+  const fencedNode: Node = {
+    ...quarantined,
+    recovery: null,
+    conditions: withCondition(quarantined.conditions, {
+      name: 'duplicate_identity',
+      sinceMs: nowMs,
+      reason,
+      evidence,
+    }),
+  }
+  const denial = denialOfEpoch(value, domain.value.clockToleranceMs, why)
+  const about = { node: value.id, epoch: value.epoch }
+  const { change } = nodeDecided(
+    node,
+    fencedNode,
+    [
+      entry(facts.by, nowMs, 'node.second_holder', about, { condition: 'duplicate_identity', reason, ...evidence }),
+      entry(by, nowMs, 'node.quarantined', about, { reason: why, was: value.membership.kind }),
+    ],
+    {
+      reads: [readOf('domain', 'domain', domain), readOf('profile', facts.profile.value.name, facts.profile)],
+      writes: denial === null ? [] : [{ put: 'denial', value: denial }],
+    },
+  )
+  const refusal = refuse('DUPLICATE_IDENTITY', 'both holders are fenced until an operator decides')
+  return { kind: 'fenced', refusal, change }
+}
+
+/** Both holders in few words: a condition has room for eight facts. */
+const suspicionOf = (facts: DuplicateFacts): Suspicion => {
+  const { node, claimant, otherHolder, lastSeen } = facts
+  const other = otherHolder ?? lastSeen
+  const slots = slotsOf(node.value)
+  return {
+    reason: reasons[facts.sign],
+    evidence: {
+      claimant: whereabouts(claimant),
+      claimant_hardware: machineWords(claimant),
+      claimant_serial: claimant.serial,
+      holder:
+        other === null ? 'not connected' : `${whereabouts(other)}${otherHolder === null ? ', not connected' : ''}`,
+      holder_hardware: other === null ? boundedText(hardwareWords(node.value.hardware), 128) : machineWords(other),
+      holder_serial: other?.serial ?? slots?.current.serial ?? null,
+    },
+  }
+}
+
+/** One holder, as the journal names it. */
+export const holderWords = (holder: HolderFacts): readonly string[] => [
+  whereabouts(holder),
+  machineWords(holder),
+  ...(holder.serial === null ? [] : [`certificate ${holder.serial}`]),
+]
+
+const prefix = (text: string): string => text.slice(0, 8)
+
+const whereabouts = ({ source, instance, agentVersion }: HolderFacts): string =>
+  boundedText(
+    [
+      source ?? 'an unknown address',
+      instance === null ? 'an agent without an instance' : `instance ${prefix(instance)}`,
+      ...(agentVersion === null ? [] : [`agent ${agentVersion}`]),
+    ].join(', '),
+    100,
+  )
+
+/** The machine and its serial first: where there are many addresses they are what is cut. */
+const machineWords = ({ machine, bmcSerial, macs }: HolderFacts): string =>
+  boundedText(
+    [
+      ...(machine === null ? [] : [`machine ${prefix(machine)}`]),
+      ...(bmcSerial === null ? [] : [`BMC serial ${boundedText(bmcSerial, 48)}`]),
+      ...macs,
+    ].join(', ') || 'nothing reported',
+    128,
+  )

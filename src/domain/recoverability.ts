@@ -1,0 +1,29 @@
+// Would this node come back by itself? Proven only by a rehearsal that passed in its present epoch and is not long ago.
+
+import type { Node } from './node.ts'
+import type { Profile } from './profile.ts'
+
+export type Recoverability = { readonly recoverable: boolean; readonly why: string }
+
+/** `rehearsedAtMs`: when it was last seen rehearsing, whatever came of it. */
+export const recoverabilityOf = (
+  node: Node,
+  profile: Profile,
+  rehearsedAtMs: number | null,
+  nowMs: number,
+): Recoverability => {
+  const why = obstacle(node, profile, rehearsedAtMs, nowMs)
+  return why === null ? { recoverable: true, why: 'rehearsed' } : { recoverable: false, why }
+}
+
+const obstacle = (node: Node, profile: Profile, rehearsedAtMs: number | null, nowMs: number): string | null => {
+  const { membership, recovery, rehearsal } = node
+  if (membership.kind === 'revoked' || membership.kind === 'quarantined') return membership.kind
+  if (profile.recovery.mode === 'deny') return 'recovery denied by profile'
+  if (recovery === null) return 'nothing registered'
+  if (recovery.denied !== null) return 'recovery denied by an operator'
+  if (rehearsal === null || rehearsal.epoch !== node.epoch) return 'never rehearsed'
+  if (rehearsal.outcome === 'failed') return `failed at ${rehearsal.step}: ${rehearsal.why}`
+  const lastMs = Math.max(rehearsal.sinceMs, rehearsedAtMs ?? 0)
+  return nowMs - lastMs > 2 * profile.recovery.rehearseEveryMs ? 'stale' : null
+}

@@ -1,0 +1,65 @@
+// What a node recovers with: registered at its enrollment, presented at a recovery, and rotated where it is a bearer token.
+
+import type { NodeId, Recovery, RecoveryCredential } from './node.ts'
+import type { Profile } from './profile.ts'
+
+/** What a node asks to recover by from now on. Whoever passes it on has checked the proof of the key. */
+export type RecoveryRegistrationFacts =
+  { readonly kind: 'key'; readonly spki: string; readonly publicKey: string } | { readonly kind: 'bearer' }
+
+/** What somebody recovers with. The signature of a key has been checked; whose credential it is has not. */
+export type PresentedRecovery =
+  | { readonly by: 'key'; readonly spki: string }
+  | { readonly by: 'bearer'; readonly hash: string }
+  | { readonly by: 'repair'; readonly hash: string }
+
+/** The counter somebody presents. Its signature has been checked: the plane has given it to somebody. */
+export type PresentedCounter = {
+  readonly domain: string
+  readonly node: NodeId
+  readonly epoch: number
+  readonly counter: number
+}
+
+export const credentialMatches = (registered: RecoveryCredential, presented: PresentedRecovery): boolean => {
+  switch (registered.kind) {
+    case 'key':
+      return presented.by === 'key' && presented.spki === registered.spki
+    case 'bearer':
+      return presented.by === 'bearer' && (presented.hash === registered.hash || presented.hash === registered.former)
+  }
+}
+
+/** What is registered with a new lineage. Null: nothing, because nothing was asked or the profile lets nobody recover. */
+export const registeredRecovery = (
+  registration: RecoveryRegistrationFacts | null,
+  profile: Profile,
+  nextBearerHash: string | null,
+  nowMs: number,
+): Recovery | null => {
+  if (registration === null || profile.recovery.mode === 'deny') return null
+  const credential = newCredential(registration, nextBearerHash, nowMs)
+  return credential === null ? null : { credential, recoveredAtMs: [], denied: null, episode: null }
+}
+
+const newCredential = (
+  registration: RecoveryRegistrationFacts,
+  nextBearerHash: string | null,
+  registeredAtMs: number,
+): RecoveryCredential | null => {
+  if (registration.kind === 'key') return { ...registration, registeredAtMs }
+  return nextBearerHash === null ? null : { kind: 'bearer', hash: nextBearerHash, former: null, registeredAtMs }
+}
+
+/**
+ * A bearer token is replaced by the next one; a key stays. Where an earlier rotation was never confirmed by a first use,
+ * the node still holds the token from before it: that one stays good, and the one in between does not.
+ */
+export const rotated = (credential: RecoveryCredential, nextBearerHash: string | null): RecoveryCredential =>
+  credential.kind === 'key' || nextBearerHash === null
+    ? credential
+    : { ...credential, hash: nextBearerHash, former: credential.former ?? credential.hash }
+
+/** The certificate a token came with is in use, so its holder has the token: the one before it is no longer needed. */
+export const rotationConfirmed = (credential: RecoveryCredential): RecoveryCredential =>
+  credential.kind === 'bearer' ? { ...credential, former: null } : credential

@@ -1,0 +1,196 @@
+// May this caller, who has no certificate that works, have a new identity for its node? Ruling 6.
+
+import { approvalComplete, recoveryApproved } from './approval.ts'
+import type { KeyBan } from './certificate.ts'
+import type { Row } from './change.ts'
+import { decideRaise, type Unchanged } from './conditions.ts'
+import type { Attribution } from './decision.ts'
+import type { DomainSettings } from './domain-settings.ts'
+import { decideDuplicate, type DuplicateVerdict, type HolderFacts } from './duplicate.ts'
+import type { FailureClass } from './failure-class.ts'
+import type { NodeDecided, NodeFacts } from './node-change.ts'
+import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
+import type { Node, Slot } from './node.ts'
+import type { SigningOrder } from './order.ts'
+import type { Profile } from './profile.ts'
+import {
+  credentialMatches,
+  type PresentedCounter,
+  type PresentedRecovery,
+  type RecoveryRegistrationFacts,
+} from './recovery-credential.ts'
+import { refuse, type Refusal } from './refusal.ts'
+import { slotForKey, slotsOf } from './slots.ts'
+
+export type RecoverFacts = {
+  readonly node: Row<Node>
+  readonly profile: Row<Profile>
+  readonly domain: Row<DomainSettings>
+  readonly credential: PresentedRecovery
+  /** Null: none was presented. */
+  readonly counter: PresentedCounter | null
+  readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
+  readonly keyBan: Row<KeyBan> | null
+  readonly claimant: HolderFacts
+  /** Another process with a live channel, which has answered a ping just now. */
+  readonly otherHolder: HolderFacts | null
+  /** What was last seen of the node: named where two holders are, never decided on. */
+  readonly lastSeen: HolderFacts | null
+  /** What made it necessary, as the agent tells it. */
+  readonly failure: {
+    readonly class: FailureClass
+    readonly code: string
+    readonly sinceMs: number
+    readonly certNotAfterMs: number | null
+  }
+  /** Heard only with a repair bundle: every other caller has what it recovered with. */
+  readonly register: RecoveryRegistrationFacts | null
+  readonly orderId: string
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export type RecoverVerdict =
+  | Refusal
+  /** Asked before by the same key: the answer is the certificate it got then. */
+  | { readonly kind: 'repeat'; readonly node: Row<Node>; readonly slot: Slot }
+  /** There are two; what becomes of them is to be committed before the refusal is told. */
+  | { readonly kind: 'duplicate'; readonly verdict: Exclude<DuplicateVerdict, { kind: 'claimant-stays' }> }
+  | AdmittedRecovery
+
+export type AdmittedRecovery = {
+  readonly kind: 'admitted'
+  readonly facts: RecoverFacts
+  readonly before: Node
+  readonly epoch: number
+  readonly order: SigningOrder
+}
+
+export const decideRecover = (facts: RecoverFacts): RecoverVerdict => {
+  const { key, node } = facts
+  if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
+  const repeated = repeatOf(facts, key.spkiHash)
+  if (repeated !== null) return repeated
+  if (node.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
+
+  const barred = facts.credential.by === 'repair' ? repairBarred(facts) : selfBarred(facts)
+  if (barred !== null) return barred
+  const unfit = keyUnfit(facts, key)
+  return unfit ?? admit(facts, key)
+}
+
+/** Same key, same credential, same answer, whatever the counter: its holder has not heard of the newer one. */
+const repeatOf = (facts: RecoverFacts, spki: string): RecoverVerdict | null => {
+  const { node, profile, nowMs } = facts
+  const slots = slotsOf(node.value)
+  if (slots === null || !credentialIsTheirs(facts)) return null
+  // A lapsed certificate that would not be let in is no answer.
+  if (node.value.membership.kind === 'inactive' && profile.value.comeback.by !== 'certificate') return null
+  const slot = slotForKey(slots, spki, nowMs)
+  return slot === null ? null : { kind: 'repeat', node, slot }
+}
+
+const credentialIsTheirs = ({ node, credential, key }: RecoverFacts): boolean => {
+  const { recovery, repair } = node.value
+  if (credential.by === 'repair') {
+    return repair?.hash === credential.hash && key.kind === 'key' && repair.usedBy?.spki === key.spkiHash
+  }
+  return recovery !== null && credentialMatches(recovery.credential, credential)
+}
+
+/** An operator decided already, whoever else may hold the identity: neither counter nor budget is asked. */
+const repairBarred = ({ node, credential, counter, nowMs }: RecoverFacts): Refusal | null => {
+  const { repair, membership } = node.value
+  if (credential.by !== 'repair' || repair?.hash !== credential.hash) return refuse('REPAIR_TOKEN_INVALID')
+  if (repair.usedBy !== null) return refuse('REPAIR_TOKEN_INVALID', 'it has been used')
+  if (nowMs >= repair.expiresAtMs) return refuse('REPAIR_TOKEN_INVALID', 'it has expired')
+  if (membership.kind !== 'quarantined') return refuse('REPAIR_TOKEN_INVALID', 'the node is no longer in quarantine')
+  return counter === null ? null : foreignCounter(node.value, counter)
+}
+
+const selfBarred = (facts: RecoverFacts): RecoverVerdict | null => {
+  const { node, counter } = facts
+  const { recovery, membership } = node.value
+  if (recovery === null || !credentialIsTheirs(facts)) return refuse('RECOVERY_UNKNOWN')
+  if (membership.kind === 'quarantined') return refuse('NODE_QUARANTINED', 'it recovers only with a repair bundle')
+  if (recovery.denied !== null) return refuse('RECOVERY_DENIED', `${recovery.denied.by} said no`)
+  if (counter === null) return refuse('REQUEST_INVALID', 'a recovery presents the counter it was last given')
+  return foreignCounter(node.value, counter) ?? duplicate(facts, counter) ?? notAllowed(facts)
+}
+
+const foreignCounter = (node: Node, counter: PresentedCounter): Refusal | null =>
+  counter.node === node.id ? null : refuse('REQUEST_INVALID', 'the counter was given to another node')
+
+const duplicate = (facts: RecoverFacts, { counter }: PresentedCounter): RecoverVerdict | null => {
+  const old = counter < facts.node.value.counter
+  if (!old && facts.otherHolder === null) return null
+  const verdict = decideDuplicate({
+    ...facts,
+    sign: old ? 'old-counter' : 'second-instance',
+    // A recovery is asked for where no channel opens any more.
+    claimantLive: false,
+  })
+  return verdict.kind === 'claimant-stays' ? null : { kind: 'duplicate', verdict }
+}
+
+/** What the profile, its budget and people say. */
+const notAllowed = ({ node, profile, nowMs }: RecoverFacts): Refusal | null => {
+  const { mode, limit } = profile.value.recovery
+  if (mode === 'deny') return refuse('RECOVERY_DENIED', `profile ${profile.value.name} lets no node recover`)
+  if (recoveryApproved(node.value, profile.value)) return null
+  if (mode === 'approve') return refuse('APPROVAL_REQUIRED')
+  // Recovery is no way around the people who decide about a return.
+  if (node.value.membership.kind === 'inactive' && !approvalComplete(node.value, profile.value)) {
+    return refuse('APPROVAL_REQUIRED')
+  }
+  const spent = recoveriesInWindow(node.value, profile.value, nowMs)
+  return spent < limit ? null : refuse('RECOVERY_BUDGET_SPENT', `${spent} recoveries, ${limit} are allowed`)
+}
+
+export const recoveriesInWindow = (node: Node, { recovery }: Profile, nowMs: number): number =>
+  node.recovery === null ? 0 : node.recovery.recoveredAtMs.filter((atMs) => atMs > nowMs - recovery.windowMs).length
+
+const keyUnfit = ({ node, keyBan, profile, register }: RecoverFacts, key: KeyInRequest): Refusal | null => {
+  if (keyBan !== null) return refuse('KEY_BLOCKED')
+  const allowed = profile.value.certificate.keyTypes
+  if (!allowed.includes(key.keyType)) {
+    return refuse('CSR_INVALID', `profile ${profile.value.name} allows keys of type ${allowed.join(', ')}`)
+  }
+  const credential = node.value.recovery?.credential
+  const recoveryKeys = [credential, register].map((one) => (one?.kind === 'key' ? one.spki : null))
+  return recoveryKeys.includes(key.spkiHash) ? refuse('CSR_INVALID', 'a recovery key is never certified') : null
+}
+
+const admit = (facts: RecoverFacts, key: KeyInRequest): RecoverVerdict => {
+  const before = facts.node.value
+  const epoch = before.epoch + 1
+  const order = orderNodeCertificate({
+    id: facts.orderId,
+    node: before.id,
+    epoch,
+    profile: facts.profile.value,
+    domain: facts.domain.value,
+    key,
+    nowMs: facts.nowMs,
+  })
+  return order.kind === 'refused' ? order : { kind: 'admitted', facts, before, epoch, order: order.order }
+}
+
+export type WaitsFacts = NodeFacts & { readonly refusal: Refusal; readonly failure: RecoverFacts['failure'] }
+
+/** So that whoever could approve a recovery sees that it waits. Other refusals wait for nobody. */
+export const decideRecoveryWaits = (facts: WaitsFacts): NodeDecided | Unchanged => {
+  const { node, refusal, failure, by, nowMs } = facts
+  if (refusal.code !== 'APPROVAL_REQUIRED' && refusal.code !== 'RECOVERY_BUDGET_SPENT') return { kind: 'unchanged' }
+  const spent = refusal.code === 'RECOVERY_BUDGET_SPENT'
+  return decideRaise({
+    node,
+    name: 'needs_approval',
+    reason: spent
+      ? 'it has recovered as often as its profile allows'
+      : 'it asks to recover, and people decide about that',
+    evidence: { code: refusal.code, failure: failure.class, source: by.source },
+    by,
+    nowMs,
+  })
+}

@@ -1,0 +1,116 @@
+// A rehearsal goes through the whole ceremony of a recovery while nothing is wrong, and changes nothing but what is known of
+// the node: that it would come back by itself, or what would stop it.
+
+import { recoveryApproved } from './approval.ts'
+import type { Row } from './change.ts'
+import { readOf } from './change.ts'
+import { withCondition, withoutConditions, type Unchanged } from './conditions.ts'
+import { boundedText, entry } from './decision.ts'
+import type { DomainSettings } from './domain-settings.ts'
+import { nodeDecided, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
+import type { Node, Rehearsal, RehearsalStep } from './node.ts'
+import type { Profile } from './profile.ts'
+import { credentialMatches, type PresentedCounter, type PresentedRecovery } from './recovery-credential.ts'
+import { recoveriesInWindow } from './recovery.ts'
+import { slotsOf } from './slots.ts'
+
+export type RehearseFacts = NodeFacts & {
+  readonly profile: Row<Profile>
+  readonly domain: Row<DomainSettings>
+  readonly credential: PresentedRecovery
+  readonly counter: PresentedCounter | null
+  /** What the agent found out by itself. */
+  readonly diskReserve: boolean
+  readonly clockSkewMs: number
+}
+
+export type RehearsalVerdict = {
+  readonly outcome: Rehearsal['outcome']
+  readonly step: RehearsalStep | null
+  readonly why: string | null
+  /** Null: known already, or not to be believed. */
+  readonly decided: NodeDecided | null
+}
+
+type Failing = { readonly step: RehearsalStep; readonly why: string }
+
+export const decideRehearsal = (facts: RehearseFacts): RehearsalVerdict => {
+  const { node, profile, domain } = facts
+  const stranger = notTheNode(facts)
+  // Whoever cannot prove to be the node must not be able to say that it could not recover.
+  if (stranger !== null) return { outcome: 'failed', ...stranger, decided: null }
+  const failing = failingStep(facts)
+  const { value } = node
+  const besides = { reads: [readOf('profile', profile.value.name, profile), readOf('domain', 'domain', domain)] }
+  const decided = isKnown(value, failing) ? null : rehearsedAs(facts, failing, besides)
+  return failing === null
+    ? { outcome: 'passed', step: null, why: null, decided }
+    : { outcome: 'failed', ...failing, decided }
+}
+
+const notTheNode = ({ node, credential }: RehearseFacts): Failing | null => {
+  const { membership, recovery } = node.value
+  if (membership.kind === 'revoked') return { step: 'proof', why: 'NODE_REVOKED' }
+  if (recovery === null || !credentialMatches(recovery.credential, credential)) {
+    return { step: 'proof', why: 'RECOVERY_UNKNOWN' }
+  }
+  return slotsOf(node.value) === null && membership.kind === 'quarantined'
+    ? { step: 'proof', why: 'NODE_QUARANTINED' }
+    : null
+}
+
+/** In the order a recovery would meet them. */
+const failingStep = (facts: RehearseFacts): Failing | null => {
+  const { node, counter, profile, domain, nowMs } = facts
+  if (counter === null || counter.node !== node.value.id || counter.counter < node.value.counter) {
+    return { step: 'counter', why: 'DUPLICATE_IDENTITY' }
+  }
+  const budget = budgetOf(node.value, profile.value, nowMs)
+  if (budget !== null) return { step: 'budget', why: budget }
+  if (!facts.diskReserve) return { step: 'disk', why: 'disk_full' }
+  if (Math.abs(facts.clockSkewMs) > domain.value.clockToleranceMs) return { step: 'clock', why: 'clock_skew' }
+  return null
+}
+
+/** Under `approve` people would be asked: that is how it is meant, and nothing is wrong with the ceremony. */
+const budgetOf = (node: Node, profile: Profile, nowMs: number): string | null => {
+  if (profile.recovery.mode === 'deny' || node.recovery?.denied != null) return 'RECOVERY_DENIED'
+  if (profile.recovery.mode === 'approve' || recoveryApproved(node, profile)) return null
+  return recoveriesInWindow(node, profile, nowMs) < profile.recovery.limit ? null : 'RECOVERY_BUDGET_SPENT'
+}
+
+export type RehearsalReportedFacts = NodeFacts & Failing
+
+/** What only the agent could see: it did not get as far as the plane, and says so over its channel. */
+export const decideRehearsalReported = (facts: RehearsalReportedFacts): NodeDecided | Unchanged => {
+  const { node, step } = facts
+  const failing = { step, why: boundedText(facts.why, 64) }
+  if (slotsOf(node.value) === null || isKnown(node.value, failing)) return { kind: 'unchanged' }
+  return rehearsedAs(facts, failing)
+}
+
+const isKnown = ({ rehearsal, epoch }: Node, failing: Failing | null): boolean => {
+  if (rehearsal === null || rehearsal.epoch !== epoch) return false
+  if (rehearsal.outcome === 'passed') return failing === null
+  return failing !== null && rehearsal.step === failing.step && rehearsal.why === failing.why
+}
+
+const rehearsedAs = ({ node, by, nowMs }: NodeFacts, failing: Failing | null, besides: Besides = {}): NodeDecided => {
+  const { value } = node
+  const { id, epoch } = value
+  const others = withoutConditions(value.conditions, ['not_recoverable'])
+  if (failing === null) {
+    const rehearsal: Rehearsal = { outcome: 'passed', sinceMs: nowMs, epoch }
+    const entries = [entry(by, nowMs, 'node.recoverable', { node: id, epoch })] as const
+    return nodeDecided(node, { ...value, rehearsal, conditions: others }, entries, besides)
+  }
+  const rehearsal: Rehearsal = { outcome: 'failed', sinceMs: nowMs, epoch, ...failing }
+  const conditions = withCondition(others, {
+    name: 'not_recoverable',
+    sinceMs: nowMs,
+    reason: `its recovery rehearsal failed at the step ${failing.step}: ${failing.why}`,
+    evidence: { step: failing.step, why: failing.why },
+  })
+  const entries = [entry(by, nowMs, 'node.unrecoverable', { node: id, epoch }, failing)] as const
+  return nodeDecided(node, { ...value, rehearsal, conditions }, entries, besides)
+}

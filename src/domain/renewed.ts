@@ -1,0 +1,89 @@
+// What a renewal writes once its certificate is signed.
+
+import { isoTime } from '#platform/clock.ts'
+import { slotOf, type CertificateRecord } from './certificate.ts'
+import { readOf, type Change, type Write } from './change.ts'
+import { hasCondition, withCondition } from './conditions.ts'
+import { entry } from './decision.ts'
+import type { EntryDraft } from './journal-entry.ts'
+import type { Node, Slot } from './node.ts'
+import { rotated } from './recovery-credential.ts'
+import type { Renewal } from './renewal.ts'
+
+/** The successor waits in the pending slot until it is used. `nextBearerHash` is used where the node recovers by a token. */
+export const renewed = (
+  renewal: Renewal,
+  issued: Omit<CertificateRecord, 'subject' | 'renews'>,
+  nextBearerHash: string | null,
+): { readonly change: Change; readonly node: Node } => {
+  const { facts, slots, suspicion } = renewal
+  const { node, principal, profile, domain, by, nowMs } = facts
+  const { value } = node
+  const certificate: CertificateRecord = {
+    ...issued,
+    subject: { kind: 'node', node: value.id, epoch: value.epoch },
+    renews: slots.current.serial,
+  }
+  const { recovery } = value
+  const successor: Node = {
+    ...value,
+    membership: { ...value.membership, kind: 'active', slots: { ...slots, pending: slotOf(certificate) } },
+    counter: value.counter + 1,
+    recovery: recovery === null ? null : { ...recovery, credential: rotated(recovery.credential, nextBearerHash) },
+    conditions:
+      suspicion === null
+        ? value.conditions
+        : withCondition(value.conditions, { name: 'duplicate_identity', sinceMs: nowMs, ...suspicion }),
+  }
+  const about = { node: value.id, epoch: principal.epoch }
+  const body = {
+    renews: slots.current.serial,
+    replaces: slots.pending === null ? null : slots.pending.serial,
+    mtls_cert_fingerprint: `SHA256:${issued.sha256}`,
+    key: `SHA256:${issued.spki}`,
+    order: issued.order,
+    not_after: isoTime(issued.notAfterMs),
+    counter: successor.counter,
+  }
+  const writes: Write[] = [
+    { put: 'node', value: successor },
+    { put: 'certificate', value: certificate },
+    ...(slots.pending === null ? [] : [denialOf(slots.pending, domain.value.clockToleranceMs)]),
+  ]
+  return {
+    node: successor,
+    change: {
+      reads: [
+        readOf('node', value.id, node),
+        readOf('profile', profile.value.name, profile),
+        readOf('domain', 'domain', domain),
+        readOf('key-ban', issued.spki, null),
+      ],
+      writes,
+      entries: [
+        ...suspected(renewal),
+        entry(by, nowMs, 'node.renewed', { ...about, issuer: issued.issuer, serial: issued.serial }, body),
+      ],
+    },
+  }
+}
+
+/** The successor nobody has used is not one any more. */
+const denialOf = ({ issuer, serial, notAfterMs }: Slot, toleranceMs: number): Write => ({
+  put: 'denial',
+  value: {
+    kind: 'certificate',
+    issuer,
+    serial,
+    untilMs: notAfterMs + toleranceMs,
+    why: 'replaced before its first use',
+  },
+})
+
+const suspected = ({ facts, suspicion }: Renewal): readonly EntryDraft[] => {
+  const { node, by, nowMs } = facts
+  if (suspicion === null || hasCondition(node.value, 'duplicate_identity')) return []
+  const { reason, evidence } = suspicion
+  const body = { condition: 'duplicate_identity', reason, ...evidence }
+  return [entry(by, nowMs, 'node.second_holder', { node: node.value.id, epoch: node.value.epoch }, body)]
+}
