@@ -32,6 +32,7 @@ const change =
 export const nodeUndrain = change('undrain')
 export const nodeRelease = change('release')
 export const nodeApprove = change('approve')
+export const nodeDeny = change('deny')
 
 export const nodeDrain = async (cli: Cli, options: GlobalOptions & { done?: boolean }, id: string): Promise<void> =>
   showState(cli, options, await act(cli, options, id, 'drain', options.done === true ? { done: true } : {}, NodeDetail))

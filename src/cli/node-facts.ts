@@ -3,6 +3,7 @@
 import { parseIsoTime } from '#platform/clock.ts'
 import type { NodeDetail } from '#wire/operator-api.ts'
 import { formatAgo, formatSpan } from './duration.ts'
+import { evidenceLines, repairLines } from './node-evidence-lines.ts'
 import { seenText } from './node-list.ts'
 
 type Fact = readonly [name: string, value: string | readonly string[]]
@@ -29,6 +30,9 @@ export const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ),
   ['hardware', orNone([...node.hardware.macs.map((mac) => `mac ${mac}`), ...bmc(node.hardware.bmc_serial)])],
   ...(node.facts === null ? [] : [['machine', machine(node.facts)] as const]),
+  ['recoverable', `${node.recoverable.proven ? 'proven' : 'not proven'}: ${node.recoverable.why}`],
+  ...some('repair', node.repair === null ? [] : repairLines(node.repair, nowMs)),
+  ...some('reported', evidenceLines(node.evidence, nowMs)),
   ['agent', node.agent_version ?? 'unknown'],
   ...(node.source === null ? [] : [['address', node.source] as const]),
   ...(node.config_revision === null ? [] : [['configuration', `revision ${node.config_revision}`] as const]),
@@ -39,7 +43,7 @@ const some = (name: string, lines: readonly string[]): Fact[] => (lines.length =
 const orNone = (lines: readonly string[]): readonly string[] => (lines.length === 0 ? ['none'] : lines)
 const bmc = (serial: string | null): string[] => (serial === null ? [] : [`bmc serial ${serial}`])
 
-const moment = (time: string, nowMs: number): string => {
+export const moment = (time: string, nowMs: number): string => {
   const ms = parseIsoTime(time)
   return ms === null ? time : `${formatAgo(ms, nowMs)} (${time})`
 }

@@ -1,5 +1,6 @@
 import type { Static } from 'typebox'
 import { parseIsoTime } from '#platform/clock.ts'
+import { Recoverability } from '#wire/node-evidence.ts'
 import { NodeListAnswer, type NodeView } from '#wire/operator-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { formatAgo, formatSpan } from './duration.ts'
@@ -8,7 +9,12 @@ import type { Colour } from './paint.ts'
 import { printer } from './print.ts'
 import { renderTable, type Cell } from './table.ts'
 
-export type NodeListOptions = GlobalOptions & { readonly state?: string; readonly profile?: string }
+export type NodeListOptions = GlobalOptions & {
+  readonly state?: string
+  readonly profile?: string
+  /** `true`: all of them, with the answer. */
+  readonly recoverable?: 'yes' | 'no' | true
+}
 
 export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void> => {
   const plane = connect(cli, options)
@@ -17,12 +23,13 @@ export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void
   const nowMs = cli.clock.nowMs()
   print.answer({ nodes }, (paint) =>
     renderTable(
-      nodes.map((node) => nodeRow(node, nowMs)),
+      nodes.map((node) => (options.recoverable === undefined ? nodeRow(node, nowMs) : recoverableRow(node))),
       paint,
     ),
   )
+  if (options.recoverable !== undefined) print.note(shareText(await recoverability(plane)))
   if (nodes.length > 0) return
-  const filtered = options.state !== undefined || options.profile !== undefined
+  const filtered = [options.state, options.profile, options.recoverable].some((filter) => filter !== undefined)
   print.note(
     filtered ? 'no such nodes; all: muster node list' : 'no nodes; a first one: muster token create --node gpu-001',
   )
@@ -30,15 +37,16 @@ export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void
 
 export const everyNode = async (
   plane: OperatorClient,
-  options: Pick<NodeListOptions, 'state' | 'profile'>,
+  options: Pick<NodeListOptions, 'state' | 'profile' | 'recoverable'>,
 ): Promise<NodeView[]> => {
   const nodes: NodeView[] = []
+  const recoverable = options.recoverable === true ? undefined : options.recoverable
   let after: string | undefined
   do {
     const page: Static<typeof NodeListAnswer> = await plane.ask({
       method: 'GET',
       path: '/v1/nodes',
-      query: { membership: options.state, profile: options.profile, after, limit: 1000 },
+      query: { membership: options.state, profile: options.profile, recoverable, after, limit: 1000 },
       answer: NodeListAnswer,
     })
     nodes.push(...page.nodes)
@@ -46,6 +54,22 @@ export const everyNode = async (
   } while (after !== undefined)
   return nodes
 }
+
+const recoverability = (plane: OperatorClient): Promise<Recoverability> =>
+  plane.ask({ method: 'GET', path: '/v1/recoverability', answer: Recoverability })
+
+const shareText = ({ nodes, proven, why }: Recoverability): string => {
+  const rest = why.map(({ why: reason, count }) => `${count} ${reason}`).join('; ')
+  return `${proven} of ${nodes} proven recoverable${rest === '' ? '' : `; not: ${rest}`}`
+}
+
+const recoverableRow = ({ id, membership, profile, recoverable }: NodeView): Cell[] => [
+  id,
+  { text: membership, colour: stateColours[membership] ?? 'plain' },
+  `profile ${profile}`,
+  { text: recoverable.proven ? 'recoverable' : 'not proven', colour: recoverable.proven ? 'green' : 'yellow' },
+  recoverable.why,
+]
 
 /** `gpu-001  active  profile gpu-cloud  cert 23h 59m  seen now`, and what is odd about it. */
 export const nodeRow = (node: NodeView, nowMs: number): Cell[] => [

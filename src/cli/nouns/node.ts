@@ -25,16 +25,29 @@ export const declareNode = (program: Command, cli: Cli): void => {
   const list = verb(node, 'list', 'List nodes: state, profile, certificate, last seen, conditions', [
     ['muster node list', ''],
     ['muster node list --state quarantined', ''],
+    ['muster node list --recoverable', 'who would come back by itself, proven by rehearsal'],
+    ['muster node list --recoverable no', 'who would not, and why'],
     ['muster node list -o json', 'for scripts'],
   ])
     .addOption(new Option('--state <state>', 'only nodes in this state').choices(membershipKinds))
     .option('--profile <name>', 'only nodes of this profile')
+    .addOption(
+      new Option(
+        '--recoverable [answer]',
+        'which are proven to come back by themselves, and why the rest is not',
+      ).choices(['yes', 'no']),
+    )
   performs(cli, list, async () => (await import('../node-list.ts')).nodeList)
 
   const show = verb(node, 'show <id>', 'Everything known of a node, and why it is in the state it is in', [
     ['muster node show gpu-001', ''],
   ])
   performs(cli, show, async () => (await import('../node-show.ts')).nodeShow)
+
+  const explain = verb(node, 'explain <id>', 'The story of a node: what failed, what was tried, what happens next', [
+    ['muster node explain gpu-001', ''],
+  ])
+  performs(cli, explain, async () => (await import('../node-explain.ts')).nodeExplain)
 
   const bundle = verb(
     node,
@@ -88,10 +101,25 @@ const declareActions = (node: Command, cli: Cli): void => {
   ])
   performs(cli, release, async () => (await acts()).nodeRelease)
 
-  const approve = verb(node, 'approve <id>', 'Say yes to a node whose profile asks people first', [
+  const approve = verb(node, 'approve <id>', 'Say yes to a node that waits: its return, or one more recovery', [
     ['muster node approve mesh-04', ''],
   ])
   performs(cli, approve, async () => (await acts()).nodeApprove)
+
+  const deny = verb(node, 'deny <id>', 'Say no to a node that wants to recover; an approval takes it back', [
+    ['muster node deny mesh-04', ''],
+  ])
+  performs(cli, deny, async () => (await acts()).nodeDeny)
+
+  const repair = verb(
+    node,
+    'repair-bundle <id>',
+    'An emergency credential for a machine that cannot come back: quarantines the node, works once',
+    [['muster node repair-bundle gpu-001 --reason "recovery CA was stale" --out gpu-001.repair.json', '']],
+  )
+    .requiredOption('--reason <text>', 'why; goes into the journal')
+    .requiredOption('--out <file>', 'write it there, readable by its owner only')
+  performs(cli, repair, async () => (await import('../node-repair-bundle.ts')).nodeRepairBundle)
 
   const revoke = verb(node, 'revoke <id>', 'Take the identity of a node away, at once and for good', [
     ['muster node revoke gpu-001 --reason compromised', 'prints a receipt'],
