@@ -1,7 +1,7 @@
 // What the agent of a node reported about itself, and how far a repair has come.
 
 import type { NodeEvidence, RepairView } from '#wire/node-evidence.ts'
-import { moment } from './node-facts.ts'
+import { moment } from './moment.ts'
 
 export const evidenceLines = (evidence: NodeEvidence, nowMs: number): string[] => {
   if (evidence.reported_at === null) return ['nothing yet']

@@ -4,6 +4,7 @@ import { parseIsoTime } from '#platform/clock.ts'
 import type { NodeDetail } from '#wire/operator-api.ts'
 import { formatAgo, formatSpan } from './duration.ts'
 import { evidenceLines, repairLines } from './node-evidence-lines.ts'
+import { moment } from './moment.ts'
 import { seenText } from './node-list.ts'
 
 type Fact = readonly [name: string, value: string | readonly string[]]
@@ -42,11 +43,6 @@ export const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
 const some = (name: string, lines: readonly string[]): Fact[] => (lines.length === 0 ? [] : [[name, lines]])
 const orNone = (lines: readonly string[]): readonly string[] => (lines.length === 0 ? ['none'] : lines)
 const bmc = (serial: string | null): string[] => (serial === null ? [] : [`bmc serial ${serial}`])
-
-export const moment = (time: string, nowMs: number): string => {
-  const ms = parseIsoTime(time)
-  return ms === null ? time : `${formatAgo(ms, nowMs)} (${time})`
-}
 
 const certificateLine = (certificate: NodeDetail['certificates'][number], nowMs: number): string => {
   const notAfterMs = parseIsoTime(certificate.not_after) ?? nowMs
