@@ -20,7 +20,9 @@ import type { Vitals, VitalSigns } from './vitals.ts'
 export type StatusBoard = {
   phase(phase: Phase): void
   /** Who the node is and what it holds; only what is given changes. */
-  facts(facts: Partial<Pick<StatusFile, 'node_id' | 'domain' | 'profile' | 'vcluster' | 'certificate'>>): void
+  facts(
+    facts: Partial<Pick<StatusFile, 'node_id' | 'domain' | 'profile' | 'vcluster' | 'certificate' | 'reports'>>,
+  ): void
   channel(open: boolean, url: string | null): void
   /** Where the identity in use comes from. */
   source(source: VitalSigns['source']): void

@@ -56,6 +56,10 @@ export const StatusFile = Type.Object({
   vcluster: orNull(text),
   certificate: orNull(Type.Object({ serial: text, not_after: text, renew_at: text, key: text })),
   channel: Type.Object({ open: Type.Boolean(), since: text, url: orNull(text) }),
+  /** How the agent last heard from the plane, and how far its clock is behind; left out by agents of before. */
+  plane: Type.Optional(Type.Object({ last_exchange: orNull(text), clock_behind_ms: Type.Number() })),
+  /** Numbered by this process. Left out before the first. */
+  reports: Type.Optional(Type.Object({ sent: Type.Integer(), acknowledged: Type.Integer() })),
   troubles: Type.Array(StatusTrouble, { maxItems: places.length }),
   outcome: orNull(Type.Object({ kind: text, code: orNull(text), text: orNull(text), next: orNull(text) })),
 })

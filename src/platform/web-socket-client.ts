@@ -1,14 +1,16 @@
-// A WebSocket to a server that is verified in the ordinary way, with a client certificate.
+// A WebSocket over a connection that exists already: whoever made it has verified the server.
 
 import type { IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'
+import type { TlsSocket } from './tls-client.ts'
 
 export type WebSocketTarget = {
+  /** Ours from now on. */
+  readonly connection: TlsSocket
   readonly url: string
   readonly protocol: string
-  readonly ca: readonly string[]
-  readonly cert: string
-  readonly key: string
+  /** Sent with the upgrade. */
+  readonly headers: Readonly<Record<string, string>>
   readonly longestMessage: number
   readonly handshakeTimeoutMs: number
 }
@@ -21,6 +23,8 @@ export type WebSocketEvents = {
   binary(): void
   /** Any sign of life: a message, a ping, a pong. */
   heard(): void
+  /** A ping of ours was answered. */
+  pong(payload: string): void
   /** The server answered the upgrade with something else. */
   refused(status: number, retryAfter: string | null, body: string): void
   failed(error: Error): void
@@ -29,7 +33,7 @@ export type WebSocketEvents = {
 
 export type ClientWebSocket = {
   send(message: string): void
-  ping(): void
+  ping(payload: string): void
   /** Says goodbye; the connection is cut if the other side does not answer. */
   close(code: number, reason: string): void
   /** Cuts the connection. */
@@ -42,11 +46,8 @@ const longestRefusal = 64 * 1024
 
 export const openWebSocket = (target: WebSocketTarget, events: WebSocketEvents): ClientWebSocket => {
   const socket = new WebSocket(target.url, target.protocol, {
-    ca: [...target.ca],
-    cert: target.cert,
-    key: target.key,
-    rejectUnauthorized: true,
-    minVersion: 'TLSv1.3',
+    createConnection: () => target.connection,
+    headers: target.headers,
     maxPayload: target.longestMessage,
     handshakeTimeout: target.handshakeTimeoutMs,
     perMessageDeflate: false,
@@ -68,7 +69,10 @@ export const openWebSocket = (target: WebSocketTarget, events: WebSocketEvents):
     else events.text(textOf(data))
   })
   socket.on('ping', () => events.heard())
-  socket.on('pong', () => events.heard())
+  socket.on('pong', (payload) => {
+    events.heard()
+    events.pong(payload.toString('utf8'))
+  })
   socket.on('error', (error) => end(() => events.failed(error)))
   socket.on('close', (code, reason) => end(() => events.closed(code, reason.toString('utf8'))))
   socket.on('unexpected-response', (_request, response) => {
@@ -81,8 +85,8 @@ export const openWebSocket = (target: WebSocketTarget, events: WebSocketEvents):
     send: (message) => {
       if (open()) socket.send(message)
     },
-    ping: () => {
-      if (open()) socket.ping()
+    ping: (payload) => {
+      if (open()) socket.ping(payload)
     },
     close: (code, reason) => {
       if (open()) socket.close(code, reason)

@@ -9,7 +9,7 @@ import type { Kept } from '../identity/identity-keeper.ts'
 import type { Applied, ChannelUser, Revisions } from './channel.ts'
 
 export const channelUser = (agent: AgentParts): ChannelUser => {
-  const { keeper, lastConfig, board, log } = agent
+  const { keeper, lastConfig, board, log, outbox } = agent
   board.facts({ vcluster: lastConfig.current()?.vcluster ?? null })
 
   const revisions = (): Revisions => ({
@@ -23,6 +23,15 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
 
   return {
     revisions,
+    reported: ({ instance, number }) => {
+      outbox.acknowledge(instance, number)
+      board.facts({ reports: outbox.counts() })
+    },
+    unknown: (type) => {
+      // An older plane has taken the place of the one that understood them: they wait for the next channel.
+      if (type === 'report') outbox.use(null)
+      log.warn({ type }, 'the plane does not know frames of this type')
+    },
     complaint: (why) => log.warn({ why }, 'a frame of the plane was skipped'),
     config: (next) => {
       // Another revision, not a higher one: the plane decides which is in force, also after it was restored from a backup.

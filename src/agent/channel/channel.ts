@@ -1,8 +1,8 @@
-// One channel: a WebSocket with our certificate, from the handshake to its end. Reconnecting is keep-channel.ts.
+// One channel: a WebSocket with our certificate, from the connection to its end. Which ones there are is rotation.ts.
 
-import type { Clock } from '#platform/clock.ts'
-import type { Cancel, Timers } from '#platform/timers.ts'
-import { openWebSocket } from '#platform/web-socket-client.ts'
+import { parseIsoTime } from '#platform/clock.ts'
+import type { Cancel } from '#platform/timers.ts'
+import { openWebSocket, type ClientWebSocket } from '#platform/web-socket-client.ts'
 import {
   channelFrameLimit,
   channelProtocol,
@@ -11,10 +11,16 @@ import {
   type AgentFrame,
   type PlaneConfig,
   type PlaneHello,
+  type PlaneReported,
   type PlaneTrust,
 } from '#wire/channel.ts'
+import type { ReportBody } from '#wire/report.ts'
+import type { AgentParts } from '../agent-deps.ts'
 import { agentVersion } from '../agent-version.ts'
+import { connectPlane } from '../connect-plane.ts'
+import { evidenceHeaders } from '../evidence.ts'
 import type { Identity } from '../identity/credentials.ts'
+import { learnTime } from '../learn-time.ts'
 import { failureFrom, refusalFrom, type PlaneFailure } from '../plane-failure.ts'
 import { readPlaneFrame } from './plane-frame.ts'
 
@@ -27,6 +33,9 @@ export type ChannelUser = {
   revisions(): Revisions
   config(config: PlaneConfig): Applied
   trust(trust: PlaneTrust): Applied
+  reported(reported: PlaneReported): void
+  /** The plane does not have frames of this type. */
+  unknown(type: string): void
   /** A frame that could not be used; it is skipped. */
   complaint(why: string): void
 }
@@ -41,67 +50,114 @@ export type Channel = {
   /** The plane has said hello. Null when it ended before. */
   readonly opened: Promise<PlaneHello | null>
   readonly ended: Promise<ChannelEnd>
+  /** Whether the plane answers a ping in that time; a channel that does not is cut. Asked once. */
+  answers(withinMs: number): Promise<boolean>
+  report(body: ReportBody): void
+  /** Says goodbye, and is cut if the plane does not. */
   close(): void
 }
 
-type ChannelDeps = { readonly clock: Clock; readonly timers: Timers }
-
 const handshakeTimeoutMs = 15_000
 const closeWithinMs = 2_000
+/** What the ping of the health check carries, and nothing else does. */
+const healthCheck = 'health'
 /** The plane reads slowly or not at all: nothing we send is worth keeping then. */
 const mostWaitingBytes = 1 << 20
 
-export const openChannel = (deps: ChannelDeps, identity: Identity, url: string, user: ChannelUser): Channel => {
+export const openChannel = (agent: AgentParts, identity: Identity, url: string, user: ChannelUser): Channel => {
   const opened = Promise.withResolvers<PlaneHello | null>()
   const ended = Promise.withResolvers<ChannelEnd>()
+  const giveUp = new AbortController()
   const cancels = new Set<Cancel>()
+  const answered = Promise.withResolvers<boolean>()
+  let socket: ClientWebSocket | null = null
+  let cutBecause: string | null = null
   let hello = false
+  let isHealthy = false
+  let isClosing = false
   let closing: string | null = null
   let sent = 0
   let handled = 0
-  let heardAtMs = deps.clock.monotonicMs()
+  let heardAtMs = agent.clock.monotonicMs()
 
   const end = (how: ChannelEnd): void => {
     for (const cancel of cancels) cancel()
     opened.resolve(null)
+    answered.resolve(false)
     ended.resolve(how)
   }
-  const closed = (why: string): ChannelEnd =>
-    hello
-      ? { kind: 'closed', why, closing }
-      : { kind: 'failed', failure: failureFrom(new Error(why), url, deps.clock.nowMs()) }
-
-  const socket = openWebSocket(
-    {
-      url,
-      protocol: channelProtocol,
-      ca: identity.roots,
-      cert: identity.current.chainPem,
-      key: identity.current.keyPem,
-      longestMessage: channelFrameLimit,
-      handshakeTimeoutMs,
-    },
-    {
-      opened: () => {
-        heardAtMs = deps.clock.monotonicMs()
-        send('hello', { agent_version: agentVersion, capabilities: [], ...user.revisions() })
-      },
-      heard: () => {
-        heardAtMs = deps.clock.monotonicMs()
-      },
-      binary: () => user.complaint('a binary frame, which this agent does not take'),
-      text: (message) => receive(message),
-      refused: (status, retryAfter, body) => end({ kind: 'failed', failure: refusalFrom(status, retryAfter, body) }),
-      failed: (error) =>
-        end(hello ? closed(error.message) : { kind: 'failed', failure: failureFrom(error, url, deps.clock.nowMs()) }),
-      closed: (code, reason) => end(closed(`closed with ${code}${reason === '' ? '' : `: ${reason.slice(0, 128)}`}`)),
-    },
-  )
+  const endedFor = (error: Error): void =>
+    end(
+      hello
+        ? { kind: 'closed', why: error.message, closing }
+        : { kind: 'failed', failure: failureFrom(error, url, agent.clock.nowMs()) },
+    )
+  const cut = (why: string): void => {
+    cutBecause = why
+    socket?.destroy()
+    giveUp.abort()
+  }
   // A plane that takes the upgrade and then says nothing is as good as none.
-  cancels.add(deps.timers.after(handshakeTimeoutMs * 2, () => void (hello || socket.destroy()), 'background'))
+  const noHello = (): void => {
+    if (!hello) cut('the plane has not said hello')
+  }
+
+  const unanswered = (): void => {
+    if (!isHealthy) cut('a ping was not answered in time')
+  }
+
+  const connect = async (): Promise<void> => {
+    const { chainPem: certPem, keyPem } = identity.current
+    const target = {
+      url: new URL(url),
+      trust: { kind: 'roots', roots: identity.roots },
+      client: { certPem, keyPem },
+    } as const
+    const connected = await connectPlane(agent, target, giveUp.signal)
+    if (connected.kind !== 'connected') return end({ kind: 'failed', failure: connected })
+    if (giveUp.signal.aborted) {
+      connected.socket.destroy()
+      return end({ kind: 'failed', failure: { kind: 'stopped' } })
+    }
+    cancels.add(agent.timers.after(handshakeTimeoutMs * 2, noHello, 'background'))
+    socket = openWebSocket(
+      {
+        connection: connected.socket,
+        url,
+        protocol: channelProtocol,
+        headers: evidenceHeaders(agent, identity),
+        longestMessage: channelFrameLimit,
+        handshakeTimeoutMs,
+      },
+      {
+        opened: () => {
+          heardAtMs = agent.clock.monotonicMs()
+          send('hello', { agent_version: agentVersion, capabilities: [], ...user.revisions() })
+        },
+        heard: () => {
+          heardAtMs = agent.clock.monotonicMs()
+        },
+        pong: (payload) => {
+          if (payload !== healthCheck) return
+          isHealthy = true
+          answered.resolve(true)
+        },
+        binary: () => user.complaint('a binary frame, which this agent does not take'),
+        text: (message) => receive(message),
+        refused: (status, retryAfter, body) => {
+          const certificate = { notAfterMs: identity.current.notAfterMs, nowMs: agent.clock.nowMs() }
+          end({ kind: 'failed', failure: refusalFrom(status, retryAfter, body, { at: 'runtime', certificate }) })
+        },
+        failed: endedFor,
+        closed: (code, reason) =>
+          endedFor(new Error(cutBecause ?? `closed with ${code}${reason === '' ? '' : `: ${reason.slice(0, 128)}`}`)),
+      },
+    )
+  }
 
   const send = <T extends AgentFrame['type']>(type: T, body: Extract<AgentFrame, { type: T }>['body']): void => {
-    if (socket.waitingBytes() > mostWaitingBytes) return socket.destroy()
+    if (socket === null) return
+    if (socket.waitingBytes() > mostWaitingBytes) return cut('the plane does not read')
     sent += 1
     socket.send(JSON.stringify({ stream: 0, seq: sent, ack: handled, type, body }))
   }
@@ -110,11 +166,22 @@ export const openChannel = (deps: ChannelDeps, identity: Identity, url: string, 
     const everyMs = Math.min(planePingsEveryMs, pingEveryMs)
     const silenceMs = Math.min(pongWithinMs, 3 * everyMs)
     cancels.add(
-      deps.timers.every(everyMs, () => {
-        if (deps.clock.monotonicMs() - heardAtMs > silenceMs) socket.destroy()
-        else socket.ping()
+      agent.timers.every(everyMs, () => {
+        if (agent.clock.monotonicMs() - heardAtMs > silenceMs) cut('the plane is silent')
+        else socket?.ping('')
       }),
     )
+  }
+
+  const greeted = (said: PlaneHello): void => {
+    if (hello) return
+    hello = true
+    watch(said.ping_every_ms)
+    // From a server that has proved itself just now, so it may be believed about the time.
+    const timeMs = parseIsoTime(said.server_time)
+    if (timeMs !== null) learnTime(agent, timeMs)
+    agent.vitals.exchanged()
+    opened.resolve(said)
   }
 
   const receive = (message: string): void => {
@@ -128,26 +195,40 @@ export const openChannel = (deps: ChannelDeps, identity: Identity, url: string, 
     handled = Math.max(handled, frame.seq)
     switch (frame.type) {
       case 'hello':
-        if (!hello) watch(frame.body.ping_every_ms)
-        hello = true
-        return opened.resolve(frame.body)
+        return greeted(frame.body)
       case 'config':
         return send('applied', user.config(frame.body))
       case 'trust':
         return send('applied', user.trust(frame.body))
+      case 'reported':
+        return user.reported(frame.body)
       case 'closing':
         closing = frame.body.code
         return
       case 'unknown_type':
-        return user.complaint(`the plane does not know frames of type ${frame.body.type}`)
+        return user.unknown(frame.body.type)
     }
   }
+
+  connect().catch((bug: unknown) => {
+    opened.resolve(null)
+    ended.reject(bug)
+  })
 
   return {
     opened: opened.promise,
     ended: ended.promise,
+    answers: (withinMs) => {
+      cancels.add(agent.timers.after(withinMs, unanswered, 'background'))
+      socket?.ping(healthCheck)
+      return answered.promise
+    },
+    report: (body) => send('report', body),
     close: () => {
-      cancels.add(deps.timers.after(closeWithinMs, () => socket.destroy(), 'background'))
+      if (isClosing) return
+      isClosing = true
+      if (socket === null) return giveUp.abort()
+      cancels.add(agent.timers.after(closeWithinMs, () => cut('it was closed'), 'background'))
       socket.close(1000, '')
     },
   }

@@ -1,132 +1,204 @@
-// Keeps a channel open: reconnects with full jitter, and after a renewal opens the new one before it closes the old.
+// Keeps a channel open: tells the rotation what happens, and does what it says.
 
-import type { AgentParts } from '../agent-deps.ts'
-import { fullJitterMs, notBeforeMs } from '../backoff.ts'
-import { fallenBack, type Identity } from '../identity/credentials.ts'
+import type { Cancel } from '#platform/timers.ts'
+import type { AgentParts, AgentStep } from '../agent-deps.ts'
+import { fallenBack, type Generation, type Identity } from '../identity/credentials.ts'
 import { markProven } from '../identity/report-storage.ts'
-import { pause } from '../pause.ts'
-import { addresses, under } from '../plane-client.ts'
 import { afterRefusedUse, type SessionEnd } from '../session-end.ts'
-import { trouble } from '../trouble.ts'
+import { trouble, type Trouble } from '../trouble.ts'
 import { channelUser } from './apply.ts'
+import { channelUrl } from './channel-address.ts'
 import { openChannel, type Channel, type ChannelEnd } from './channel.ts'
+import type { ChannelId, Credential, Ended, RotationAction, RotationEvent, RotationState } from './rotation-state.ts'
+import { rotate, unconnected } from './rotation.ts'
 
-const firstMs = 1_000
-const capMs = 30_000
-const slowMs = 60_000
-const settledMs = 10_000
+type Held = { readonly channel: Channel; readonly identity: Identity; readonly url: string }
+
+const lookEveryMs = 1_000
 
 /** Ends only when the agent is stopped or the plane does not take the identity any more. */
 export const keepChannel = async (agent: AgentParts, identityNow: () => Identity): Promise<SessionEnd> => {
+  const { keeper, outbox, board, log, clock, timers } = agent
   const user = channelUser(agent)
-  let draining: Channel | null = null
-  let failures = 0
-  let place = 0
-  try {
-    while (!agent.signal.aborted) {
-      const identity = identityNow()
-      const url = channelUrl(identity, place)
-      const channel = openChannel(agent, identity, url, user)
-      const closeIfStopped = (): void => channel.close()
-      agent.signal.addEventListener('abort', closeIfStopped)
-      const sinceMs = agent.clock.monotonicMs()
-      if ((await channel.opened) !== null) {
-        nowWorks(agent, identity, url)
-        draining?.close()
-        draining = null
-        if (await outlivedByNewer(agent, channel, identity.current.serial)) draining = channel
-        // One that is cut as soon as it is open is no success: a plane in trouble would be asked twice a second.
-        if (draining === channel || agent.clock.monotonicMs() - sinceMs > settledMs) failures = 0
-      }
-      if (draining !== channel) {
-        const end = await channel.ended
-        const next = afterEnd(agent, end, failures)
-        if (next.kind !== 'wait') return next
-        failures += 1
-        if (elsewhereMayAnswer(end)) place += 1
-        await pause(agent.timers, next.waitMs, agent.signal)
-      }
-      agent.signal.removeEventListener('abort', closeIfStopped)
-    }
-    return { kind: 'stopped' }
-  } finally {
-    draining?.close()
-    agent.board.channel(false, null)
-  }
-}
-
-/** One address after the other; the one that worked is kept until it does not. */
-const channelUrl = (identity: Identity, place: number): string => {
-  const bases = addresses(identity.endpoints.stream, identity.origin.url.replace(/^https:/, 'wss:'))
-  const base = bases[place % bases.length] ?? identity.origin.url
-  return under(base.replace(/^https:/, 'wss:'), `/v1/nodes/${identity.nodeId}/channel`)
-}
-
-const elsewhereMayAnswer = (end: ChannelEnd): boolean => end.kind === 'failed' && end.failure.kind !== 'refused'
-
-const nowWorks = (agent: AgentParts, { current }: Identity, url: string): void => {
-  agent.log.info({ url, serial: current.serial }, 'channel open')
-  agent.board.channel(true, url)
-  agent.board.clear('channel')
-  markProven(agent, current.serial)
-}
-
-/** Waits for the end of the channel, or for a renewal that makes it the older one. */
-const outlivedByNewer = async (agent: AgentParts, channel: Channel, serial: string): Promise<boolean> => {
   const over = new AbortController()
-  const replaced = agent.keeper.replaced(serial, AbortSignal.any([agent.signal, over.signal])).then(() => true)
-  const newer = await Promise.race([replaced, channel.ended.then(() => false)])
-  over.abort()
-  return newer && !agent.signal.aborted
+  const done = Promise.withResolvers<SessionEnd>()
+  const held = new Map<ChannelId, Held>()
+  let state: RotationState = unconnected(credentialOf(identityNow().current))
+  let lastTrouble: Trouble = notYet
+  let place = 0
+  let cancelWait: Cancel = () => {}
+
+  const happened = (event: RotationEvent): void => {
+    try {
+      const moment = { nowMs: clock.nowMs(), monotonicMs: clock.monotonicMs(), unit: agent.random.unit() }
+      const before = state
+      const { state: next, actions } = rotate(before, event, moment)
+      state = next
+      for (const step of stepsBefore(before, event)) agent.reached(step)
+      for (const action of actions) obey(action)
+      for (const step of stepsAfter(before, next)) agent.reached(step)
+    } catch (bug) {
+      done.reject(bug)
+    }
+  }
+  const open = (id: ChannelId): void => {
+    // The newest there is by now, should another have appeared in this very turn.
+    const identity = identityNow()
+    const url = channelUrl(identity, place)
+    const channel = openChannel(agent, identity, url, user)
+    held.set(id, { channel, identity, url })
+    void channel.opened.then((hello) => {
+      if (hello !== null) happened({ kind: 'opened', channel: id })
+    })
+    channel.ended.then((end) => ended(id, end)).catch(done.reject)
+  }
+
+  const ended = (id: ChannelId, end: ChannelEnd): void => {
+    held.delete(id)
+    if (elsewhereMayAnswer(end)) place += 1
+    lastTrouble = troubleOf(end)
+    happened({ kind: 'ended', channel: id, because: because(end, identityNow()) })
+    if (state.kind !== 'over' && !('active' in state)) {
+      outbox.use(null)
+      board.channel(false, null)
+    }
+  }
+
+  const check = async (id: ChannelId, withinMs: number): Promise<void> => {
+    if ((await held.get(id)?.channel.answers(withinMs)) === true) happened({ kind: 'healthy', channel: id })
+  }
+
+  const swap = (id: ChannelId): void => {
+    const to = held.get(id)
+    if (to === undefined) return
+    outbox.use((body) => to.channel.report(body))
+    board.channel(true, to.url)
+    board.clear('channel')
+    log.info({ url: to.url, serial: to.identity.current.serial }, 'channel open')
+    markProven(agent, to.identity.current.serial)
+  }
+
+  const drain = (id: ChannelId, withinMs: number): void => {
+    const cancel = timers.after(withinMs, () => happened({ kind: 'drain-deadline', channel: id }), 'background')
+    void held.get(id)?.channel.ended.then(cancel, cancel)
+    void outbox.settled(over.signal).then(() => happened({ kind: 'drained', channel: id }))
+  }
+
+  const wait = (ms: number): void => {
+    cancelWait()
+    cancelWait = timers.after(ms, () => happened({ kind: 'tick' }))
+    log.warn({ code: lastTrouble.code, next: lastTrouble.next, waitMs: ms }, lastTrouble.text)
+    board.trouble('channel', lastTrouble, clock.nowMs() + ms)
+  }
+
+  const giveUp = (serial: string): void => {
+    const { identity } = keeper.credentials()
+    const former = identity === null || identity.current.serial !== serial ? null : fallenBack(identity)
+    if (former === null) return
+    log.warn({ serial, code: lastTrouble.code }, 'the new certificate is not taken; going back to the one before')
+    keeper.keep({ identity: former, request: null })
+  }
+
+  const obey = (action: RotationAction): void => {
+    switch (action.kind) {
+      case 'open':
+        cancelWait()
+        return open(action.channel)
+      case 'check':
+        return void check(action.channel, action.withinMs)
+      case 'swap':
+        return swap(action.channel)
+      case 'drain':
+        return drain(action.channel, action.withinMs)
+      case 'close':
+        return held.get(action.channel)?.channel.close()
+      case 'wait':
+        return wait(action.ms)
+      case 'give-up':
+        return giveUp(action.serial)
+      case 'end':
+        return done.resolve(action.how === 'stopped' ? { kind: 'stopped' } : { kind: action.how, trouble: lastTrouble })
+    }
+  }
+
+  const watchRenewals = async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      const { serial } = identityNow().current
+      await keeper.replaced(serial, over.signal)
+      if (!over.signal.aborted) happened({ kind: 'appeared', newest: credentialOf(identityNow().current) })
+    }
+  }
+  const watchNudges = async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      await agent.nudge.wait(over.signal)
+      if (!over.signal.aborted) happened({ kind: 'nudged' })
+    }
+  }
+  /** By the clock and not by a timer: no timer lasts as long as a certificate may. */
+  let lastExpired: string | null = null
+  const lookForExpiry = (): void => {
+    if (!('active' in state)) return
+    const { serial, notAfterMs } = state.active.credential
+    if (serial === lastExpired || clock.nowMs() < notAfterMs) return
+    lastExpired = serial
+    happened({ kind: 'expired', serial })
+  }
+
+  const stop = (): void => happened({ kind: 'stopped' })
+  agent.signal.addEventListener('abort', stop)
+  const cancelLooks = timers.every(lookEveryMs, lookForExpiry)
+  watchRenewals().catch(done.reject)
+  watchNudges().catch(done.reject)
+  happened(agent.signal.aborted ? { kind: 'stopped' } : { kind: 'tick' })
+  try {
+    return await done.promise
+  } finally {
+    over.abort()
+    cancelWait()
+    cancelLooks()
+    agent.signal.removeEventListener('abort', stop)
+    outbox.use(null)
+    const last = [...held.values()].map(({ channel }) => channel)
+    for (const channel of last) channel.close()
+    await Promise.allSettled(last.map((channel) => channel.ended))
+    board.channel(false, null)
+  }
 }
 
-type AfterEnd = SessionEnd | { readonly kind: 'wait'; readonly waitMs: number }
+const notYet = trouble('endpoint_unreachable', 'There has been no channel yet.', 'The agent connects by itself')
 
-const afterEnd = (agent: AgentParts, end: ChannelEnd, failures: number): AfterEnd => {
-  agent.board.channel(false, null)
-  if (agent.signal.aborted) return { kind: 'stopped' }
-  const unit = agent.random.unit()
-  const soon = fullJitterMs(failures, firstMs, capMs, unit)
-  const what =
-    end.kind === 'closed'
-      ? trouble(
-          'channel_closed',
-          `The channel ended (${end.closing ?? end.why}).`,
-          'The agent connects again by itself',
-        )
-      : end.failure.kind === 'stopped'
-        ? trouble('endpoint_unreachable', 'The channel was cut.', 'The agent connects again by itself')
-        : end.failure.trouble
-  const wait = (waitMs: number): AfterEnd => {
-    agent.log.warn({ code: what.code, next: what.next, waitMs }, what.text)
-    agent.board.trouble('channel', what, agent.clock.nowMs() + waitMs)
-    return { kind: 'wait', waitMs }
-  }
-  if (end.kind === 'closed' || end.failure.kind !== 'refused') return wait(soon)
-  const { code, retryAfterMs } = end.failure
-  switch (afterRefusedUse(code)) {
-    case 'soon':
-      return wait(notBeforeMs(soon, retryAfterMs, unit))
-    case 'slow':
-      return wait(notBeforeMs(Math.round(slowMs * (0.5 + unit)), retryAfterMs, unit))
-    case 'unknown-certificate':
-      return wentBack(agent) ? wait(soon) : { kind: 'rejoin', trouble: what }
-    case 'rejoin':
-      return { kind: 'rejoin', trouble: what }
-    case 'revoked':
-      return { kind: 'revoked', trouble: what }
+const credentialOf = ({ serial, notAfterMs }: Generation): Credential => ({ serial, notAfterMs })
+
+const elsewhereMayAnswer = (end: ChannelEnd): boolean =>
+  end.kind === 'failed' && (end.failure.kind === 'unreachable' || end.failure.kind === 'untrusted')
+
+/** Of a swap, not of a first channel. */
+const stepsBefore = (before: RotationState, event: RotationEvent): readonly AgentStep[] => {
+  const isPassive = before.kind === 'proving' && 'channel' in event && before.passive?.channel === event.channel
+  if (!isPassive) return []
+  if (event.kind === 'opened') return ['swap: passive open']
+  return event.kind === 'healthy' ? ['swap: passive healthy'] : []
+}
+
+const stepsAfter = (before: RotationState, next: RotationState): readonly AgentStep[] => {
+  if (before.kind === 'proving' && next.kind === 'draining') return ['swap: swapped']
+  return before.kind === 'draining' && next.kind === 'steady' ? ['swap: old one closed'] : []
+}
+
+const because = (end: ChannelEnd, identity: Identity): Ended => {
+  const former = fallenBack(identity)?.current ?? null
+  const refused = end.kind === 'failed' && end.failure.kind === 'refused' ? end.failure : null
+  return {
+    use: refused === null ? 'soon' : afterRefusedUse(refused.code),
+    retryAfterMs: refused?.retryAfterMs ?? null,
+    former: former === null ? null : credentialOf(former),
   }
 }
 
-/** A new certificate that never worked and that the plane does not know: the one before is still here. */
-const wentBack = ({ keeper, log }: AgentParts): boolean => {
-  const { identity } = keeper.credentials()
-  const former = identity === null ? null : fallenBack(identity)
-  if (former === null) return false
-  log.warn(
-    { serial: former.current.serial },
-    'the plane does not know the new certificate; going back to the one before',
-  )
-  keeper.keep({ identity: former, request: null })
-  return true
+const troubleOf = (end: ChannelEnd): Trouble => {
+  const next = 'The agent connects again by itself'
+  if (end.kind === 'closed') return trouble('channel_closed', `The channel ended (${end.closing ?? end.why}).`, next)
+  return end.failure.kind === 'stopped'
+    ? trouble('endpoint_unreachable', 'The channel was cut.', next)
+    : end.failure.trouble
 }

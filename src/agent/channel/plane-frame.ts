@@ -33,6 +33,10 @@ const ClosingBody = Type.Object({
   code: Type.String({ maxLength: 64 }),
   detail: Type.Union([Type.String({ maxLength: 1024 }), Type.Null()]),
 })
+const ReportedBody = Type.Object({
+  instance: Type.String({ maxLength: 64 }),
+  number: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+})
 const UnknownTypeBody = Type.Object({ type: Type.String({ maxLength: 64 }) })
 
 export type ReadFrame =
@@ -73,6 +77,13 @@ export const readPlaneFrame = (text: string): ReadFrame => {
         ClosingBody,
         () => null,
         (body) => ({ type: 'closing', body }),
+      )
+    case 'reported':
+      return framed(
+        value,
+        ReportedBody,
+        () => null,
+        (body) => ({ type: 'reported', body }),
       )
     case 'unknown_type':
       return framed(
