@@ -9,6 +9,7 @@ import type { PlaneUrls } from './channels/configuration.ts'
 import { sweepSessions } from './channels/cut-sessions.ts'
 import { openFindOtherHolder } from './channels/find-other-holder.ts'
 import { followCommits } from './channels/follow-commits.ts'
+import { openLastHolders } from './channels/last-holders.ts'
 import { awaitEverybody, lapseAbsent, raiseOverdue } from './channels/lapse-nodes.ts'
 import { openPresence } from './channels/presence.ts'
 import { openProbe } from './channels/probe.ts'
@@ -20,6 +21,7 @@ import type { OpenChannels, OpenSession } from './flows/open-channels.ts'
 import { openAdmissionQueue } from './flows/admission-queue.ts'
 import { openHoldOff } from './flows/hold-off.ts'
 import { openNodePace } from './flows/node-pace.ts'
+import { openReportIntake } from './flows/report-intake.ts'
 import { recordCounted, recordRefusal } from './flows/record-refusal.ts'
 import { openStrangersBudget } from './flows/strangers-budget.ts'
 import type { Foundation } from './foundation.ts'
@@ -73,6 +75,8 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     pace,
     domainName: settings().name,
     findOtherHolder: openFindOtherHolder({ sessions, clock, timers }),
+    lastHolders: openLastHolders(store),
+    reports: openReportIntake({ store, log }),
   }
 
   feed.subscribe(followCommits(shared))
@@ -82,7 +86,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   const routes = nodeRoutes({ ...shared, probe: openProbe(shared) })
   const listener = await openNodeListener({
     routes,
-    authn: openNodeAuthn({ store, feed, clock, denyList, holdOff }),
+    authn: openNodeAuthn({ ...shared, denyList }),
     channels: openChannelServer({ ...shared, denyList }),
     correlation: deps.correlation,
     timers,

@@ -35,3 +35,8 @@ export const parseEvidence = (header: string | undefined): AgentEvidence | null 
     return null
   }
 }
+
+export const evidenceIn = (headers: Readonly<Record<string, string | string[] | undefined>>): AgentEvidence | null => {
+  const sent = headers[evidenceHeader]
+  return parseEvidence(typeof sent === 'string' ? sent : undefined)
+}

@@ -6,6 +6,7 @@ import { conditionNames, membershipKinds } from '#domain/node.ts'
 import { keyTypes, joinMethods } from '#domain/profile.ts'
 import { roles } from '#domain/principal.ts'
 import { NodeIdText } from './node-api.ts'
+import { NodeEvidence, Recoverable, RepairView } from './node-evidence.ts'
 
 const closed = { additionalProperties: false } as const
 const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })
@@ -47,6 +48,7 @@ export const NodeView = Type.Object({
   channel_open: Type.Boolean(),
   last_seen: orNull(Type.String()),
   conditions: Type.Array(ConditionView),
+  recoverable: Recoverable,
 })
 export type NodeView = Static<typeof NodeView>
 
@@ -72,6 +74,8 @@ export const NodeDetail = Type.Object({
   config_revision: orNull(Type.Integer()),
   /** Channels open now, the current one last. */
   sessions: Type.Array(Type.Object({ number: Type.Integer(), since: Type.String(), serial: Type.String() })),
+  evidence: NodeEvidence,
+  repair: orNull(RepairView),
 })
 export type NodeDetail = Static<typeof NodeDetail>
 
@@ -80,6 +84,7 @@ export const NodeListQuery = Type.Object(
   {
     membership: Type.Optional(oneOf(membershipKinds)),
     profile: Type.Optional(text(64)),
+    recoverable: Type.Optional(oneOf(['yes', 'no'])),
     after: Type.Optional(NodeIdText),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
   },
@@ -99,9 +104,9 @@ export const RegisterRequest = Type.Object(
 )
 export type RegisterRequest = Static<typeof RegisterRequest>
 
-/** `POST /v1/nodes/{id}/quarantine|revoke` */
+/** `POST /v1/nodes/{id}/quarantine|revoke|repair-bundle` */
 export const ReasonRequest = Type.Object({ reason: text(256) }, closed)
-/** `POST /v1/nodes/{id}/drain|undrain|release|approve` */
+/** `POST /v1/nodes/{id}/drain|undrain|release|approve|deny` */
 export const EmptyRequest = Type.Object({}, closed)
 /** `POST /v1/nodes/{id}/drain`; `done` says that nothing runs there any more. */
 export const DrainRequest = Type.Object({ done: Type.Optional(Type.Boolean()) }, closed)
@@ -240,7 +245,7 @@ export const CaView = Type.Object({
   authorities: Type.Array(
     Type.Object({
       id: Type.String(),
-      role: oneOf(['root', 'domain-ca', 'issuing']),
+      role: oneOf(['root', 'domain-ca', 'issuing', 'recovery']),
       custody: oneOf(['file', 'memory', 'offline']),
       subject: Type.String(),
       not_before: Type.String(),

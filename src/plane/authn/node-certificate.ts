@@ -3,19 +3,28 @@
 
 import { certificateKey } from '#domain/certificate.ts'
 import type { Anonymous, NodePrincipal } from '#domain/principal.ts'
-import { judgeCertificate } from '#domain/presented-certificate.ts'
+import { judgeCertificate, type Unaccepted } from '#domain/presented-certificate.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import { issuerAndSerial } from '#pki/parse-certificate.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
 import { peerCertificate, type TLSSocket } from '#platform/tls-server.ts'
-import { raiseSecondHolder } from '#plane/flows/raise-second-holder.ts'
+import type { LastHolders } from '#plane/channels/last-holders.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { HoldOff } from '#plane/flows/hold-off.ts'
+import type { FindOtherHolder } from '#plane/flows/live-holder.ts'
+import { raiseSecondHolder } from '#plane/flows/raise-second-holder.ts'
+import { refuseCopy } from '#plane/flows/refuse-copy.ts'
 import type { Store } from '#plane/store/store.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { DenyList } from './deny-list.ts'
 
-export type NodeAuthn = (socket: TLSSocket, source: string) => Promise<NodePrincipal | Anonymous | Refusal>
+/** `evidence`: what the caller says of its process; asked for only when there may be two holders. */
+export type NodeAuthn = (
+  socket: TLSSocket,
+  source: string,
+  evidence: () => AgentEvidence | null,
+) => Promise<NodePrincipal | Anonymous | Refusal>
 
 export type NodeAuthnDeps = {
   readonly store: Store
@@ -23,6 +32,8 @@ export type NodeAuthnDeps = {
   readonly clock: Clock
   readonly denyList: DenyList
   readonly holdOff: HoldOff
+  readonly findOtherHolder: FindOtherHolder
+  readonly lastHolders: Pick<LastHolders, 'isHolder'>
 }
 
 /** What a connection presented never changes; everything that can change is asked anew on every request. */
@@ -39,7 +50,7 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
     return read
   }
 
-  return async (socket, source) => {
+  return async (socket, source, evidence) => {
     const certificate = presentedBy(socket)
     if (certificate === 'nothing') return { kind: 'anonymous', source }
     if (certificate === 'unreadable') return refuse('CLIENT_CERT_UNKNOWN')
@@ -56,13 +67,8 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
       nowMs: deps.clock.nowMs(),
     })
     if (verdict.kind === 'refused' && verdict.secondHolderOf !== undefined) {
-      await raiseSecondHolder(deps, {
-        node: verdict.secondHolderOf.node.id,
-        condition: 'duplicate_identity',
-        reason: 'a certificate that was replaced is still being used',
-        evidence: { source, serial: verdict.secondHolderOf.serial },
-        by: { actor: `node:${verdict.secondHolderOf.node.id}`, source, correlation: null },
-      })
+      const copy = await judgeReplaced(deps, verdict.secondHolderOf, source, evidence())
+      if (copy !== null) return copy
     }
     if (verdict.kind === 'node' && deps.holdOff.over(verdict.id) !== null) {
       return { ...refuse('BUSY', 'an operator is deciding about this node'), retryAfterMs: 1000 }
@@ -72,6 +78,30 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
       ? { ...verdict, about: { node: node.value.id, actor: `node:${node.value.id}` } }
       : verdict
   }
+}
+
+/**
+ * Somebody presents a certificate whose successor is in use. Null: the refusal stays what it is, since it is the holder
+ * itself, late, or one that could not keep the successor, or nobody can tell.
+ */
+const judgeReplaced = async (
+  deps: NodeAuthnDeps,
+  { node, serial }: NonNullable<Unaccepted['secondHolderOf']>,
+  source: string,
+  evidence: AgentEvidence | null,
+): Promise<Refusal | null> => {
+  if (evidence !== null) {
+    if (await deps.lastHolders.isHolder(node, evidence.instance)) return null
+    return refuseCopy(deps, { node: node.id, evidence, source, serial, sign: 'replaced-serial', correlation: null })
+  }
+  await raiseSecondHolder(deps, {
+    node: node.id,
+    condition: 'duplicate_identity',
+    reason: 'a certificate that was replaced is still being used',
+    evidence: { source, serial },
+    by: { actor: `node:${node.id}`, source, correlation: null },
+  })
+  return null
 }
 
 const readCertificate = (socket: TLSSocket): Presented => {

@@ -7,25 +7,31 @@ import { refuse, type Refusal } from '#domain/refusal.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { Duplex, IncomingMessage } from '#platform/tls-server.ts'
 import type { Timers } from '#platform/timers.ts'
+import { refuseCopy, type CopyDeps } from '#plane/flows/refuse-copy.ts'
 import { useCertificate } from '#plane/flows/use-certificate.ts'
+import { evidenceIn, type AgentEvidence } from '#wire/agent-evidence.ts'
 import { channelFrameLimit, channelProtocol, pingEveryMs } from '#wire/channel.ts'
 import { limitToCertificate } from './cut-sessions.ts'
+import { otherSessions } from './find-other-holder.ts'
 import { handleFrame, type FrameDeps } from './handle-frame.ts'
 import { openInbox } from './inbox.ts'
 import { judgeUpgrade } from './judge-upgrade.ts'
+import type { LastHolders } from './last-holders.ts'
 import type { Presence } from './presence.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
 
-export type ChannelDeps = FrameDeps & {
-  readonly timers: Timers
-  readonly sessions: SessionRegistry
-  readonly presence: Presence
-  /** Asked in the very turn a session is registered: a denial committed while it was opening must not miss it. */
-  readonly denyList: {
-    deniesIdentity(node: NodeId, epoch: number, certificate: NodePrincipal['proof']): boolean
+export type ChannelDeps = FrameDeps &
+  CopyDeps & {
+    readonly timers: Timers
+    readonly sessions: SessionRegistry
+    readonly presence: Presence
+    readonly lastHolders: Pick<LastHolders, 'opened'>
+    /** Asked in the very turn a session is registered: a denial committed while it was opening must not miss it. */
+    readonly denyList: {
+      deniesIdentity(node: NodeId, epoch: number, certificate: NodePrincipal['proof']): boolean
+    }
   }
-}
 
 export type ChannelServer = {
   open(
@@ -52,31 +58,65 @@ export const openChannelServer = (deps: ChannelDeps): ChannelServer => {
     async open(principal, request, socket, head, correlation) {
       const no = judgeUpgrade(request)
       if (no !== null) return no
-      const standing = await settledStanding(deps, principal, correlation)
-      if (standing.kind === 'refused') return standing
-      // From here to the session in the registry is one turn: whatever is committed later finds it there.
-      if (deps.sessions.isClosed()) return refuse('UNAVAILABLE', 'the plane is stopping')
-      const { id, epoch, proof } = principal
-      if (deps.denyList.deniesIdentity(id, epoch, proof)) return refuse('CLIENT_CERT_DENIED')
-      server.handleUpgrade(request, socket, head, (webSocket) => {
-        deps.presence.forget(principal.id)
-        const session = deps.sessions.open(webSocket, principal)
-        limitToCertificate(session, standing.node.value)
-        attend(deps, session, webSocket)
-      })
-      return 'opened'
+      const evidence = evidenceIn(request.headers)
+      for (;;) {
+        const standing = await settledStanding(deps, principal, evidence, correlation)
+        if (standing.kind === 'refused') return standing
+        // From here to the session in the registry is one turn: whatever is committed later finds it there.
+        if (deps.sessions.isClosed()) return refuse('UNAVAILABLE', 'the plane is stopping')
+        const { id, epoch, proof } = principal
+        if (deps.denyList.deniesIdentity(id, epoch, proof)) return refuse('CLIENT_CERT_DENIED')
+        // Another process was quicker: it is asked like any that was there before.
+        if (otherSessions(deps.sessions, id, evidence).length > 0) continue
+        server.handleUpgrade(request, socket, head, (webSocket) => {
+          deps.presence.forget(principal.id)
+          const session = deps.sessions.open(webSocket, principal, evidence)
+          deps.lastHolders.opened(session, standing.node.value)
+          limitToCertificate(session, standing.node.value)
+          attend(deps, session, webSocket)
+        })
+        return 'opened'
+      }
     },
   }
 }
 
-/** The outcome of using the certificate, with no lapse under way that would come after it. */
-const settledStanding = async (deps: ChannelDeps, principal: NodePrincipal, correlation: string) => {
+/** The outcome of using the certificate, with no other process holding it and no lapse under way that would come after it. */
+const settledStanding = async (
+  deps: ChannelDeps,
+  principal: NodePrincipal,
+  evidence: AgentEvidence | null,
+  correlation: string,
+) => {
   for (;;) {
+    const copy = await replaceSilent(deps, principal, evidence, correlation)
+    if (copy !== null) return copy
     const standing = await useCertificate(deps, principal, correlation)
     const leaving = deps.presence.leaving(principal.id)
     if (standing.kind === 'refused' || leaving === null) return standing
     await leaving
   }
+}
+
+/** Null: nobody else is there, any more. A process that was killed leaves a channel that nobody answers on. */
+const replaceSilent = async (
+  deps: ChannelDeps,
+  principal: NodePrincipal,
+  evidence: AgentEvidence | null,
+  correlation: string,
+): Promise<Refusal | null> => {
+  const others = otherSessions(deps.sessions, principal.id, evidence)
+  if (evidence === null || others.length === 0) return null
+  const copy = await refuseCopy(deps, {
+    node: principal.id,
+    source: principal.source,
+    serial: principal.proof.serial,
+    sign: 'second-instance',
+    ...{ evidence, correlation },
+  })
+  if (copy !== null) return copy
+  for (const session of others) session.end('REPLACED', 'another process of this node has taken its place')
+  return null
 }
 
 const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void => {

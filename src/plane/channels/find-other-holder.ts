@@ -5,6 +5,7 @@ import type { NodeId } from '#domain/node.ts'
 import type { FindOtherHolder, LiveHolder } from '#plane/flows/live-holder.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import { silenceMs, silentRounds } from './probe.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
@@ -45,7 +46,7 @@ export const openFindOtherHolder = ({ sessions, clock, timers }: OtherHolderDeps
   }
 
   return async (node, instance) => {
-    const others = otherSessions(sessions, node, instance)
+    const others = instance === null ? [] : otherSessions(sessions, node, { instance })
     if (others.length === 0) return null
     const found = await Promise.all(others.map(async (session) => ((await answers(session)) ? session : null)))
     const live = found.find((session) => session !== null && session.alive) ?? null
@@ -57,11 +58,11 @@ export const openFindOtherHolder = ({ sessions, clock, timers }: OtherHolderDeps
 export const otherSessions = (
   sessions: Pick<SessionRegistry, 'of'>,
   node: NodeId,
-  instance: string | null,
+  mine: Pick<AgentEvidence, 'instance'> | null,
 ): readonly Session[] =>
-  instance === null
+  mine === null
     ? []
-    : sessions.of(node).filter(({ evidence }) => evidence !== null && evidence.instance !== instance)
+    : sessions.of(node).filter(({ evidence }) => evidence !== null && evidence.instance !== mine.instance)
 
 const holderOf = ({ evidence, principal, openedAtMs }: Session): LiveHolder => ({
   instance: evidence === null ? null : evidence.instance,

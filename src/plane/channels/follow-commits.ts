@@ -28,7 +28,12 @@ const changesConfiguration = (write: Committed['writes'][number]): boolean =>
 const followNodes = ({ presence, sessions }: FollowDeps, { writes, entries }: Committed): void => {
   for (const write of writes) {
     if (write.put !== 'node') continue
-    for (const session of sessions.of(write.value.id)) limitToCertificate(session, write.value)
+    for (const session of sessions.of(write.value.id)) {
+      // What it may do was settled when it opened: a node that was released opens another.
+      if (session.principal.evidenceOnly && write.value.membership.kind !== 'quarantined') {
+        session.end('RELEASED', 'its quarantine is over: connect again')
+      } else limitToCertificate(session, write.value)
+    }
     if (write.value.membership.kind !== 'active') presence.forget(write.value.id)
   }
   for (const { entry } of entries) {

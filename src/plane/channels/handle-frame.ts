@@ -7,8 +7,11 @@ import type { Feed } from '#plane/feed/feed.ts'
 import { notePersistence } from '#plane/flows/confirm-node.ts'
 import type { HoldOff } from '#plane/flows/hold-off.ts'
 import type { NodePace } from '#plane/flows/node-pace.ts'
+import type { ReportIntake } from '#plane/flows/report-intake.ts'
+import { takeReport } from '#plane/flows/take-report.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { AgentFrame } from '#wire/channel.ts'
+import type { ReportBody } from '#wire/report.ts'
 import { readFrame } from './channel-frames.ts'
 import type { Session } from './session.ts'
 import type { Updates } from './updates.ts'
@@ -20,6 +23,7 @@ export type FrameDeps = {
   readonly updates: Updates
   readonly holdOff: HoldOff
   readonly pace: NodePace
+  readonly reports: ReportIntake
   readonly log: Log
 }
 
@@ -44,12 +48,34 @@ const handle = async (deps: FrameDeps, session: Session, frame: AgentFrame): Pro
       const { config_revision: config, trust_revision: trust } = frame.body
       const agentVersion = boundedText(frame.body.agent_version, 64)
       deps.store.observe(principal.id, { agentVersion, source: principal.source, configRevision: config })
+      await tellTaken(deps, session)
       return deps.updates.greeted(session, { config, trust })
     }
+    case 'report':
+      return report(deps, session, frame.body)
     case 'applied':
+      // Whoever may only show evidence was sent nothing to apply.
+      if (principal.evidenceOnly) return
       deps.store.observe(principal.id, { configRevision: frame.body.config_revision })
       return notePersistence(deps, principal, frame.body, `session-${session.number}`)
     case 'unknown_type':
       return
   }
+}
+
+/** So that the agent sends only what has not been taken over an earlier channel. */
+const tellTaken = async (deps: FrameDeps, session: Session): Promise<void> => {
+  if (session.evidence === null) return
+  const { instance } = session.evidence
+  const number = await deps.reports.lastTaken(session.principal.id, instance)
+  if (number !== null) session.send({ type: 'reported', body: { instance, number } })
+}
+
+const report = async (deps: FrameDeps, session: Session, body: ReportBody): Promise<void> => {
+  const { principal, evidence } = session
+  if (evidence !== null && evidence.instance !== body.instance) {
+    return session.end('REQUEST_INVALID', 'the report is of another process than the channel')
+  }
+  const number = await takeReport(deps, principal, evidence, body, `session-${session.number}`)
+  session.send({ type: 'reported', body: { instance: body.instance, number } })
 }

@@ -1,6 +1,6 @@
-// The sweep that makes absent nodes inactive, and says so when an enrollment is stuck or certificates have run out.
+// The sweep that makes absent nodes inactive, and says so when an enrollment is stuck or certificates run out.
 
-import { decideExpired, decideLapse, decideStuck } from '#domain/liveness.ts'
+import { decideExpired, decideExpiring, decideLapse, decideStuck } from '#domain/liveness.ts'
 import type { NodeId } from '#domain/node.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Feed } from '#plane/feed/feed.ts'
@@ -60,9 +60,10 @@ export const raiseOverdue = async (deps: LapseDeps): Promise<void> => {
     if (domain === null) return
     for (const node of page) {
       const facts = { node, by, nowMs: deps.clock.nowMs() }
-      const stuck = decideStuck({ ...facts, domain })
-      const verdict = stuck.kind === 'not-yet' ? decideExpired(facts) : stuck
-      if (verdict.kind === 'not-yet') continue
+      const verdict = [decideStuck({ ...facts, domain }), decideExpired(facts), decideExpiring(facts)].find(
+        ({ kind }) => kind === 'decided',
+      )
+      if (verdict?.kind !== 'decided') continue
       const outcome = await deps.store.commit(verdict.change)
       if (outcome !== 'lost-race') deps.feed.publish(outcome)
     }

@@ -12,8 +12,6 @@ export type SessionRegistry = {
   /** Oldest first. Sessions that have ended are not among them. */
   of(node: NodeId): readonly Session[]
   all(): Iterable<Session>
-  /** The process that opened the node's last channel, also when that has ended; null: it did not say, or there was none. */
-  lastInstance(node: NodeId): string | null
   count(): number
   /** Called when a node's last channel has ended, with the number of that session. */
   onAbsent(run: (node: NodeId, session: number) => void): void
@@ -27,8 +25,6 @@ const mostPerNode = 2
 
 export const openSessionRegistry = (clock: Clock): SessionRegistry => {
   const byNode = new Map<NodeId, readonly Session[]>()
-  // One for every node that ever had a channel here.
-  const lastInstances = new Map<NodeId, string>()
   const absent: ((node: NodeId, session: number) => void)[] = []
   // Starts from the clock, so that a number is not given twice across restarts.
   let lastNumber = clock.nowMs() * 1000
@@ -60,14 +56,11 @@ export const openSessionRegistry = (clock: Clock): SessionRegistry => {
       const sessions = [...of(principal.id), session]
       byNode.set(principal.id, sessions)
       open++
-      if (evidence === null) lastInstances.delete(principal.id)
-      else lastInstances.set(principal.id, evidence.instance)
       for (const older of sessions.slice(0, -mostPerNode)) older.end('REPLACED', 'a newer channel of this node is open')
       return session
     },
     of,
     all,
-    lastInstance: (node) => lastInstances.get(node) ?? null,
     count: () => open,
     onAbsent: (run) => void absent.push(run),
     close(code, detail) {

@@ -1,6 +1,6 @@
 // What operators do to a node that leaves its identity alone, and lets it back.
 
-import { decideApprove } from '#domain/approval.ts'
+import { decideApprove, decideDeny } from '#domain/approval.ts'
 import type { Attribution } from '#domain/decision.ts'
 import type { NodeDecided, NodeFacts } from '#domain/node-change.ts'
 import type { NodeId } from '#domain/node.ts'
@@ -13,7 +13,7 @@ import { commitDecision, type CommitDeps, type Done } from './commit-decision.ts
 
 export type ChangeNodeDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
 
-export type NodeAction = 'drain' | 'drained' | 'undrain' | 'release' | 'approve'
+export type NodeAction = 'drain' | 'drained' | 'undrain' | 'release' | 'approve' | 'deny'
 
 export const changeNode = (
   deps: ChangeNodeDeps,
@@ -41,6 +41,8 @@ const decide = async (
       return decideUndrain(facts)
     case 'release':
       return decideRelease(facts)
+    case 'deny':
+      return decideDeny(facts)
     case 'approve': {
       const { profile: name } = facts.node.value
       const profile = await store.get('profile', name)

@@ -20,7 +20,7 @@ export const confirmNode = async (
 ): Promise<{ readonly kind: 'confirmed'; readonly node: Node } | Refusal> => {
   const standing = await useCertificate(deps, principal, correlation)
   if (standing.kind === 'refused') return standing
-  await notePersistence(deps, principal, confirmation, correlation)
+  if (!principal.evidenceOnly) await notePersistence(deps, principal, confirmation, correlation)
   return { kind: 'confirmed', node: standing.node.value }
 }
 

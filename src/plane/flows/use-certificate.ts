@@ -34,6 +34,7 @@ export const useCertificate = async (
   for (let attempt = 0; attempt < mostTries; attempt++) {
     const read = await readNode(deps.store, principal.id)
     if (isRefusal(read)) return read
+    if (principal.evidenceOnly) return showsEvidence(read, principal)
     const verdict = decideFirstUse({ ...read, principal, by, nowMs: deps.clock.nowMs() })
     if (verdict.kind === 'refused') {
       if (verdict.code === 'APPROVAL_REQUIRED') await askForApproval(deps, read.node, by)
@@ -45,6 +46,14 @@ export const useCertificate = async (
     deps.feed.publish(outcome)
   }
   return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+}
+
+/** A repaired node in quarantine uses its certificate to show what it is, and nothing comes of that by itself. */
+const showsEvidence = (read: Omit<InUse, 'kind'>, principal: NodePrincipal): InUse | Refusal => {
+  const { membership, epoch } = read.node.value
+  if (epoch !== principal.epoch) return refuse('CLIENT_CERT_DENIED')
+  if (membership.kind === 'quarantined' && membership.slots !== null) return { kind: 'in-use', ...read }
+  return { ...refuse('BUSY', 'its quarantine has just ended'), retryAfterMs: 1000 }
 }
 
 const readNode = async (store: Store, id: string): Promise<Omit<InUse, 'kind'> | Refusal> => {

@@ -2,7 +2,7 @@
 // is settled before a byte of the body is read and again once it is there, the schema before the handler, and every no
 // leaves by one door.
 
-import { evidenceHeader, parseEvidence } from '#wire/agent-evidence.ts'
+import { evidenceIn } from '#wire/agent-evidence.ts'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
@@ -98,7 +98,7 @@ const answerCall = async (options: HttpAppOptions, route: Route, request: Fastif
     query: request.query as Record<string, unknown>,
     body: request.body,
     correlation: request.id,
-    evidence: parseEvidence(singleHeader(request.headers[evidenceHeader])),
+    evidence: evidenceIn(request.headers),
   })
   return outcome.kind === 'answer' ? sendAnswer(reply, outcome) : sendRefusal(options, request, reply, outcome)
 }
@@ -116,6 +116,3 @@ const refuseOtherMethods = (app: FastifyInstance, options: HttpAppOptions, path:
     },
   })
 }
-
-const singleHeader = (value: string | string[] | undefined): string | undefined =>
-  typeof value === 'string' ? value : undefined

@@ -16,6 +16,7 @@ import type { Timers } from '#platform/timers.ts'
 import type { NodeAuthn } from '#plane/authn/node-certificate.ts'
 import type { ChannelServer } from '#plane/channels/channel-server.ts'
 import type { ServerIdentity } from '#plane/issuer/authority.ts'
+import { evidenceIn } from '#wire/agent-evidence.ts'
 import { refusalText } from '#wire/error-body.ts'
 import { authorise } from './authorise.ts'
 import { httpApp } from './http-app.ts'
@@ -52,7 +53,7 @@ const tlsOptions = ({ keyPem, chainPem }: ServerIdentity, roots: readonly string
 
 export const openNodeListener = async (deps: NodeListenerDeps): Promise<NodeListener> => {
   const authenticate = (request: HttpRequest, source: string): Promise<Principal | Refusal> =>
-    deps.authn(request.socket as TLSSocket, source)
+    deps.authn(request.socket as TLSSocket, source, () => evidenceIn(request.headers))
   const app = httpApp({ ...deps, authenticate })
   await app.ready()
 
@@ -93,7 +94,7 @@ const upgrade = async (deps: NodeListenerDeps, request: HttpRequest, socket: Dup
   try {
     const match = matchUpgrade(deps.routes, request.url ?? '')
     if (match === null) return refused(refuse('NOT_FOUND'), null)
-    const principal = await deps.authn(request.socket as TLSSocket, source)
+    const principal = await deps.authn(request.socket as TLSSocket, source, () => evidenceIn(request.headers))
     if (principal.kind === 'refused') return refused(principal, null)
     const no = authorise(match.route, principal, match.params)
     if (no !== null) return refused(no, principal)

@@ -1,0 +1,61 @@
+// An operator's emergency credential for one machine. Making it puts the node in quarantine, so it is held off meanwhile
+// like any other withdrawal.
+
+import type { Attribution } from '#domain/decision.ts'
+import type { NodeId, Repair } from '#domain/node.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import { decideRepairBundle } from '#domain/repair.ts'
+import type { Cursor, Store } from '#plane/store/store.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import type { Clock } from '#platform/clock.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import { commitDecision, type CommitDeps } from './commit-decision.ts'
+import { domainSettingsRow } from './domain-settings-row.ts'
+import type { OpenChannels } from './open-channels.ts'
+
+export type RepairBundleDeps = CommitDeps & {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly channels: Pick<OpenChannels, 'heldOff'>
+}
+
+export type RepairIssued = {
+  readonly kind: 'issued'
+  readonly repair: Repair
+  /** Shown once; only its hash is kept. */
+  readonly secret: string
+  readonly entry: Cursor
+}
+
+/** Long enough to carry it to a machine by hand. */
+const validMs = 3_600_000
+
+export const issueRepairBundle = (
+  deps: RepairBundleDeps,
+  id: NodeId,
+  reason: string,
+  by: Attribution,
+): Promise<RepairIssued | Refusal> => deps.channels.heldOff(id, () => issue(deps, id, reason, by))
+
+const issue = async (
+  deps: RepairBundleDeps,
+  id: NodeId,
+  reason: string,
+  by: Attribution,
+): Promise<RepairIssued | Refusal> => {
+  const secret = `repair_${deps.random.bytes(32).toString('base64url')}`
+  const bundle = { id: sortableId(deps.clock.nowMs(), deps.random), hash: sha256Hex(secret) }
+  const done = await commitDecision(deps, async () => {
+    const node = await deps.store.get('node', id)
+    if (node === null) return refuse('NODE_NOT_FOUND', id)
+    const nowMs = deps.clock.nowMs()
+    const domain = await domainSettingsRow(deps.store)
+    return decideRepairBundle({ ...bundle, node, domain, reason, expiresAtMs: nowMs + validMs, by, nowMs })
+  })
+  if (done.kind === 'refused') return done
+  const issued = done.committed.entries.find(({ entry }) => entry.type === 'node.repair_bundle_issued')
+  const { repair } = done.node
+  if (issued === undefined || repair === null) throw new Error(`the repair bundle of ${id} was committed without trace`)
+  return { kind: 'issued', repair, secret, entry: issued.cursor }
+}

@@ -1,0 +1,60 @@
+// Somebody asks in the name of a node, and something says that there are two who could. Which of them stays is decided
+// on whether another process answers on a channel just now, and committed before the refusal is told.
+
+import type { Attribution } from '#domain/decision.ts'
+import { decideDuplicate, type DuplicateSign } from '#domain/duplicate.ts'
+import type { NodeId } from '#domain/node.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import type { Store } from '#plane/store/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
+import type { CommitDeps } from './commit-decision.ts'
+import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
+import type { FindOtherHolder } from './live-holder.ts'
+
+export type CopyDeps = CommitDeps & {
+  readonly store: Store
+  readonly clock: Clock
+  readonly findOtherHolder: FindOtherHolder
+}
+
+export type Claim = {
+  readonly node: NodeId
+  readonly evidence: AgentEvidence
+  readonly source: string
+  /** Of the certificate it presented. */
+  readonly serial: string
+  readonly sign: DuplicateSign
+  readonly correlation: string | null
+}
+
+const tries = 8
+
+/** Null: it is no copy, as far as anybody can tell. */
+export const refuseCopy = async (deps: CopyDeps, claim: Claim): Promise<Refusal | null> => {
+  const { evidence, source, serial, sign } = claim
+  const actor = `node:${claim.node}`
+  const by: Attribution = { actor, source, correlation: claim.correlation }
+  for (let attempt = 0; attempt < tries; attempt++) {
+    const live = await deps.findOtherHolder(claim.node, evidence.instance)
+    const node = await deps.store.get('node', claim.node)
+    const profile = node === null ? null : await deps.store.get('profile', node.value.profile)
+    const domain = await deps.store.get('domain', 'domain')
+    if (node === null || profile === null || domain === null) return null
+    const verdict = decideDuplicate({
+      ...{ node, profile, domain, sign, by, nowMs: deps.clock.nowMs() },
+      claimant: claimantFacts(evidence, source, serial),
+      claimantLive: false,
+      otherHolder: live === null ? null : liveHolderFacts(live),
+      lastSeen: lastSeenFacts(node.value, await deps.store.observation(claim.node)),
+    })
+    if (verdict.kind === 'claimant-stays') return null
+    const refusal = { ...verdict.refusal, about: { node: claim.node, actor } }
+    if (verdict.change === null) return refusal
+    const outcome = await deps.store.commit(verdict.change)
+    if (outcome === 'lost-race') continue
+    deps.feed.publish(outcome)
+    return refusal
+  }
+  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+}
