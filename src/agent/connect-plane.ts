@@ -132,14 +132,14 @@ const connectTo = async (
   const pinned = target.pinned ?? pinnedOf(agent)
   if (!isAboutDates(first) || pinned === null) return first
   const undated = await openUndatedConnection(agent, judging, signal)
-  if (undated.kind !== 'open') return undated
+  if (undated.kind !== 'undated') return undated
   const timeMs = await askTime(agent, undated.socket, url, pinned, signal)
   if (timeMs === null) return signal.aborted ? { kind: 'stopped' } : first
   learnTime(agent, timeMs)
   const second = await openBelieving(agent, target, judging, signal)
   if (!isAboutDates(second)) return second
   const seen = { kind: 'server-dates', url: url.origin, for: purpose, nowMs: agent.clock.nowMs() } as const
-  return wrongDates({ ...seen, validity: null, stated: true })
+  return wrongDates({ ...seen, validity: undated.validity, stated: true })
 }
 
 /** By Node's own check while the clock is right; by ours, at the time we believe, while it is not. */

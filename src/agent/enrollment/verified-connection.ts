@@ -71,18 +71,30 @@ export const openJudgedConnection = async (
   return { kind: 'verified', socket: opened.socket, ...judged(trusted) }
 }
 
+/** `validity`: when all of its certificates are valid at once. */
+export type UndatedConnection = {
+  readonly kind: 'undated'
+  readonly socket: TlsSocket
+  readonly validity: Untrusted['validity']
+}
+
 /**
  * Verified in everything but the dates, so that the plane can be asked what time it is. Nothing that matters may be sent
  * on it, and nothing unsigned that comes back may be believed. Never with a client certificate.
  */
-export const openUndatedConnection = (
+export const openUndatedConnection = async (
   deps: JudgeDeps,
   target: Omit<JudgedTarget, 'client'>,
   signal: AbortSignal,
-): Promise<{ readonly kind: 'open'; readonly socket: TlsSocket } | PlaneFailure> =>
-  open(deps, { ...target, client: null }, signal, (verdict, nowMs) =>
-    verdict.kind === 'trusted' || isDated(verdict) ? null : distrust(target, verdict, nowMs),
-  )
+): Promise<UndatedConnection | PlaneFailure> => {
+  let validity: Untrusted['validity'] = null
+  const opened = await open(deps, { ...target, client: null }, signal, (verdict, nowMs) => {
+    if (verdict.kind === 'trusted') return null
+    validity = verdict.validity
+    return isDated(verdict) ? null : distrust(target, verdict, nowMs)
+  })
+  return opened.kind === 'open' ? { kind: 'undated', socket: opened.socket, validity } : opened
+}
 
 type Untrusted = Extract<ChainVerdict, { kind: 'untrusted' }>
 
