@@ -84,8 +84,19 @@ const noTestCode: Rule = ({ file, imports }) =>
         .map((wanted) => ({ line: wanted.line, why: `src may not import ${wanted.from}` }))
     : []
 
-/** `views` are answers made of rows, `channels` the flows of an open connection. */
-const requestOrder = ['listeners', 'views', 'authn', 'channels', 'flows', 'issuer', 'store', 'feed']
+/** `views` are answers made of rows, `channels` the flows of an open connection, `metrics` and `webhook` tell others. */
+const requestOrder = [
+  'listeners',
+  'views',
+  'authn',
+  'metrics',
+  'channels',
+  'flows',
+  'webhook',
+  'issuer',
+  'store',
+  'feed',
+]
 /** Interfaces that any part of the plane may name. */
 const planeSeams = new Set([
   'src/plane/store/store.ts',

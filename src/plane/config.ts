@@ -4,6 +4,7 @@ import * as path from 'node:path'
 import { isIP } from '#platform/addresses.ts'
 import { parseDuration } from '#wire/duration.ts'
 import { domainNameShape } from '#wire/join-string.ts'
+import { webhookTarget, type WebhookTarget } from './webhook/webhook-target.ts'
 
 export type ListenAddress = { readonly host: string; readonly port: number }
 
@@ -27,6 +28,8 @@ export type PlaneConfig = {
   readonly rootLifetimeMs: number
   readonly intermediateLifetimeMs: number
   readonly serverCertificateLifetimeMs: number
+  /** Where alerts are delivered to. */
+  readonly alertWebhook: WebhookTarget | null
   readonly logLevel: string
 }
 
@@ -83,6 +86,7 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
     rootLifetimeMs: duration('rootLifetime', 3653 * day),
     intermediateLifetimeMs: duration('intermediateLifetime', 1826 * day),
     serverCertificateLifetimeMs: duration('serverLifetime', 90 * day),
+    alertWebhook: alertWebhook(given, options['alertWebhookNetwork'], env['MUSTER_ALERT_WEBHOOK_NETWORK']),
     logLevel: oneOf('logLevel', logLevels, 'info'),
   }
 }
@@ -97,6 +101,21 @@ const listenAddress = (name: string, text: string): ListenAddress => {
     throw new ConfigProblem(`${optionName(name)} takes HOST:PORT, not ${text}`)
   }
   return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+}
+
+const alertWebhook = (
+  given: (name: string) => string | null,
+  networks: unknown,
+  networksFromEnv: string | undefined,
+): WebhookTarget | null => {
+  const target = webhookTarget({
+    url: given('alertWebhook'),
+    secretFile: given('alertWebhookSecretFile'),
+    caFile: given('alertWebhookCa'),
+    networks: Array.isArray(networks) ? networks.map(String) : (networksFromEnv?.split(',') ?? []),
+  })
+  if (typeof target === 'string') throw new ConfigProblem(target)
+  return target
 }
 
 const serverNames = (option: unknown, fromEnv: string | undefined): readonly string[] => {

@@ -1,6 +1,7 @@
 // The API described by the same routes and schemas that serve it: OpenAPI 3.1, whose schemas are JSON Schema as they are.
 
 import type { TSchema } from 'typebox'
+import * as alertApi from '#wire/alert-api.ts'
 import * as nodeApi from '#wire/node-api.ts'
 import * as operatorApi from '#wire/operator-api.ts'
 import * as recoveryApi from '#wire/recovery-api.ts'
@@ -113,7 +114,7 @@ const operationId = ({ method, path }: Route): string =>
 
 /** Schemas that are exported by name keep it; the others stand where they are used. */
 const schemaNames: ReadonlyMap<unknown, string> = new Map(
-  Object.entries({ ...nodeApi, ...recoveryApi, ...operatorApi })
+  Object.entries({ ...nodeApi, ...recoveryApi, ...operatorApi, ...alertApi })
     .filter(([, value]) => typeof value === 'object' && value !== null && 'type' in value && value.type === 'object')
     .map(([name, value]) => [value, name]),
 )

@@ -40,4 +40,12 @@ export const planeOptions = (command: Command): Command =>
     .option('--root-lifetime <duration>', 'at the first start (default 3653d)')
     .option('--intermediate-lifetime <duration>', 'of CAs the plane makes (default 1826d)')
     .option('--server-lifetime <duration>', 'of its own certificate (default 90d)')
+    .option('--alert-webhook <url>', 'where alerts are delivered to, signed (MUSTER_ALERT_WEBHOOK)')
+    .option('--alert-webhook-secret-file <file>', 'what deliveries are signed with (MUSTER_ALERT_WEBHOOK_SECRET_FILE)')
+    .option(
+      '--alert-webhook-network <cidr>',
+      'a network the webhook may be in although it is not public; may be repeated (MUSTER_ALERT_WEBHOOK_NETWORK)',
+      collect,
+    )
+    .option('--alert-webhook-ca <file>', "roots trusted besides the system's (MUSTER_ALERT_WEBHOOK_CA)")
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (MUSTER_LOG_LEVEL)')

@@ -1,0 +1,98 @@
+// Alerts as one part: what raises them, what follows them, and where they are delivered to.
+
+import { allFromPem } from '#pki/pem.ts'
+import { othersMayRead, readFileIfAny } from '#platform/files.ts'
+import { systemRootsAnd } from '#platform/post-once.ts'
+import { openResolver } from '#platform/resolve-name.ts'
+import { ConfigProblem } from './config.ts'
+import type { Feed } from './feed/feed.ts'
+import { followAlerts } from './flows/follow-alerts.ts'
+import type { RefusedCall } from './flows/record-refusal.ts'
+import { openStandingAlerts, type StandingAlerts } from './flows/standing-alerts.ts'
+import { watchAging, type WatchAgingDeps } from './flows/watch-aging.ts'
+import { watchFailures } from './flows/watch-failures.ts'
+import type { Foundation } from './foundation.ts'
+import type { UpkeepTask } from './upkeep.ts'
+import { callReceiver, type Receiver } from './webhook/call-receiver.ts'
+import { deliverAlerts, type AlertDelivery, type DeliveryOutcome } from './webhook/deliver-alerts.ts'
+import type { WebhookTarget } from './webhook/webhook-target.ts'
+
+export type AlertingDeps = Foundation &
+  Pick<WatchAgingDeps, 'authority' | 'servers'> & {
+    readonly feed: Feed
+    readonly webhook: WebhookTarget | null
+    readonly onDelivery: (outcome: DeliveryOutcome) => void
+  }
+
+export type Alerting = {
+  readonly standing: StandingAlerts
+  readonly upkeep: readonly UpkeepTask[]
+  onRefusal(call: RefusedCall): void
+  /** Changes of alerts the webhook has not been told of. */
+  waitingDeliveries(): number
+  stop(): Promise<void>
+}
+
+export const openAlerting = async (deps: AlertingDeps): Promise<Alerting> => {
+  // Before anything can be raised: a webhook that cannot be used must not be found out about by its silence.
+  const webhook = deps.webhook === null ? null : openReceiver(deps.webhook)
+  const standing = await openStandingAlerts(deps.store, deps.feed)
+  const shared = { ...deps, standing }
+  const follower = followAlerts(shared)
+  const failures = watchFailures(shared)
+  const delivery = webhook === null ? null : startDelivery(deps, webhook)
+  const walked = follower
+    .walk()
+    .catch((error: unknown) => deps.log.error({ err: error }, 'not every node could be looked at for alerts'))
+  return {
+    standing,
+    onRefusal: (call) => failures.heard(call),
+    upkeep: [
+      {
+        name: 'alerts',
+        everyMs: 10_000,
+        async run() {
+          await follower.again()
+          await failures.sweep()
+          await watchAging(shared)
+        },
+      },
+    ],
+    waitingDeliveries: () => delivery?.waiting() ?? 0,
+    async stop() {
+      await follower.stop()
+      await walked
+      await failures.settled()
+      await delivery?.stop()
+    },
+  }
+}
+
+type OpenWebhook = { readonly receiver: Receiver; readonly secret: string }
+
+const startDelivery = (deps: AlertingDeps, { receiver, secret }: OpenWebhook): AlertDelivery => {
+  const calling = { timers: deps.timers, resolve: openResolver(deps.timers) }
+  return deliverAlerts({
+    ...deps,
+    secret,
+    call: (message, signal) => callReceiver(calling, receiver, message, signal),
+    onOutcome: deps.onDelivery,
+  })
+}
+
+const shortestSecret = 16
+const longestSecret = 4096
+
+const openReceiver = ({ url, networks, secretFile, caFile }: WebhookTarget): OpenWebhook => {
+  const secret = readFileIfAny(secretFile)?.trim() ?? null
+  if (secret === null) throw new ConfigProblem(`--alert-webhook-secret-file: there is no file ${secretFile}`)
+  if (othersMayRead(secretFile)) throw new ConfigProblem(`others may read ${secretFile}: chmod 600`)
+  if (secret.length < shortestSecret || secret.length > longestSecret) {
+    throw new ConfigProblem(`the secret in ${secretFile} has to have ${shortestSecret} characters or more`)
+  }
+  const ca = caFile === null ? null : readFileIfAny(caFile)
+  if (caFile !== null && (ca === null || allFromPem('CERTIFICATE', ca) === null)) {
+    throw new ConfigProblem(`--alert-webhook-ca: ${caFile} holds no certificates in PEM, or something besides`)
+  }
+  return { receiver: { url, networks, roots: systemRootsAnd(ca === null ? [] : [ca]) }, secret }
+}

@@ -1,0 +1,60 @@
+// One attempt: resolve, vet, connect to what was vetted. The name is resolved once an attempt and the connection goes to
+// that very address, so an answer of DNS that changes in between leads nowhere.
+
+import { isIP } from '#platform/addresses.ts'
+import { errno } from '#platform/files.ts'
+import { postOnce } from '#platform/post-once.ts'
+import type { Resolve } from '#platform/resolve-name.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Attempt } from './delivery-window.ts'
+import { mayBeCalled } from './webhook-address.ts'
+import type { WebhookMessage } from './webhook-message.ts'
+import { hostOf, type WebhookTarget } from './webhook-target.ts'
+
+export type CallDeps = { readonly timers: Timers; readonly resolve: Resolve }
+
+export type Receiver = Pick<WebhookTarget, 'url' | 'networks'> & { readonly roots: readonly string[] }
+
+/** `why`: a status or a code, never a word of what came back. */
+export type AttemptMade = { readonly attempt: Attempt; readonly why: string }
+
+const timeoutMs = 10_000
+
+export const callReceiver = async (
+  deps: CallDeps,
+  receiver: Receiver,
+  message: WebhookMessage,
+  signal: AbortSignal,
+): Promise<AttemptMade> => {
+  try {
+    const address = await vettedAddress(deps, receiver)
+    if (address === null) return { attempt: 'trouble', why: 'ADDRESS_NOT_ALLOWED' }
+    const { url, roots } = receiver
+    const encrypted = url.protocol === 'https:'
+    const target = {
+      address,
+      port: url.port === '' ? (encrypted ? 443 : 80) : Number(url.port),
+      host: hostOf(url),
+      authority: url.host,
+      tls: encrypted ? { roots } : null,
+      path: url.pathname + url.search,
+    }
+    return judge(await postOnce(deps.timers, target, { ...message, timeoutMs }, signal))
+  } catch (error) {
+    return { attempt: 'trouble', why: errno(error) ?? 'FAILED' }
+  }
+}
+
+const vettedAddress = async (deps: CallDeps, { url, networks }: Receiver): Promise<string | null> => {
+  const host = hostOf(url)
+  const addresses = isIP(host) ? [host] : await deps.resolve(host)
+  return addresses.find((address) => mayBeCalled(address, networks)) ?? null
+}
+
+/** A redirect is not followed: where it leads was chosen by somebody else than the operator. */
+const judge = (status: number): AttemptMade => {
+  const why = `HTTP ${status}`
+  if (status >= 200 && status < 300) return { attempt: 'delivered', why }
+  const aboutTheMessage = status >= 400 && status < 500 && status !== 408 && status !== 429
+  return { attempt: aboutTheMessage ? 'refused' : 'trouble', why }
+}

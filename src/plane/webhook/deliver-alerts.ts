@@ -1,0 +1,196 @@
+// Delivers every change of an alert to a webhook: at least once, each alert's changes in their order, over one connection
+// at a time. The journal is the outbox; what has been dealt with is remembered in the store, so a restart goes on where
+// it was, and a receiver drops what it was sent twice by its delivery id.
+
+import { alertKey, type AlertKind } from '#domain/alert.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import type { Store, WebhookProgress } from '#plane/store/store.ts'
+import { readAlertEntries } from './alert-entries.ts'
+import type { AttemptMade } from './call-receiver.ts'
+import {
+  isGivenUp,
+  isOldNews,
+  newDelivery,
+  nextDelivery,
+  progressOf,
+  waitMs,
+  type Delivery,
+} from './delivery-window.ts'
+import { alertEntryTypes, webhookMessage, type WebhookMessage } from './webhook-message.ts'
+
+export type DeliverDeps = {
+  readonly store: Pick<Store, 'get' | 'journal' | 'webhookProgress' | 'keepWebhookProgress'>
+  readonly feed: Feed
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly log: Log
+  readonly secret: string
+  readonly call: (message: WebhookMessage, signal: AbortSignal) => Promise<AttemptMade>
+  readonly onOutcome: (outcome: DeliveryOutcome) => void
+}
+
+export const deliveryOutcomes = ['delivered', 'failed', 'given_up'] as const
+export type DeliveryOutcome = (typeof deliveryOutcomes)[number]
+
+export type AlertDelivery = {
+  /** Changes of alerts that are known of and have not been dealt with. */
+  waiting(): number
+  /** Ends what is under way; it is tried again at the next start. */
+  stop(): Promise<void>
+}
+
+const windowSize = 500
+/** After trouble with the store. */
+const againMs = 10_000
+
+export const deliverAlerts = (deps: DeliverDeps): AlertDelivery => {
+  const stopping = new AbortController()
+  const news = openNews(deps)
+  let window: Delivery[] = []
+  let read: WebhookProgress['after'] = null
+  let done: WebhookProgress | null = null
+  let pausedUntilMs = 0
+  let failuresInARow = 0
+
+  const replace = (before: Delivery, changes: Partial<Delivery>): void => {
+    window = window.map((one) => (one.stored === before.stored ? { ...one, ...changes } : one))
+  }
+  const keepProgress = async (): Promise<void> => {
+    const progress = progressOf(done?.after ?? null, window)
+    await deps.store.keepWebhookProgress(progress)
+    done = progress
+    const open = window.findIndex(({ settled }) => !settled)
+    window = open === -1 ? [] : window.slice(open)
+  }
+  const fill = async (): Promise<void> => {
+    done ??= await begin()
+    const { settled } = done
+    while (window.length < windowSize && !stopping.signal.aborted) {
+      const entries = await readAlertEntries(deps.store.journal, read, windowSize - window.length)
+      const nowMs = deps.clock.monotonicMs()
+      const fresh = entries.map((stored) => newDelivery(stored, nowMs, settled.includes(stored.entry.operation)))
+      window = [...window, ...fresh]
+      read = entries.at(-1)?.cursor ?? read
+      await dropOld()
+      if (entries.length === 0) return
+    }
+  }
+  const begin = async (): Promise<WebhookProgress> => {
+    const progress = (await deps.store.webhookProgress()) ?? { after: null, settled: [] }
+    read = progress.after
+    return progress
+  }
+  const dropOld = async (): Promise<void> => {
+    let dropped = 0
+    for (const delivery of window.filter(({ settled }) => !settled)) {
+      const late = isOldNews(delivery, deps.clock.nowMs()) && (await isOver(deps, delivery))
+      if (!late && !isGivenUp(delivery, deps.clock.monotonicMs())) continue
+      replace(delivery, { settled: true })
+      dropped++
+      deps.onOutcome('given_up')
+      deps.log.error(whichOf(delivery), 'an alert was not delivered to the webhook and is given up')
+    }
+    if (dropped > 0) await keepProgress()
+  }
+
+  const attempt = async (delivery: Delivery): Promise<void> => {
+    const message = webhookMessage(delivery.stored.entry, deps.secret, deps.clock.nowMs())
+    const made = await deps.call(message, stopping.signal)
+    if (stopping.signal.aborted && made.attempt !== 'delivered') return
+    if (made.attempt === 'delivered') {
+      if (failuresInARow > 0) deps.log.info('the webhook takes alerts again')
+      failuresInARow = 0
+      replace(delivery, { settled: true })
+      deps.onOutcome('delivered')
+      return keepProgress()
+    }
+    deps.onOutcome('failed')
+    const attempts = delivery.attempts + 1
+    const nowMs = deps.clock.monotonicMs()
+    if (made.attempt === 'refused') {
+      if (attempts === 1) deps.log.warn({ ...whichOf(delivery), why: made.why }, 'the webhook refused an alert')
+      return replace(delivery, { attempts, notBeforeMs: nowMs + waitMs(attempts) })
+    }
+    failuresInARow++
+    if (failuresInARow === 1) deps.log.warn({ why: made.why }, 'the webhook cannot be reached; alerts wait for it')
+    pausedUntilMs = nowMs + waitMs(failuresInARow)
+    replace(delivery, { attempts })
+  }
+
+  const step = async (): Promise<void> => {
+    await fill()
+    await dropOld()
+    const nowMs = deps.clock.monotonicMs()
+    if (nowMs < pausedUntilMs) return news.within(pausedUntilMs - nowMs, 'even if there is news')
+    const next = nextDelivery(window, nowMs)
+    if (next.due !== null) return attempt(next.due)
+    await news.within(next.waitMs, 'or until there is news')
+  }
+  const run = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      await step().catch(async (error: unknown) => {
+        deps.log.warn({ err: error }, 'alerts could not be delivered; they are tried again')
+        await news.within(againMs, 'even if there is news')
+      })
+    }
+  }
+  const running = run()
+
+  return {
+    waiting: () => window.filter(({ settled }) => !settled).length,
+    async stop() {
+      stopping.abort()
+      news.close()
+      await running
+    },
+  }
+}
+
+const whichOf = ({ stored }: Delivery): object => {
+  const { alert, kind, subject, state } = stored.entry.body
+  return { alert, kind, subject, state }
+}
+
+/** Another raising has taken its place, or it was resolved. */
+const isOver = async ({ store }: DeliverDeps, { stored }: Delivery): Promise<boolean> => {
+  const { alert, kind, subject } = stored.entry.body
+  const now = await store.get('alert', alertKey({ kind: kind as AlertKind, subject: String(subject) }))
+  return now === null || now.value.id !== alert || now.value.state.kind === 'resolved'
+}
+
+/** Waiting for time to pass, or for something new in the journal, which may have come since it was read. */
+const openNews = ({ feed, timers }: DeliverDeps) => {
+  let isNew = false
+  let closed = false
+  let wake: () => void = () => {}
+  const types: readonly string[] = alertEntryTypes
+  const unsubscribe = feed.subscribe(({ entries }) => {
+    if (!entries.some(({ entry }) => types.includes(entry.type))) return
+    isNew = true
+    wake()
+  })
+  return {
+    /** `ms` null: for as long as there is no news. */
+    async within(ms: number | null, heed: 'or until there is news' | 'even if there is news'): Promise<void> {
+      const hearsNews = heed === 'or until there is news'
+      if (closed || (hearsNews && isNew)) return void (isNew = false)
+      const { promise, resolve } = Promise.withResolvers<void>()
+      wake = () => {
+        if (closed || hearsNews) resolve()
+      }
+      const cancel = ms === null ? () => {} : timers.after(ms, resolve)
+      await promise
+      cancel()
+      wake = () => {}
+      if (hearsNews) isNew = false
+    },
+    close(): void {
+      closed = true
+      unsubscribe()
+      wake()
+    },
+  }
+}
