@@ -20,6 +20,7 @@ import { openNodePace } from '#plane/flows/node-pace.ts'
 import { openStrangersBudget } from '#plane/flows/strangers-budget.ts'
 import { layFoundation } from '#plane/foundation.ts'
 import { openAuthority } from '#plane/issuer/built-in-authority.ts'
+import { openRecoveryAuthority } from '#plane/issuer/open-recovery-authority.ts'
 
 // npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
 const { values, positionals } = parseArgs({ options: { nodes: { type: 'string' } }, allowPositionals: true })
@@ -32,17 +33,17 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-sign-'))
 const foundation = await layFoundation(planeConfig({ data: folder }, {}), silentLog)
 const { store, clock, random } = foundation
 const feed = openFeed()
+const certificates = {
+  domain: 'muster.local',
+  serverNames: { dns: ['localhost'], ip: [] },
+  serverLifetimeMs: 90 * 86_400_000,
+}
+const recovery = await openRecoveryAuthority({ ...foundation, feed, options: certificates })
 const authority = await openAuthority({
   ...foundation,
   feed,
-  recoveryRoots: () => [],
-  options: {
-    domain: 'muster.local',
-    issuerKey: 'file',
-    intermediateLifetimeMs: 5 * 365 * 86_400_000,
-    serverNames: { dns: ['localhost'], ip: [] },
-    serverLifetimeMs: 90 * 86_400_000,
-  },
+  recoveryRoots: () => recovery.rootsOnRecord(),
+  options: { ...certificates, issuerKey: 'file', intermediateLifetimeMs: 5 * 365 * 86_400_000 },
 })
 const deps = {
   store,
@@ -50,6 +51,8 @@ const deps = {
   clock,
   random,
   issuer: authority,
+  recovery,
+  domainName: 'muster.local',
   nodeUrl: () => 'https://localhost:1',
   strangers: openStrangersBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
   admission: openAdmissionQueue(clock, 100_000),
@@ -92,7 +95,15 @@ const cpuPerNode = async (count: number, run: () => Promise<void>): Promise<numb
 const enrollAll = (machines: readonly Machine[]) =>
   inParallel(machines.length, async (at) => {
     const { secret, csr } = machines[at]!
-    const call = { method: 'token', secret, csr, askedId: null, hardware: noHardware, facts: null } as const
+    const call = {
+      method: 'token',
+      secret,
+      csr,
+      askedId: null,
+      hardware: noHardware,
+      facts: null,
+      recovery: null,
+    } as const
     const outcome = await enrollNode(deps, { ...call, source: '127.0.0.1', correlation: `bench-${at}` })
     if (outcome.kind === 'refused') throw new Error(`${outcome.code} ${outcome.detail ?? ''}`)
   })

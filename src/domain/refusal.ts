@@ -159,7 +159,13 @@ export type Refusal = {
   readonly detail: string | null
   readonly retryAfterMs: number | null
   /** Whom it concerns, where the caller's own credential says so: for the journal, and to fill in the next step. */
-  readonly about?: { readonly node?: string | null; readonly token?: string | null; readonly actor?: string }
+  readonly about?: {
+    readonly node?: string | null
+    readonly token?: string | null
+    readonly actor?: string
+    /** Of the story it belongs to, where that is not the call's own. */
+    readonly correlation?: string
+  }
 }
 
 export const refuse = (code: RefusalCode, detail: string | null = null): Refusal => ({

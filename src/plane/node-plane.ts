@@ -1,6 +1,7 @@
 // The part of the plane that nodes talk to, put together: authentication, admission, channels, liveness.
 
 import type { DomainSettings } from '#domain/domain-settings.ts'
+import type { NodeId } from '#domain/node.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openDenyList } from './authn/deny-list.ts'
 import { openNodeAuthn } from './authn/node-certificate.ts'
@@ -74,6 +75,8 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     admission,
     pace,
     domainName: settings().name,
+    hasChannel: (node: NodeId, instance: string) =>
+      sessions.of(node).some(({ alive, evidence }) => alive && evidence?.instance === instance),
     findOtherHolder: openFindOtherHolder({ sessions, clock, timers }),
     lastHolders: openLastHolders(store),
     reports: openReportIntake({ store, log }),

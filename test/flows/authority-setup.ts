@@ -20,6 +20,8 @@ import { openAuthority } from '#plane/issuer/built-in-authority.ts'
 import { createAuthority, type NewAuthority } from '#plane/issuer/create-authority.ts'
 import type { IssuedCertificate } from '#plane/issuer/issuer.ts'
 import { openKeyCustody } from '#plane/issuer/key-custody.ts'
+import { openRecoveryAuthority } from '#plane/issuer/open-recovery-authority.ts'
+import type { RecoveryAuthority } from '#plane/issuer/recovery-authority.ts'
 import { findSealingKey } from '#plane/issuer/sealing-key.ts'
 import type { Store } from '#plane/store/store.ts'
 import { silentLog } from '#platform/log.ts'
@@ -42,6 +44,7 @@ export type Setup = {
   readonly rootKeyFile: string | null
   /** As at a start of the plane: nothing but files and store is carried over. */
   open(options?: Partial<AuthorityOptions>, sealKeyFile?: string): Promise<Authority>
+  openRecovery(): Promise<RecoveryAuthority>
   /** Every entry of a type, oldest first. */
   journal(type: EntryType): Promise<readonly JournalEntry[]>
   keyFiles(): readonly string[]
@@ -101,6 +104,20 @@ export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}):
           serverNames: { dns: ['localhost'], ip: ['127.0.0.1', '::1'] },
           serverLifetimeMs: 90 * day,
           ...options,
+        },
+      }),
+    openRecovery: () =>
+      openRecoveryAuthority({
+        store,
+        feed: openFeed(),
+        clock,
+        random: systemRandom,
+        log: silentLog,
+        custody: custodyWith(null),
+        options: {
+          domain: 'test.example',
+          serverNames: { dns: ['localhost'], ip: ['127.0.0.1', '::1'] },
+          serverLifetimeMs: 90 * day,
         },
       }),
     async journal(type) {

@@ -18,7 +18,7 @@ import { operator, setUp } from './authority-setup.ts'
 const mac = '02:00:00:00:00:01'
 
 const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDeps['probe'] = async () => 'silent') => {
-  const { store, clock, open } = await setUp(t)
+  const { store, clock, open, openRecovery } = await setUp(t)
   const feed = openFeed()
   const deps: EnrollDeps = {
     store,
@@ -26,6 +26,8 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
     clock,
     random: systemRandom,
     issuer: await open(),
+    recovery: await openRecovery(),
+    domainName: 'test.example',
     strangers: openStrangersBudget(clock, () => ({ perMinute: 2, perMinutePerSource: 2 })),
     admission: openAdmissionQueue(clock, 10),
     pace: openNodePace(clock),
@@ -40,6 +42,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
       hardware: { macs: [mac], bmcSerial: null },
       facts: null,
       csr,
+      recovery: null,
       source: '192.0.2.9',
       correlation: 'c1',
     })
@@ -116,7 +119,13 @@ test('a token that answered a machine with the certificate it has lets nobody el
     return made.secret
   }
   const enroll = (secret: string, csr: string) => {
-    const call = { method: 'token', askedId: null, hardware: { macs: [], bmcSerial: null }, facts: null } as const
+    const call = {
+      method: 'token',
+      askedId: null,
+      hardware: { macs: [], bmcSerial: null },
+      facts: null,
+      recovery: null,
+    } as const
     return enrollNode(deps, { ...call, secret, csr, source: '192.0.2.9', correlation: 'c1' })
   }
   const csr = makeCsr(generateKey('p256'), 'any')

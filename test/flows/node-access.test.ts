@@ -12,11 +12,12 @@ const shared = sharedPlane()
 // Listing routes asks nothing of what they are given.
 const routes = nodeRoutes({} as NodeRouteDeps)
 
-test('only enrollment and the bundle are open to anyone; every other route is for the node it names', () => {
+test('only enrollment, the challenge before it and the bundle are open to anyone; every other route is for the node it names', () => {
   assert.deepEqual(
     routes.map(({ method, path, access }) => `${method} ${path} ${access}`),
     [
       'POST /v1/enroll anyone',
+      'POST /v1/challenge anyone',
       'POST /v1/nodes/:id/confirm node-itself',
       'POST /v1/nodes/:id/renew node-itself',
       'GET /v1/nodes/:id/channel node-itself',

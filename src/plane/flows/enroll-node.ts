@@ -8,31 +8,33 @@ import { decideEnroll, type EnrollFacts } from '#domain/enrollment.ts'
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Profile } from '#domain/profile.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/node.ts'
-import { refuse, type Refusal } from '#domain/refusal.ts'
-import type { Clock } from '#platform/clock.ts'
-import { sortableId, type Random } from '#platform/random.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
+import { sortableId } from '#platform/random.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { Store } from '#plane/store/store.ts'
+import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
+import { checkRegistration, type CheckedRegistration } from './check-registration.ts'
 import { aboutOf, findCredential, isProven } from './find-credential.ts'
+import type { ChallengeDeps } from './issue-challenge.ts'
+import { nextBearerHash, type HandedOut, type LineageDeps } from './lineage.ts'
 import type { NodePace } from './node-pace.ts'
 import { keyInRequest } from './key-in-request.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
 
-export type EnrollDeps = {
-  readonly store: Store
-  readonly issuer: Issuer
-  readonly feed: Feed
-  readonly clock: Clock
-  readonly random: Random
-  readonly strangers: StrangersBudget
-  readonly admission: AdmissionQueue
-  readonly pace: NodePace
-  /** Pings whatever channel the node has open. */
-  readonly probe: (node: NodeId) => Promise<'answered' | 'silent'>
-}
+export type EnrollDeps = ChallengeDeps &
+  LineageDeps & {
+    readonly store: Store
+    readonly issuer: Issuer
+    readonly feed: Feed
+    readonly strangers: StrangersBudget
+    readonly admission: AdmissionQueue
+    readonly pace: NodePace
+    /** Pings whatever channel the node has open. */
+    readonly probe: (node: NodeId) => Promise<'answered' | 'silent'>
+  }
 
 export type EnrollCall = {
   readonly method: 'token' | 'hardware'
@@ -41,6 +43,8 @@ export type EnrollCall = {
   readonly hardware: HardwareIdentity
   readonly facts: HardwareFacts | null
   readonly csr: string
+  /** By what it will recover; null: it does not say. */
+  readonly recovery: RecoveryRegistration | null
   readonly source: string
   readonly correlation: string
 }
@@ -51,7 +55,7 @@ export type Enrolled = {
   readonly node: Node
   readonly profile: Profile
   readonly domain: DomainSettings
-  readonly certificate: { readonly issuer: string; readonly der: string }
+  readonly certificate: HandedOut & { readonly issuer: string; readonly der: string }
 }
 
 export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<Enrolled | Refusal> => {
@@ -83,11 +87,13 @@ const heard = (deps: EnrollDeps, call: EnrollCall, credential: Credential | Refu
 const mostTries = 16
 
 const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credential): Promise<Enrolled | Refusal> => {
+  const registration = call.recovery === null ? null : checkRegistration(deps, call.recovery, call.csr)
+  if (isRefusal(registration)) return registration
   const key = keyInRequest(call.csr)
   const by = { actor: aboutOf(credential).actor, source: call.source, correlation: call.correlation }
   let probed: { readonly epoch: number; readonly answer: 'answered' | 'silent' } | null = null
   for (let attempt = 0; attempt < mostTries; attempt++) {
-    const read = await readFacts(deps, call, attempt === 0 ? credential : null, key, by)
+    const read = await readFacts(deps, call, attempt === 0 ? credential : null, { key, registration }, by)
     if ('code' in read) return read
     // Silence of one holder says nothing about another that has taken its place meanwhile.
     const facts: EnrollFacts =
@@ -113,7 +119,7 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
         const wait = facts.credential.method === 'hardware' ? deps.pace.hurry(verdict.before.id) : null
         if (wait !== null) return wait
         const issued = await deps.issuer.sign(verdict.order)
-        const { change, node } = enrolled(verdict, issued, null)
+        const { change, node } = enrolled(verdict, issued, nextBearerHash(deps, verdict.before, issued.spki))
         const outcome = await deps.store.commit(change)
         if (outcome === 'lost-race') continue
         deps.feed.publish(outcome)
@@ -137,12 +143,14 @@ const readFacts = async (
   deps: EnrollDeps,
   call: EnrollCall,
   credential: Credential | null,
-  key: EnrollFacts['key'],
+  { key, registration }: { readonly key: EnrollFacts['key']; readonly registration: CheckedRegistration | null },
   by: Attribution,
 ): Promise<EnrollFacts | Refusal> => {
   const found = credential ?? (await findCredential(deps, call))
   if ('code' in found) return found
   const nodeId = nodeIdOf(deps, call, found)
+  const provenFor = registration === null ? null : registration.node
+  if (provenFor !== null && provenFor !== nodeId) return refuse('CHALLENGE_INVALID', 'it was made for another node')
   const node = found.method === 'hardware' ? found.node : await deps.store.get('node', nodeId)
   if (found.method === 'token' && found.standing === 'unused' && found.token.value.scope.kind === 'domain' && node) {
     return refuse('NODE_ALREADY_ENROLLED', 'a token of the domain registers a new node and cannot speak for one')
@@ -160,7 +168,7 @@ const readFacts = async (
     key,
     keyBan: key.kind === 'key' ? await deps.store.get('key-ban', key.spkiHash) : null,
     reported: { hardware: call.hardware, facts: call.facts },
-    recovery: null,
+    recovery: registration === null ? null : registration.facts,
     probe: 'not-tried',
     orderId: sortableId(deps.clock.nowMs(), deps.random),
     by,

@@ -13,3 +13,6 @@ export type LiveHolder = {
 
 /** The holder of a live channel whose process is another than `instance`, pinged and found answering; null: there is none. */
 export type FindOtherHolder = (node: NodeId, instance: string | null) => Promise<LiveHolder | null>
+
+/** Whether this process has a channel of the node open. */
+export type HasChannel = (node: NodeId, instance: string) => boolean

@@ -29,9 +29,9 @@ const ours: readonly RefusalCode[] = ['UNAVAILABLE', 'DISK_TROUBLE', 'BUSY']
 
 /** Charges the caller at once, and writes the entry if there was room for it. */
 export const recordRefusal = async (deps: RefusalDeps, call: RefusedCall): Promise<void> => {
-  const { refusal, principal, source, correlation } = call
+  const { refusal, principal, source } = call
   if (ours.includes(refusal.code)) return
-  const { node = null, token = null, actor = 'anonymous' } = refusal.about ?? {}
+  const { node = null, token = null, actor = 'anonymous', correlation = call.correlation } = refusal.about ?? {}
   const known = principal === null || principal.kind === 'anonymous' ? null : principal
   // A certificate that was refused still proved whose key it is.
   const budget = known !== null || actor.startsWith('node:') ? deps.acquaintances : deps.strangers

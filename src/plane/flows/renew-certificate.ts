@@ -1,24 +1,49 @@
 // A node that is in good standing gets its next certificate: read, decide, sign, commit, publish.
 
 import { certificateKey } from '#domain/certificate.ts'
+import type { Attribution } from '#domain/decision.ts'
+import type { DomainSettings } from '#domain/domain-settings.ts'
+import type { Node } from '#domain/node.ts'
 import { actorOf, type NodePrincipal } from '#domain/principal.ts'
-import { refuse, type Refusal } from '#domain/refusal.ts'
-import { decideRenew } from '#domain/renewal.ts'
-import { renewed } from '#domain/renewed.ts'
 import type { Profile } from '#domain/profile.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
+import { decideRenew, type RenewFacts, type RenewVerdict } from '#domain/renewal.ts'
+import { renewed } from '#domain/renewed.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
+import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
 import { keyInRequest } from './key-in-request.ts'
+import { nextBearerHash, type HandedOut, type LineageDeps } from './lineage.ts'
+import type { FindOtherHolder, HasChannel } from './live-holder.ts'
 import type { NodePace } from './node-pace.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
-import { useCertificate, type UseDeps } from './use-certificate.ts'
+import { readCounter } from './signed-counter.ts'
+import { useCertificate, type InUse, type UseDeps } from './use-certificate.ts'
 
-export type RenewDeps = UseDeps & { readonly issuer: Issuer; readonly random: Random; readonly pace: NodePace }
+export type RenewDeps = UseDeps &
+  LineageDeps & {
+    readonly issuer: Issuer
+    readonly random: Random
+    readonly pace: NodePace
+    readonly findOtherHolder: FindOtherHolder
+    readonly hasChannel: HasChannel
+  }
+
+export type RenewCall = {
+  readonly csr: string
+  /** Null from agents that were never given one. */
+  readonly counter: string | null
+  readonly evidence: AgentEvidence | null
+  readonly correlation: string
+}
 
 export type Renewed = {
   readonly kind: 'renewed'
+  readonly node: Node
   readonly profile: Profile
-  readonly certificate: { readonly issuer: string; readonly der: string }
+  readonly domain: DomainSettings
+  readonly certificate: HandedOut & { readonly issuer: string; readonly der: string }
 }
 
 const mostTries = 16
@@ -26,10 +51,10 @@ const mostTries = 16
 export const renewCertificate = async (
   deps: RenewDeps,
   principal: NodePrincipal,
-  csr: string,
-  correlation: string,
+  call: RenewCall,
 ): Promise<Renewed | Refusal> => {
-  const outcome = await attemptRenewal(deps, principal, csr, correlation)
+  const by = { actor: actorOf(principal), source: principal.source, correlation: call.correlation }
+  const outcome = await attemptRenewal(deps, principal, call, by)
   if (outcome.kind !== 'refused') return outcome
   if (outcome.code === 'LINEAGE_CONFLICT' || outcome.code === 'SERIAL_MISMATCH') {
     await raiseSecondHolder(deps, {
@@ -37,7 +62,7 @@ export const renewCertificate = async (
       condition: 'duplicate_identity',
       reason: 'two holders of one certificate asked for its successor',
       evidence: { source: principal.source, serial: principal.proof.serial, code: outcome.code },
-      by: { actor: actorOf(principal), source: principal.source, correlation },
+      by,
     })
   }
   return outcome
@@ -46,44 +71,108 @@ export const renewCertificate = async (
 const attemptRenewal = async (
   deps: RenewDeps,
   principal: NodePrincipal,
-  csr: string,
-  correlation: string,
+  call: RenewCall,
+  by: Attribution,
 ): Promise<Renewed | Refusal> => {
-  const key = keyInRequest(csr)
+  const counter = readCounter(deps, call.counter, principal.id)
+  if (isRefusal(counter)) return counter
+  const key = keyInRequest(call.csr)
   for (let attempt = 0; attempt < mostTries; attempt++) {
-    const standing = await useCertificate(deps, principal, correlation)
+    // Asked before the node is read: what is decided on has to be at least as new.
+    const holders = await holdersOf(deps, principal, call.evidence)
+    const standing = await useCertificate(deps, principal, call.correlation)
     if (standing.kind === 'refused') return standing
-    const verdict = decideRenew({
-      node: standing.node,
-      profile: standing.profile,
-      domain: standing.domain,
+    const facts: RenewFacts = {
+      ...(await factsOf(deps, standing, key)),
+      ...holders,
+      counter,
       principal,
-      key,
-      keyBan: key.kind === 'key' ? await deps.store.get('key-ban', key.spkiHash) : null,
-      counter: null,
-      claimant: null,
-      claimantLive: false,
-      otherHolder: null,
-      lastSeen: null,
-      orderId: sortableId(deps.clock.nowMs(), deps.random),
-      by: { actor: actorOf(principal), source: principal.source, correlation },
-      nowMs: deps.clock.nowMs(),
-    })
-    if (verdict.kind === 'refused') return verdict
-    if (verdict.kind === 'duplicate') return verdict.verdict.refusal
-    const profile = standing.profile.value
-    if (verdict.kind === 'repeat') {
-      const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))
-      if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
-      return { kind: 'renewed', profile, certificate: stored.value }
+      by,
     }
-    const wait = deps.pace.hurry(principal.id)
-    if (wait !== null) return wait
-    const issued = await deps.issuer.sign(verdict.order)
-    const outcome = await deps.store.commit(renewed(verdict, issued, null).change)
-    if (outcome === 'lost-race') continue
-    deps.feed.publish(outcome)
-    return { kind: 'renewed', profile, certificate: issued }
+    const outcome = await carryOut(deps, facts, await decide(deps, facts))
+    if (outcome !== 'lost-race') return outcome
   }
   return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
 }
+
+type Holders = Pick<RenewFacts, 'claimant' | 'claimantLive' | 'otherHolder' | 'lastSeen'>
+
+/** Costs nothing where the only channels open are of whoever asks. */
+const holdersOf = async (
+  deps: RenewDeps,
+  { id, source, proof }: NodePrincipal,
+  evidence: AgentEvidence | null,
+): Promise<Holders> => {
+  if (evidence === null) return { claimant: null, claimantLive: false, otherHolder: null, lastSeen: null }
+  const live = await deps.findOtherHolder(id, evidence.instance)
+  return {
+    claimant: claimantFacts(evidence, source, proof.serial),
+    claimantLive: deps.hasChannel(id, evidence.instance),
+    otherHolder: live === null ? null : liveHolderFacts(live),
+    lastSeen: null,
+  }
+}
+
+const factsOf = async (
+  { store, clock, random }: RenewDeps,
+  { node, profile, domain }: InUse,
+  key: RenewFacts['key'],
+): Promise<Pick<RenewFacts, 'node' | 'profile' | 'domain' | 'key' | 'keyBan' | 'orderId' | 'nowMs'>> => ({
+  node,
+  profile,
+  domain,
+  key,
+  keyBan: key.kind === 'key' ? await store.get('key-ban', key.spkiHash) : null,
+  orderId: sortableId(clock.nowMs(), random),
+  nowMs: clock.nowMs(),
+})
+
+/** Who was last seen is only named, and only where there are two: nobody else's renewal has to read it. */
+const decide = async ({ store }: RenewDeps, facts: RenewFacts): Promise<RenewVerdict> => {
+  const verdict = decideRenew(facts)
+  const named = verdict.kind === 'duplicate' || (verdict.kind === 'admitted' && verdict.suspicion !== null)
+  if (!named) return verdict
+  const { value } = facts.node
+  return decideRenew({ ...facts, lastSeen: lastSeenFacts(value, await store.observation(value.id)) })
+}
+
+const carryOut = async (
+  deps: RenewDeps,
+  facts: RenewFacts,
+  verdict: RenewVerdict,
+): Promise<Renewed | Refusal | 'lost-race'> => {
+  switch (verdict.kind) {
+    case 'refused':
+      return verdict
+    case 'repeat': {
+      const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))
+      if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
+      return renewedAs(facts, facts.node.value, stored.value)
+    }
+    case 'duplicate': {
+      const { change, refusal } = verdict.verdict
+      const wait = change === null ? null : deps.pace.hurry(facts.node.value.id)
+      if (change === null || wait !== null) return wait ?? refusal
+      const outcome = await deps.store.commit(change)
+      if (outcome === 'lost-race') return outcome
+      deps.feed.publish(outcome)
+      return refusal
+    }
+    case 'admitted': {
+      const wait = deps.pace.hurry(facts.node.value.id)
+      if (wait !== null) return wait
+      const issued = await deps.issuer.sign(verdict.order)
+      const { change, node } = renewed(verdict, issued, nextBearerHash(deps, facts.node.value, issued.spki))
+      const outcome = await deps.store.commit(change)
+      if (outcome === 'lost-race') return outcome
+      deps.feed.publish(outcome)
+      return renewedAs(facts, node, issued)
+    }
+  }
+}
+
+const renewedAs = (
+  { profile, domain }: Pick<RenewFacts, 'profile' | 'domain'>,
+  node: Node,
+  certificate: Renewed['certificate'],
+): Renewed => ({ kind: 'renewed', node, profile: profile.value, domain: domain.value, certificate })

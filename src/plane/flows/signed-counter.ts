@@ -1,6 +1,7 @@
 // The counter as it travels: signed, so that a caller can only present one that it was given (ruling 6).
 
 import type { Node, NodeId } from '#domain/node.ts'
+import type { PresentedCounter } from '#domain/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { RecoveryAuthority } from '#plane/issuer/recovery-authority.ts'
 import { formatStatement, parseStatement } from '#wire/statement.ts'
@@ -22,11 +23,11 @@ export const readCounter = (
   { recovery, domainName }: CounterDeps,
   text: string | null,
   node: NodeId,
-): { readonly kind: 'counter'; readonly value: number | null } | Refusal => {
-  if (text === null) return { kind: 'counter', value: null }
+): PresentedCounter | null | Refusal => {
+  if (text === null) return null
   const parsed = parseStatement('counter', text)
   const ours = parsed !== null && recovery.isOurStatement(parsed.signed, parsed.signature)
   if (!ours || parsed.value.domain !== domainName || parsed.value.node !== node)
     return refuse('REQUEST_INVALID', 'the counter is not one this node was given')
-  return { kind: 'counter', value: parsed.value.counter }
+  return parsed.value
 }

@@ -7,11 +7,9 @@ import { noHardware, type HardwareIdentity } from '#domain/node.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
 import { refuse } from '#domain/refusal.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
-import { agentProfile, endpointSet, type PlaneUrls } from '#plane/channels/configuration.ts'
-import type { ChallengeDeps } from '#plane/flows/issue-challenge.ts'
 import { confirmNode } from '#plane/flows/confirm-node.ts'
 import { enrollNode, type EnrollDeps } from '#plane/flows/enroll-node.ts'
-import { renewCertificate } from '#plane/flows/renew-certificate.ts'
+import { renewCertificate, type RenewDeps } from '#plane/flows/renew-certificate.ts'
 import {
   BundleResponse,
   ConfirmRequest,
@@ -21,16 +19,12 @@ import {
   NodeIdText,
   RenewRequest,
   RenewResponse,
-  understoodFields,
 } from '#wire/node-api.ts'
 import { challengeRoute } from './challenge-route.ts'
-import { pemChain } from './pem-chain.ts'
+import { enrollmentAnswer, renewalAnswer, type IdentityAnswerDeps } from './identity-answer.ts'
 import { answer, type Call, type Route } from './route.ts'
 
-export type NodeRouteDeps = EnrollDeps &
-  ChallengeDeps & {
-    readonly urls: () => PlaneUrls
-  }
+export type NodeRouteDeps = EnrollDeps & RenewDeps & IdentityAnswerDeps
 
 const Id = Type.Object({ id: NodeIdText }, { additionalProperties: false })
 
@@ -71,16 +65,10 @@ export const nodeRoutes = (deps: NodeRouteDeps): readonly Route[] => [
     body: RenewRequest,
     answer: RenewResponse,
     handle: async (call) => {
-      const { csr } = call.body as RenewRequest
-      const outcome = await renewCertificate(deps, self(call), csr, call.correlation)
-      if (outcome.kind === 'refused') return outcome
-      return answer({
-        certificate_chain: pemChain(deps.issuer, outcome.certificate),
-        roots: deps.issuer.roots(),
-        profile: agentProfile(outcome.profile),
-        endpoints: endpointSet(deps.urls()),
-        server_time: timeNow(deps.clock),
-      })
+      const { csr, counter = null } = call.body as RenewRequest
+      const { evidence, correlation } = call
+      const outcome = await renewCertificate(deps, self(call), { csr, counter, evidence, correlation })
+      return outcome.kind === 'refused' ? outcome : answer(renewalAnswer(deps, outcome))
     },
   },
   {
@@ -128,24 +116,11 @@ const enroll = async (deps: NodeRouteDeps, call: Call) => {
             arch: boundedText(facts.arch, 32),
           },
     csr: body.csr,
+    recovery: body.recovery ?? null,
     source: call.principal.source,
     correlation: call.correlation,
   })
-  if (outcome.kind === 'refused') return outcome
-  const { node, profile, domain } = outcome
-  return answer({
-    node_id: node.id,
-    domain: domain.name,
-    epoch: node.epoch,
-    certificate_chain: pemChain(deps.issuer, outcome.certificate),
-    roots: deps.issuer.roots(),
-    vcluster: node.assignment,
-    profile: agentProfile(profile),
-    endpoints: endpointSet(deps.urls()),
-    server_time: timeNow(deps.clock),
-    liveness_grace_ms: domain.livenessGraceMs,
-    understands: understoodFields,
-  })
+  return outcome.kind === 'refused' ? outcome : answer(enrollmentAnswer(deps, outcome))
 }
 
 const hardwareIn = ({ hardware_identity: reported }: EnrollRequest): HardwareIdentity =>

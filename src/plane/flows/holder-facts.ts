@@ -1,0 +1,39 @@
+// Who holds an identity, as a decision about two of them takes it: whoever asks, whoever has a channel open, and who was
+// last seen.
+
+import type { HolderFacts } from '#domain/duplicate.ts'
+import type { Node } from '#domain/node.ts'
+import { slotsOf } from '#domain/slots.ts'
+import type { Observation } from '#plane/store/store.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
+import type { LiveHolder } from './live-holder.ts'
+
+/** `evidence` is null where an older agent asks. */
+export const claimantFacts = (evidence: AgentEvidence | null, source: string, serial: string | null): HolderFacts => ({
+  instance: evidence === null ? null : evidence.instance,
+  source,
+  macs: evidence === null ? [] : evidence.hardware.macs,
+  bmcSerial: evidence === null ? null : evidence.hardware.bmc_serial,
+  machine: evidence === null ? null : evidence.machine,
+  serial,
+  agentVersion: evidence === null ? null : evidence.agent_version,
+})
+
+export const liveHolderFacts = ({ evidence, source, serial }: LiveHolder): HolderFacts =>
+  claimantFacts(evidence, source, serial)
+
+/** Null: nothing was ever seen of it. */
+export const lastSeenFacts = (node: Node, observed: Observation): HolderFacts | null => {
+  const { lastSeenMs, source, agentVersion, report } = observed
+  if (lastSeenMs === null) return null
+  const slots = slotsOf(node)
+  return {
+    instance: report === null ? null : report.instance,
+    source,
+    macs: node.hardware.macs,
+    bmcSerial: node.hardware.bmcSerial,
+    machine: null,
+    serial: slots === null ? null : slots.current.serial,
+    agentVersion,
+  }
+}

@@ -1,0 +1,195 @@
+// A machine whose certificate cannot help it any more gets a new identity: prove, read, decide, sign, commit, publish.
+
+import { certificateKey } from '#domain/certificate.ts'
+import type { Attribution } from '#domain/decision.ts'
+import type { DomainSettings } from '#domain/domain-settings.ts'
+import type { Node, NodeId } from '#domain/node.ts'
+import type { Profile } from '#domain/profile.ts'
+import { recovered } from '#domain/recovered.ts'
+import type { PresentedCounter, PresentedRecovery, RecoveryRegistrationFacts } from '#domain/recovery-credential.ts'
+import { decideRecover, decideRecoveryWaits, type RecoverFacts, type RecoverVerdict } from '#domain/recovery.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
+import { sortableId } from '#platform/random.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import type { Issuer } from '#plane/issuer/issuer.ts'
+import type { Store } from '#plane/store/store.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
+import type { RecoverRequest } from '#wire/recovery-api.ts'
+import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
+import type { AdmissionQueue } from './admission-queue.ts'
+import { checkRegistration } from './check-registration.ts'
+import type { Enrolled } from './enroll-node.ts'
+import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
+import type { ChallengeDeps } from './issue-challenge.ts'
+import { keyInRequest } from './key-in-request.ts'
+import { nextBearerHash, type LineageDeps } from './lineage.ts'
+import type { FindOtherHolder } from './live-holder.ts'
+import type { NodePace } from './node-pace.ts'
+import { proveRecovery } from './prove-recovery.ts'
+import { readCounter } from './signed-counter.ts'
+import type { StrangersBudget } from './strangers-budget.ts'
+
+export type RecoverDeps = ChallengeDeps &
+  LineageDeps & {
+    readonly store: Store
+    readonly issuer: Issuer
+    readonly feed: Feed
+    readonly strangers: StrangersBudget
+    readonly admission: AdmissionQueue
+    readonly pace: NodePace
+    readonly findOtherHolder: FindOtherHolder
+  }
+
+export type RecoverCall = {
+  readonly node: NodeId
+  readonly credential: RecoverRequest['credential']
+  readonly counter: string | null
+  readonly csr: string
+  readonly failure: RecoverFacts['failure']
+  readonly evidence: AgentEvidence
+  readonly register: RecoveryRegistration | null
+  readonly source: string
+  /** Of the story, not of the call. */
+  readonly correlation: string
+}
+
+export const recoverNode = async (deps: RecoverDeps, call: RecoverCall): Promise<Enrolled | Refusal> => {
+  const node = await deps.store.get('node', call.node)
+  const credential = proveRecovery(deps, node, { ...call, purpose: 'recover' })
+  const { correlation } = call
+  if (isRefusal(credential)) {
+    const about = { node: node === null ? null : node.value.id, correlation }
+    if (deps.strangers.room(call.source)) return { ...credential, about }
+    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs(), about }
+  }
+  const about = { node: call.node, actor: `node:${call.node}`, correlation }
+  const leave = deps.admission.enter()
+  if (typeof leave !== 'function') return { ...leave, about }
+  try {
+    const outcome = await admitted(deps, call, credential)
+    return outcome.kind === 'refused' ? { ...outcome, about } : outcome
+  } finally {
+    leave()
+  }
+}
+
+/** What the request brings besides its proof, read once. */
+type Brought = {
+  readonly credential: PresentedRecovery
+  readonly counter: PresentedCounter | null
+  readonly key: RecoverFacts['key']
+  readonly register: RecoveryRegistrationFacts | null
+  readonly by: Attribution
+}
+
+const mostTries = 16
+
+const admitted = async (
+  deps: RecoverDeps,
+  call: RecoverCall,
+  credential: PresentedRecovery,
+): Promise<Enrolled | Refusal> => {
+  const brought = bring(deps, call, credential)
+  if (isRefusal(brought)) return brought
+  for (let attempt = 0; attempt < mostTries; attempt++) {
+    const facts = await readFacts(deps, call, brought)
+    if (isRefusal(facts)) return facts
+    const outcome = await carryOut(deps, facts, decideRecover(facts))
+    if (outcome !== 'lost-race') return outcome
+  }
+  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+}
+
+const bring = (deps: RecoverDeps, call: RecoverCall, credential: PresentedRecovery): Brought | Refusal => {
+  const counter = readCounter(deps, call.counter, call.node)
+  if (isRefusal(counter)) return counter
+  const checked = call.register === null ? null : checkRegistration(deps, call.register, call.csr)
+  if (isRefusal(checked)) return checked
+  if (checked !== null && checked.node !== null && checked.node !== call.node)
+    return refuse('CHALLENGE_INVALID', 'it was made for another node')
+  return {
+    credential,
+    counter,
+    key: keyInRequest(call.csr),
+    register: checked === null ? null : checked.facts,
+    by: { actor: `node:${call.node}`, source: call.source, correlation: call.correlation },
+  }
+}
+
+const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought): Promise<RecoverFacts | Refusal> => {
+  const { store, clock } = deps
+  // Asked before the node is read: what it decides on has to be at least as new.
+  const live = await deps.findOtherHolder(call.node, call.evidence.instance)
+  const node = await store.get('node', call.node)
+  if (node === null) return refuse('RECOVERY_UNKNOWN')
+  const profile = await store.get('profile', node.value.profile)
+  const domain = await store.get('domain', 'domain')
+  if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', node.value.profile)
+  const { key } = brought
+  return {
+    ...brought,
+    node,
+    profile,
+    domain,
+    keyBan: key.kind === 'key' ? await store.get('key-ban', key.spkiHash) : null,
+    claimant: claimantFacts(call.evidence, call.source, null),
+    otherHolder: live === null ? null : liveHolderFacts(live),
+    lastSeen: lastSeenFacts(node.value, await store.observation(call.node)),
+    failure: call.failure,
+    orderId: sortableId(clock.nowMs(), deps.random),
+    nowMs: clock.nowMs(),
+  }
+}
+
+const carryOut = async (
+  deps: RecoverDeps,
+  facts: RecoverFacts,
+  verdict: RecoverVerdict,
+): Promise<Enrolled | Refusal | 'lost-race'> => {
+  switch (verdict.kind) {
+    case 'refused':
+      await askForApproval(deps, facts, verdict)
+      return verdict
+    case 'repeat': {
+      const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))
+      if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
+      return given(facts, verdict.node.value, stored.value)
+    }
+    case 'duplicate': {
+      const { change, refusal } = verdict.verdict
+      const wait = change === null ? null : deps.pace.hurry(facts.node.value.id)
+      if (change === null || wait !== null) return wait ?? refusal
+      const outcome = await deps.store.commit(change)
+      if (outcome === 'lost-race') return outcome
+      deps.feed.publish(outcome)
+      return refusal
+    }
+    case 'admitted': {
+      const wait = deps.pace.hurry(verdict.before.id)
+      if (wait !== null) return wait
+      const issued = await deps.issuer.sign(verdict.order)
+      const { change, node } = recovered(verdict, issued, nextBearerHash(deps, verdict.before, issued.spki))
+      const outcome = await deps.store.commit(change)
+      if (outcome === 'lost-race') return outcome
+      deps.feed.publish(outcome)
+      return given(facts, node, issued)
+    }
+  }
+}
+
+/** So that whoever could approve it sees that it waits. A lost race is left alone: the machine asks again. */
+const askForApproval = async (deps: RecoverDeps, facts: RecoverFacts, refusal: Refusal): Promise<void> => {
+  const verdict = decideRecoveryWaits({ ...facts, refusal })
+  if (verdict.kind === 'unchanged' || deps.pace.hurry(facts.node.value.id) !== null) return
+  const outcome = await deps.store.commit(verdict.change)
+  if (outcome !== 'lost-race') deps.feed.publish(outcome)
+}
+
+const given = (
+  {
+    profile,
+    domain,
+  }: { readonly profile: { readonly value: Profile }; readonly domain: { readonly value: DomainSettings } },
+  node: Node,
+  certificate: Enrolled['certificate'],
+): Enrolled => ({ kind: 'enrolled', node, profile: profile.value, domain: domain.value, certificate })

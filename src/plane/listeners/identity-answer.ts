@@ -1,0 +1,48 @@
+// What a machine is told with a certificate, whichever way it got it.
+
+import { agentProfile, endpointSet, type PlaneUrls } from '#plane/channels/configuration.ts'
+import type { Enrolled } from '#plane/flows/enroll-node.ts'
+import { lineageOf, type LineageDeps } from '#plane/flows/lineage.ts'
+import type { Renewed } from '#plane/flows/renew-certificate.ts'
+import type { Issuer } from '#plane/issuer/issuer.ts'
+import { isoTime, type Clock } from '#platform/clock.ts'
+import { understoodFields, type EnrollResponse, type RenewResponse } from '#wire/node-api.ts'
+import { pemChain } from './pem-chain.ts'
+
+export type IdentityAnswerDeps = LineageDeps & {
+  readonly issuer: Issuer
+  readonly clock: Clock
+  readonly urls: () => PlaneUrls
+}
+
+export const renewalAnswer = (
+  deps: IdentityAnswerDeps,
+  { node, profile, domain, certificate }: Renewed | Enrolled,
+): RenewResponse => {
+  const { counter, recoveryToken } = lineageOf(deps, node, certificate)
+  return {
+    certificate_chain: pemChain(deps.issuer, certificate),
+    roots: [...deps.issuer.roots()],
+    profile: agentProfile(profile),
+    endpoints: endpointSet(deps.urls()),
+    server_time: isoTime(deps.clock.nowMs()),
+    counter,
+    recovery_trust: { roots: [...deps.recovery.roots()], statement_keys: [...deps.recovery.statementKeys()] },
+    ...(recoveryToken !== null && { recovery_token: recoveryToken }),
+    clock_tolerance_ms: domain.clockToleranceMs,
+  }
+}
+
+/** For whoever starts a new epoch: all of it. */
+export const enrollmentAnswer = (deps: IdentityAnswerDeps, outcome: Enrolled): EnrollResponse => {
+  const { node, domain } = outcome
+  return {
+    node_id: node.id,
+    domain: domain.name,
+    epoch: node.epoch,
+    vcluster: node.assignment,
+    liveness_grace_ms: domain.livenessGraceMs,
+    understands: [...understoodFields],
+    ...renewalAnswer(deps, outcome),
+  }
+}
