@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { approvalComplete, decideApprove } from './approval.ts'
+import { approvalComplete, decideApprove, decideDeny, recoveryApproved } from './approval.ts'
 import { entryTypesOf, expectDecided, expectRefused, readsOf } from '../../test/fakes/expect-decision.ts'
 import type { Condition } from './node.ts'
-import { alice, bob, nodeRow, noonMs, profileRow } from '../../test/fakes/sample-rows.ts'
+import { alice, bob, keyRecovery, nodeRow, noonMs, profileRow } from '../../test/fakes/sample-rows.ts'
 
 const waits: Condition = { name: 'needs_approval', sinceMs: noonMs, reason: 'r', evidence: {} }
 const two = profileRow('high-assurance')
@@ -41,8 +41,45 @@ test('only a node that waits for people can be approved', () => {
   expectDecided(decideApprove({ ...facts, node: nodeRow('enrolled') }))
 })
 
-test('a profile that asks nobody is complete from the start and takes no approval', () => {
+test('a profile that asks nobody is complete from the start and takes no approval of a node that waits for none', () => {
   const profile = profileRow('gpu-cloud')
   assert.equal(approvalComplete(nodeRow('inactive').value, profile.value), true)
-  expectRefused(decideApprove({ ...facts, profile }), 'NODE_STATE_CONFLICT', /asks for no approval/)
+  const node = nodeRow('inactive')
+  expectRefused(decideApprove({ ...facts, node, profile }), 'NODE_STATE_CONFLICT', /asks for no approval/)
+})
+
+test('one yes lets a recovery through that waits, also where the profile asks nobody about a return', () => {
+  const profile = profileRow('gpu-cloud')
+  const node = nodeRow('active', { conditions: [waits], recovery: keyRecovery() })
+  const approved = expectDecided(decideApprove({ ...facts, node, profile })).node
+  assert.deepEqual(approved.conditions, [])
+  assert.equal(recoveryApproved(approved, profile.value), true)
+})
+
+test('a no stands until enough people have taken it back, and voids the yes that was there before it', () => {
+  const begun = nodeRow('inactive', {
+    conditions: [waits],
+    approvals: [{ by: 'operator:bob', atMs: noonMs }],
+    recovery: keyRecovery(),
+  })
+  const denied = expectDecided(decideDeny({ node: begun, by: alice, nowMs: noonMs }))
+  assert.deepEqual(entryTypesOf(denied), ['node.recovery_denied'])
+  assert.deepEqual(denied.node.recovery?.denied, { by: 'operator:alice', atMs: noonMs })
+  assert.deepEqual([denied.node.conditions, denied.node.approvals], [[], []])
+
+  const again = { value: denied.node, version: 8 }
+  expectRefused(
+    decideDeny({ node: again, by: bob, nowMs: noonMs }),
+    'NODE_STATE_CONFLICT',
+    /operator:alice has said no/,
+  )
+  const first = expectDecided(decideApprove({ ...facts, node: again })).node
+  assert.notEqual(first.recovery?.denied, null)
+  const second = expectDecided(decideApprove({ ...facts, node: { value: first, version: 9 }, by: bob })).node
+  assert.equal(second.recovery?.denied, null)
+})
+
+test('what has nothing to recover with needs no denial', () => {
+  expectRefused(decideDeny({ node: nodeRow('active'), by: alice, nowMs: noonMs }), 'NODE_STATE_CONFLICT', /nothing/)
+  expectRefused(decideDeny({ node: nodeRow('revoked'), by: alice, nowMs: noonMs }), 'NODE_REVOKED')
 })

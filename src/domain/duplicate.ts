@@ -60,35 +60,44 @@ const reasons: Readonly<Record<DuplicateSign, string>> = {
 }
 
 export const decideDuplicate = (facts: DuplicateFacts): DuplicateVerdict => {
-  const { node, profile, claimant, otherHolder, sign } = facts
-  if (slotsOf(node.value) === null && node.value.membership.kind !== 'inactive') {
-    // Nothing is left to be fenced, or to stay.
-    return { kind: 'claimant-refused', refusal: refuse('DUPLICATE_IDENTITY'), change: null }
+  const { node, profile, claimant, claimantLive, otherHolder } = facts
+  const keepsLive = profile.value.onDuplicate === 'keep-live'
+  switch (node.value.membership.kind) {
+    case 'registered':
+    case 'revoked':
+      return { kind: 'claimant-refused', refusal: refuse('DUPLICATE_IDENTITY'), change: null }
+    case 'quarantined':
+      // Fenced already: whoever of them was repaired stays.
+      return claimantRefused(facts)
+    case 'enrolled':
+    case 'active':
+    case 'inactive':
+      break
   }
-  if (isExempt(facts)) return { kind: 'claimant-stays', suspicion: null }
-  if (otherHolder === null && facts.claimantLive && profile.value.onDuplicate === 'keep-live') {
+  if (isNoCopy(facts)) return { kind: 'claimant-stays', suspicion: null }
+  if (keepsLive && otherHolder === null && claimantLive)
     return { kind: 'claimant-stays', suspicion: suspicionOf(facts) }
-  }
-  const told = otherHolder !== null && profile.value.onDuplicate === 'keep-live'
   // An older agent cannot be told from itself: it is never fenced for what another one is fenced for.
-  if (told || claimant.instance === null) return claimantRefused(facts)
-  return sign === 'second-instance' && otherHolder?.instance == null
-    ? { kind: 'claimant-stays', suspicion: null }
-    : fenced(facts)
+  const told = (keepsLive && otherHolder !== null) || claimant.instance === null
+  return told ? claimantRefused(facts) : fenced(facts)
 }
 
-/** A node that said it could not keep what it was given comes back with what it had before: that is no copy. */
-const isExempt = ({ node, otherHolder, sign }: DuplicateFacts): boolean =>
-  otherHolder === null && (hasCondition(node.value, 'not_persisted') || sign === 'second-instance')
+/**
+ * A node that said it could not keep what it was given comes back with what it had before. And a second channel says
+ * something only when both processes can be told apart.
+ */
+const isNoCopy = ({ node, sign, claimant, otherHolder }: DuplicateFacts): boolean =>
+  sign === 'second-instance'
+    ? otherHolder === null || otherHolder.instance === null || claimant.instance === null
+    : otherHolder === null && hasCondition(node.value, 'not_persisted')
 
 const claimantRefused = (facts: DuplicateFacts): DuplicateVerdict => {
-  const { node, by, nowMs } = facts
+  const { node, profile, by, nowMs } = facts
   const raised = decideSecondHolder({ node, condition: 'duplicate_identity', ...suspicionOf(facts), by, nowMs })
-  return {
-    kind: 'claimant-refused',
-    refusal: refuse('DUPLICATE_IDENTITY', 'the holder with the live channel stays'),
-    change: raised.kind === 'known' ? null : raised.change,
-  }
+  const refusal = refuse('DUPLICATE_IDENTITY', 'the holder with the live channel stays')
+  if (raised.kind === 'known') return { kind: 'claimant-refused', refusal, change: null }
+  const reads = [...raised.change.reads, readOf('profile', profile.value.name, profile)]
+  return { kind: 'claimant-refused', refusal, change: { ...raised.change, reads } }
 }
 
 /** Both lose the certificates, and the recovery credential with them: both hold it. */

@@ -83,7 +83,7 @@ test('a lapsed node whose certificate expired is told how to join, after approva
   assert.match(explain(lapsed, late), /certificate has expired.*token create --node gpu-001/)
   const approved = { ...lapsed, approvals: [{ by: 'operator:bob', atMs: noonMs }] }
   const mesh = { ...late, profile: profileRow('mesh-paas').value }
-  assert.match(explain(approved, mesh), /approved, but its certificate has expired: muster token create/)
+  assert.match(explain(approved, mesh), /approved, but its certificate has expired: it has to join again: muster token create/)
 })
 
 test('a released node joins anew, after approval where the profile asks', () => {

@@ -6,8 +6,10 @@ import { approvalComplete, approvalsNeeded } from './approval.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import { durationWords } from './duration-words.ts'
 import { explainCondition } from './explain-condition.ts'
+import { afterExpiry, denialSentences, readmission, repairSentences } from './explain-recovery.ts'
 import type { Node, Slots } from './node.ts'
 import type { Profile } from './profile.ts'
+import { releasedAfterRepair } from './repair.ts'
 import { schedulingOf } from './scheduling.ts'
 
 export type ExplainFacts = {
@@ -21,12 +23,12 @@ export type ExplainFacts = {
 
 export const explainNode = (facts: ExplainFacts): string[] => [
   ...membershipSentences(facts),
-  ...facts.node.conditions.map((condition) => explainCondition(facts.node, condition, facts.nowMs)),
+  ...facts.node.conditions.map((condition) => explainCondition(facts, condition)),
   ...schedulingSentences(facts.node),
 ]
 
 const membershipSentences = (facts: ExplainFacts): string[] => {
-  const { node, profile, domain, nowMs } = facts
+  const { node, domain, nowMs } = facts
   const { membership } = node
   const since = `since ${isoTime(membership.sinceMs)} (${durationWords(nowMs - membership.sinceMs)})`
   switch (membership.kind) {
@@ -42,21 +44,23 @@ const membershipSentences = (facts: ExplainFacts): string[] => {
         `If the machine lost its key: ${readmission(facts)}.`,
       ]
     case 'active':
-      return [`Active ${since}.`, presence(facts), renewal(membership.slots, profile, nowMs)]
+      return [
+        `Active ${since}.`,
+        presence(facts),
+        renewal(facts, membership.slots),
+        ...unlessExpired(facts, membership.slots),
+      ]
     case 'inactive':
       return membership.slots === null
         ? [
             `Inactive ${since}: it was released from quarantine, and the certificates it had stay withdrawn.`,
-            howToJoin(facts),
+            released(facts),
           ]
-        : [
-            `Inactive ${since}: it had no channel for ${durationWords(domain.livenessGraceMs)}. ${lastSeen(facts)}`,
-            comeback(facts, membership.slots),
-          ]
+        : [whyInactive(facts, since), comeback(facts, membership.slots), ...unlessExpired(facts, membership.slots)]
     case 'quarantined':
       return [
         `In quarantine ${since}, put there by ${membership.by}: ${membership.reason}.`,
-        `Its certificates are withdrawn for good and it cannot join. To let it join anew: muster node release ${node.id}; to end it: muster node revoke ${node.id} --reason REASON.`,
+        ...repairSentences(facts, membership.slots !== null),
       ]
     case 'revoked':
       return [
@@ -65,6 +69,11 @@ const membershipSentences = (facts: ExplainFacts): string[] => {
       ]
   }
 }
+
+const whyInactive = (facts: ExplainFacts, since: string): string =>
+  releasedAfterRepair(facts.node)
+    ? `Inactive ${since}: it was repaired and released from quarantine.`
+    : `Inactive ${since}: it had no channel for ${durationWords(facts.domain.livenessGraceMs)}. ${lastSeen(facts)}`
 
 const presence = (facts: ExplainFacts): string => {
   if (facts.channelOpen) return 'Its channel is open.'
@@ -75,30 +84,42 @@ const presence = (facts: ExplainFacts): string => {
 const lastSeen = ({ lastSeenMs, nowMs }: ExplainFacts): string =>
   lastSeenMs === null ? 'It has never been seen.' : `It was last seen ${durationWords(nowMs - lastSeenMs)} ago.`
 
-const renewal = ({ current, pending }: Slots, { certificate }: Profile, nowMs: number): string => {
+const renewal = (facts: ExplainFacts, { current, pending }: Slots): string => {
+  const { nowMs } = facts
+  const { certificate } = facts.profile
   if (pending !== null) {
     return `A renewed certificate has been issued and waits for its first use; the current one is good until ${isoTime(current.notAfterMs)}.`
   }
-  if (nowMs >= current.notAfterMs) return `Its certificate expired at ${isoTime(current.notAfterMs)}.`
+  if (nowMs >= current.notAfterMs) {
+    return `Its certificate expired at ${isoTime(current.notAfterMs)}; ${afterExpiry(facts)}.`
+  }
   const dueMs = current.issuedAtMs + certificate.renewTo * (current.notAfterMs - current.issuedAtMs)
   const renews = nowMs < dueMs ? `its agent renews it by ${isoTime(dueMs)}` : 'its renewal is overdue'
   return `Its certificate is good until ${isoTime(current.notAfterMs)}; ${renews}.`
 }
 
+const isExpired = ({ current, pending }: Pick<Slots, 'current' | 'pending'>, nowMs: number): boolean =>
+  nowMs >= Math.max(current.notAfterMs, pending === null ? 0 : pending.notAfterMs)
+
+/** Where it has expired, what an operator said to its recovery has been told with that. */
+const unlessExpired = (facts: ExplainFacts, slots: Slots): string[] =>
+  isExpired(slots, facts.nowMs) ? [] : denialSentences(facts)
+
 const comeback = (facts: ExplainFacts, { current, pending }: Slots): string => {
   const { node, profile, nowMs } = facts
-  const expired = nowMs >= Math.max(current.notAfterMs, pending === null ? 0 : pending.notAfterMs)
+  const expired = isExpired({ current, pending }, nowMs)
+  if (releasedAfterRepair(node) && !expired) return 'It becomes active when it connects.'
   switch (profile.comeback.by) {
     case 'join':
       return `Under profile ${profile.name} it has to join again. ${howToJoin(facts)}`
     case 'approve':
       if (!approvalComplete(node, profile)) return approvalMissing(facts)
       return expired
-        ? `Its return is approved, but its certificate has expired: ${readmission(facts)}.`
+        ? `Its return is approved, but its certificate has expired: ${afterExpiry(facts)}.`
         : 'Its return is approved: it becomes active when it connects.'
     case 'certificate':
       return expired
-        ? `Its certificate has expired, so it has to join again: ${readmission(facts)}.`
+        ? `Its certificate has expired: ${afterExpiry(facts)}.`
         : 'It becomes active again when it connects.'
   }
 }
@@ -109,6 +130,13 @@ const approvalMissing = ({ node, profile }: ExplainFacts): string => {
   return `Profile ${profile.name} asks ${people === 1 ? 'one person' : `${people} people`} to approve its return; so far ${given} did: muster node approve ${node.id}.`
 }
 
+/** Its epoch is denied for good; what it recovers with is not. */
+const released = (facts: ExplainFacts): string => {
+  const { node, profile } = facts
+  const recovers = node.recovery !== null && profile.recovery.mode !== 'deny' && approvalComplete(node, profile)
+  return recovers ? `Its machine comes back in a new epoch: ${afterExpiry(facts)}.` : howToJoin(facts)
+}
+
 /** How a machine without a certificate gets one. */
 const howToJoin = (facts: ExplainFacts): string => {
   const { node, profile } = facts
@@ -116,13 +144,6 @@ const howToJoin = (facts: ExplainFacts): string => {
   return profile.join.allOf.includes('token')
     ? `It joins with a token: muster token create --node ${node.id}.`
     : `It joins by itself when a machine shows its ${profile.join.allOf.join(' and ')} identity.`
-}
-
-const readmission = ({ node, profile }: ExplainFacts): string => {
-  if (!profile.join.allOf.includes('token'))
-    return `its agent joins again by its ${profile.join.allOf.join(' and ')} identity`
-  const approve = approvalComplete(node, profile) ? '' : `muster node approve ${node.id}, then `
-  return `${approve}muster token create --node ${node.id}`
 }
 
 const schedulingSentences = (node: Node): string[] => {

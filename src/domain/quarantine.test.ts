@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { entryTypesOf, expectDecided, expectRefused, readsOf, writesOf } from '../../test/fakes/expect-decision.ts'
-import type { Condition } from './node.ts'
+import type { Condition, RepairEvidence } from './node.ts'
 import { decideQuarantine, decideRelease } from './quarantine.ts'
 import {
   alice,
   domainRow,
   hour,
+  keyRecovery,
   memberships,
   minute,
   nodeRow,
   noonMs,
+  repair,
   slot,
   slots,
 } from '../../test/fakes/sample-rows.ts'
@@ -28,6 +30,7 @@ test('quarantine takes the certificates away and denies their epoch until the la
     sinceMs: noonMs,
     reason: 'odd traffic',
     by: 'operator:alice',
+    slots: null,
   })
   assert.deepEqual(writesOf(verdict, 'denial'), [
     {
@@ -75,4 +78,38 @@ test('only what is in quarantine can be released', () => {
     expectRefused(verdict, 'NODE_STATE_CONFLICT', new RegExp(`it is ${kind}`))
   }
   expectRefused(decideRelease({ node: nodeRow('revoked'), by: alice, nowMs: noonMs }), 'NODE_REVOKED')
+})
+
+test('a repaired node is released with its new certificate once its evidence has passed, and not before', () => {
+  const repaired = (evidence: RepairEvidence | null) =>
+    nodeRow('quarantined', {
+      membership: { ...memberships.quarantined, slots: slots() },
+      repair: repair({ usedBy: { spki: 'key-of-a1', epoch: 4, atMs: noonMs }, evidence }),
+    })
+  const release = (node: ReturnType<typeof repaired>) => decideRelease({ node, by: alice, nowMs: noonMs })
+  const checks = [{ name: 'clock', ok: false, detail: 'wrong by 1 h' }]
+  expectRefused(release(repaired(null)), 'NODE_STATE_CONFLICT', /has not shown its evidence/)
+  const failed = repaired({ passed: false, atMs: noonMs, checks })
+  expectRefused(release(failed), 'NODE_STATE_CONFLICT', /clock: wrong by 1 h/)
+  const { node } = expectDecided(release(repaired({ passed: true, atMs: noonMs, checks: [] })))
+  assert.deepEqual(node.membership, { kind: 'inactive', sinceMs: noonMs, slots: slots() })
+  assert.notEqual(node.repair, null)
+})
+
+test('a bundle that nobody used ends with the quarantine', () => {
+  const node = nodeRow('quarantined', { repair: repair() })
+  assert.equal(expectDecided(decideRelease({ node, by: alice, nowMs: noonMs })).node.repair, null)
+})
+
+test('what two holders recover with does not outlive the quarantine they are released from', () => {
+  const after = (conditions: Condition[]) =>
+    expectDecided(
+      decideRelease({
+        node: nodeRow('quarantined', { recovery: keyRecovery(), conditions }),
+        by: alice,
+        nowMs: noonMs,
+      }),
+    ).node.recovery
+  assert.equal(after([condition('duplicate_identity')]), null)
+  assert.notEqual(after([condition('spoof_suspected')]), null)
 })

@@ -176,7 +176,7 @@ const admit = (facts: RecoverFacts, key: KeyInRequest): RecoverVerdict => {
   return order.kind === 'refused' ? order : { kind: 'admitted', facts, before, epoch, order: order.order }
 }
 
-export type WaitsFacts = NodeFacts & { readonly refusal: Refusal; readonly failure: RecoverFacts['failure'] }
+export type WaitsFacts = NodeFacts & Pick<RecoverFacts, 'failure'> & { readonly refusal: Refusal }
 
 /** So that whoever could approve a recovery sees that it waits. Other refusals wait for nobody. */
 export const decideRecoveryWaits = (facts: WaitsFacts): NodeDecided | Unchanged => {

@@ -3,7 +3,8 @@
 import type { Row } from '#domain/change.ts'
 import type { Attribution } from '#domain/decision.ts'
 import { defaultDomainSettings, type DomainSettings } from '#domain/domain-settings.ts'
-import type { Membership, Node, Slot, Slots } from '#domain/node.ts'
+import type { HolderFacts } from '#domain/duplicate.ts'
+import type { Membership, Node, Recovery, Repair, Slot, Slots } from '#domain/node.ts'
 import { shippedProfiles, type Profile } from '#domain/profile.ts'
 import type { Token } from '#domain/token.ts'
 
@@ -79,6 +80,41 @@ export const nodeRow = (kind: Membership['kind'], changes: Partial<Node> = {}): 
     registeredBy: 'operator:carol',
     ...changes,
   })
+
+export const keyRecovery = (changes: Partial<Recovery> = {}): Recovery => ({
+  credential: { kind: 'key', spki: 'recovery-key', publicKey: 'cHVibGlj', registeredAtMs: noonMs - hour },
+  recoveredAtMs: [],
+  denied: null,
+  episode: null,
+  ...changes,
+})
+
+export const bearerRecovery = (hash: string, former: string | null = null): Recovery =>
+  keyRecovery({ credential: { kind: 'bearer', hash, former, registeredAtMs: noonMs - hour } })
+
+export const repair = (changes: Partial<Repair> = {}): Repair => ({
+  id: 'r1',
+  hash: 'hash-of-bundle',
+  by: 'operator:carol',
+  reason: 'stale trust',
+  issuedAtMs: noonMs - minute,
+  expiresAtMs: noonMs + hour,
+  usedBy: null,
+  evidence: null,
+  ...changes,
+})
+
+/** A process and its machine, told from others by the number. */
+export const holder = (number: number, changes: Partial<HolderFacts> = {}): HolderFacts => ({
+  instance: `instance${number}-padding-to-22`.slice(0, 22),
+  source: `192.0.2.${number}`,
+  macs: [`02:00:00:00:00:0${number}`],
+  bmcSerial: `BMC-${number}`,
+  machine: String(number).repeat(64),
+  serial: 'a1',
+  agentVersion: '0.1.0',
+  ...changes,
+})
 
 export const tokenRow = (changes: Partial<Token> = {}): Row<Token> =>
   row({
