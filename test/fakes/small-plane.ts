@@ -29,6 +29,8 @@ export type SmallPlane = {
   /** Takes the place of the usual answer while it returns something. `lost`: the reply never arrives. */
   intercept: (path: string) => Reply | 'lost' | null
   refuseChannel: Reply | null
+  /** Of channels that are opened from now on. */
+  answerPings: boolean
   /** Fields that take the place of the usual ones in the answer to an enrollment. */
   enrollAnswer: object
   sendOn(channel: number, type: string, body: object): void
@@ -75,6 +77,7 @@ export const startSmallPlane = async (t: Scope, nowMs: number): Promise<SmallPla
     channels: [],
     intercept: () => null,
     refuseChannel: null,
+    answerPings: true,
     enrollAnswer: {},
     revision: 1,
     sendOn(channel, type, body) {
@@ -136,7 +139,7 @@ export const startSmallPlane = async (t: Scope, nowMs: number): Promise<SmallPla
     response.writeHead(sent.status, { 'content-type': 'application/json' }).end(JSON.stringify(sent.body))
   }
 
-  const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => 'muster.v1' })
+  const sockets = new WebSocketServer({ noServer: true, autoPong: false, handleProtocols: () => 'muster.v1' })
   mutual.on('upgrade', (request: IncomingMessage, socket, head) => {
     if (plane.refuseChannel !== null) {
       const { status, body } = plane.refuseChannel
@@ -149,6 +152,7 @@ export const startSmallPlane = async (t: Scope, nowMs: number): Promise<SmallPla
       const channel: SmallPlane['channels'][number] = { socket: webSocket, serial: serialOf(request) ?? '', frames: [] }
       plane.channels.push(channel)
       webSocket.on('error', () => undefined)
+      if (plane.answerPings) webSocket.on('ping', (payload) => webSocket.pong(payload))
       webSocket.on('message', (data: Buffer) => channel.frames.push(JSON.parse(data.toString('utf8'))))
       plane.sendOn(plane.channels.length - 1, 'hello', {
         server_time: new Date().toISOString(),

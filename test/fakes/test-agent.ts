@@ -2,7 +2,7 @@
 
 import * as path from 'node:path'
 import type { AgentConfig } from '#agent/config.ts'
-import { runAgent, type AgentOutcome } from '#agent/main.ts'
+import { runAgent, type AgentDeps, type AgentOutcome } from '#agent/main.ts'
 import { openNudging } from '#agent/nudge.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
@@ -38,7 +38,13 @@ export const testAgentConfig = (t: Scope, join: JoinString, change: Partial<Agen
 })
 
 /** `aheadMs`: how far its clock is from the test's. */
-export const runTestAgent = (t: Scope, config: AgentConfig, aheadMs = 0, random = systemRandom): TestAgent => {
+export const runTestAgent = (
+  t: Scope,
+  config: AgentConfig,
+  aheadMs = 0,
+  random = systemRandom,
+  changes: Partial<Pick<AgentDeps, 'reached' | 'nudge'>> = {},
+): TestAgent => {
   const stopping = new AbortController()
   const clock: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
   const deps = {
@@ -50,6 +56,7 @@ export const runTestAgent = (t: Scope, config: AgentConfig, aheadMs = 0, random 
     signal: stopping.signal,
     reached: () => {},
     nudge: openNudging().nudge,
+    ...changes,
   }
   const outcome = runAgent(config, deps)
   const stop = (): Promise<AgentOutcome> => {

@@ -185,9 +185,17 @@ const stepsAfter = (before: RotationState, next: RotationState): readonly AgentS
   return before.kind === 'draining' && next.kind === 'steady' ? ['swap: old one closed'] : []
 }
 
+/** The plane has something against the certificate, not against the node: the one before may still do. */
+const againstCertificate: ReadonlySet<string> = new Set([
+  'CLIENT_CERT_UNKNOWN',
+  'CLIENT_CERT_DENIED',
+  'CLIENT_CERT_EXPIRED',
+])
+
 const because = (end: ChannelEnd, identity: Identity): Ended => {
-  const former = fallenBack(identity)?.current ?? null
   const refused = end.kind === 'failed' && end.failure.kind === 'refused' ? end.failure : null
+  const mayGoBack = refused !== null && againstCertificate.has(refused.code)
+  const former = mayGoBack ? (fallenBack(identity)?.current ?? null) : null
   return {
     use: refused === null ? 'soon' : afterRefusedUse(refused.code),
     retryAfterMs: refused?.retryAfterMs ?? null,

@@ -1,0 +1,150 @@
+// A rotation seen from both ends: what goes over the channel while it is exchanged, and what happens when it cannot be.
+
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test, type TestContext } from 'node:test'
+import type { AgentStep } from '#agent/agent-deps.ts'
+import { openNudging } from '#agent/nudge.ts'
+import type { StatusFile } from '#agent/status-file.ts'
+import { parseJoinString } from '#wire/join-string.ts'
+import { refusal, startSmallPlane, type SmallPlane } from '../fakes/small-plane.ts'
+import { runTestAgent, testAgentConfig } from '../fakes/test-agent.ts'
+import { eventually } from '../process/eventually.ts'
+import { startPlane, type Plane } from '../process/start-plane.ts'
+
+/** The numbers a plane says it took, in the order it took them. */
+const reportsTaken = ({ stderr }: Pick<Plane, 'stderr'>): number[] =>
+  stderr()
+    .split('\n')
+    .flatMap((line) => /"report":(\d+).*report taken/.exec(line)?.[1] ?? [])
+    .map(Number)
+
+const countedUp = (to: number): number[] => Array.from({ length: to }, (_, index) => index + 1)
+
+const read = <T>(folder: string, file: string): T => JSON.parse(fs.readFileSync(path.join(folder, file), 'utf8')) as T
+
+type Kept = { identity: { current: { serial: string; proven: boolean }; previous: object | null } | null }
+
+/** An agent in this process, so that the test is told of every step and can act on it in the same turn. */
+const agentOf = async (t: TestContext, plane: Plane, reached: (step: AgentStep) => void) => {
+  const join = parseJoinString(await plane.token('--node', 'gpu-001')) ?? assert.fail('no join string')
+  const nudging = openNudging()
+  const config = testAgentConfig(t, join, { reportEveryMs: 50 })
+  const agent = runTestAgent(t, config, 0, undefined, { reached, nudge: nudging.nudge })
+  const status = (): StatusFile => read(config.stateFolder, 'status.json')
+  await eventually('the first reports', () => (status().reports?.acknowledged ?? 0) > 3)
+  return { agent, status, renewNow: nudging.fire }
+}
+
+test('a stream of reports loses none and repeats none while its channel is exchanged again and again', async (t) => {
+  const plane = await startPlane(t, { args: ['--log-level', 'debug'] })
+  const steps: AgentStep[] = []
+  const { agent, renewNow } = await agentOf(t, plane, (step) => steps.push(step))
+  for (let swap = 1; swap <= 3; swap += 1) {
+    const before = reportsTaken(plane).length
+    renewNow()
+    await eventually(`swap ${swap}`, () => steps.filter((step) => step === 'swap: old one closed').length === swap)
+    await eventually('reports after it', () => reportsTaken(plane).length > before + 10)
+  }
+  await agent.stop()
+  const taken = reportsTaken(plane)
+  assert.deepEqual(taken, countedUp(taken.length))
+  const ofSwaps = steps.filter((step) => step.startsWith('swap: '))
+  assert.deepEqual(
+    ofSwaps,
+    [1, 2, 3].flatMap(() => ['swap: passive open', 'swap: passive healthy', 'swap: swapped', 'swap: old one closed']),
+  )
+})
+
+for (const middle of ['swap: passive open', 'swap: passive healthy', 'swap: swapped'] as const) {
+  test(`a plane that is restarted in the middle of an exchange (${middle}) gets every report, each once`, async (t) => {
+    const plane = await startPlane(t, { args: ['--log-level', 'debug'] })
+    const stopped = Promise.withResolvers<void>()
+    let isOver = false
+    const { status, renewNow } = await agentOf(t, plane, (step) => {
+      if (step !== middle || isOver) return
+      isOver = true
+      void plane.stop().then(() => stopped.resolve())
+    })
+    renewNow()
+    await stopped.promise
+    const next = await plane.restart()
+    const before = reportsTaken(plane)
+    await eventually('reports to the plane that is back', () => reportsTaken(next).length > 10, { withinMs: 40_000 })
+    const taken = [...before, ...reportsTaken(next)]
+    assert.deepEqual(taken, countedUp(taken.length))
+    await eventually('a channel', () => status().channel.open)
+  })
+}
+
+const acknowledging = (small: SmallPlane, index: number): void => {
+  small.channels[index]?.socket.on('message', (data: Buffer) => {
+    const { type, body } = JSON.parse(data.toString('utf8')) as { type: string; body: object }
+    if (type === 'report') small.sendOn(index, 'reported', body)
+  })
+}
+
+const reportsOn = (small: SmallPlane, index: number): number =>
+  small.channels[index]?.frames.filter(({ type }) => type === 'report').length ?? 0
+
+const smallSetUp = async (t: TestContext) => {
+  const small = await startSmallPlane(t, Date.now())
+  small.enrollAnswer = { understands: ['report'] }
+  const nudging = openNudging()
+  const config = testAgentConfig(t, small.join, { reportEveryMs: 50 })
+  const agent = runTestAgent(t, config, 0, undefined, { nudge: nudging.nudge })
+  await eventually('a channel', () => small.channels.length === 1)
+  acknowledging(small, 0)
+  const identity = () => read<Kept>(config.stateFolder, 'identity.json').identity ?? assert.fail('no identity')
+  await eventually('it to be proven', () => identity().current.proven)
+  return { small, agent, config, identity, renewNow: nudging.fire }
+}
+
+test('while the new channel is refused the old one goes on; when it is taken, everything goes over it', async (t) => {
+  const { small, identity, config, renewNow } = await smallSetUp(t)
+  const first = identity().current.serial
+  small.refuseChannel = refusal(503, 'UNAVAILABLE')
+  renewNow()
+  const codes = (): string[] => read<StatusFile>(config.stateFolder, 'status.json').troubles.map(({ code }) => code)
+  await eventually('the refusal to be told', () => codes().includes('UNAVAILABLE'))
+  const before = reportsOn(small, 0)
+  await eventually('reports over the old channel', () => reportsOn(small, 0) > before + 5)
+  assert.notEqual(identity().current.serial, first)
+  assert.equal(identity().current.proven, false, 'a certificate whose channel was refused has not worked')
+  assert.notEqual(identity().previous, null)
+  small.refuseChannel = null
+  await eventually('the new channel', () => small.channels.length === 2)
+  acknowledging(small, 1)
+  await eventually('reports over the new channel', () => reportsOn(small, 1) > 5)
+  const old = small.channels[0]?.socket ?? assert.fail()
+  await eventually('the old one to be closed', () => old.readyState === old.CLOSED)
+  assert.equal(small.channels[1]?.serial, identity().current.serial)
+  assert.equal(identity().previous, null)
+  assert.deepEqual(codes(), [])
+})
+
+test('a new channel that answers no ping is not used: the old one goes on', async (t) => {
+  const { small, identity, renewNow } = await smallSetUp(t)
+  small.answerPings = false
+  renewNow()
+  await eventually('the new channel', () => small.channels.length === 2)
+  const mute = small.channels[1]?.socket ?? assert.fail()
+  await eventually('it to be given up', () => mute.readyState === mute.CLOSED, { withinMs: 15_000 })
+  assert.equal(reportsOn(small, 1), 0)
+  assert.equal(identity().current.proven, false)
+  const before = reportsOn(small, 0)
+  await eventually('reports over the old channel', () => reportsOn(small, 0) > before + 5)
+})
+
+test('a new certificate that the plane does not know is given up, and the old channel never noticed', async (t) => {
+  const { small, identity, renewNow } = await smallSetUp(t)
+  const first = identity().current.serial
+  small.refuseChannel = refusal(403, 'CLIENT_CERT_UNKNOWN')
+  renewNow()
+  await eventually('the renewal', () => small.calls.some(({ path: called }) => called.endsWith('/renew')))
+  await eventually('the old certificate', () => identity().current.serial === first && identity().previous === null)
+  const before = reportsOn(small, 0)
+  await eventually('reports over the old channel', () => reportsOn(small, 0) > before + 5)
+  assert.equal(small.channels.length, 1)
+})
