@@ -5,6 +5,7 @@ import type { Clock } from '#platform/clock.ts'
 import { isoTime } from '#platform/clock.ts'
 import { makeFolder } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
+import { takesNudges } from '#platform/nudge-signal.ts'
 import { ownMark } from '#platform/process-mark.ts'
 import type { Timers } from '#platform/timers.ts'
 import { replaceUnflushed } from '#platform/unflushed-file.ts'
@@ -64,6 +65,7 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
     version: 1,
     pid,
     birth,
+    nudges: takesNudges(),
     agent_version: agentVersion,
     started_at: started,
     written_at: started,
@@ -88,12 +90,8 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
     writtenAtMs = deps.clock.monotonicMs()
     try {
       makeFolder(stateFolder, 0o700)
-      replaceUnflushed(
-        statusPath(stateFolder),
-        JSON.stringify({ ...status, written_at: now() }, null, 1),
-        0o600,
-        statusBytes,
-      )
+      const content = JSON.stringify({ ...status, written_at: now(), plane: planeOf(vitals.signs()) }, null, 1)
+      replaceUnflushed(statusPath(stateFolder), content, 0o600, statusBytes)
       complained = false
     } catch (error) {
       vitals.dropped('status', 'write_failed', 1)
@@ -187,6 +185,11 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
     },
   }
 }
+
+const planeOf = ({ lastExchangeMs, clockSkewMs }: VitalSigns): NonNullable<StatusFile['plane']> => ({
+  last_exchange: lastExchangeMs === null ? null : isoTime(lastExchangeMs),
+  clock_behind_ms: clockSkewMs,
+})
 
 const channelEvent = (open: boolean, url: string | null): { readonly code: string; readonly text: string } =>
   open

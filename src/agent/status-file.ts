@@ -44,6 +44,8 @@ export const StatusFile = Type.Object({
   version: Type.Literal(1),
   pid: Type.Integer({ minimum: 1 }),
   birth: orNull(text),
+  /** Whether it takes `agent renew --now`; agents of before would die of it. */
+  nudges: Type.Optional(Type.Boolean()),
   agent_version: text,
   started_at: text,
   written_at: text,

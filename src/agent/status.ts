@@ -1,8 +1,10 @@
 // `muster agent status`: what the agent on this machine is doing, in sentences; also when it is not running.
 
 import { parseIsoTime, type Clock } from '#platform/clock.ts'
+import { diskSpace } from '#platform/disk-space.ts'
 import { stillRuns } from '#platform/process-mark.ts'
 import { durationWords } from '#domain/duration-words.ts'
+import { codeOf } from './agent-code.ts'
 import { readStatusFile, type StatusFile } from './status-file.ts'
 
 export type AgentStatus = {
@@ -10,6 +12,8 @@ export type AgentStatus = {
   /** It runs and has a channel open, with a certificate that is valid. */
   readonly healthy: boolean
   readonly sentences: readonly string[]
+  /** To read out to somebody with a plane; null when nothing is wrong, or no agent ever ran. */
+  readonly code: string | null
   /** As the agent wrote it; null when it never ran here. */
   readonly details: StatusFile | null
 }
@@ -17,11 +21,24 @@ export type AgentStatus = {
 export const agentStatus = (stateFolder: string, clock: Clock): AgentStatus => {
   const details = readStatusFile(stateFolder)
   if (details === null) {
-    return { running: false, healthy: false, sentences: [`No agent has run on ${stateFolder}.`], details }
+    return { running: false, healthy: false, sentences: [`No agent has run on ${stateFolder}.`], code: null, details }
   }
-  const running = details.phase !== 'stopped' && stillRuns(details)
-  return { ...explain(details, running, clock.nowMs()), running, details }
+  const running = isRunning(details)
+  const nowMs = judgedNowMs(details, running, clock)
+  const told = explain(details, running, nowMs)
+  if (told.healthy && details.troubles.length === 0) return { ...told, running, code: null, details }
+  const freeBytes = diskSpace(stateFolder)?.availableBytes ?? null
+  const code = codeOf({ status: details, running, nowMs, freeBytes })
+  return { ...told, sentences: [...told.sentences, readOut(code)], running, code, details }
 }
+
+export const isRunning = (status: StatusFile): boolean => status.phase !== 'stopped' && stillRuns(status)
+
+/** An agent that knows its machine's clock to be wrong writes down true times: they are compared with the true time. */
+export const judgedNowMs = (status: StatusFile, running: boolean, clock: Clock): number =>
+  clock.nowMs() + (running ? (status.plane?.clock_behind_ms ?? 0) : 0)
+
+export const readOut = (code: string): string => `Its short code is ${code}; where the plane is: muster explain ${code}`
 
 /** Pure: the status file, whether its process lives, and the time. */
 export const explain = (
@@ -93,7 +110,7 @@ const certificate = (status: StatusFile, running: boolean, expiresInMs: number |
   ]
 }
 
-const ago = (time: string, nowMs: number): string => {
+export const ago = (time: string, nowMs: number): string => {
   const ms = nowMs - (parseIsoTime(time) ?? nowMs)
   return ms < 1000 ? 'just now' : `${durationWords(ms)} ago`
 }
@@ -103,9 +120,9 @@ const lasting = (time: string, nowMs: number): string => {
   return ms < 1000 ? 'since just now' : `for ${durationWords(ms)}`
 }
 
-const fromNow = (time: string, nowMs: number): string => {
+export const fromNow = (time: string, nowMs: number): string => {
   const ms = (parseIsoTime(time) ?? nowMs) - nowMs
   return ms < 1000 ? 'now' : `in ${durationWords(ms)}`
 }
 
-const times = (count: number): string => (count === 1 ? 'once' : `${count} times`)
+export const times = (count: number): string => (count === 1 ? 'once' : `${count} times`)

@@ -7,6 +7,7 @@ import { declareCa } from './nouns/ca.ts'
 import { declareCompletion } from './nouns/completion.ts'
 import { declareDemo } from './nouns/demo.ts'
 import { declareDomain } from './nouns/domain.ts'
+import { declareExplain } from './nouns/explain.ts'
 import { declareJournal } from './nouns/journal.ts'
 import { declareKey } from './nouns/key.ts'
 import { declareNode } from './nouns/node.ts'
@@ -27,6 +28,7 @@ export const allNouns: readonly DeclareNoun[] = [
   declareJournal,
   declareKey,
   declareAgent,
+  declareExplain,
   declareCompletion,
   declareVersion,
 ]

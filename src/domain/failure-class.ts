@@ -74,7 +74,7 @@ export const classify = (...observed: readonly [Observed, ...Observed[]]): Class
   return rest.map(classifyOne).reduce((best, next) => (rank(next) < rank(best) ? next : best), classifyOne(first))
 }
 
-const precedence: readonly FailureClass[] = [
+export const precedence: readonly FailureClass[] = [
   'disk_full',
   'clock_skew',
   'identity_revoked_or_fenced',

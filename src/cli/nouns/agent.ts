@@ -36,6 +36,19 @@ export const declareAgent = (program: Command, cli: Cli): void => {
   ]).option('--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)')
   performs(cli, status, async () => (await import('../agent-status.ts')).showAgentStatus)
 
+  const explain = verb(agent, 'explain', 'What failed, what was tried, what happens next; works without a network', [
+    ['muster agent explain --state ./n1', 'also when the agent does not run'],
+  ]).option('--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)')
+  performs(cli, explain, async () => (await import('../agent-explain.ts')).agentExplain)
+
+  const renew = verb(agent, 'renew', 'Say when the certificate is renewed, or have it renewed now', [
+    ['muster agent renew --now', 'ends every wait of the agent; answers when it is done'],
+    ['muster agent renew', 'when it would do so by itself'],
+  ])
+    .option('--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)')
+    .option('--now', 'do not wait for the time')
+  performs(cli, renew, async () => (await import('../agent-renew.ts')).agentRenew)
+
   const hardware = verb(agent, 'read-hardware', 'Print what this machine would be recognised by', [
     ['sudo muster agent read-hardware --out /run/muster-hardware.json', 'serial numbers are for root only'],
   ]).option('--out <file>', 'write it there, for agent run --hardware-file')
