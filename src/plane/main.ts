@@ -10,6 +10,7 @@ import { musterVersion } from '#platform/version.ts'
 import type { PlaneUrls } from './channels/configuration.ts'
 import { nodeUrlOf, type PlaneConfig } from './config.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
+import { recoverabilityCounts } from './flows/count-recoverable.ts'
 import { layFoundation, type Foundation } from './foundation.ts'
 import type { Initialised } from './initialise.ts'
 import { openAuthority } from './issuer/built-in-authority.ts'
@@ -89,7 +90,8 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   })
   let stopping = false
   const correlation = (): string => sortableId(clock.nowMs(), random)
-  const shared = { ...foundation, feed, authority, recovery, settings, correlation, urls }
+  const recoverability = recoverabilityCounts(store, clock)
+  const shared = { ...foundation, feed, authority, recovery, settings, correlation, urls, recoverability }
   const onRefusal = ({ refusal }: Refused): void => metrics.refused(refusal.code)
   const connections = connectionShares(openFileLimit())
   const nodePlane = await openNodePlane({ ...shared, onRefusal, connections: connections.node })

@@ -6,8 +6,11 @@ import { recordOperatorRefusal } from './flows/record-operator-refusal.ts'
 import { openStrangersBudget } from './flows/strangers-budget.ts'
 import type { Feed } from './feed/feed.ts'
 import { openArrivals } from './feed/arrivals.ts'
+import type { PlaneUrls } from './channels/configuration.ts'
+import type { RecoverabilityCounts } from './flows/count-recoverable.ts'
 import type { OpenChannels } from './flows/open-channels.ts'
 import type { Authority } from './issuer/authority.ts'
+import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
 import { operatorByKey } from './authn/operator-key.ts'
 import { httpApp } from './listeners/http-app.ts'
 import type { Refused } from './listeners/http-reply.ts'
@@ -35,6 +38,10 @@ export type OperatorPlaneDeps = {
   readonly log: Log
   /** Where machines find the node plane: what join strings carry. */
   readonly nodeUrl: () => string
+  /** Where they find all of it: what repair bundles carry, with the trust to go there. */
+  readonly urls: () => PlaneUrls
+  readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
+  readonly recoverability: () => Promise<RecoverabilityCounts>
   /** What machines call, for the description of the API only. */
   readonly machineRoutes: MachineRoutes
   readonly version: string

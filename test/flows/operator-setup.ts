@@ -5,6 +5,7 @@ import type { TestContext } from 'node:test'
 import type { NodeId } from '#domain/node.ts'
 import { roles, type Role } from '#domain/principal.ts'
 import { openFeed, type Feed } from '#plane/feed/feed.ts'
+import { recoverabilityCounts } from '#plane/flows/count-recoverable.ts'
 import { createOperatorKey } from '#plane/flows/change-operator-keys.ts'
 import type { OpenChannels, OpenSession } from '#plane/flows/open-channels.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
@@ -64,6 +65,9 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       random: systemRandom,
       log: silentLog,
       nodeUrl: () => 'https://plane.example:8443',
+      urls: () => ({ node: 'https://plane.example:8443', recovery: 'https://plane.example:8442' }),
+      recovery: { roots: () => ['recovery root'], statementKeys: () => ['statement key'] },
+      recoverability: recoverabilityCounts(store, clock),
       machineRoutes: { node: [], recovery: [] },
       version: '0.0.0',
       correlation: () => `call-${calls++}`,

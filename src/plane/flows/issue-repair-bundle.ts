@@ -22,6 +22,7 @@ export type RepairBundleDeps = CommitDeps & {
 
 export type RepairIssued = {
   readonly kind: 'issued'
+  readonly domainName: string
   readonly repair: Repair
   /** Shown once; only its hash is kept. */
   readonly secret: string
@@ -57,5 +58,6 @@ const issue = async (
   const issued = done.committed.entries.find(({ entry }) => entry.type === 'node.repair_bundle_issued')
   const { repair } = done.node
   if (issued === undefined || repair === null) throw new Error(`the repair bundle of ${id} was committed without trace`)
-  return { kind: 'issued', repair, secret, entry: issued.cursor }
+  const domainName = (await domainSettingsRow(deps.store)).value.name
+  return { kind: 'issued', domainName, repair, secret, entry: issued.cursor }
 }

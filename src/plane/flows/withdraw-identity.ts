@@ -113,7 +113,9 @@ const keysOf = async (
 ): Promise<{ certificates: readonly Pick<Slot, 'spki' | 'notAfterMs'>[]; bans: readonly BanFact[] }> => {
   const query = { node, after: null, last: keysRemembered, limit: keysRemembered }
   const issued = await Promise.all(
-    (['host.enrolled', 'node.renewed'] as const).map((type) => store.journal.read({ ...query, type })),
+    (['host.enrolled', 'node.renewed', 'node.recovered', 'node.repaired'] as const).map((type) =>
+      store.journal.read({ ...query, type }),
+    ),
   )
   const certificates = issued.flat().flatMap(({ entry }) => certifiedKey(entry.body))
   const keys = new Set([...slots, ...certificates].map(({ spki }) => spki))

@@ -2,8 +2,11 @@
 
 import type { Static } from 'typebox'
 import type { Refusal } from '#domain/refusal.ts'
+import { endpointSet, type PlaneUrls } from '#plane/channels/configuration.ts'
 import { changeNode, type NodeAction } from '#plane/flows/change-node.ts'
+import { issueRepairBundle, type RepairBundleDeps } from '#plane/flows/issue-repair-bundle.ts'
 import { withdrawIdentity, type Withdrawal } from '#plane/flows/withdraw-identity.ts'
+import type { RecoveryAuthority } from '#plane/issuer/recovery-authority.ts'
 import { receiptView } from '#plane/views/receipt-view.ts'
 import {
   DecommissionRequest,
@@ -13,11 +16,19 @@ import {
   ReasonRequest,
   Receipt,
 } from '#wire/operator-api.ts'
+import { isoTime } from '#platform/clock.ts'
+import { RepairBundle } from '#wire/recovery-api.ts'
 import { attributionOf, NodeParams, param } from './operator-call.ts'
 import { detailOf, type NodeRoutesDeps } from './operator-node-routes.ts'
 import { answer, type Answer, type Call, type Route } from './route.ts'
 
-export const operatorNodeActions = (deps: NodeRoutesDeps): readonly Route[] => [
+export type NodeActionDeps = NodeRoutesDeps &
+  RepairBundleDeps & {
+    readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
+    readonly urls: () => PlaneUrls
+  }
+
+export const operatorNodeActions = (deps: NodeActionDeps): readonly Route[] => [
   {
     ...changing('drain', 'Places nothing new on a node; with done, nothing runs there any more'),
     body: DrainRequest,
@@ -37,6 +48,17 @@ export const operatorNodeActions = (deps: NodeRoutesDeps): readonly Route[] => [
   {
     ...changing('approve', "One person's yes to the return of a node"),
     handle: (call) => change(deps, call, 'approve'),
+  },
+  {
+    ...changing('deny', "One person's no to the recoveries of a node, until it is approved"),
+    handle: (call) => change(deps, call, 'deny'),
+  },
+  {
+    ...changing('repair-bundle', 'Quarantines a node, and makes the one credential it may recover with'),
+    access: 'platform-admin',
+    body: ReasonRequest,
+    answer: RepairBundle,
+    handle: (call) => repairBundle(deps, call),
   },
   {
     ...withdrawing('quarantine', 'Denies the epoch of a node at once and keeps its record', 'operator'),
@@ -80,6 +102,33 @@ const change = async (deps: NodeRoutesDeps, call: Call, action: NodeAction): Pro
 const withdraw = async (deps: NodeRoutesDeps, call: Call, withdrawal: Withdrawal): Promise<Answer | Refusal> => {
   const done = await withdrawIdentity(deps, param(call, 'id'), withdrawal, attributionOf(call))
   return done.kind === 'refused' ? done : answer(receiptView(done))
+}
+
+/** The only time the token is shown. */
+const repairBundle = async (deps: NodeActionDeps, call: Call): Promise<Answer | Refusal> => {
+  const id = param(call, 'id')
+  const issued = await issueRepairBundle(deps, id, reasonIn(call), attributionOf(call))
+  if (issued.kind === 'refused') return issued
+  const { repair } = issued
+  const { id: setId, revision, recovery = [] } = endpointSet(deps.urls())
+  return answer({
+    kind: 'muster-repair-bundle-1',
+    domain: issued.domainName,
+    node_id: id,
+    recovery_token: issued.secret,
+    recovery_urls: recovery,
+    recovery_roots: [...deps.recovery.roots()],
+    statement_keys: [...deps.recovery.statementKeys()],
+    endpoint_set: { id: setId, revision },
+    issued: {
+      id: repair.id,
+      by: repair.by,
+      reason: repair.reason,
+      at: isoTime(repair.issuedAtMs),
+      expires_at: isoTime(repair.expiresAtMs),
+      journal: issued.entry,
+    },
+  } satisfies RepairBundle)
 }
 
 const reasonIn = ({ body }: Call): string => (body as Static<typeof ReasonRequest>).reason

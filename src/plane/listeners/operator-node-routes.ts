@@ -1,17 +1,24 @@
 // The registry: looking at nodes, and registering them.
 
 import type { Static } from 'typebox'
-import type { Node, NodeId } from '#domain/node.ts'
+import type { Node } from '#domain/node.ts'
+import { recoverabilityOf } from '#domain/recoverability.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
+import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/flows/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/flows/domain-settings-row.ts'
 import type { OpenChannels } from '#plane/flows/open-channels.ts'
 import { registerNode, type RegisterDeps } from '#plane/flows/register-node.ts'
-import { nodeDetail, nodeView, type Sighting } from '#plane/views/node-view.ts'
+import { explanationView } from '#plane/views/node-explanation.ts'
+import { nodeDetail, nodeView, type DetailFacts } from '#plane/views/node-view.ts'
+import { NodeExplanation, Recoverability } from '#wire/node-evidence.ts'
 import { NodeDetail, NodeListAnswer, NodeListQuery, RegisterRequest } from '#wire/operator-api.ts'
 import { attributionOf, NodeParams, param } from './operator-call.ts'
 import { answer, type Answer, type Call, type Route } from './route.ts'
 
-export type NodeRoutesDeps = RegisterDeps & { readonly channels: OpenChannels }
+export type NodeRoutesDeps = RegisterDeps & {
+  readonly channels: OpenChannels
+  readonly recoverability: () => Promise<RecoverabilityCounts>
+}
 
 const usualPage = 100
 
@@ -46,14 +53,53 @@ export const operatorNodeRoutes = (deps: NodeRoutesDeps): readonly Route[] => [
       return node === null ? refuse('NODE_NOT_FOUND', param(call, 'id')) : answer(await detailOf(deps, node.value))
     },
   },
+  {
+    method: 'GET',
+    path: '/v1/nodes/:id/explain',
+    access: 'viewer',
+    summary: 'What led to the state of a node, what happens next, and what a person could do',
+    params: NodeParams,
+    answer: NodeExplanation,
+    handle: async (call) => {
+      const node = await deps.store.get('node', param(call, 'id'))
+      return node === null ? refuse('NODE_NOT_FOUND', param(call, 'id')) : answer(await explain(deps, node.value))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/recoverability',
+    access: 'viewer',
+    summary: 'Which share of the fleet is proven to come back by itself, and why the rest is not',
+    answer: Recoverability,
+    handle: async () => {
+      const { nodes, proven, why } = await deps.recoverability()
+      return answer({ nodes, proven, share: nodes === 0 ? null : proven / nodes, why })
+    },
+  },
 ]
 
+/** Nodes looked at for one page of those that are (not) recoverable: a page may be short, its `next` goes on. */
+const mostLookedAt = 5000
+
 const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuery>): Promise<Answer> => {
-  const { membership = null, profile = null, after = null, limit = usualPage } = query
-  const rows = await deps.store.nodes({ membership, profile, after, limit })
-  const nodes = await Promise.all(rows.map(async ({ value }) => nodeView(value, await sightingOf(deps, value.id))))
-  const last = rows.at(-1)
-  return answer({ nodes, next: rows.length < limit || last === undefined ? null : last.value.id })
+  const { membership = null, profile = null, limit = usualPage, recoverable = null } = query
+  const profiles = await profilesByName(deps.store)
+  const nodes: ReturnType<typeof nodeView>[] = []
+  let after = query.after ?? null
+  for (let looked = 0; ;) {
+    const rows = await deps.store.nodes({ membership, profile, after, limit })
+    for (const { value } of rows) {
+      after = value.id
+      const recoverability = await recoverabilityNow(deps.store, value, profiles, deps.clock.nowMs())
+      if (recoverable !== null && recoverability.recoverable !== (recoverable === 'yes')) continue
+      const observed = await deps.store.observation(value.id)
+      nodes.push(nodeView(value, { observed, sessions: deps.channels.openSessions(value.id), recoverability }))
+      if (nodes.length === limit) return answer({ nodes, next: after })
+    }
+    looked += rows.length
+    if (rows.length < limit) return answer({ nodes, next: null })
+    if (looked >= mostLookedAt) return answer({ nodes, next: after })
+  }
 }
 
 const register = async (deps: NodeRoutesDeps, call: Call): Promise<Answer | Refusal> => {
@@ -62,20 +108,35 @@ const register = async (deps: NodeRoutesDeps, call: Call): Promise<Answer | Refu
   return done.kind === 'refused' ? done : answer(await detailOf(deps, done.node), 201)
 }
 
-const sightingOf = async ({ store, channels }: NodeRoutesDeps, id: NodeId): Promise<Sighting> => ({
-  observed: await store.observation(id),
-  sessions: channels.openSessions(id),
-})
-
-/** A node with its reasons, as every call that changes one answers it. */
-export const detailOf = async (deps: NodeRoutesDeps, node: Node): Promise<NodeDetail> => {
-  const profile = await deps.store.get('profile', node.profile)
+const factsOf = async ({ store, channels, clock }: NodeRoutesDeps, node: Node): Promise<DetailFacts> => {
+  const profile = await store.get('profile', node.profile)
   if (profile === null) throw new Error(`profile ${node.profile} of node ${node.id} is not in the store`)
-  const domain = await domainSettingsRow(deps.store)
-  return nodeDetail(node, {
-    ...(await sightingOf(deps, node.id)),
+  const domain = await domainSettingsRow(store)
+  const observed = await store.observation(node.id)
+  const nowMs = clock.nowMs()
+  return {
+    observed,
+    sessions: channels.openSessions(node.id),
+    recoverability: recoverabilityOf(node, profile.value, observed.rehearsedAtMs, nowMs),
     profile: profile.value,
     domain: domain.value,
-    nowMs: deps.clock.nowMs(),
-  })
+    nowMs,
+  }
+}
+
+/** A node with its reasons, as every call that changes one answers it. */
+export const detailOf = async (deps: NodeRoutesDeps, node: Node): Promise<NodeDetail> =>
+  nodeDetail(node, await factsOf(deps, node))
+
+/** Enough for the story that is going on, and what led to it. */
+const entriesTold = 200
+
+const explain = async (deps: NodeRoutesDeps, node: Node): Promise<NodeExplanation> => {
+  const query = { node: node.id, type: null, after: null, last: entriesTold, limit: entriesTold }
+  const entries = await deps.store.journal.read(query)
+  return explanationView(
+    node,
+    await factsOf(deps, node),
+    entries.map(({ entry }) => entry),
+  )
 }

@@ -5,8 +5,8 @@ import { operatorCaRoutes, type CaRoutesDeps } from './operator-ca-routes.ts'
 import { operatorHealthRoutes, type HealthDeps } from './operator-health-routes.ts'
 import { operatorJournalRoutes } from './operator-journal-routes.ts'
 import { operatorKeyRoutes } from './operator-key-routes.ts'
-import { operatorNodeActions } from './operator-node-actions.ts'
-import { operatorNodeRoutes, type NodeRoutesDeps } from './operator-node-routes.ts'
+import { operatorNodeActions, type NodeActionDeps } from './operator-node-actions.ts'
+import { operatorNodeRoutes } from './operator-node-routes.ts'
 import { operatorPolicyRoutes } from './operator-policy-routes.ts'
 import { operatorTokenRoutes } from './operator-token-routes.ts'
 import type { Route } from './route.ts'
@@ -15,7 +15,7 @@ import type { ProfileDeps } from '#plane/flows/change-profiles.ts'
 import type { CreateTokenDeps } from '#plane/flows/create-token.ts'
 import type { ReadJournalDeps } from '#plane/flows/read-journal.ts'
 
-export type OperatorRoutesDeps = NodeRoutesDeps &
+export type OperatorRoutesDeps = NodeActionDeps &
   CreateTokenDeps &
   ProfileDeps &
   KeyDeps &

@@ -11,6 +11,7 @@ import { transact } from './transact.ts'
 export type Observations = {
   observe(node: NodeId, seen: Partial<Observation>): void
   of(node: NodeId): Observation
+  rehearsedAtMs(node: NodeId): number | null
   /** Writes what is gathered, a slice a turn. Resolves when that was tried. */
   flush(): Promise<void>
 }
@@ -27,6 +28,7 @@ export const openObservations = (
        report, rehearsed_at_ms AS rehearsedAtMs
      FROM observation WHERE node = ?`,
   )
+  const selectRehearsed = database.prepare('SELECT rehearsed_at_ms AS atMs FROM observation WHERE node = ?')
   const upsert = database.prepare('INSERT OR REPLACE INTO observation VALUES (?, ?, ?, ?, ?, ?, ?)')
   const gathered = new Map<NodeId, Observation>()
 
@@ -69,6 +71,12 @@ export const openObservations = (
       }
     },
     of,
+    rehearsedAtMs(node) {
+      const known = gathered.get(node)
+      return known === undefined
+        ? ((selectRehearsed.get(node)?.['atMs'] ?? null) as number | null)
+        : known.rehearsedAtMs
+    },
     async flush() {
       const nodes = [...gathered.keys()]
       for (let start = 0; start < nodes.length; start += slice) {

@@ -107,6 +107,7 @@ const assemble = (deps: SqliteStoreDeps, database: Database, lock: FolderLock): 
     commit: (change) => commits.commit(change),
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => reading(() => observations.of(node)),
+    rehearsedAtMs: (node) => reading(() => observations.rehearsedAtMs(node)),
     journal: openJournalReader(deps, journal),
     forget: (nowMs) => forgetEnded({ timers: deps.timers, database }, nowMs),
     webhookProgress: () => reading(() => progress.read()),

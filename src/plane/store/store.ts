@@ -44,6 +44,8 @@ export type Store = {
   /** What is seen but never decided on. Lossy: kept in memory and written now and then, without an entry. */
   observe(node: NodeId, observation: Partial<Observation>): void
   observation(node: NodeId): Promise<Observation>
+  /** That one field of it, for whoever looks at every node: a report is long. */
+  rehearsedAtMs(node: NodeId): Promise<number | null>
 
   readonly journal: JournalReader
 

@@ -5,6 +5,7 @@ import type { DomainSettings } from '#domain/domain-settings.ts'
 import { explainNode } from '#domain/explain-node.ts'
 import type { Condition, HardwareFacts, Node, Slot } from '#domain/node.ts'
 import type { Profile } from '#domain/profile.ts'
+import type { Recoverability } from '#domain/recoverability.ts'
 import { schedulingOf } from '#domain/scheduling.ts'
 import { slotsOf, type SlotName } from '#domain/slots.ts'
 import type { OpenSession } from '#plane/flows/open-channels.ts'
@@ -12,11 +13,16 @@ import type { Observation } from '#plane/store/store.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { CertificateView, ConditionView, NodeDetail, NodeView } from '#wire/operator-api.ts'
 import { isoTimeOrNull } from './iso-time-or-null.ts'
+import { evidenceView, repairView } from './node-evidence-view.ts'
 
 /** What is seen of a node besides its row. */
-export type Sighting = { readonly observed: Observation; readonly sessions: readonly OpenSession[] }
+export type Sighting = {
+  readonly observed: Observation
+  readonly sessions: readonly OpenSession[]
+  readonly recoverability: Recoverability
+}
 
-export const nodeView = (node: Node, { observed, sessions }: Sighting): NodeView => {
+export const nodeView = (node: Node, { observed, sessions, recoverability }: Sighting): NodeView => {
   const slots = slotsOf(node)
   const { state, reasons } = schedulingOf(node)
   return {
@@ -32,6 +38,7 @@ export const nodeView = (node: Node, { observed, sessions }: Sighting): NodeView
     channel_open: sessions.length > 0,
     last_seen: isoTimeOrNull(observed.lastSeenMs),
     conditions: node.conditions.map(conditionView),
+    recoverable: { proven: recoverability.recoverable, why: recoverability.why },
   }
 }
 
@@ -43,14 +50,7 @@ export type DetailFacts = Sighting & {
 
 export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   ...nodeView(node, facts),
-  why: explainNode({
-    node,
-    profile: facts.profile,
-    domain: facts.domain,
-    channelOpen: facts.sessions.length > 0,
-    lastSeenMs: facts.observed.lastSeenMs,
-    nowMs: facts.nowMs,
-  }),
+  why: whyOf(node, facts),
   registered_at: isoTime(node.registeredAtMs),
   registered_by: node.registeredBy,
   hardware: { macs: [...node.hardware.macs], bmc_serial: node.hardware.bmcSerial },
@@ -61,7 +61,17 @@ export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   source: facts.observed.source,
   config_revision: facts.observed.configRevision,
   sessions: facts.sessions.map(({ number, sinceMs, serial }) => ({ number, since: isoTime(sinceMs), serial })),
+  evidence: evidenceView(node, facts.observed.report),
+  repair: repairView(node.repair),
 })
+
+/** Sentences: how it stands, and why. */
+export const whyOf = (node: Node, { profile, domain, sessions, observed, nowMs }: DetailFacts): string[] =>
+  explainNode({
+    ...{ node, profile, domain, nowMs },
+    channelOpen: sessions.length > 0,
+    lastSeenMs: observed.lastSeenMs,
+  })
 
 const certificatesView = (node: Node): Static<typeof CertificateView>[] => {
   const slots = slotsOf(node)
