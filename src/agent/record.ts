@@ -9,6 +9,7 @@ import { isoTime, type Clock } from '#platform/clock.ts'
 import { makeFolder } from '#platform/files.ts'
 import { openSlottedFile, readSlottedFile } from '#platform/slotted-file.ts'
 import type { Timers } from '#platform/timers.ts'
+import { boundedEvidence } from './reported-conditions.ts'
 import type { AgentStorage } from './storage.ts'
 import { tidy } from './trouble.ts'
 import type { Vitals } from './vitals.ts'
@@ -115,6 +116,7 @@ export const withEvent = (events: readonly RecordedEvent[], event: NewEvent, at:
     text: tidy(event.text, 512),
     next: tidy(event.next, 512),
     correlation: event.correlation === null ? null : tidy(event.correlation, 64),
+    evidence: boundedEvidence(event.evidence),
     first: same?.first ?? at,
     at,
     times: (same?.times ?? 0) + 1,

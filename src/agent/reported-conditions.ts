@@ -4,6 +4,7 @@ import { reportedConditions } from '#domain/reported-conditions.ts'
 import type { ReportBody } from '#wire/report.ts'
 import type { StatusTrouble } from './status-file.ts'
 import type { FreeBytes } from './storage.ts'
+import { tidy } from './trouble.ts'
 
 export type ReportedCondition = ReportBody['conditions'][number]
 
@@ -52,6 +53,6 @@ export const boundedEvidence = (evidence: StatusTrouble['evidence']): ReportedCo
   )
 
 const boundedValue = (value: string | number | null): string | number | null => {
-  if (typeof value === 'string') return value.slice(0, longestValue)
+  if (typeof value === 'string') return tidy(value, longestValue)
   return typeof value === 'number' && !Number.isFinite(value) ? null : value
 }

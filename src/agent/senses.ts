@@ -11,7 +11,7 @@ import { openVitals } from './vitals.ts'
 
 export type Senses = Pick<AgentParts, 'board' | 'vitals' | 'storage' | 'log'>
 
-type SensesDeps = Pick<AgentDeps, 'clock' | 'timers' | 'random' | 'log'>
+type SensesDeps = Pick<AgentDeps, 'clock' | 'timers' | 'log'>
 
 export const openSenses = (
   config: Pick<AgentConfig, 'stateFolder' | 'keyStorage'>,
@@ -19,7 +19,7 @@ export const openSenses = (
 ): { readonly senses: Senses; close(outcome: AgentOutcome): void } => {
   const { clock, timers } = deps
   const vitals = openVitals(clock)
-  const storage = openStorage({ ...deps, vitals }, config.stateFolder, config.keyStorage === 'file')
+  const storage = openStorage({ clock, vitals }, config.stateFolder, config.keyStorage === 'file')
   const { log, flush } = coalesced(deps.log, {
     clock,
     timers,

@@ -3,9 +3,15 @@
 
 import * as path from 'node:path'
 import type { Clock } from '#platform/clock.ts'
-import { allocatedBytes, allocateFile, diskSpace, mountPointOf, writeFaultOf } from '#platform/disk-space.ts'
+import {
+  allocatedBytes,
+  allocateFile,
+  diskSpace,
+  incompressible,
+  mountPointOf,
+  writeFaultOf,
+} from '#platform/disk-space.ts'
 import { errno, makeFolder, removeFile } from '#platform/files.ts'
-import type { Random } from '#platform/random.ts'
 import { diskTrouble } from './disk-trouble.ts'
 import type { CredentialStore } from './identity/credential-store.ts'
 import type { NotKept } from './identity/identity-keeper.ts'
@@ -53,16 +59,17 @@ const rebuildEveryMs = 10_000
 const fullBytes = 64 * 1024
 const pressureBytes = 16 * 1024 * 1024
 
-type StorageDeps = { readonly clock: Clock; readonly random: Random; readonly vitals: Vitals }
+type StorageDeps = { readonly clock: Clock; readonly vitals: Vitals }
 
 /** `keysOnDisk`: an agent whose keys stay in memory has nothing to keep room for. */
 export const openStorage = (deps: StorageDeps, stateFolder: string, keysOnDisk: boolean): AgentStorage => {
-  const { clock, random, vitals } = deps
+  const { clock, vitals } = deps
   const reserveFile = path.join(stateFolder, reserveName)
   const mount = mountPointOf(stateFolder)
   let space = diskSpace(stateFolder)
   let writeFault = writeFaultOf(stateFolder)
   let whole = allocatedBytes(reserveFile) >= reserveBytes
+  let reserveErrno: string | null = null
   let credentialErrno: string | null = null
   let diagnosticErrno: string | null = null
   let lookedAtMs = -Infinity
@@ -79,11 +86,11 @@ export const openStorage = (deps: StorageDeps, stateFolder: string, keysOnDisk: 
     rebuiltAtMs = clock.monotonicMs()
     try {
       makeFolder(stateFolder, 0o700)
-      // Random, because a file system that compresses would keep no room for zeros.
-      allocateFile(reserveFile, random.bytes(reserveBytes))
+      allocateFile(reserveFile, incompressible(reserveBytes))
       whole = allocatedBytes(reserveFile) >= reserveBytes
+      reserveErrno = null
     } catch (error) {
-      diagnosticErrno = errno(error) ?? 'EIO'
+      reserveErrno = errno(error) ?? 'EIO'
     }
   }
   const release = (): void => {
@@ -97,7 +104,7 @@ export const openStorage = (deps: StorageDeps, stateFolder: string, keysOnDisk: 
 
   return {
     reserve: () => whole || !keysOnDisk,
-    errno: () => faultCode() ?? diagnosticErrno,
+    errno: () => faultCode() ?? reserveErrno ?? diagnosticErrno,
     freeBytes: () => {
       look()
       const here = space?.availableBytes ?? 0

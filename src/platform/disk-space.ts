@@ -1,5 +1,6 @@
 // How much room a disk has, and space that is kept back on it.
 
+import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { errno } from './files.ts'
@@ -79,3 +80,6 @@ export const allocateFile = (file: string, content: Uint8Array): void => {
     throw error
   }
 }
+
+/** A file system that compresses would keep no room for zeros. Means nothing, so no test has to foresee it. */
+export const incompressible = (bytes: number): Uint8Array => randomBytes(bytes)
