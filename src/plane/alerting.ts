@@ -8,7 +8,7 @@ import { ConfigProblem } from './config.ts'
 import type { Feed } from './feed/feed.ts'
 import { followAlerts } from './flows/follow-alerts.ts'
 import type { RefusedCall } from './flows/record-refusal.ts'
-import { openStandingAlerts, type StandingAlerts } from './flows/standing-alerts.ts'
+import type { StandingAlerts } from './flows/standing-alerts.ts'
 import { watchAging, type WatchAgingDeps } from './flows/watch-aging.ts'
 import { watchFailures } from './flows/watch-failures.ts'
 import type { Foundation } from './foundation.ts'
@@ -20,12 +20,12 @@ import type { WebhookTarget } from './webhook/webhook-target.ts'
 export type AlertingDeps = Foundation &
   Pick<WatchAgingDeps, 'authority' | 'servers'> & {
     readonly feed: Feed
+    readonly standing: StandingAlerts
     readonly webhook: WebhookTarget | null
     readonly onDelivery: (outcome: DeliveryOutcome) => void
   }
 
 export type Alerting = {
-  readonly standing: StandingAlerts
   readonly upkeep: readonly UpkeepTask[]
   onRefusal(call: RefusedCall): void
   /** Changes of alerts the webhook has not been told of. */
@@ -33,19 +33,16 @@ export type Alerting = {
   stop(): Promise<void>
 }
 
-export const openAlerting = async (deps: AlertingDeps): Promise<Alerting> => {
-  // Before anything can be raised: a webhook that cannot be used must not be found out about by its silence.
+export const openAlerting = (deps: AlertingDeps): Alerting => {
+  // First: a webhook that cannot be used must not be found out about by its silence.
   const webhook = deps.webhook === null ? null : openReceiver(deps.webhook)
-  const standing = await openStandingAlerts(deps.store, deps.feed)
-  const shared = { ...deps, standing }
-  const follower = followAlerts(shared)
-  const failures = watchFailures(shared)
+  const follower = followAlerts(deps)
+  const failures = watchFailures(deps)
   const delivery = webhook === null ? null : startDelivery(deps, webhook)
   const walked = follower
     .walk()
     .catch((error: unknown) => deps.log.error({ err: error }, 'not every node could be looked at for alerts'))
   return {
-    standing,
     onRefusal: (call) => failures.heard(call),
     upkeep: [
       {
@@ -54,7 +51,7 @@ export const openAlerting = async (deps: AlertingDeps): Promise<Alerting> => {
         async run() {
           await follower.again()
           await failures.sweep()
-          await watchAging(shared)
+          await watchAging(deps)
         },
       },
     ],

@@ -7,20 +7,23 @@ import { openLog } from '#platform/log.ts'
 import { openFileLimit } from '#platform/process-limits.ts'
 import { sortableId } from '#platform/random.ts'
 import { musterVersion } from '#platform/version.ts'
+import { openAlerting } from './alerting.ts'
 import type { PlaneUrls } from './channels/configuration.ts'
 import { nodeUrlOf, type PlaneConfig } from './config.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
 import { recoverabilityCounts } from './flows/count-recoverable.ts'
+import { openStandingAlerts } from './flows/standing-alerts.ts'
 import { layFoundation, type Foundation } from './foundation.ts'
 import type { Initialised } from './initialise.ts'
 import { openAuthority } from './issuer/built-in-authority.ts'
 import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
 import type { Refused } from './listeners/http-reply.ts'
-import { openMetrics } from './metrics.ts'
+import { openMetrics } from './metrics/open-metrics.ts'
 import { openNodePlane } from './node-plane.ts'
 import type { OperatorListener } from './listeners/operator-listener.ts'
 import { openOperatorPlane } from './operator-plane.ts'
 import { openRecoveryPlane } from './recovery-plane.ts'
+import { notReady } from './readiness.ts'
 import { startUpkeep } from './upkeep.ts'
 
 export type PlaneReady = {
@@ -92,12 +95,35 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const correlation = (): string => sortableId(clock.nowMs(), random)
   const recoverability = recoverabilityCounts(store, clock)
   const shared = { ...foundation, feed, authority, recovery, settings, correlation, urls, recoverability }
-  const onRefusal = ({ refusal }: Refused): void => metrics.refused(refusal.code)
+  const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])
+  const seen = {
+    onRefusal(refused: Refused): void {
+      metrics.refused(refused.refusal.code, refused.path)
+      alerting.onRefusal(refused)
+    },
+    onReport: () => metrics.reported(),
+    onRehearsal: (outcome: 'passed' | 'failed') => metrics.rehearsed(outcome),
+  }
   const connections = connectionShares(openFileLimit())
-  const nodePlane = await openNodePlane({ ...shared, onRefusal, connections: connections.node })
-  const recoveryPlane = await openRecoveryPlane({ ...nodePlane.shared, connections: connections.recovery })
+  const nodePlane = await openNodePlane({ ...shared, ...seen, connections: connections.node })
+  const recoveryPlane = await openRecoveryPlane({ ...nodePlane.shared, ...seen, connections: connections.recovery })
   const { channels } = nodePlane
-  const metrics = openMetrics({ store, feed, channels, authority, admissionQueue: () => nodePlane.admission.waiting() })
+  const alerts = await openStandingAlerts(store, feed)
+  const metrics = openMetrics({
+    ...shared,
+    channels,
+    alerts,
+    admissionQueue: () => nodePlane.admission.waiting(),
+    waitingDeliveries: () => alerting.waitingDeliveries(),
+    notReady: () => notReady({ store, authority, clock, besides: unready }),
+  })
+  const alerting = openAlerting({
+    ...shared,
+    standing: alerts,
+    servers: () => ({ node: authority.serverIdentity(), recovery: recovery.serverIdentity() }),
+    webhook: config.alertWebhook,
+    onDelivery: (outcome) => metrics.delivered(outcome),
+  })
   const stopMachineDoors = (withinMs: number): Promise<unknown> =>
     Promise.all([nodePlane, recoveryPlane].map(({ listener }) => listener.stop(withinMs)))
 
@@ -112,7 +138,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
         metrics,
         machineRoutes: { node: nodePlane.routes, recovery: recoveryPlane.routes },
         version: musterVersion,
-        unready: () => (stopping ? ['the plane is stopping'] : []),
+        unready,
       },
       {
         socket: path.join(config.dataFolder, 'run', 'operator.sock'),
@@ -124,11 +150,13 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const operators = await openDoors().catch(async (error: unknown) => {
     // Left open, the others would keep a process alive that nobody can operate.
     await stopMachineDoors(0)
+    await alerting.stop()
     metrics.close()
     throw error
   })
   const endUpkeep = startUpkeep(foundation, [
     ...nodePlane.upkeep,
+    ...alerting.upkeep,
     { name: 'authority', everyMs: authorityEveryMs, run: maintain },
   ])
 
@@ -154,6 +182,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
       endUpkeep()
       nodePlane.endChannels()
       await Promise.all([stopMachineDoors(drainWithinMs), operators.stop(drainWithinMs)])
+      await alerting.stop()
       metrics.close()
     },
   }

@@ -42,6 +42,7 @@ export type NodePlaneDeps = Foundation & {
   readonly correlation: () => string
   readonly settings: () => DomainSettings
   readonly onRefusal: (refused: Refused) => void
+  readonly onReport: () => void
 }
 
 /** Enrollments in progress at once; the rest is told when to come back. */
@@ -79,7 +80,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
       sessions.of(node).some(({ alive, evidence }) => alive && evidence?.instance === instance),
     findOtherHolder: openFindOtherHolder({ sessions, clock, timers }),
     lastHolders: openLastHolders(store),
-    reports: openReportIntake({ store, log }),
+    reports: openReportIntake({ store, log, onTaken: deps.onReport }),
   }
 
   feed.subscribe(followCommits(shared))

@@ -10,7 +10,8 @@ import { createOperatorKey } from '#plane/flows/change-operator-keys.ts'
 import type { OpenChannels, OpenSession } from '#plane/flows/open-channels.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
 import type { OperatorListener } from '#plane/listeners/operator-listener.ts'
-import { openMetrics } from '#plane/metrics.ts'
+import { openStandingAlerts } from '#plane/flows/standing-alerts.ts'
+import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { openOperatorPlane } from '#plane/operator-plane.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
@@ -50,8 +51,19 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
     count: () => [...sessions.values()].flat().length,
     heldOff: (_node, run) => run(),
   }
-  const metrics = openMetrics({ store, feed, channels, authority, admissionQueue: () => 0 })
   const unready: string[] = []
+  const metrics = openMetrics({
+    store,
+    feed,
+    clock,
+    timers,
+    channels,
+    authority,
+    alerts: await openStandingAlerts(store, feed),
+    admissionQueue: () => 0,
+    waitingDeliveries: () => 0,
+    notReady: () => unready,
+  })
   let calls = 0
   const listener = await openOperatorPlane(
     {

@@ -20,6 +20,8 @@ export type RehearseDeps = ChallengeDeps & {
   readonly strangers: StrangersBudget
   readonly admission: AdmissionQueue
   readonly pace: NodePace
+  /** Counts them. */
+  readonly onRehearsal: (outcome: 'passed' | 'failed') => void
 }
 
 export type RehearseCall = {
@@ -86,6 +88,7 @@ const rehearse = async (
       deps.feed.publish(committed)
     }
     store.observe(call.node, { rehearsedAtMs: nowMs })
+    deps.onRehearsal(outcome)
     return { kind: 'rehearsed', outcome, step, why }
   }
   return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }

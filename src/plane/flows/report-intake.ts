@@ -14,23 +14,19 @@ export type ReportIntake = {
   lastTaken(node: NodeId, instance: string): Promise<number | null>
 }
 
+export type IntakeDeps = {
+  readonly store: Pick<Store, 'observe' | 'observation'>
+  readonly log: Log
+  /** Counts them. */
+  readonly onTaken: () => void
+}
+
 type Known = { readonly instance: string; readonly number: number; readonly since: 'start' | 'record' }
 
 const mostNodes = 100_000
 
-export const openReportIntake = (
-  { store, log }: { readonly store: Pick<Store, 'observe' | 'observation'>; readonly log: Log },
-  most = mostNodes,
-): ReportIntake => {
+export const openReportIntake = ({ store, log, onTaken }: IntakeDeps, most = mostNodes): ReportIntake => {
   const known = new Map<NodeId, Known>()
-
-  const lastOf = async (node: NodeId): Promise<Known | undefined> => {
-    const here = known.get(node)
-    if (here !== undefined) return here
-    const { report } = await store.observation(node)
-    // While the record was read another report may have been taken: what is in memory is newer.
-    return known.get(node) ?? (report === null ? undefined : { ...report, since: 'record' })
-  }
 
   const remember = (node: NodeId, last: Known): void => {
     known.delete(node)
@@ -39,22 +35,34 @@ export const openReportIntake = (
     if (known.size > most && oldest !== undefined) known.delete(oldest)
   }
 
+  /** What is in memory is newer than any record, also if it came there while the record was read. */
+  const recall = async (node: NodeId): Promise<void> => {
+    if (known.has(node)) return
+    const { report } = await store.observation(node)
+    if (report !== null && !known.has(node)) {
+      remember(node, { instance: report.instance, number: report.number, since: 'record' })
+    }
+  }
+
   return {
     async take(node, report) {
       const { instance, number } = report
-      const last = await lastOf(node)
+      await recall(node)
       // From here on one turn: no other report of the node comes in between.
+      const last = known.get(node)
       if (last !== undefined && last.instance === instance) {
         if (number <= last.number) return 'repeat'
         if (last.since === 'start' && number > last.number + 1) return 'gap'
       }
       remember(node, { instance, number, since: 'start' })
       store.observe(node, { report })
+      onTaken()
       log.debug({ node, report: number }, 'report taken')
       return 'taken'
     },
     async lastTaken(node, instance) {
-      const last = await lastOf(node)
+      await recall(node)
+      const last = known.get(node)
       return last !== undefined && last.instance === instance ? last.number : null
     },
   }

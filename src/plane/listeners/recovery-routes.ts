@@ -3,13 +3,13 @@
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { recoverNode, type RecoverDeps } from '#plane/flows/recover-node.ts'
-import { rehearseRecovery } from '#plane/flows/rehearse-recovery.ts'
+import { rehearseRecovery, type RehearseDeps } from '#plane/flows/rehearse-recovery.ts'
 import { RecoverRequest, RecoverResponse, RehearseRequest, RehearseResponse } from '#wire/recovery-api.ts'
 import { challengeRoute } from './challenge-route.ts'
 import { enrollmentAnswer, type IdentityAnswerDeps } from './identity-answer.ts'
 import { answer, type Answer, type Call, type Route } from './route.ts'
 
-export type RecoveryRouteDeps = RecoverDeps & IdentityAnswerDeps
+export type RecoveryRouteDeps = RecoverDeps & RehearseDeps & IdentityAnswerDeps
 
 export const recoveryRoutes = (deps: RecoveryRouteDeps): readonly Route[] => [
   challengeRoute(deps),

@@ -1,0 +1,113 @@
+// Figures about all nodes at once. It looks at every one of them, so it is taken now and then, in pages that let other
+// work in between, and shared by whoever asks meanwhile.
+
+import { conditionNames, rehearsalSteps, type ConditionName, type Node, type NodeId } from '#domain/node.ts'
+import { slotsOf } from '#domain/slots.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Timers } from '#platform/timers.ts'
+import { profilesByName, recoverabilityNow } from '#plane/flows/count-recoverable.ts'
+import type { Store } from '#plane/store/store.ts'
+
+export type FleetCensus = {
+  readonly conditions: Readonly<Record<ConditionName, number>>
+  /** Nodes whose newest certificate ends within so long. */
+  readonly expiring: Readonly<Record<ExpiryRange, number>>
+  /** Nodes whose newest certificate is past five sixths of its life: renewing fails, or the node is away. */
+  readonly overdue: number
+  /** Everybody but tombstones. */
+  readonly nodes: number
+  readonly recoverable: number
+  /** Why the others are not, in a closed set of words. */
+  readonly unrecoverable: Readonly<Record<string, number>>
+}
+
+const hour = 3_600_000
+export const expiryRanges = { '1h': hour, '6h': 6 * hour, '24h': 24 * hour, '7d': 7 * 24 * hour } as const
+export type ExpiryRange = keyof typeof expiryRanges
+
+export type CensusDeps = {
+  readonly store: Pick<Store, 'nodes' | 'profiles' | 'rehearsedAtMs'>
+  readonly clock: Clock
+  readonly timers: Timers
+}
+
+const keptMs = 30_000
+const pageSize = 200
+const overdueAt = 5 / 6
+
+/** Not older than half a minute, however often it is asked for. */
+export const openFleetCensus = (deps: CensusDeps): (() => Promise<FleetCensus>) => {
+  let known: { readonly census: Promise<FleetCensus>; readonly sinceMs: number } | null = null
+  return () => {
+    const nowMs = deps.clock.monotonicMs()
+    if (known !== null && nowMs - known.sinceMs < keptMs) return known.census
+    const mine = { census: takeCensus(deps), sinceMs: nowMs }
+    known = mine
+    // Whoever asked hears of a failure; the next one asks again.
+    mine.census.catch(() => {
+      if (known === mine) known = null
+    })
+    return mine.census
+  }
+}
+
+const takeCensus = async (deps: CensusDeps): Promise<FleetCensus> => {
+  const profiles = await profilesByName(deps.store)
+  const tally = {
+    conditions: zeros(conditionNames),
+    expiring: zeros(Object.keys(expiryRanges) as ExpiryRange[]),
+    overdue: 0,
+    nodes: 0,
+    recoverable: 0,
+    unrecoverable: zeros(unrecoverableWords),
+  }
+  for (let after: NodeId | null = null; ;) {
+    const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
+    const nowMs = deps.clock.nowMs()
+    for (const { value: node } of page) {
+      if (node.membership.kind === 'revoked') continue
+      tally.nodes++
+      for (const { name } of node.conditions) tally.conditions[name]++
+      countCertificate(tally, node, nowMs)
+      const { recoverable, why } = await recoverabilityNow(deps.store, node, profiles, nowMs)
+      if (recoverable) tally.recoverable++
+      else tally.unrecoverable[wordFor(node, why)]++
+    }
+    after = page.at(-1)?.value.id ?? null
+    if (page.length < pageSize || after === null) return tally
+    await new Promise<void>((resolve) => deps.timers.soon(resolve))
+  }
+}
+
+type Tally = { readonly expiring: Record<ExpiryRange, number>; overdue: number }
+
+const countCertificate = (tally: Tally, node: Node, nowMs: number): void => {
+  const slots = slotsOf(node)
+  if (slots === null) return
+  const { issuedAtMs, notAfterMs } = slots.pending ?? slots.current
+  for (const [range, ms] of Object.entries(expiryRanges)) {
+    if (notAfterMs - nowMs <= ms) tally.expiring[range as ExpiryRange]++
+  }
+  if (nowMs - issuedAtMs > (notAfterMs - issuedAtMs) * overdueAt) tally.overdue++
+}
+
+/** The codes in a reason come from nodes, and a label that others choose grows without end: only the step is kept. */
+const wordFor = ({ rehearsal }: Node, why: string): UnrecoverableWord => {
+  const plain = plainWords.find((word) => word === why.replaceAll(' ', '_'))
+  if (plain !== undefined) return plain
+  return rehearsal?.outcome === 'failed' ? `failed_${rehearsal.step}` : 'other'
+}
+
+const plainWords = [
+  'quarantined',
+  'recovery_denied_by_profile',
+  'nothing_registered',
+  'recovery_denied_by_an_operator',
+  'never_rehearsed',
+  'stale',
+] as const
+const unrecoverableWords = [...plainWords, ...rehearsalSteps.map((step) => `failed_${step}` as const), 'other'] as const
+type UnrecoverableWord = (typeof unrecoverableWords)[number]
+
+const zeros = <K extends string>(names: readonly K[]): Record<K, number> =>
+  Object.fromEntries(names.map((name) => [name, 0])) as Record<K, number>

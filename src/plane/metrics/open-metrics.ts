@@ -1,0 +1,68 @@
+// What Prometheus scrapes. Counters hear of commits through the feed; gauges look when they are asked. No label has values
+// that a caller could choose.
+
+import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
+import { refusals, type RefusalCode } from '#domain/refusal.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import { deliveryOutcomes, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
+import type { Store } from '#plane/store/store.ts'
+import { counted, countCommits } from './count-commits.ts'
+import { openFleetGauges, type FleetGaugesDeps } from './fleet-gauges.ts'
+import { measureStore } from './measure-store.ts'
+import { openPlaneGauges, type PlaneGaugesDeps } from './plane-gauges.ts'
+
+export type MetricsDeps = FleetGaugesDeps &
+  PlaneGaugesDeps & {
+    readonly feed: Feed
+    readonly store: FleetGaugesDeps['store'] & Pick<Store, 'onCommitGroup' | 'trouble'>
+  }
+
+export type Metrics = {
+  /** Every refusal on any listener; `path` is the route's, never the caller's text. */
+  refused(code: RefusalCode, path?: string | null): void
+  rehearsed(outcome: 'passed' | 'failed'): void
+  reported(): void
+  delivered(outcome: DeliveryOutcome): void
+  /** In the text format of Prometheus. */
+  text(): Promise<string>
+  close(): void
+}
+
+export const openMetrics = (deps: MetricsDeps): Metrics => {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+  openFleetGauges(deps, registers)
+  openPlaneGauges(deps, registers)
+  measureStore(deps.store, registers)
+  const close = countCommits(deps.feed, registers)
+  return { ...openCounters(registers), text: () => registry.metrics(), close }
+}
+
+/** What is counted where it happens. */
+const openCounters = (registers: Registry[]): Omit<Metrics, 'text' | 'close'> => {
+  const labelled = <T extends string>(name: string, help: string, label: T) =>
+    new Counter({ name, help, labelNames: [label] as const, registers })
+  const refused = labelled('muster_refusals_total', 'Calls refused, by code', 'code')
+  const rehearsals = labelled('muster_rehearsals_total', 'Recovery rehearsals, by what became of them', 'outcome')
+  const deliveries = labelled('muster_webhook_deliveries_total', 'Attempts to tell the webhook, by outcome', 'outcome')
+  const refusedRecoveries = new Counter({
+    name: 'muster_recoveries_refused_total',
+    help: 'Recoveries asked for and refused',
+    registers,
+  })
+  const reports = new Counter({ name: 'muster_reports_total', help: 'Reports of agents taken', registers })
+  for (const code of Object.keys(refusals)) counted(refused, { code })
+  for (const outcome of deliveryOutcomes) counted(deliveries, { outcome })
+  for (const outcome of ['passed', 'failed', 'refused']) counted(rehearsals, { outcome })
+  return {
+    refused(code, path = null) {
+      refused.inc({ code })
+      if (path === '/v1/recover') refusedRecoveries.inc()
+      if (path === '/v1/rehearse') rehearsals.inc({ outcome: 'refused' })
+    },
+    rehearsed: (outcome) => rehearsals.inc({ outcome }),
+    reported: () => reports.inc(),
+    delivered: (outcome) => deliveries.inc({ outcome }),
+  }
+}

@@ -1,0 +1,77 @@
+// The plane itself in figures, looked at when they are asked for.
+
+import { Gauge, type Registry } from 'prom-client'
+import { alertKinds, alertSeverities } from '#domain/alert.ts'
+import { parseIsoTime } from '#platform/clock.ts'
+import type { OpenChannels } from '#plane/flows/open-channels.ts'
+import type { StandingAlerts } from '#plane/flows/standing-alerts.ts'
+import type { Authority } from '#plane/issuer/authority.ts'
+
+export type PlaneGaugesDeps = {
+  readonly channels: Pick<OpenChannels, 'count'>
+  readonly authority: Pick<Authority, 'view'>
+  readonly alerts: Pick<StandingAlerts, 'all'>
+  /** Callers inside the admission queue of the node plane. */
+  readonly admissionQueue: () => number
+  readonly waitingDeliveries: () => number
+  /** Empty when the plane can do its work. */
+  readonly notReady: () => readonly string[]
+}
+
+export const openPlaneGauges = (deps: PlaneGaugesDeps, registers: Registry[]): void => {
+  const gauge = (name: string, help: string, value: () => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(value())
+      },
+    })
+  }
+  gauge('muster_ready', '1 while the plane can do its work', () => (deps.notReady().length === 0 ? 1 : 0))
+  gauge('muster_channels_open', 'Channels open on this replica', () => deps.channels.count())
+  gauge('muster_admission_queue', 'Callers inside the admission queue', deps.admissionQueue)
+  gauge('muster_webhook_waiting', 'Changes of alerts the webhook has not been told of', deps.waitingDeliveries)
+  gauge(
+    'muster_server_certificate_not_after_seconds',
+    'When the server certificate of the plane expires, as a Unix time',
+    () => unixSeconds(deps.authority.view().server_certificate.not_after),
+  )
+  new Gauge({
+    name: 'muster_issuer_not_after_seconds',
+    help: 'When the authority of this role that signs now expires, as a Unix time',
+    labelNames: ['role'] as const,
+    registers,
+    collect() {
+      this.reset()
+      for (const { role, not_after: notAfter, signing } of deps.authority.view().authorities) {
+        if (signing || role === 'root' || role === 'domain-ca') this.set({ role }, unixSeconds(notAfter))
+      }
+    },
+  })
+  openAlertGauge(deps, registers)
+}
+
+const unresolvedStates = ['open', 'acknowledged'] as const
+
+const openAlertGauge = ({ alerts }: PlaneGaugesDeps, registers: Registry[]): void => {
+  new Gauge({
+    name: 'muster_alerts',
+    help: 'Alerts that are not resolved',
+    labelNames: ['kind', 'severity', 'state'] as const,
+    registers,
+    collect() {
+      for (const kind of alertKinds)
+        for (const severity of alertSeverities)
+          for (const state of unresolvedStates) this.set({ kind, severity, state }, 0)
+      for (const { kind, severity, state } of alerts.all()) this.inc({ kind, severity, state: state.kind })
+    },
+  })
+}
+
+const unixSeconds = (time: string): number => {
+  const ms = parseIsoTime(time)
+  if (ms === null) throw new Error(`${time} is not a time`)
+  return ms / 1000
+}
