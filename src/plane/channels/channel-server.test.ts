@@ -2,19 +2,24 @@ import assert from 'node:assert/strict'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import type { Denial } from '#domain/certificate.ts'
-import type { RowKind } from '#domain/change.ts'
+import type { Change, RowKind } from '#domain/change.ts'
 import { silentLog } from '#platform/log.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openFeed } from '#plane/feed/feed.ts'
 import { openHoldOff } from '#plane/flows/hold-off.ts'
 import { openNodePace } from '#plane/flows/node-pace.ts'
-import type { Store } from '#plane/store/store.ts'
+import { openReportIntake } from '#plane/flows/report-intake.ts'
+import { nothingObserved, type Store } from '#plane/store/store.ts'
+import { formatEvidence } from '#wire/agent-evidence.ts'
+import { evidenceOf } from '../../../test/fakes/agent-words.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
 import { domainRow, nodeRow, noonMs, profileRow } from '../../../test/fakes/sample-rows.ts'
-import { testPrincipal } from '../../../test/fakes/test-session.ts'
+import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
 import { openChannelServer } from './channel-server.ts'
 import { cutDenied } from './cut-sessions.ts'
+import { openFindOtherHolder } from './find-other-holder.ts'
+import { openLastHolders } from './last-holders.ts'
 import { openPresence } from './presence.ts'
 import { openSessionRegistry } from './session-registry.ts'
 
@@ -26,37 +31,62 @@ const headers = {
 }
 
 /** `onRead` runs while the channel is opening: between what its standing was read from and its session. */
-const setUp = async (onRead: (row: RowKind) => void) => {
+const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   const rows = { node: nodeRow('active'), profile: profileRow('gpu-cloud'), domain: domainRow() }
   const clock = manualClock(noonMs)
+  const timers = manualTimers(clock)
   const feed = openFeed()
+  const commits: Change[] = []
   const store = {
     get: async (row: keyof typeof rows) => {
       onRead(row)
       return rows[row]
     },
+    commit: async (change: Change) => {
+      commits.push(change)
+      return { kind: 'committed', writes: change.writes, entries: [] }
+    },
     denials: async () => [],
     observe: () => {},
+    observation: async () => nothingObserved,
   } as unknown as Store
   const sessions = openSessionRegistry(clock)
   const denyList = await openDenyList(store, feed)
   feed.subscribe(cutDenied(sessions))
   const server = openChannelServer({
-    ...{ store, feed, clock, sessions, denyList, log: silentLog, timers: manualTimers(clock) },
+    ...{ store, feed, clock, sessions, denyList, log: silentLog, timers },
     ...{ presence: openPresence(clock), holdOff: openHoldOff(), pace: openNodePace(clock) },
     updates: { greeted: () => {}, changed: () => {} },
+    reports: openReportIntake({ store, log: silentLog, onTaken: () => {} }),
+    findOtherHolder: openFindOtherHolder({ sessions, clock, timers }),
+    lastHolders: openLastHolders(store),
   })
   const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1' } as const
   const principal = testPrincipal('gpu-001', { epoch: 4, proof, notAfterMs: noonMs * 2 })
-  const socket = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() })
-  // ws asks a socket for these two.
-  Object.assign(socket, { setTimeout: () => {}, setNoDelay: () => {} })
-  const request = { method: 'GET', headers } as unknown as Parameters<typeof server.open>[1]
-  return { feed, sessions, open: () => server.open(principal, request, socket, Buffer.alloc(0), 'c1') }
+  /** By a process of that name; null: one that does not name itself. */
+  const open = (process: string | null = null) => {
+    const socket = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() })
+    // ws asks a socket for these two.
+    Object.assign(socket, { setTimeout: () => {}, setNoDelay: () => {} })
+    const said = process === null ? {} : { 'muster-evidence': formatEvidence(evidenceOf(process)) }
+    const request = { method: 'GET', headers: { ...headers, ...said } } as unknown as Parameters<typeof server.open>[1]
+    return server.open(principal, request, socket, Buffer.alloc(0), 'c1')
+  }
+  /** A channel of another process, which answers when told to. */
+  const openOther = (process: string) => {
+    const socket = testSocket()
+    const session = sessions.open(socket, principal, evidenceOf(process))
+    return { socket, session, answer: () => session.heard(clock.monotonicMs()) }
+  }
+  return { feed, sessions, commits, timers, open, openOther }
+}
+
+const turns = async (count = 8): Promise<void> => {
+  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 test('a node in good standing gets its channel', async () => {
-  const { open, sessions } = await setUp(() => {})
+  const { open, sessions } = await setUp()
   assert.equal(await open(), 'opened')
   assert.equal(sessions.count(), 1)
   sessions.close('DONE', 'the test is over')
@@ -71,4 +101,54 @@ test('a denial that is committed while a channel opens does not miss it', async 
   const outcome = await open()
   assert.equal(outcome !== 'opened' && outcome.code, 'CLIENT_CERT_DENIED')
   assert.equal(sessions.count(), 0)
+})
+
+test('processes that do not name themselves, or name the same one, open beside what is open', async () => {
+  const { open, openOther, sessions, commits } = await setUp()
+  const first = openOther('a')
+  assert.equal(await open('a'), 'opened')
+  assert.equal(await open(null), 'opened')
+  assert.deepEqual([first.socket.sent.filter((sent) => sent === 'ping'), commits], [[], []])
+  sessions.close('DONE', 'the test is over')
+})
+
+test('another process that answers keeps its channel; whoever came second is told so, and both are named', async () => {
+  const { open, openOther, sessions, commits } = await setUp()
+  const live = openOther('a')
+  const asked = open('b')
+  await turns()
+  live.answer()
+  const outcome = await asked
+  assert.equal(outcome !== 'opened' && outcome.code, 'DUPLICATE_IDENTITY')
+  assert.deepEqual(sessions.of('gpu-001'), [live.session])
+  const [raised] = commits.flatMap(({ entries }) => entries)
+  assert.equal(raised?.type, 'node.second_holder')
+  const told = JSON.stringify(raised?.body)
+  for (const name of ['instance a0000000', 'instance b0000000', 'BMC-1']) assert.ok(told.includes(name), told)
+})
+
+test('another process that is silent makes room: it was killed, and its connection is all that is left of it', async () => {
+  const { open, openOther, sessions, timers, commits } = await setUp()
+  const gone = openOther('a')
+  const asked = open('b')
+  for (let round = 0; round < 2; round++) {
+    await turns()
+    timers.advance(3000)
+  }
+  assert.equal(await asked, 'opened')
+  assert.equal(gone.socket.sent.at(-1).body.code, 'REPLACED')
+  assert.deepEqual([sessions.count(), commits], [1, []])
+  sessions.close('DONE', 'the test is over')
+})
+
+test('of two processes that open at once one is first, and the other is asked about it', async () => {
+  const { open, sessions } = await setUp()
+  const both = Promise.all([open('a'), open('b')])
+  await turns()
+  const [first] = sessions.of('gpu-001')
+  assert.equal(sessions.count(), 1)
+  first?.heard(0)
+  const codes = (await both).map((outcome) => (outcome === 'opened' ? outcome : outcome.code))
+  assert.deepEqual(codes.toSorted(), ['DUPLICATE_IDENTITY', 'opened'])
+  sessions.close('DONE', 'the test is over')
 })

@@ -7,7 +7,7 @@ const setUp = () => {
   const socket = testSocket()
   const ends: Session[] = []
   const facts = { number: 7, openedAtMs: 0, heardMs: 0, onEnd: (session: Session) => void ends.push(session) }
-  return { socket, ends, session: new Session(socket, { principal: testPrincipal('a'), ...facts }) }
+  return { socket, ends, session: new Session(socket, { principal: testPrincipal('a'), evidence: null, ...facts }) }
 }
 
 test('frames are numbered, and acknowledge what was accepted', () => {

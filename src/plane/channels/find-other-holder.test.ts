@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { evidenceOf, instanceOf } from '../../../test/fakes/agent-words.ts'
+import { manualClock } from '../../../test/fakes/manual-clock.ts'
+import { manualTimers } from '../../../test/fakes/manual-timers.ts'
+import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
+import { openFindOtherHolder } from './find-other-holder.ts'
+import { openSessionRegistry } from './session-registry.ts'
+
+const setUp = () => {
+  const clock = manualClock(1_000_000)
+  const timers = manualTimers(clock)
+  const sessions = openSessionRegistry(clock)
+  const open = (name: string | null) => {
+    const socket = testSocket()
+    const session = sessions.open(socket, testPrincipal('n'), name === null ? null : evidenceOf(name))
+    return { socket, session, answer: () => session.heard(clock.monotonicMs()) }
+  }
+  return { timers, open, find: openFindOtherHolder({ sessions, clock, timers }) }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+test('without a channel, with its own or with one that names no process there is nobody else, and nobody is asked', async () => {
+  const { open, find } = setUp()
+  assert.equal(await find('n', instanceOf('a')), null)
+  const [own, older] = [open('a'), open(null)]
+  assert.equal(await find('n', instanceOf('a')), null)
+  assert.equal(await find('n', null), null)
+  assert.deepEqual([own.socket.sent, older.socket.sent], [[], []])
+})
+
+test('another process that answers is named with what tells it apart', async () => {
+  const { open, find } = setUp()
+  const other = open('b')
+  const asked = find('n', instanceOf('a'))
+  other.answer()
+  const { instance, source, serial, sinceMs, evidence } = (await asked) ?? {}
+  assert.deepEqual(
+    [instance, source, serial, sinceMs, evidence],
+    [instanceOf('b'), '192.0.2.1', 'aa', 1_000_000, evidenceOf('b')],
+  )
+})
+
+test('three seconds of silence, twice, mean that nobody is there', async () => {
+  const { timers, open, find } = setUp()
+  const { socket } = open('b')
+  const asked = find('n', instanceOf('a'))
+  timers.advance(3000)
+  await turn()
+  assert.deepEqual(socket.sent, ['ping', 'ping'])
+  timers.advance(3000)
+  assert.equal(await asked, null)
+})
+
+test('an answer to the second ping counts', async () => {
+  const { timers, open, find } = setUp()
+  const other = open('b')
+  const asked = find('n', instanceOf('a'))
+  timers.advance(3000)
+  await turn()
+  other.answer()
+  assert.equal((await asked)?.instance, instanceOf('b'))
+})
+
+test('a channel is asked once, however many want to know', async () => {
+  const { open, find } = setUp()
+  const other = open('b')
+  const asked = [find('n', instanceOf('a')), find('n', instanceOf('c'))]
+  other.answer()
+  assert.deepEqual(
+    (await Promise.all(asked)).map((holder) => holder?.instance),
+    [instanceOf('b'), instanceOf('b')],
+  )
+  assert.deepEqual(other.socket.sent, ['ping'])
+})
+
+test('a channel that ends while it is asked is not there', async () => {
+  const { timers, open, find } = setUp()
+  const other = open('b')
+  const asked = find('n', instanceOf('a'))
+  other.session.destroy()
+  timers.advance(3000)
+  assert.equal(await asked, null)
+})
