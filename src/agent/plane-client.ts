@@ -5,7 +5,7 @@ import { Value } from 'typebox/value'
 import { parseIsoTime } from '#platform/clock.ts'
 import { exchangeOn } from '#platform/http-exchange.ts'
 import type { AgentParts } from './agent-deps.ts'
-import { connectPlane } from './connect-plane.ts'
+import { connectPlane, type ConnectingAgent } from './connect-plane.ts'
 import { evidenceHeaders } from './evidence.ts'
 import type { Identity } from './identity/credentials.ts'
 import { learnTime } from './learn-time.ts'
@@ -19,11 +19,13 @@ export type PlaneCall<S extends TSchema> = {
   readonly answer: S
 }
 
+export type CallingAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'instance' | 'config'>
+
 const answerTimeoutMs = 30_000
 
 /** Asks one address after the other until one of them answers. Every call we make may safely be repeated. */
 export const callPlane = async <S extends TSchema>(
-  agent: AgentParts,
+  agent: CallingAgent,
   identity: Identity,
   call: PlaneCall<S>,
 ): Promise<Answered<Static<S>> | PlaneFailure> => {
@@ -43,7 +45,7 @@ export const addresses = (listed: readonly string[], origin: string): readonly s
 export const under = (base: string, path: string): string => base.replace(/\/+$/, '') + path
 
 const callAt = async <S extends TSchema>(
-  agent: AgentParts,
+  agent: CallingAgent,
   identity: Identity,
   base: string,
   call: PlaneCall<S>,
@@ -74,7 +76,7 @@ const callAt = async <S extends TSchema>(
 }
 
 /** An answer on a verified connection also says what time it is. */
-const exchanged = (agent: AgentParts, value: unknown): void => {
+const exchanged = (agent: CallingAgent, value: unknown): void => {
   const stated = Value.Check(WithTime, value) ? parseIsoTime(value.server_time) : null
   if (stated !== null) learnTime(agent, stated)
   agent.vitals.exchanged()

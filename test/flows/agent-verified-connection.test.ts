@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import * as tls from 'node:tls'
-import { openVerifiedConnection } from '#agent/enrollment/verified-connection.ts'
+import { openJudgedConnection } from '#agent/enrollment/verified-connection.ts'
 import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
 import { systemTimers } from '#platform/timers.ts'
@@ -57,10 +57,14 @@ const listen = async (
 const chainOf = ({ issuing, domainCa, root }: typeof ours): Held[] => [issuing, domainCa, root]
 const deps = (atMs = nowMs) => ({ clock: manualClock(atMs), timers: systemTimers })
 const never = new AbortController().signal
+const openVerified = (url: URL, atMs = nowMs, signal = never) => {
+  const trust = { kind: 'fingerprint', rootFingerprint: fingerprint } as const
+  return openJudgedConnection(deps(atMs), { url, trust, purpose: 'runtime', timeoutMs: 10_000, client: null }, signal)
+}
 
 test('the plane of the join string is recognised by its root', async (t) => {
   const listening = await listen(t, server({}), chainOf(ours))
-  const opened = await openVerifiedConnection(deps(), { url: listening.url, rootFingerprint: fingerprint }, never)
+  const opened = await openVerified(listening.url)
   assert.equal(opened.kind, 'verified')
   if (opened.kind !== 'verified') return
   assert.deepEqual(Buffer.from(opened.root), Buffer.from(ours.root.certificate.der))
@@ -119,8 +123,7 @@ const impostors: readonly { what: string; held: Held; above: Held[]; code: strin
 for (const { what, held, above, code, ahead } of impostors) {
   test(`${what} is sent nothing`, async (t) => {
     const listening = await listen(t, held, above)
-    const target = { url: listening.url, rootFingerprint: fingerprint }
-    const opened = await openVerifiedConnection(deps(nowMs + (ahead ?? 0)), target, never)
+    const opened = await openVerified(listening.url, nowMs + (ahead ?? 0))
     assert.equal(opened.kind, 'untrusted')
     assert.equal(opened.kind === 'untrusted' && opened.trouble.code, code)
     assert.equal(listening.bytes, 0)
@@ -145,7 +148,7 @@ for (const { what, held, above, code, ahead } of impostors) {
 
 test('clock_skew names the time the server is valid and the time here', async (t) => {
   const listening = await listen(t, server({ issuedAtMs: nowMs - 91 * day }), chainOf(ours))
-  const opened = await openVerifiedConnection(deps(), { url: listening.url, rootFingerprint: fingerprint }, never)
+  const opened = await openVerified(listening.url)
   assert.equal(opened.kind, 'untrusted')
   if (opened.kind !== 'untrusted') return
   const times = opened.trouble.text.match(/\d{4}-\d\d-\d\dT[\d:.]+Z/g) ?? []
@@ -155,7 +158,7 @@ test('clock_skew names the time the server is valid and the time here', async (t
 
 test('TLS 1.2 is not spoken', async (t) => {
   const listening = await listen(t, server({}), chainOf(ours), 'TLSv1.2')
-  const opened = await openVerifiedConnection(deps(), { url: listening.url, rootFingerprint: fingerprint }, never)
+  const opened = await openVerified(listening.url)
   assert.equal(opened.kind, 'unreachable')
   assert.equal(listening.handshakes, 0)
 })
@@ -167,7 +170,7 @@ test('a server that never finishes its handshake does not hold a stopping agent'
   cleanup(t, () => void silent.close())
   const stopping = new AbortController()
   const url = new URL(`https://localhost:${(silent.address() as AddressInfo).port}`)
-  const opening = openVerifiedConnection(deps(), { url, rootFingerprint: fingerprint }, stopping.signal)
+  const opening = openVerified(url, nowMs, stopping.signal)
   setImmediate(() => stopping.abort())
   assert.deepEqual(await opening, { kind: 'stopped' })
 })

@@ -41,19 +41,6 @@ export type VerifiedConnection = {
   readonly leaf: string
 }
 
-const handshakeTimeoutMs = 10_000
-
-/** The first connection: nothing is pinned yet but the root, so a wrong clock fails closed. */
-export const openVerifiedConnection = (
-  deps: JudgeDeps,
-  target: { readonly url: URL; readonly rootFingerprint: string },
-  signal: AbortSignal,
-): Promise<VerifiedConnection | PlaneFailure> => {
-  const trust = { kind: 'fingerprint', rootFingerprint: target.rootFingerprint } as const
-  const first = { url: target.url, trust, purpose: 'runtime', timeoutMs: handshakeTimeoutMs, client: null } as const
-  return openJudgedConnection(deps, first, signal)
-}
-
 export const openJudgedConnection = async (
   deps: JudgeDeps,
   target: JudgedTarget,

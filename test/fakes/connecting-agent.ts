@@ -1,0 +1,52 @@
+// What of an agent connects: real clocks, sockets and files, names that lead where the test says, and a board that keeps
+// what was said last.
+
+import type { ConnectingAgent } from '#agent/connect-plane.ts'
+import { memoryCredentialStore } from '#agent/identity/credential-store.ts'
+import { openKeeper } from '#agent/identity/identity-keeper.ts'
+import { openJudgedClock } from '#agent/judged-clock.ts'
+import { openKnownAddresses } from '#agent/known-addresses.ts'
+import type { Trouble } from '#agent/trouble.ts'
+import { openVitals } from '#agent/vitals.ts'
+import { systemClock } from '#platform/clock.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemRandom } from '#platform/random.ts'
+import type { Resolve } from '#platform/resolve-name.ts'
+import { systemTimers } from '#platform/timers.ts'
+import type { Scope } from '../process/cleanup.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+export type TestConnectingAgent = ConnectingAgent & { readonly troubles: ReadonlyMap<string, Trouble> }
+
+export const connectingAgent = (
+  t: Scope,
+  resolve: Resolve = () => Promise.resolve(['127.0.0.1']),
+  stateFolder: string = tempFolder(t),
+): TestConnectingAgent => {
+  const troubles = new Map<string, Trouble>()
+  const nothing = (): void => undefined
+  return {
+    clock: openJudgedClock(systemClock),
+    timers: systemTimers,
+    random: systemRandom,
+    log: silentLog,
+    resolve,
+    addresses: openKnownAddresses(stateFolder),
+    keeper: openKeeper(memoryCredentialStore),
+    vitals: openVitals(systemClock),
+    troubles,
+    board: {
+      phase: nothing,
+      facts: nothing,
+      channel: nothing,
+      source: nothing,
+      attempt: nothing,
+      success: nothing,
+      close: nothing,
+      conditions: () => [],
+      story: () => [],
+      trouble: (place, what) => void troubles.set(place, what),
+      clear: (place) => void troubles.delete(place),
+    },
+  }
+}
