@@ -2,8 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   alice,
+  bearerRecovery,
   domainRow,
+  holder,
   hour,
+  keyRecovery,
   memberships,
   minute,
   nodeRow,
@@ -12,37 +15,66 @@ import {
   slot,
   slots,
 } from '../../test/fakes/sample-rows.ts'
-import type { Slots } from './node.ts'
-import { decideRenew } from './renewal.ts'
+import type { Node, Slots } from './node.ts'
+import { decideRenew, type RenewFacts } from './renewal.ts'
+import { renewed } from './renewed.ts'
+
+/** By an older agent, unless the changes say otherwise. */
+const factsOf = (
+  has: Slots,
+  serial: string,
+  key: string,
+  changes: Partial<RenewFacts> = {},
+  node: Partial<Node> = {},
+): RenewFacts => ({
+  node: nodeRow('active', { membership: { ...memberships.active, slots: has }, counter: 5, ...node }),
+  principal: {
+    kind: 'node',
+    id: 'gpu-001',
+    epoch: 4,
+    proof: { by: 'certificate', issuer: 'ca1', serial },
+    notAfterMs: noonMs + hour,
+    evidenceOnly: false,
+    source: '192.0.2.8',
+  },
+  profile: profileRow('gpu-cloud'),
+  domain: domainRow(),
+  key: { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: key },
+  keyBan: null,
+  counter: null,
+  claimant: null,
+  claimantLive: false,
+  otherHolder: null,
+  lastSeen: null,
+  orderId: 'o1',
+  by: alice,
+  nowMs: noonMs,
+  ...changes,
+})
 
 /** What a caller with this certificate is told when it asks for this key. */
-const asked = (has: Slots, serial: string, key: string): string => {
-  const verdict = decideRenew({
-    node: nodeRow('active', { membership: { ...memberships.active, slots: has } }),
-    principal: {
-      kind: 'node',
-      id: 'gpu-001',
-      epoch: 4,
-      proof: { by: 'certificate', issuer: 'ca1', serial },
-      notAfterMs: noonMs + hour,
-      evidenceOnly: false,
-      source: '192.0.2.8',
-    },
-    profile: profileRow('gpu-cloud'),
-    domain: domainRow(),
-    key: { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: key },
-    keyBan: null,
-    counter: null,
-    claimant: null,
-    claimantLive: false,
-    otherHolder: null,
-    lastSeen: null,
-    orderId: 'o1',
-    by: alice,
-    nowMs: noonMs,
-  })
+const asked = (...given: Parameters<typeof factsOf>): string => {
+  const verdict = decideRenew(factsOf(...given))
   if (verdict.kind === 'repeat') return `repeat ${verdict.slot.serial}`
+  if (verdict.kind === 'duplicate') return verdict.verdict.kind
   return verdict.kind === 'refused' ? verdict.code : verdict.kind
+}
+
+const admitted = (...given: Parameters<typeof factsOf>) => {
+  const verdict = decideRenew(factsOf(...given))
+  return verdict.kind === 'admitted' ? verdict : assert.fail(JSON.stringify(verdict))
+}
+
+const counter = (value: number) => ({ domain: 'lab.example', node: 'gpu-001', epoch: 4, counter: value })
+const issued = {
+  issuer: 'ca1',
+  serial: 'c3',
+  spki: 'key-of-c3',
+  sha256: 'hash-of-c3',
+  issuedAtMs: noonMs,
+  notAfterMs: noonMs + 24 * hour,
+  der: '',
+  order: 'o1',
 }
 
 const before = slots()
@@ -63,4 +95,68 @@ test('one certificate has one successor: another key is refused', () => {
 
 test('a renewal brings a new key', () => {
   assert.equal(asked(before, 'a1', 'key-of-a1'), 'CSR_INVALID')
+})
+
+test('every renewal counts, and a repeated one does not: nothing is written for it', () => {
+  const { node } = renewed(admitted(before, 'a1', 'key-of-c3'), issued, null)
+  assert.equal(node.counter, 6)
+  assert.equal(asked(answered, 'a1', 'key-of-b2', { counter: counter(4), claimant: holder(1) }), 'repeat b2')
+})
+
+test('an older counter is a copy; a newer one or none is not held against anybody', () => {
+  const by = (value: number | null) => ({ counter: value === null ? null : counter(value), claimant: holder(1) })
+  assert.equal(asked(before, 'a1', 'new', by(4)), 'fenced')
+  assert.equal(asked(before, 'a1', 'new', { ...by(4), otherHolder: holder(2) }), 'claimant-refused')
+  assert.deepEqual(
+    [5, 6, null].map((value) => asked(before, 'a1', 'new', by(value))),
+    ['admitted', 'admitted', 'admitted'],
+  )
+  assert.equal(asked(before, 'a1', 'new', { counter: counter(4) }), 'LINEAGE_CONFLICT')
+  assert.equal(asked(before, 'a1', 'new', { counter: { ...counter(5), node: 'gpu-002' } }), 'REQUEST_INVALID')
+})
+
+test('whoever names itself and is late is a second holder, live or not', () => {
+  assert.equal(asked(used, 'a1', 'another key', { claimant: holder(1) }), 'fenced')
+  assert.equal(asked(used, 'a1', 'another key', { claimant: holder(1), otherHolder: holder(2) }), 'claimant-refused')
+  assert.equal(asked(answered, 'a1', 'another key', { claimant: holder(1) }), 'fenced')
+  assert.equal(asked(before, 'a1', 'another key', { claimant: holder(1), otherHolder: holder(2) }), 'claimant-refused')
+})
+
+test('a certificate that has been replaced is not renewed, whoever has a channel', () => {
+  assert.equal(asked(used, 'a1', 'another key', { claimant: holder(1), claimantLive: true }), 'SERIAL_MISMATCH')
+})
+
+test('the holder with the live channel gets a successor of its own; the one another was given is denied, and that is told', () => {
+  const live = { claimant: holder(1), claimantLive: true, counter: counter(4) }
+  const { change, node } = renewed(admitted(answered, 'a1', 'key-of-c3', live), issued, null)
+  assert.ok(node.membership.kind === 'active')
+  assert.equal(node.membership.slots.pending?.serial, 'c3')
+  assert.deepEqual(
+    node.conditions.map(({ name }) => name),
+    ['duplicate_identity'],
+  )
+  const denial = change.writes.find(({ put }) => put === 'denial')
+  assert.deepEqual(denial?.value, {
+    kind: 'certificate',
+    issuer: 'ca1',
+    serial: 'b2',
+    untilMs: noonMs + 23 * hour + 5 * minute,
+    why: 'replaced before its first use',
+  })
+  assert.deepEqual(
+    change.entries.map(({ type }) => type),
+    ['node.second_holder', 'node.renewed'],
+  )
+})
+
+test('a token is rotated with every renewal; one that never arrived is forgotten, the one before it is not', () => {
+  const after = (hash: string, former: string | null) =>
+    renewed(admitted(before, 'a1', 'key-of-c3', {}, { recovery: bearerRecovery(hash, former) }), issued, 'h3').node
+      .recovery
+  assert.deepEqual(after('h2', null), bearerRecovery('h3', 'h2'))
+  assert.deepEqual(after('h2', 'h1'), bearerRecovery('h3', 'h1'))
+})
+
+test('a recovery key is never certified', () => {
+  assert.equal(asked(before, 'a1', 'recovery-key', {}, { recovery: keyRecovery() }), 'CSR_INVALID')
 })

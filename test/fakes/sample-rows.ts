@@ -106,7 +106,7 @@ export const repair = (changes: Partial<Repair> = {}): Repair => ({
 
 /** A process and its machine, told from others by the number. */
 export const holder = (number: number, changes: Partial<HolderFacts> = {}): HolderFacts => ({
-  instance: `instance${number}-padding-to-22`.slice(0, 22),
+  instance: `${number}`.repeat(22),
   source: `192.0.2.${number}`,
   macs: [`02:00:00:00:00:0${number}`],
   bmcSerial: `BMC-${number}`,
