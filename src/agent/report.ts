@@ -11,7 +11,16 @@ import type { ByClass, FailureSeen, RehearsalSeen, VitalSigns } from './vitals.t
 
 export type Report = Omit<ReportBody, 'instance' | 'number'>
 
-type Reporting = Pick<AgentParts, 'clock' | 'keeper' | 'board' | 'vitals' | 'storage'>
+type Reporting = {
+  readonly clock: Pick<AgentParts['clock'], 'nowMs'>
+  readonly keeper: Pick<AgentParts['keeper'], 'credentials'>
+  readonly board: Pick<AgentParts['board'], 'conditions' | 'story'>
+  readonly vitals: Pick<AgentParts['vitals'], 'signs'>
+  readonly storage: Pick<
+    AgentParts['storage'],
+    'reserve' | 'errno' | 'freeBytes' | 'identityWritable' | 'diagnosticsWritable'
+  >
+}
 
 const storyLines = 16
 const mostKinds = 16
@@ -126,9 +135,10 @@ const byClass = (counts: ByClass): Record<FailureClass, number> => {
   }
 }
 
-const whole = (value: number): number => (Number.isFinite(value) ? Math.trunc(value) : 0)
+const whole = (value: number): number =>
+  Number.isNaN(value) ? 0 : Math.trunc(Math.min(Number.MAX_SAFE_INTEGER, Math.max(Number.MIN_SAFE_INTEGER, value)))
 
-const count = (value: number): number => Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, whole(value)))
+const count = (value: number): number => Math.max(0, whole(value))
 
 /** Years beyond 9999 have a form of their own, which nobody expects. */
 const latestMs = Date.UTC(9999, 11, 31)
