@@ -122,7 +122,7 @@ const foreignCounter = (node: Node, counter: PresentedCounter): Refusal | null =
   counter.node === node.id ? null : refuse('REQUEST_INVALID', 'the counter was given to another node')
 
 const duplicate = (facts: RecoverFacts, { counter }: PresentedCounter): RecoverVerdict | null => {
-  const old = counter < facts.node.value.counter
+  const old = counter < facts.node.value.counter && !mayNotHaveHeard(facts, counter)
   if (!old && facts.otherHolder === null) return null
   const verdict = decideDuplicate({
     ...facts,
@@ -131,6 +131,17 @@ const duplicate = (facts: RecoverFacts, { counter }: PresentedCounter): RecoverV
     claimantLive: false,
   })
   return verdict.kind === 'claimant-stays' ? null : { kind: 'duplicate', verdict }
+}
+
+/**
+ * A request that is repeated after its answer has expired is exempt like any repeat (ruling 4); and a successor nobody has
+ * used may never have arrived. If somebody else has it, the counter that this recovery hands out makes theirs the old one.
+ */
+const mayNotHaveHeard = ({ node, key }: RecoverFacts, counter: number): boolean => {
+  const slots = slotsOf(node.value)
+  if (slots === null) return false
+  const asksAgain = key.kind === 'key' && (slots.pending ?? slots.current).spki === key.spkiHash
+  return asksAgain || (slots.pending !== null && counter === node.value.counter - 1)
 }
 
 /** What the profile, its budget and people say. */

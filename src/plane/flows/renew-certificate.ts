@@ -151,8 +151,8 @@ const carryOut = async (
     }
     case 'duplicate': {
       const { change, refusal } = verdict.verdict
-      const wait = change === null ? null : deps.pace.hurry(facts.node.value.id)
-      if (change === null || wait !== null) return wait ?? refusal
+      // No pace here: it is written once, and whoever makes haste must not escape it.
+      if (change === null) return refusal
       const outcome = await deps.store.commit(change)
       if (outcome === 'lost-race') return outcome
       deps.feed.publish(outcome)

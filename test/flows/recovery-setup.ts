@@ -1,0 +1,206 @@
+// Recovery on a real store, real keys and a clock the test moves; calls go straight to the flows.
+
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import type { JournalEntry } from '#domain/journal-entry.ts'
+import type { Node } from '#domain/node.ts'
+import { shippedProfiles, type Profile } from '#domain/profile.ts'
+import { makeCsr } from '#pki/csr.ts'
+import { generateKey, type PrivateKey } from '#pki/keys.ts'
+import { openFeed } from '#plane/feed/feed.ts'
+import { openAdmissionQueue } from '#plane/flows/admission-queue.ts'
+import { createToken } from '#plane/flows/create-token.ts'
+import { enrollNode, type Enrolled } from '#plane/flows/enroll-node.ts'
+import { issueChallenge } from '#plane/flows/issue-challenge.ts'
+import { lineageOf } from '#plane/flows/lineage.ts'
+import type { LiveHolder } from '#plane/flows/live-holder.ts'
+import { openNodePace } from '#plane/flows/node-pace.ts'
+import { recoverNode, type RecoverCall } from '#plane/flows/recover-node.ts'
+import { rehearseRecovery, type RehearseCall } from '#plane/flows/rehearse-recovery.ts'
+import { renewCertificate, type RenewCall, type Renewed } from '#plane/flows/renew-certificate.ts'
+import { openStrangersBudget } from '#plane/flows/strangers-budget.ts'
+import { useCertificate } from '#plane/flows/use-certificate.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import { systemRandom } from '#platform/random.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
+import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
+import { recoveryProofBytes } from '#wire/statement.ts'
+import { operator, setUp } from './authority-setup.ts'
+
+export const source = '192.0.2.9'
+const nonce = 'n'.repeat(22)
+
+export const evidenceOf = (instance: string): AgentEvidence => ({
+  instance: instance.padEnd(22, '0'),
+  hardware: { macs: ['02:00:00:00:00:01'], bmc_serial: null },
+  machine: null,
+  agent_version: '1.0.0',
+})
+
+export const newCsr = (): string => makeCsr(generateKey('p256'), 'any')
+
+export type RecoverySetup = Awaited<ReturnType<typeof setUpRecovery>>
+
+/** `profile`: what differs from gpu-cloud. */
+export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = {}) => {
+  const { store, clock, open, openRecovery, journal, folder } = await setUp(t)
+  const [standard] = shippedProfiles
+  assert(standard !== undefined)
+  const row = await store.get('profile', standard.name)
+  assert(row !== null)
+  const changed: Profile = { ...standard, ...profile }
+  await store.commit({
+    reads: [{ row: 'profile', key: standard.name, version: row.version }],
+    writes: [{ put: 'profile', value: changed }],
+    entries: [
+      { type: 'profile.changed', atMs: 0, actor: 'operator:test', source: null, correlation: null, body: {}, ...none },
+    ],
+  })
+  const live: { holder: LiveHolder | null; channelOf: string | null } = { holder: null, channelOf: null }
+  const probes: string[] = []
+  const deps = {
+    store,
+    feed: openFeed(),
+    clock,
+    random: systemRandom,
+    issuer: await open(),
+    recovery: await openRecovery(),
+    domainName: 'test.example',
+    onRehearsal: () => {},
+    strangers: openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
+    admission: openAdmissionQueue(clock, 200),
+    pace: openNodePace(clock),
+    probe: async () => 'silent' as const,
+    findOtherHolder: async (node: string) => {
+      probes.push(node)
+      return live.holder
+    },
+    hasChannel: (_node: string, instance: string) => instance === live.channelOf,
+    nodeUrl: () => 'https://localhost:1',
+  }
+
+  const challenge = (node: string | null): string => issueChallenge(deps, { nonce, node })
+  const registrationOf = (key: PrivateKey, csr: string, node: string | null = null): RecoveryRegistration => {
+    const asked = challenge(node)
+    const signed = { purpose: 'register', node: node ?? '-', challenge: asked, csrHash: sha256Hex(csr) } as const
+    const proof = Buffer.from(key.sign(recoveryProofBytes({ ...signed, counter: '-' }))).toString('base64url')
+    return { kind: 'key', public_key: Buffer.from(key.spki).toString('base64'), challenge: asked, proof }
+  }
+
+  const invite = async (id: string, replace = false): Promise<string> => {
+    const made = await createToken(deps, { node: id, profile: null, replace, ttlMs: null }, operator)
+    assert(made.kind === 'made')
+    return made.secret
+  }
+  const enroll = (secret: string, csr: string, recovery: RecoveryRegistration | null) =>
+    enrollNode(deps, {
+      method: 'token',
+      secret,
+      askedId: null,
+      hardware: { macs: [], bmcSerial: null },
+      facts: null,
+      csr,
+      recovery,
+      source,
+      correlation: 'call-1',
+    })
+
+  const nodeNow = async (id: string): Promise<Node> => {
+    const found = await store.get('node', id)
+    assert(found !== null)
+    return found.value
+  }
+  /** As whoever holds the newest certificate. */
+  const principal = async (id: string) => {
+    const node = await nodeNow(id)
+    assert('slots' in node.membership && node.membership.slots !== null)
+    const { current, pending } = node.membership.slots
+    const slot = pending ?? current
+    const proof = { by: 'certificate', issuer: slot.issuer, serial: slot.serial } as const
+    const { epoch } = node
+    return { kind: 'node', id, epoch, proof, notAfterMs: slot.notAfterMs, evidenceOnly: false, source } as const
+  }
+  const firstUse = async (id: string): Promise<void> => {
+    const used = await useCertificate(deps, await principal(id), 'first-use')
+    assert.equal(used.kind, 'in-use', JSON.stringify(used))
+  }
+  const counterOf = (outcome: Enrolled | Renewed): string => lineageOf(deps, outcome.node, outcome.certificate).counter
+  const tokenOf = (outcome: Enrolled | Renewed): string | null =>
+    lineageOf(deps, outcome.node, outcome.certificate).recoveryToken
+
+  /** An active node that has registered this key, or a bearer token. */
+  const recoverable = async (id: string, by: PrivateKey | 'bearer') => {
+    const csr = newCsr()
+    const registration = by === 'bearer' ? { kind: 'bearer' as const } : registrationOf(by, csr)
+    const outcome = await enroll(await invite(id), csr, registration)
+    assert(outcome.kind === 'enrolled', JSON.stringify(outcome))
+    await firstUse(id)
+    return { outcome, csr, counter: counterOf(outcome), token: tokenOf(outcome) }
+  }
+
+  const keyCredential = (
+    key: PrivateKey,
+    about: { readonly node: string; readonly csr: string | null; readonly counter: string | null },
+    asked: string = challenge(about.node),
+  ): RecoverCall['credential'] => {
+    const csrHash = about.csr === null ? '-' : sha256Hex(about.csr)
+    const purpose = about.csr === null ? 'rehearse' : 'recover'
+    const counter = about.counter ?? '-'
+    const signed = recoveryProofBytes({ purpose, node: about.node, challenge: asked, csrHash, counter })
+    return { kind: 'key', challenge: asked, proof: Buffer.from(key.sign(signed)).toString('base64url') }
+  }
+
+  const recoverCall = (
+    call: Pick<RecoverCall, 'node' | 'counter' | 'csr' | 'credential'> & Partial<RecoverCall>,
+  ): RecoverCall => ({
+    failure: {
+      class: 'cert_expired',
+      code: 'CLIENT_CERT_EXPIRED',
+      sinceMs: clock.nowMs() - 1000,
+      certNotAfterMs: null,
+    },
+    evidence: evidenceOf('a'),
+    register: null,
+    source,
+    correlation: 'story-0001',
+    ...call,
+  })
+  const recover = (call: Pick<RecoverCall, 'node' | 'counter' | 'csr' | 'credential'> & Partial<RecoverCall>) =>
+    recoverNode(deps, recoverCall(call))
+  const recoverByKey = (
+    key: PrivateKey,
+    node: string,
+    counter: string | null,
+    csr = newCsr(),
+    more: Partial<RecoverCall> = {},
+  ) => recover({ node, counter, csr, credential: keyCredential(key, { node, csr, counter }), ...more })
+
+  const rehearse = (call: Pick<RehearseCall, 'node' | 'credential' | 'counter'> & Partial<RehearseCall>) =>
+    rehearseRecovery(deps, { diskReserve: true, clockSkewMs: 0, source, correlation: 'rehearsal', ...call })
+  const renew = async (id: string, call: Partial<RenewCall> = {}) => {
+    const node = await principal(id)
+    return renewCertificate(deps, node, {
+      csr: newCsr(),
+      counter: null,
+      evidence: null,
+      correlation: 'renewal',
+      ...call,
+    })
+  }
+
+  const entriesOf = async (correlation: string): Promise<readonly JournalEntry[]> => {
+    const found = await store.journal.read({ after: null, last: null, limit: 1000, node: null, type: null })
+    return found.map(({ entry }) => entry).filter((entry) => entry.correlation === correlation)
+  }
+  return {
+    ...{ deps, store, clock, folder, live, probes, journal, challenge, registrationOf, invite, enroll, nodeNow },
+    ...{ principal, firstUse, counterOf, tokenOf, recoverable, keyCredential, recover, recoverByKey, rehearse, renew },
+    entriesOf,
+  }
+}
+
+const none = { node: null, epoch: null, token: null, issuer: null, serial: null }
+
+/** The code of a refusal, or what came instead. */
+export const codeOf = (outcome: { readonly kind: string; readonly code?: string }): string =>
+  outcome.kind === 'refused' ? (outcome.code ?? '') : outcome.kind
