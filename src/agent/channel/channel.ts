@@ -136,6 +136,7 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
         },
         heard: () => {
           heardAtMs = agent.clock.monotonicMs()
+          if (hello) agent.vitals.exchanged()
         },
         pong: (payload) => {
           if (payload !== healthCheck) return

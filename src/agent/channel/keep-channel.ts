@@ -34,13 +34,17 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
       const before = state
       const { state: next, actions } = rotate(before, event, moment)
       state = next
+      if ('active' in before && !('active' in next)) tellClosed()
       for (const step of stepsBefore(before, event)) agent.reached(step)
       for (const action of actions) obey(action)
       for (const step of stepsAfter(before, next)) agent.reached(step)
+      // Nothing is left to prove: what was wrong with the newer certificate is no trouble any more.
+      if (before.kind === 'proving' && next.kind === 'steady') tellOpen(next.active.channel)
     } catch (bug) {
       done.reject(bug)
     }
   }
+
   const open = (id: ChannelId): void => {
     // The newest there is by now, should another have appeared in this very turn.
     const identity = identityNow()
@@ -58,22 +62,28 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
     if (elsewhereMayAnswer(end)) place += 1
     lastTrouble = troubleOf(end)
     happened({ kind: 'ended', channel: id, because: because(end, identityNow()) })
-    if (state.kind !== 'over' && !('active' in state)) {
-      outbox.use(null)
-      board.channel(false, null)
-    }
   }
 
   const check = async (id: ChannelId, withinMs: number): Promise<void> => {
     if ((await held.get(id)?.channel.answers(withinMs)) === true) happened({ kind: 'healthy', channel: id })
   }
 
+  const tellOpen = (id: ChannelId): void => {
+    const serving = held.get(id)
+    if (serving === undefined) return
+    board.channel(true, serving.url)
+    board.clear('channel')
+  }
+  const tellClosed = (): void => {
+    outbox.use(null)
+    board.channel(false, null)
+  }
+
   const swap = (id: ChannelId): void => {
     const to = held.get(id)
     if (to === undefined) return
     outbox.use((body) => to.channel.report(body))
-    board.channel(true, to.url)
-    board.clear('channel')
+    tellOpen(id)
     log.info({ url: to.url, serial: to.identity.current.serial }, 'channel open')
     markProven(agent, to.identity.current.serial)
   }
@@ -157,11 +167,10 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
     cancelWait()
     cancelLooks()
     agent.signal.removeEventListener('abort', stop)
-    outbox.use(null)
     const last = [...held.values()].map(({ channel }) => channel)
     for (const channel of last) channel.close()
     await Promise.allSettled(last.map((channel) => channel.ended))
-    board.channel(false, null)
+    tellClosed()
   }
 }
 
