@@ -2,13 +2,14 @@
 
 import { boundServer, createHttpServer, listenTcp, stopServer, type HttpServer } from '#platform/http-server.ts'
 import type { AgentParts } from './agent-deps.ts'
-import { metricFacts, metricsText } from './metrics.ts'
+import { metricFacts, metricsText, type Measured } from './metrics.ts'
 
 export type ShownMetrics = { readonly port: number | null; close(): Promise<void> }
 
-type Showing = Pick<AgentParts, 'clock' | 'keeper' | 'vitals' | 'storage' | 'timers' | 'log'> & {
-  readonly config: Pick<AgentParts['config'], 'metricsListen'>
-}
+type Showing = Measured &
+  Pick<AgentParts, 'timers' | 'log'> & {
+    readonly config: Pick<AgentParts['config'], 'metricsListen'>
+  }
 
 const mostConnections = 16
 const closeWithinMs = 500

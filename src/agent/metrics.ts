@@ -21,12 +21,15 @@ export type MetricFacts = {
   readonly mounts: readonly { readonly mount: string; readonly availableBytes: number }[]
 }
 
-export const metricFacts = ({
-  clock,
-  keeper,
-  vitals,
-  storage,
-}: Pick<AgentParts, 'clock' | 'keeper' | 'vitals' | 'storage'>): MetricFacts => ({
+/** What the metrics need of an agent. */
+export type Measured = {
+  readonly clock: Pick<AgentParts['clock'], 'nowMs'>
+  readonly keeper: Pick<AgentParts['keeper'], 'credentials'>
+  readonly vitals: Pick<AgentParts['vitals'], 'signs'>
+  readonly storage: Pick<AgentParts['storage'], 'mounts'>
+}
+
+export const metricFacts = ({ clock, keeper, vitals, storage }: Measured): MetricFacts => ({
   nowMs: clock.nowMs(),
   notAfterMs: keeper.credentials().identity?.current.notAfterMs ?? null,
   signs: vitals.signs(),

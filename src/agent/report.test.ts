@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { Value } from 'typebox/value'
 import { failureClasses } from '#domain/failure-class.ts'
 import { rehearsalSteps } from '#domain/node.ts'
+import { channelFrameLimit } from '#wire/channel.ts'
 import { ReportBody } from '#wire/report.ts'
 import type { Identity } from './identity/credentials.ts'
 import { withEvent, type RecordedEvent } from './record.ts'
@@ -111,7 +112,9 @@ test('a report fits the schema whatever the agent has seen', () => {
           diagnosticsWritable: () => false,
         },
       })
-      const body: unknown = JSON.parse(JSON.stringify({ instance: 'A'.repeat(22), number: 1, ...report }))
+      const sent = JSON.stringify({ instance: 'A'.repeat(22), number: 1, ...report })
+      assert.ok(Buffer.byteLength(sent) < channelFrameLimit - 1024)
+      const body: unknown = JSON.parse(sent)
       assert.deepEqual([...Value.Errors(ReportBody, body)].slice(0, 3), [])
     }),
     { numRuns: 300 },

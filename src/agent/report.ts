@@ -23,6 +23,7 @@ type Reporting = {
 }
 
 const storyLines = 16
+const storyBytes = 24 * 1024
 const mostKinds = 16
 
 /** Only for an agent that has an identity: without one there is nobody to tell. */
@@ -57,7 +58,7 @@ export const reportOf = (agent: Reporting): Report => {
     rehearsal: rehearsalOf(signs.rehearsal),
     storage: storageOf(agent, signs),
     conditions: agent.board.conditions().map((what) => ({ ...what, since: what.since.slice(0, 32) })),
-    story: agent.board.story().slice(-storyLines).map(lineOf),
+    story: latestLines(agent.board.story().slice(-storyLines).map(lineOf)),
   }
 }
 
@@ -87,6 +88,10 @@ const storageOf = ({ storage }: Reporting, signs: VitalSigns): Report['storage']
     })),
   }
 }
+
+/** A report has to fit in one frame. */
+const latestLines = (lines: Report['story']): Report['story'] =>
+  Buffer.byteLength(JSON.stringify(lines)) <= storyBytes ? lines : latestLines(lines.slice(1))
 
 const lineOf = (event: RecordedEvent): Report['story'][number] => ({
   at: event.at,
