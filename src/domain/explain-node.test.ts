@@ -2,16 +2,18 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { durationWords } from './duration-words.ts'
 import { explainNode, type ExplainFacts } from './explain-node.ts'
-import { conditionNames, membershipKinds, type Node } from './node.ts'
+import { conditionNames, membershipKinds, type Node, type Recovery, type RepairEvidence } from './node.ts'
 import { shippedProfiles } from './profile.ts'
 import {
   domainRow,
   hour,
+  keyRecovery,
   memberships,
   minute,
   nodeRow,
   noonMs,
   profileRow,
+  repair,
   slot,
   slots,
 } from '../../test/fakes/sample-rows.ts'
@@ -83,7 +85,10 @@ test('a lapsed node whose certificate expired is told how to join, after approva
   assert.match(explain(lapsed, late), /certificate has expired.*token create --node gpu-001/)
   const approved = { ...lapsed, approvals: [{ by: 'operator:bob', atMs: noonMs }] }
   const mesh = { ...late, profile: profileRow('mesh-paas').value }
-  assert.match(explain(approved, mesh), /approved, but its certificate has expired: it has to join again: muster token create/)
+  assert.match(
+    explain(approved, mesh),
+    /approved, but its certificate has expired: it has to join again: muster token create/,
+  )
 })
 
 test('a released node joins anew, after approval where the profile asks', () => {
@@ -118,6 +123,53 @@ test('every state and condition under every profile is explained, without holes'
       }
     }
   }
+})
+
+const late = noonMs + 100 * hour
+
+test('a node that recovers by itself is not told to make a token', () => {
+  const lapsed = nodeRow('inactive', { recovery: keyRecovery() }).value
+  const active = nodeRow('active', { recovery: keyRecovery() }).value
+  assert.match(explain(lapsed, { nowMs: late }), /certificate has expired: it recovers by itself/)
+  assert.match(explain(active, { nowMs: late }), /certificate expired at .*; it recovers by itself/)
+  const conditions = [{ name: 'cert_expired' as const, sinceMs: noonMs, reason: 'r', evidence: {} }]
+  assert.doesNotMatch(explain({ ...lapsed, conditions }, { nowMs: late }), /token create/)
+})
+
+test('what keeps a node from recovering is told with the command that lets it', () => {
+  const said = (recovery: Recovery, profile = 'gpu-cloud', changes: Partial<Node> = {}) =>
+    explain(nodeRow('inactive', { recovery, ...changes }).value, { nowMs: late, profile: profileRow(profile).value })
+  const spent = keyRecovery({ recoveredAtMs: [late - 3, late - 2, late - 1] })
+  assert.match(said(spent), /recovered 3 times in 1 d, as often as .* allows; .*muster node approve gpu-001/)
+  const denied = keyRecovery({ denied: { by: 'operator:bob', atMs: noonMs } })
+  assert.match(said(denied), /operator:bob said no to its recovery; .*muster node approve gpu-001/)
+  assert.match(said(keyRecovery(), 'mesh-paas'), /asks one person to approve its return/)
+  const approvals = [{ by: 'operator:bob', atMs: noonMs }]
+  assert.match(said(keyRecovery(), 'mesh-paas', { approvals }), /it recovers by itself .*; that is approved/)
+})
+
+test('a no to recoveries is told of a node that is well, too', () => {
+  const recovery = keyRecovery({ denied: { by: 'operator:bob', atMs: noonMs } })
+  assert.match(explain(nodeRow('active', { recovery }).value), /may not recover by itself: operator:bob said so/)
+})
+
+test('each step of a repair is told with the next one', () => {
+  const said = (changes: Partial<Node>, nowMs = noonMs) => explain(nodeRow('quarantined', changes).value, { nowMs })
+  assert.match(said({ repair: repair() }), /operator:carol made a repair bundle .*muster agent repair FILE/)
+  assert.match(
+    said({ repair: repair() }, noonMs + 2 * hour),
+    /bundle .* expired at .*\n.*muster node repair-bundle gpu-001/,
+  )
+  const usedBy = { spki: 'key-of-a1', epoch: 4, atMs: noonMs }
+  const membership = { ...memberships.quarantined, slots: slots() }
+  const repaired = (evidence: RepairEvidence | null) => said({ membership, repair: repair({ usedBy, evidence }) })
+  assert.match(repaired(null), /has not shown its evidence yet/)
+  const checks = [{ name: 'clock', ok: false, detail: 'wrong by 1 h' }]
+  assert.match(repaired({ passed: false, atMs: noonMs, checks }), /has not passed \(clock: wrong by 1 h\)/)
+  assert.match(repaired({ passed: true, atMs: noonMs, checks: [] }), /has passed\. .*muster node release gpu-001/)
+  const released = nodeRow('inactive', { repair: repair({ usedBy }) }).value
+  const diskless = { profile: profileRow('hpc-diskless').value }
+  assert.match(explain(released, diskless), /repaired and released .*\n.*becomes active when it connects/)
 })
 
 test('durations are said in at most two units', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { entryTypesOf, expectDecided, readsOf } from '../../test/fakes/expect-decision.ts'
-import { decideExpired, decideLapse, decideStuck } from './liveness.ts'
+import { decideExpired, decideExpiring, decideLapse, decideStuck } from './liveness.ts'
 import { domainRow, hour, memberships, minute, nodeRow, noonMs, slot, slots } from '../../test/fakes/sample-rows.ts'
 
 const by = { actor: 'system:liveness', source: null, correlation: null }
@@ -59,5 +59,26 @@ test('a node without certificates has none that expired', () => {
   const released = nodeRow('inactive', { membership: { ...memberships.inactive, slots: null } })
   for (const node of [released, nodeRow('registered'), nodeRow('revoked')]) {
     assert.deepEqual(decideExpired({ node, by, nowMs: noonMs + 1000 * hour }), notYet)
+  }
+})
+
+test('a certificate with less than a quarter of its life left and no successor is running out, and said so once', () => {
+  const issuedAtMs = noonMs
+  const current = slot('a1', { issuedAtMs, notAfterMs: noonMs + 24 * hour })
+  const node = nodeRow('active', { membership: { ...memberships.active, slots: slots({ current }) } })
+  assert.deepEqual(decideExpiring({ node, by, nowMs: noonMs + 18 * hour }), notYet)
+  const verdict = expectDecided(decideExpiring({ node, by, nowMs: noonMs + 18 * hour + 1 }))
+  assert.equal(verdict.node.conditions[0]?.name, 'cert_expiring')
+  assert.deepEqual(decideExpiring({ node: { value: verdict.node, version: 8 }, by, nowMs: noonMs + 20 * hour }), notYet)
+  // From here on it has expired, which is another condition.
+  assert.deepEqual(decideExpiring({ node, by, nowMs: noonMs + 24 * hour }), notYet)
+})
+
+test('a successor that waits for its first use, or an absence, is not a certificate running out', () => {
+  const lateMs = noonMs + 22 * hour
+  const renewing = { ...memberships.active, slots: slots({ pending: slot('b2') }) }
+  assert.deepEqual(decideExpiring({ node: nodeRow('active', { membership: renewing }), by, nowMs: lateMs }), notYet)
+  for (const kind of ['registered', 'enrolled', 'inactive', 'quarantined', 'revoked'] as const) {
+    assert.deepEqual(decideExpiring({ node: nodeRow(kind), by, nowMs: lateMs }), notYet)
   }
 })

@@ -74,7 +74,16 @@ test('settings that do not go together are refused', () => {
   clash({ 'comeback.by': 'approve' }, /people must be at least 1/)
   clash({ keyStorage: 'tpm', 'certificate.keyTypes': ['ed25519'] }, /TPMs have no Ed25519/)
   clash({ 'join.tokenScope': 'domain', 'join.allOf': ['hardware'] }, /needs token/)
+  clash({ 'recovery.limit': 0 }, /recovery\.limit must be at least 1/)
   expectDecided(change({ 'comeback.by': 'approve', 'comeback.people': 2 }))
+  expectDecided(change({ 'recovery.mode': 'deny', 'recovery.limit': 0 }))
+})
+
+test('rehearsals, budgets and what becomes of two holders are settings with bounds', () => {
+  expectDecided(change({ 'recovery.rehearseEveryMs': 60_000, onDuplicate: 'fence' }))
+  expectRefused(change({ 'recovery.rehearseEveryMs': 59_999 }), 'PROFILE_INVALID', /rehearseEveryMs takes/)
+  expectRefused(change({ 'recovery.limit': 1001 }), 'PROFILE_INVALID', /limit takes/)
+  expectRefused(change({ onDuplicate: 'both' }), 'PROFILE_INVALID', /onDuplicate takes/)
 })
 
 test('a new profile is a copy with changes, under a name that is free', () => {

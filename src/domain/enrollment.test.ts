@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { expectRefused } from '../../test/fakes/expect-decision.ts'
+import {
+  alice,
+  domainRow,
+  hour,
+  keyRecovery,
+  nodeRow,
+  noonMs,
+  profileRow,
+  repair,
+  tokenRow,
+} from '../../test/fakes/sample-rows.ts'
+import { enrolled } from './enrolled.ts'
+import { decideEnroll, type EnrollFacts } from './enrollment.ts'
+import { noHardware } from './node.ts'
+
+const facts = (changes: Partial<EnrollFacts> = {}): EnrollFacts => ({
+  credential: { method: 'token', token: tokenRow(), standing: 'unused' },
+  node: nodeRow('inactive', { counter: 5, recovery: keyRecovery(), repair: repair() }),
+  nodeId: 'gpu-001',
+  profile: profileRow('gpu-cloud'),
+  domain: domainRow(),
+  key: { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: 'new-key' },
+  keyBan: null,
+  reported: { hardware: noHardware, facts: null },
+  recovery: null,
+  probe: 'not-tried',
+  orderId: 'o1',
+  by: alice,
+  nowMs: noonMs,
+  ...changes,
+})
+
+const issued = {
+  issuer: 'ca1',
+  serial: 'b1',
+  spki: 'new-key',
+  sha256: 'hash-of-b1',
+  issuedAtMs: noonMs,
+  notAfterMs: noonMs + 24 * hour,
+  der: '',
+  order: 'o1',
+}
+
+const enroll = (changes: Partial<EnrollFacts> = {}, nextBearerHash: string | null = null) => {
+  const verdict = decideEnroll(facts(changes))
+  assert.ok(verdict.kind === 'admitted', JSON.stringify(verdict))
+  return enrolled(verdict, issued, nextBearerHash)
+}
+
+const recoveryKey = { kind: 'key', spki: 'recovery-key', publicKey: 'cHVibGlj' } as const
+
+test('an enrollment counts, registers what the node recovers by, and says so', () => {
+  const { node, change } = enroll({ recovery: recoveryKey })
+  assert.equal(node.counter, 6)
+  assert.deepEqual(node.recovery, {
+    credential: { ...recoveryKey, registeredAtMs: noonMs },
+    recoveredAtMs: [],
+    denied: null,
+    episode: null,
+  })
+  const body = change.entries.at(-1)?.body
+  assert.deepEqual([body?.['recovery'], body?.['counter']], ['key', 6])
+  const token = enroll({ recovery: { kind: 'bearer' } }, 'h1').node.recovery?.credential
+  assert.deepEqual(token, { kind: 'bearer', hash: 'h1', former: null, registeredAtMs: noonMs })
+})
+
+test('an enrollment that registers nothing leaves nothing of before, and no repair', () => {
+  const { node } = enroll()
+  assert.deepEqual([node.recovery, node.repair, node.rehearsal], [null, null, null])
+})
+
+test('where the profile lets nobody recover nothing is registered', () => {
+  const base = profileRow('gpu-cloud').value
+  const profile = profileRow('gpu-cloud', { recovery: { ...base.recovery, mode: 'deny' } })
+  assert.equal(enroll({ profile, recovery: recoveryKey }).node.recovery, null)
+})
+
+test('whoever proves the registered recovery key takes the place of an active identity; another key does not', () => {
+  const node = nodeRow('active', { recovery: keyRecovery() })
+  const { change } = enroll({ node, recovery: recoveryKey })
+  assert.ok(change.entries.some(({ type }) => type === 'node.superseded'))
+  expectRefused(decideEnroll(facts({ node, recovery: { ...recoveryKey, spki: 'another' } })), 'ALREADY_ACTIVE')
+  expectRefused(decideEnroll(facts({ node })), 'ALREADY_ACTIVE')
+  const profile = profileRow('gpu-cloud', { onActiveConflict: 'reject' })
+  expectRefused(decideEnroll(facts({ node, profile, recovery: recoveryKey })), 'ALREADY_ACTIVE')
+})
+
+test('a recovery key is another key than the one that is certified', () => {
+  expectRefused(decideEnroll(facts({ recovery: { ...recoveryKey, spki: 'new-key' } })), 'CSR_INVALID', /another key/)
+})
