@@ -130,13 +130,15 @@ export const startSmallPlane = async (t: Scope, nowMs: number): Promise<SmallPla
   const reply = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = request.url ?? ''
     const body = await jsonOf(request)
+    // A plane of before recovery: agents ask, and go on without.
+    const unknown = path === '/v1/challenge' ? (plane.intercept(path) ?? refusal(404, 'NOT_FOUND')) : null
+    if (unknown !== null && unknown !== 'lost') return send(response, unknown)
     plane.calls.push({ path, body, serial: serialOf(request) })
     const instead = plane.intercept(path) ?? (request.method === 'POST' ? null : refusal(404, 'NOT_FOUND'))
     // Decided and signed before the reply is lost, as it would be in a plane that dies after its commit.
     const usual = instead === null || instead === 'lost' ? usualAnswer(path, body) : null
     if (instead === 'lost') return void request.socket.destroy()
-    const sent = instead ?? { status: 200, body: usual }
-    response.writeHead(sent.status, { 'content-type': 'application/json' }).end(JSON.stringify(sent.body))
+    send(response, instead ?? { status: 200, body: usual ?? {} })
   }
 
   const sockets = new WebSocketServer({ noServer: true, autoPong: false, handleProtocols: () => 'muster.v1' })
@@ -164,6 +166,9 @@ export const startSmallPlane = async (t: Scope, nowMs: number): Promise<SmallPla
   })
   return plane
 }
+
+const send = (response: ServerResponse, { status, body }: Reply): void =>
+  void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 
 const listen = async (t: Scope, server: https.Server): Promise<number> => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
