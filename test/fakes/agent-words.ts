@@ -27,7 +27,7 @@ export const reportOf = (name: string, number: number, changes: Partial<ReportBo
   endpoint_set: { id: 'runtime', revision: 7, drift_total: 0 },
   last_exchange: null,
   renewal: { attempts: 0, failures: none, last_attempt: null, last_failure: null },
-  recovery: { attempts: {}, successes: 0, failures: none, last_attempt: null, last_failure: null },
+  recovery: { attempts: none, successes: 0, failures: none, last_attempt: null, last_failure: null },
   rehearsal: null,
   storage: {
     identity_writable: true,

@@ -3,6 +3,7 @@
 import * as https from 'node:https'
 import * as net from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
+import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/agent-evidence.ts'
 import { readReply, type Reply } from './operator-call.ts'
 
 export type NodeTarget = {
@@ -35,6 +36,7 @@ export const nodeCall = (
   method: 'GET' | 'POST',
   path: string,
   body?: object,
+  evidence: AgentEvidence | null = null,
 ): Promise<Reply> =>
   new Promise((resolve, reject) => {
     const text = body === undefined ? null : JSON.stringify(body)
@@ -46,6 +48,7 @@ export const nodeCall = (
       timeout: 60_000,
       headers: {
         host: new URL(target.url).host,
+        ...(evidence === null ? {} : { [evidenceHeader]: formatEvidence(evidence) }),
         ...(text === null ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
       },
     })

@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import * as tls from 'node:tls'
+import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/agent-evidence.ts'
 import { channelProtocol } from '#wire/channel.ts'
 import { eventually, type Patience } from './eventually.ts'
 import { tlsOptions, type Identity, type NodeTarget } from './node-call.ts'
@@ -17,6 +18,8 @@ export type ChannelBehaviour = {
   readonly hello?: object | null
   /** What is offered as subprotocol; left out: ours. Null: none. */
   readonly protocol?: string | null
+  /** Which process and machine opens it; a text is sent as it is. Left out: the agent does not say. */
+  readonly evidence?: AgentEvidence | string | null
 }
 
 export type RawChannel = {
@@ -102,7 +105,7 @@ export const openRawChannel = async (
       }
     }
   }
-  socket.write(upgradeRequest(target, nodeId, behaviour.protocol))
+  socket.write(upgradeRequest(target, nodeId, behaviour))
 
   const head = await eventually(
     `an answer to the upgrade of ${nodeId}`,
@@ -148,7 +151,11 @@ export const openRawChannel = async (
 
 const ordinaryHello = { agent_version: 'raw', capabilities: [], config_revision: 0, trust_revision: 0 }
 
-const upgradeRequest = (target: NodeTarget, nodeId: string, protocol: string | null = channelProtocol): string =>
+const upgradeRequest = (
+  target: NodeTarget,
+  nodeId: string,
+  { protocol = channelProtocol, evidence = null }: ChannelBehaviour,
+): string =>
   [
     `GET /v1/nodes/${nodeId}/channel HTTP/1.1`,
     `Host: ${new URL(target.url).host}`,
@@ -157,6 +164,9 @@ const upgradeRequest = (target: NodeTarget, nodeId: string, protocol: string | n
     'Sec-WebSocket-Version: 13',
     `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}`,
     ...(protocol === null ? [] : [`Sec-WebSocket-Protocol: ${protocol}`]),
+    ...(evidence === null
+      ? []
+      : [`${evidenceHeader}: ${typeof evidence === 'string' ? evidence : formatEvidence(evidence)}`]),
     '\r\n',
   ].join('\r\n')
 

@@ -2,6 +2,7 @@
 
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey, type KeyType, type PrivateKey } from '#pki/keys.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import { parseJoinString } from '#wire/join-string.ts'
 import { nodeCall, type Identity, type NodeTarget } from './node-call.ts'
 import type { Reply } from './operator-call.ts'
@@ -28,7 +29,11 @@ export type RawNode = {
   use(identity: Identity): void
   openChannel(behaviour?: ChannelBehaviour): Promise<RawChannel | NotOpened>
   call(method: 'GET' | 'POST', path: string, body?: object): Promise<Reply>
+  /** Another process that has all this one has by now, and says of itself what it is given. */
+  copy(evidence: AgentEvidence | null): RawNode
 }
+
+type Known = { readonly id: string; readonly epoch: number; readonly identity: Identity }
 
 export type Renewal = { readonly key: PrivateKey; readonly csr: string }
 
@@ -37,15 +42,21 @@ const newRenewal = (type: KeyType = 'ed25519'): Renewal => {
   return { key, csr: makeCsr(key, 'node') }
 }
 
-export const rawNode = (target: NodeTarget, type: KeyType = 'ed25519'): RawNode => {
-  const first = newRenewal(type)
-  let known: { id: string; epoch: number; identity: Identity } | null = null
-  const enrolled = (): { id: string; epoch: number; identity: Identity } => {
+/** `evidence`: what it says of its process and machine with every call; null: nothing, like an older agent. */
+export const rawNode = (
+  target: NodeTarget,
+  type: KeyType = 'ed25519',
+  evidence: AgentEvidence | null = null,
+  has: { readonly first: Renewal; readonly known: Known } | null = null,
+): RawNode => {
+  const first = has === null ? newRenewal(type) : has.first
+  let known: Known | null = has === null ? null : has.known
+  const enrolled = (): Known => {
     if (known === null) throw new Error('this node has not enrolled yet')
     return known
   }
   const enroll = async (body: object): Promise<Reply> => {
-    const reply = await nodeCall(target, null, 'POST', '/v1/enroll', { csr: first.csr, ...body })
+    const reply = await nodeCall(target, null, 'POST', '/v1/enroll', { csr: first.csr, ...body }, evidence)
     if (reply.status < 300) {
       const { node_id: id, epoch, certificate_chain: chainPem } = reply.body
       known = { id, epoch, identity: { keyPem: first.key.pkcs8Pem(), chainPem } }
@@ -53,7 +64,7 @@ export const rawNode = (target: NodeTarget, type: KeyType = 'ed25519'): RawNode 
     return reply
   }
   const call = (method: 'GET' | 'POST', path: string, body?: object): Promise<Reply> =>
-    nodeCall(target, enrolled().identity, method, path, body)
+    nodeCall(target, enrolled().identity, method, path, body, evidence)
   return {
     target,
     ...first,
@@ -72,7 +83,9 @@ export const rawNode = (target: NodeTarget, type: KeyType = 'ed25519'): RawNode 
     },
     newRenewal: () => newRenewal(type),
     use: (identity) => void (known = { ...enrolled(), identity }),
-    openChannel: (behaviour = {}) => openRawChannel(target, enrolled().identity, enrolled().id, behaviour),
+    openChannel: (behaviour = {}) =>
+      openRawChannel(target, enrolled().identity, enrolled().id, { evidence, ...behaviour }),
     call,
+    copy: (other) => rawNode(target, type, other, { first, known: enrolled() }),
   }
 }

@@ -5,6 +5,7 @@ import { decideClear, decideRaise } from '#domain/conditions.ts'
 import { actorOf, type NodePrincipal } from '#domain/principal.ts'
 import type { Refusal } from '#domain/refusal.ts'
 import type { Node } from '#domain/node.ts'
+import { slotNameOf, slotsOf } from '#domain/slots.ts'
 import type { NodePace } from './node-pace.ts'
 import { useCertificate, type UseDeps } from './use-certificate.ts'
 
@@ -35,10 +36,17 @@ export const notePersistence = async (
   if (node === null) return
   const by = { actor: actorOf(principal), source: principal.source, correlation }
   const facts = { node, by, nowMs: deps.clock.nowMs(), name: 'not_persisted' } as const
+  // Whoever still uses the certificate before does not have what could not be kept.
+  if (persisted && usesReplaced(node.value, principal)) return
   const reason = detail ?? 'the agent could not write its credentials'
   const verdict = persisted ? decideClear(facts) : decideRaise({ ...facts, reason, evidence: {} })
   if (verdict.kind === 'unchanged' || deps.pace.hurry(principal.id) !== null) return
   const outcome = await deps.store.commit(verdict.change)
   // What is lost to a race or to its own hurry, the agent says again.
   if (outcome !== 'lost-race') deps.feed.publish(outcome)
+}
+
+const usesReplaced = (node: Node, { proof }: NodePrincipal): boolean => {
+  const slots = slotsOf(node)
+  return slots !== null && slotNameOf(slots, proof.issuer, proof.serial) === 'retired'
 }
