@@ -15,7 +15,7 @@ import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
 import { openFeed } from '#plane/feed/feed.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
-import type { AuthorityOptions } from '#plane/issuer/authority-state.ts'
+import type { AuthorityDeps, AuthorityOptions } from '#plane/issuer/authority-state.ts'
 import { openAuthority } from '#plane/issuer/built-in-authority.ts'
 import { createAuthority, type NewAuthority } from '#plane/issuer/create-authority.ts'
 import type { IssuedCertificate } from '#plane/issuer/issuer.ts'
@@ -43,7 +43,11 @@ export type Setup = {
   readonly store: Store
   readonly rootKeyFile: string | null
   /** As at a start of the plane: nothing but files and store is carried over. */
-  open(options?: Partial<AuthorityOptions>, sealKeyFile?: string): Promise<Authority>
+  open(
+    options?: Partial<AuthorityOptions>,
+    sealKeyFile?: string,
+    recoveryRoots?: AuthorityDeps['recoveryRoots'],
+  ): Promise<Authority>
   openRecovery(): Promise<RecoveryAuthority>
   /** Every entry of a type, oldest first. */
   journal(type: EntryType): Promise<readonly JournalEntry[]>
@@ -88,7 +92,7 @@ export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}):
     clock,
     store,
     rootKeyFile: created.rootKeyFile,
-    open: (options, sealKeyFile) =>
+    open: (options, sealKeyFile, recoveryRoots = () => []) =>
       openAuthority({
         store,
         feed: openFeed(),
@@ -96,7 +100,7 @@ export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}):
         random: systemRandom,
         log: silentLog,
         custody: custodyWith(sealKeyFile ?? null),
-        recoveryRoots: () => [],
+        recoveryRoots,
         options: {
           domain: 'test.example',
           issuerKey: settings.issuerKey,
