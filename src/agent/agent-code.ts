@@ -17,7 +17,7 @@ export const codeOf = ({ status, running, nowMs, freeBytes }: CodeFacts): string
   const worst = worstOf(status.troubles)
   const leftMs = certificateLeftMs(status, nowMs)
   return encodeShortCode({
-    class: worst?.class ?? (leftMs !== null && leftMs <= 0 ? 'cert_expired' : null),
+    class: worst?.class ?? status.outcome?.class ?? (leftMs !== null && leftMs <= 0 ? 'cert_expired' : null),
     place: worst?.place ?? 'channel',
     certificateLeftMs: leftMs,
     clockBehindMs: status.plane?.clock_behind_ms ?? null,

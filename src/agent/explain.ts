@@ -119,7 +119,8 @@ const wrongOf = (status: StatusFile, running: boolean, nowMs: number): string[] 
 
 const gaveUp = ({ outcome, written_at, phase, phase_since }: StatusFile, running: boolean, nowMs: number): string[] => {
   if (running) return []
-  if (phase !== 'stopped') return [`The agent does not run; it ended without a word after ${ago(written_at, nowMs)}.`]
+  if (phase !== 'stopped')
+    return [`The agent does not run; it last wrote its status ${ago(written_at, nowMs)} and did not say goodbye.`]
   if (outcome === null || outcome.code === null) return [`The agent was stopped ${ago(phase_since, nowMs)}.`]
   return [`The agent gave up ${ago(phase_since, nowMs)}: ${outcome.code}: ${outcome.text}`]
 }

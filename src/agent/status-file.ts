@@ -63,7 +63,15 @@ export const StatusFile = Type.Object({
   /** Numbered by this process. Left out before the first. */
   reports: Type.Optional(Type.Object({ sent: Type.Integer(), acknowledged: Type.Integer() })),
   troubles: Type.Array(StatusTrouble, { maxItems: places.length }),
-  outcome: orNull(Type.Object({ kind: text, code: orNull(text), text: orNull(text), next: orNull(text) })),
+  outcome: orNull(
+    Type.Object({
+      kind: text,
+      code: orNull(text),
+      text: orNull(text),
+      next: orNull(text),
+      class: Type.Optional(orNull(Type.Enum([...failureClasses]))),
+    }),
+  ),
 })
 export type StatusFile = Static<typeof StatusFile>
 
