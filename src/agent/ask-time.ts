@@ -39,5 +39,5 @@ export const askTime = async (
 }
 
 /** Planes may stand behind a path of their own. */
-export const challengePath = ({ pathname }: URL): string =>
+const challengePath = ({ pathname }: URL): string =>
   `${pathname.replace(/\/v1\/.*$/, '').replace(/\/+$/, '')}/v1/challenge`

@@ -13,7 +13,7 @@ import { hierarchy, leaf, nodeOrder, serverOrder, type Held, type Hierarchy } fr
 
 const day = 86_400_000
 
-export const statementKey = generateKey('p256')
+const statementKey = generateKey('p256')
 export const pinned = {
   domain: 'example.test',
   statementKeys: [Buffer.from(statementKey.spki).toString('base64')],

@@ -37,7 +37,7 @@ const targetOf = (plane: DatedPlane, { trust, client }: Times, change: Partial<P
   pinned,
   ...change,
 })
-const noneOf = ({ pinned: _, ...rest }: PlaneTarget): PlaneTarget => rest
+const nothingPinned = ({ url, trust, client }: PlaneTarget): PlaneTarget => ({ url, trust, client })
 const closed = (outcome: Connected | PlaneFailure): string => {
   if (outcome.kind === 'connected') outcome.socket.destroy()
   return outcome.kind
@@ -89,7 +89,7 @@ for (const { what, times } of worlds) {
   test(`a clock ${what} without a pinned key fails closed: nothing is asked and nothing learned`, async (t) => {
     const plane = await startDatedPlane(t, times)
     const agent = connectingAgent(t)
-    const outcome = await connectPlane(agent, noneOf(targetOf(plane, times)), never)
+    const outcome = await connectPlane(agent, nothingPinned(targetOf(plane, times)), never)
     assert.deepEqual([outcome.kind, classOf(outcome)], ['untrusted', 'clock_skew'])
     assert.deepEqual([plane.calls, agent.clock.offsetMs()], [[], 0])
   })
@@ -97,7 +97,7 @@ for (const { what, times } of worlds) {
   test(`at first enrollment a clock ${what} fails closed and both times are named`, async (t) => {
     const plane = await startDatedPlane(t, times)
     const trust = { kind: 'fingerprint', rootFingerprint: times.authorities.root.certificate.sha256 } as const
-    const target = noneOf(targetOf(plane, times, { trust, client: null }))
+    const target = nothingPinned(targetOf(plane, times, { trust, client: null }))
     const outcome = await connectPlane(connectingAgent(t), target, never)
     assert.equal(classOf(outcome), 'clock_skew')
     const said = 'trouble' in outcome ? (outcome.trouble.text.match(/\d{4}-\d\d-\d\dT[\d:.]+Z/g) ?? []) : []
