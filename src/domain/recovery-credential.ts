@@ -1,7 +1,8 @@
 // What a node recovers with: registered at its enrollment, presented at a recovery, and rotated where it is a bearer token.
 
-import type { NodeId, Recovery, RecoveryCredential } from './node.ts'
+import type { Node, NodeId, Recovery, RecoveryCredential } from './node.ts'
 import type { Profile } from './profile.ts'
+import { slotsOf } from './slots.ts'
 
 /** What a node asks to recover by from now on. Whoever passes it on has checked the proof of the key. */
 export type RecoveryRegistrationFacts =
@@ -20,6 +21,12 @@ export type PresentedCounter = {
   readonly epoch: number
   readonly counter: number
 }
+
+/**
+ * The oldest counter a holder may have that is no copy: a successor nobody has used may never have arrived. If somebody
+ * else has it, what is handed out next makes theirs the old one.
+ */
+export const oldestCounter = (node: Node): number => node.counter - (slotsOf(node)?.pending == null ? 0 : 1)
 
 export const credentialMatches = (registered: RecoveryCredential, presented: PresentedRecovery): boolean => {
   switch (registered.kind) {

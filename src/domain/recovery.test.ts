@@ -136,6 +136,21 @@ test('a counter is needed, of this node, and not an older one', () => {
   assert.equal(decide({ counter: counter(6) }).kind, 'admitted')
 })
 
+test('a successor that nobody has used may never have arrived: the counter before it is good, and no older one', () => {
+  const lost = slots({ current: slot('a1', { notAfterMs: noonMs }), pending: slot('b2', { notAfterMs: noonMs }) })
+  const node = recoverable('inactive', { membership: { ...memberships.inactive, slots: lost } })
+  assert.equal(decide({ node, counter: counter(4) }).kind, 'admitted')
+  assert.equal(decide({ node, counter: counter(3) }).kind, 'duplicate')
+  assert.equal(decide({ node, counter: counter(4), otherHolder: holder(2) }).kind, 'duplicate')
+})
+
+test('a request repeated after its answer has expired is exempt from the counter', () => {
+  const late = slots({ current: slot('a1', { notAfterMs: noonMs }) })
+  const node = recoverable('enrolled', { membership: { ...memberships.enrolled, slots: late } })
+  assert.equal(decide({ node, counter: counter(4), key: key('key-of-a1') }).kind, 'admitted')
+  assert.equal(decide({ node, counter: counter(4) }).kind, 'duplicate')
+})
+
 test('a node that could not keep what it was given recovers with its older counter, unless another holder is live', () => {
   const conditions = [{ name: 'not_persisted' as ConditionName, sinceMs: noonMs, reason: 'r', evidence: {} }]
   const node = recoverable('inactive', { conditions })

@@ -15,6 +15,7 @@ import type { SigningOrder } from './order.ts'
 import type { Profile } from './profile.ts'
 import {
   credentialMatches,
+  oldestCounter,
   type PresentedCounter,
   type PresentedRecovery,
   type RecoveryRegistrationFacts,
@@ -122,7 +123,7 @@ const foreignCounter = (node: Node, counter: PresentedCounter): Refusal | null =
   counter.node === node.id ? null : refuse('REQUEST_INVALID', 'the counter was given to another node')
 
 const duplicate = (facts: RecoverFacts, { counter }: PresentedCounter): RecoverVerdict | null => {
-  const old = counter < facts.node.value.counter && !mayNotHaveHeard(facts, counter)
+  const old = counter < oldestCounter(facts.node.value) && !asksAgain(facts)
   if (!old && facts.otherHolder === null) return null
   const verdict = decideDuplicate({
     ...facts,
@@ -133,15 +134,10 @@ const duplicate = (facts: RecoverFacts, { counter }: PresentedCounter): RecoverV
   return verdict.kind === 'claimant-stays' ? null : { kind: 'duplicate', verdict }
 }
 
-/**
- * A request that is repeated after its answer has expired is exempt like any repeat (ruling 4); and a successor nobody has
- * used may never have arrived. If somebody else has it, the counter that this recovery hands out makes theirs the old one.
- */
-const mayNotHaveHeard = ({ node, key }: RecoverFacts, counter: number): boolean => {
+/** A request that is repeated after its answer has expired is exempt from the counter like any repeat (ruling 4). */
+const asksAgain = ({ node, key }: RecoverFacts): boolean => {
   const slots = slotsOf(node.value)
-  if (slots === null) return false
-  const asksAgain = key.kind === 'key' && (slots.pending ?? slots.current).spki === key.spkiHash
-  return asksAgain || (slots.pending !== null && counter === node.value.counter - 1)
+  return slots !== null && key.kind === 'key' && (slots.pending ?? slots.current).spki === key.spkiHash
 }
 
 /** What the profile, its budget and people say. */

@@ -2,15 +2,19 @@
 // the node: that it would come back by itself, or what would stop it.
 
 import { recoveryApproved } from './approval.ts'
-import type { Row } from './change.ts'
-import { readOf } from './change.ts'
+import { readOf, type Row } from './change.ts'
 import { withCondition, withoutConditions, type Unchanged } from './conditions.ts'
 import { boundedText, entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import { nodeDecided, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { Node, Rehearsal, RehearsalStep } from './node.ts'
 import type { Profile } from './profile.ts'
-import { credentialMatches, type PresentedCounter, type PresentedRecovery } from './recovery-credential.ts'
+import {
+  credentialMatches,
+  oldestCounter,
+  type PresentedCounter,
+  type PresentedRecovery,
+} from './recovery-credential.ts'
 import { recoveriesInWindow } from './recovery.ts'
 import { slotsOf } from './slots.ts'
 
@@ -62,7 +66,7 @@ const notTheNode = ({ node, credential }: RehearseFacts): Failing | null => {
 /** In the order a recovery would meet them. */
 const failingStep = (facts: RehearseFacts): Failing | null => {
   const { node, counter, profile, domain, nowMs } = facts
-  if (counter === null || counter.node !== node.value.id || counter.counter < node.value.counter) {
+  if (counter === null || counter.node !== node.value.id || counter.counter < oldestCounter(node.value)) {
     return { step: 'counter', why: 'DUPLICATE_IDENTITY' }
   }
   const budget = budgetOf(node.value, profile.value, nowMs)
