@@ -7,6 +7,7 @@ import { test, type TestContext } from 'node:test'
 import type { AgentStep } from '#agent/agent-deps.ts'
 import { openNudging } from '#agent/nudge.ts'
 import type { StatusFile } from '#agent/status-file.ts'
+import { systemRandom } from '#platform/random.ts'
 import { parseJoinString } from '#wire/join-string.ts'
 import { refusal, startSmallPlane, type SmallPlane } from '../fakes/small-plane.ts'
 import { runTestAgent, testAgentConfig } from '../fakes/test-agent.ts'
@@ -78,31 +79,50 @@ for (const middle of ['swap: passive open', 'swap: passive healthy', 'swap: swap
   })
 }
 
-const acknowledging = (small: SmallPlane, index: number): void => {
-  small.channels[index]?.socket.on('message', (data: Buffer) => {
-    const { type, body } = JSON.parse(data.toString('utf8')) as { type: string; body: object }
-    if (type === 'report') small.sendOn(index, 'reported', body)
-  })
+/** Takes reports as a plane does: each number once, whichever channel it comes over. */
+const takesReports = (small: SmallPlane) => {
+  const taken: number[] = []
+  const attended = new Set<number>()
+  const attend = (index: number): void => {
+    attended.add(index)
+    const { socket, frames } = small.channels[index] ?? assert.fail(`no channel ${index}`)
+    const take = ({ type, body }: { type: string; body: Record<string, unknown> }): void => {
+      if (type !== 'report') return
+      if (Number(body['number']) > taken.length) taken.push(Number(body['number']))
+      small.sendOn(index, 'reported', { instance: body['instance'], number: taken.length })
+    }
+    frames.forEach(take)
+    socket.on('message', (data: Buffer) => take(JSON.parse(data.toString('utf8'))))
+  }
+  return {
+    taken,
+    look: () => {
+      for (const index of small.channels.keys()) if (!attended.has(index)) attend(index)
+    },
+  }
 }
 
 const reportsOn = (small: SmallPlane, index: number): number =>
   small.channels[index]?.frames.filter(({ type }) => type === 'report').length ?? 0
 
-const smallSetUp = async (t: TestContext) => {
+const smallSetUp = async (t: TestContext, { understands = ['report'], reportEveryMs = 50 } = {}) => {
   const small = await startSmallPlane(t, Date.now())
-  small.enrollAnswer = { understands: ['report'] }
+  small.enrollAnswer = { understands }
   const nudging = openNudging()
-  const config = testAgentConfig(t, small.join, { reportEveryMs: 50 })
-  const agent = runTestAgent(t, config, 0, undefined, { nudge: nudging.nudge })
+  const config = testAgentConfig(t, small.join, { reportEveryMs })
+  // Waits of a twentieth of their bound: what is tested is not how long they are.
+  const hurried = { ...systemRandom, unit: () => 0.05 }
+  const agent = runTestAgent(t, config, 0, hurried, { nudge: nudging.nudge })
+  const reports = takesReports(small)
   await eventually('a channel', () => small.channels.length === 1)
-  acknowledging(small, 0)
+  reports.look()
   const identity = () => read<Kept>(config.stateFolder, 'identity.json').identity ?? assert.fail('no identity')
   await eventually('it to be proven', () => identity().current.proven)
-  return { small, agent, config, identity, renewNow: nudging.fire }
+  return { small, agent, config, identity, reports, renewNow: nudging.fire }
 }
 
 test('while the new channel is refused the old one goes on; when it is taken, everything goes over it', async (t) => {
-  const { small, identity, config, renewNow } = await smallSetUp(t)
+  const { small, identity, config, reports, renewNow } = await smallSetUp(t)
   const first = identity().current.serial
   small.refuseChannel = refusal(503, 'UNAVAILABLE')
   renewNow()
@@ -115,13 +135,13 @@ test('while the new channel is refused the old one goes on; when it is taken, ev
   assert.notEqual(identity().previous, null)
   small.refuseChannel = null
   await eventually('the new channel', () => small.channels.length === 2)
-  acknowledging(small, 1)
+  reports.look()
   await eventually('reports over the new channel', () => reportsOn(small, 1) > 5)
   const old = small.channels[0]?.socket ?? assert.fail()
   await eventually('the old one to be closed', () => old.readyState === old.CLOSED)
   assert.equal(small.channels[1]?.serial, identity().current.serial)
   assert.equal(identity().previous, null)
-  assert.deepEqual(codes(), [])
+  await eventually('the trouble to be over', () => codes().length === 0)
 })
 
 test('a new channel that answers no ping is not used: the old one goes on', async (t) => {
@@ -147,4 +167,40 @@ test('a new certificate that the plane does not know is given up, and the old ch
   const before = reportsOn(small, 0)
   await eventually('reports over the old channel', () => reportsOn(small, 0) > before + 5)
   assert.equal(small.channels.length, 1)
+})
+
+test('a channel that is cut again and again loses no report and repeats none', async (t) => {
+  const { small, agent, reports } = await smallSetUp(t)
+  for (let cut = 1; cut <= 4; cut += 1) {
+    const before = reports.taken.length
+    await eventually('reports', () => reports.taken.length > before + 3)
+    small.channels.at(-1)?.socket.terminate()
+    await eventually('the next channel', () => small.channels.length === cut + 1)
+    reports.look()
+  }
+  await eventually('reports after the last cut', () => reportsOn(small, 4) > 3)
+  await agent.stop()
+  assert.deepEqual(reports.taken, countedUp(reports.taken.length))
+})
+
+test('what changes is told at once, and otherwise a report comes at its own pace', async (t) => {
+  const { small, reports, renewNow } = await smallSetUp(t, { reportEveryMs: 3_600_000 })
+  await eventually('the first report', () => reports.taken.length === 1)
+  renewNow()
+  await eventually('the next channel', () => small.channels.length === 2)
+  reports.look()
+  await eventually('a report of the new certificate', () => reports.taken.length === 2)
+  const [last] = (small.channels[1]?.frames ?? []).filter(({ type }) => type === 'report').slice(-1)
+  assert.equal((last?.body['certificate'] as { serial: string }).serial, small.channels[1]?.serial)
+})
+
+test('a plane that does not understand reports gets none, nor one that has forgotten how', async (t) => {
+  const older = await smallSetUp(t, { understands: [] })
+  const younger = await smallSetUp(t)
+  await eventually('reports', () => younger.reports.taken.length > 3)
+  younger.small.sendOn(0, 'unknown_type', { type: 'report' })
+  younger.renewNow()
+  // The next channel may lead to a plane that knows them.
+  await eventually('the next channel', () => reportsOn(younger.small, 1) > 0)
+  assert.equal(reportsOn(older.small, 0), 0)
 })
