@@ -9,6 +9,10 @@ const node = fc.constantFrom('n1', 'n2')
 const key = fc.constantFrom('k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7', 'k8')
 const on = fc.nat({ max: 3 })
 const replace = fc.boolean()
+const behind = fc.constantFrom(0 as const, 0 as const, 0 as const, 1 as const, 2 as const, null)
+const live = fc.constantFrom('nobody' as const, 'nobody' as const, 'claimant' as const, 'other' as const)
+const credential = fc.constantFrom('registered' as const, 'registered' as const, 'former' as const, 'wrong' as const)
+const bundle = fc.constant('repair' as const)
 const event: fc.Arbitrary<LifeEvent> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('register' as const), node }) },
   {
@@ -27,7 +31,19 @@ const event: fc.Arbitrary<LifeEvent> = fc.oneof(
     }),
   },
   { weight: 8, arbitrary: fc.record({ do: fc.constant('use' as const), on }) },
-  { weight: 6, arbitrary: fc.record({ do: fc.constant('renew' as const), on, key }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('renew' as const), on, key }) },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('renew' as const), on, key, behind, live }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('recover' as const), node, key, with: credential, behind, live }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('recover' as const), node, key, with: bundle, behind, live }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('rehearse' as const), node, diskReserve: fc.boolean(), behind }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('bundle' as const, 'deny' as const), node }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('evidence' as const), node, ok: fc.boolean() }) },
   {
     weight: 3,
     arbitrary: fc.record({ do: fc.constant('approve' as const), node, person: fc.constantFrom('alice', 'bob') }),
@@ -57,8 +73,10 @@ export const profile: fc.Arbitrary<Profile> = fc
       by: fc.constantFrom('certificate' as const, 'join' as const, 'approve' as const),
       people: fc.constantFrom(1, 2),
     }),
+    mode: fc.constantFrom('auto' as const, 'auto' as const, 'approve' as const, 'deny' as const),
+    onDuplicate: fc.constantFrom('keep-live' as const, 'fence' as const),
   })
-  .map(({ allOf, tokenScope, onActiveConflict, comeback }) => {
+  .map(({ allOf, tokenScope, mode, ...rest }) => {
     const { value } = profileRow('gpu-cloud')
-    return { ...value, join: { ...value.join, allOf, tokenScope }, onActiveConflict, comeback }
+    return { ...value, ...rest, join: { ...value.join, allOf, tokenScope }, recovery: { ...value.recovery, mode } }
   })

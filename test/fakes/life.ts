@@ -2,7 +2,7 @@
 // Planning and committing are apart, so that two events can be decided on the same rows.
 
 import { decideApprove } from '#domain/approval.ts'
-import { epochDenialKey, type CertificateRecord } from '#domain/certificate.ts'
+import { certificateDenialKey, epochDenialKey, type CertificateRecord } from '#domain/certificate.ts'
 import type { Change, Row, RowKind, RowTypes } from '#domain/change.ts'
 import { decideClear, decideRaise } from '#domain/conditions.ts'
 import { judgeHardware, judgeToken, type Credential } from '#domain/credential.ts'
@@ -11,7 +11,7 @@ import { defaultDomainSettings } from '#domain/domain-settings.ts'
 import { enrolled } from '#domain/enrolled.ts'
 import { decideEnroll } from '#domain/enrollment.ts'
 import { decideFirstUse } from '#domain/first-use.ts'
-import { decideExpired, decideLapse, decideStuck } from '#domain/liveness.ts'
+import { decideExpired, decideExpiring, decideLapse, decideStuck } from '#domain/liveness.ts'
 import type { KeyInRequest } from '#domain/node-certificate.ts'
 import type { HardwareIdentity, Node } from '#domain/node.ts'
 import type { SigningOrder } from '#domain/order.ts'
@@ -26,6 +26,18 @@ import { decideDecommission, decideRevoke } from '#domain/revocation.ts'
 import { decideDrain, decideDrained, decideUndrain } from '#domain/scheduling.ts'
 import { everySlot, slotsOf } from '#domain/slots.ts'
 import { decideCreateToken, decideRevokeToken } from '#domain/tokens.ts'
+import {
+  bearerHash,
+  claimant,
+  counterOf,
+  otherOf,
+  planRecovery,
+  registrationOf,
+  type Behind,
+  type Live,
+  type RecoveryEvent,
+  type World,
+} from './life-recovery.ts'
 import { ownersOf, rowTable, type RowTable } from './row-table.ts'
 
 /** `on` picks a token or a certificate among all there ever were, counted from the newest. */
@@ -36,7 +48,9 @@ export type LifeEvent =
   | { readonly do: 'enroll'; readonly on: number; readonly node: string; readonly key: string }
   | { readonly do: 'hardware'; readonly node: string; readonly key: string; readonly probe: 'answered' | 'silent' }
   | { readonly do: 'use'; readonly on: number }
-  | { readonly do: 'renew'; readonly on: number; readonly key: string }
+  /** `behind` and `live` left out: an older agent, which says nothing of itself. */
+  | { readonly do: 'renew'; readonly on: number; readonly key: string; readonly behind?: Behind; readonly live?: Live }
+  | RecoveryEvent
   | { readonly do: 'approve'; readonly node: string; readonly person: string }
   | { readonly do: (typeof aboutNode)[number]; readonly node: string }
   | { readonly do: 'wait'; readonly ms: number }
@@ -54,6 +68,9 @@ export const aboutNode = [
   'decommission',
   'raise',
   'clear',
+  'unpersisted',
+  'persisted',
+  'expiring',
 ] as const
 
 export type Life = {
@@ -129,7 +146,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       key: keyOf(key),
       keyBan: table.get('key-ban', key),
       reported: { hardware: hardwareOf(nodeId), facts: null },
-      recovery: null,
+      recovery: registrationOf(nodeId, key),
       orderId: next('o'),
       by,
       nowMs,
@@ -137,7 +154,8 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     const first = decideEnroll({ ...facts, probe: 'not-tried' })
     const verdict = first.kind === 'probe' ? decideEnroll({ ...facts, probe }) : first
     if (verdict.kind === 'repeat') return verdict.spends
-    return verdict.kind === 'admitted' ? enrolled(verdict, sign(verdict.order, key), null).change : null
+    if (verdict.kind !== 'admitted') return null
+    return enrolled(verdict, sign(verdict.order, key), bearerHash(verdict.before, key)).change
   }
 
   const enrollByToken = (event: Extract<LifeEvent, { do: 'enroll' }>): Change | null => {
@@ -159,7 +177,10 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     const record = newest('certificate', on)
     if (record === null || record.value.subject.kind !== 'node') return null
     const node = must('node', record.value.subject.node)
-    const denied = table.get('denial', epochDenialKey(node.value.id, record.value.subject.epoch)) !== null
+    const { issuer, serial, subject } = record.value
+    const denied = [epochDenialKey(node.value.id, subject.epoch), certificateDenialKey(issuer, serial)].some(
+      (key) => table.get('denial', key) !== null,
+    )
     const who = judgeCertificate({ record: record.value, node: node.value, denied, source: '192.0.2.8', nowMs })
     return 'code' in who ? null : { principal: who, node }
   }
@@ -172,18 +193,21 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     const use = decideFirstUse(facts)
     if (use.kind !== 'nothing-new') return changeOf(use)
     const ban = table.get('key-ban', event.key)
+    const { live } = event
     const verdict = decideRenew({
       ...facts,
       key: keyOf(event.key),
       keyBan: ban,
-      counter: null,
-      claimant: null,
-      claimantLive: false,
-      otherHolder: null,
+      counter: counterOf(caller.node.value, event.behind ?? null),
+      claimant: live === undefined ? null : claimant,
+      claimantLive: live === 'claimant',
+      otherHolder: otherOf(live ?? 'nobody'),
       lastSeen: null,
       orderId: next('o'),
     })
-    return verdict.kind === 'admitted' ? renewed(verdict, sign(verdict.order, event.key), null).change : null
+    if (verdict.kind === 'duplicate') return verdict.verdict.change
+    if (verdict.kind !== 'admitted') return null
+    return renewed(verdict, sign(verdict.order, event.key), bearerHash(caller.node.value, event.key)).change
   }
 
   const operate = (what: (typeof aboutNode)[number], id: string): Change | null => {
@@ -219,8 +243,16 @@ export const startLife = (profile: Profile, startMs: number): Life => {
         return changeOf(decideRaise({ ...facts, ...condition }))
       case 'clear':
         return changeOf(decideClear({ ...facts, name: condition.name }))
+      case 'unpersisted':
+        return changeOf(decideRaise({ ...facts, ...condition, name: 'not_persisted' }))
+      case 'persisted':
+        return changeOf(decideClear({ ...facts, name: 'not_persisted' }))
+      case 'expiring':
+        return changeOf(decideExpiring(facts))
     }
   }
+
+  const world: World = { table, nowMs: () => nowMs, next, rules, keyOf, sign }
 
   const plan = (event: LifeEvent): Change | null => {
     switch (event.do) {
@@ -259,6 +291,12 @@ export const startLife = (profile: Profile, startMs: number): Life => {
         const person = { ...by, actor: `operator:${event.person}` }
         return changeOf(decideApprove({ node, profile: rules().profile, by: person, nowMs }))
       }
+      case 'recover':
+      case 'rehearse':
+      case 'bundle':
+      case 'evidence':
+      case 'deny':
+        return planRecovery(world, event)
       default:
         return operate(event.do, event.node)
     }
