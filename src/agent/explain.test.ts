@@ -90,7 +90,7 @@ test('trouble is told as a story: what, since when, what was tried, what comes n
   assert.deepEqual(explanationLines(told).slice(0, -1), [
     'Node gpu-001 of domain example.test, epoch 2, profile gpu-cloud; can come back by its recovery key.',
     'What is wrong:',
-    `  disk_full at renewal, begun 12 min ago, met 4 times: ${full.text} (errno ENOSPC, path /var/lib/muster-agent, free_bytes 0) [c0ffee]`,
+    `  disk_full at renewal, begun 12 min ago, met 4 times: ${full.text} (errno ENOSPC, path /var/lib/muster-agent, free_bytes 0) [episode c0ffee]`,
     '  endpoint_unreachable: ECONNREFUSED at channel, begun 12 min ago, met 4 times: Nobody answers.',
     'What happened:',
     `  ${at(-minute)} renewal tried: renew the certificate (4 times, first 12 min ago)`,

@@ -129,7 +129,7 @@ const wrongLine = (what: StatusTrouble, nowMs: number): string => {
   const evidence = Object.entries(what.evidence ?? {}).map(([name, value]) => `${name} ${value}`)
   const named = what.class === null || what.class === undefined || what.class === what.code ? '' : `${what.class}: `
   const because = evidence.length === 0 ? '' : ` (${evidence.join(', ')})`
-  const story = what.correlation === null || what.correlation === undefined ? '' : ` [${what.correlation}]`
+  const story = what.correlation === null || what.correlation === undefined ? '' : ` [episode ${what.correlation}]`
   return `${named}${what.code} at ${what.place}, begun ${ago(what.since, nowMs)}, met ${times(what.attempts)}: ${what.text}${because}${story}`
 }
 

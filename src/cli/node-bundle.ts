@@ -107,7 +107,11 @@ const serviceFiles = (): ServiceFiles => {
     if (content === null) throw new Error(`packaging/systemd/${name} is not in this installation`)
     return content
   }
-  return { unit: read('muster-agent.service'), sysusers: read('muster-agent.sysusers') }
+  return {
+    unit: read('muster-agent.service'),
+    sysusers: read('muster-agent.sysusers'),
+    journald: read('journald@muster-agent.conf'),
+  }
 }
 
 const taken = (file: string): Failure =>

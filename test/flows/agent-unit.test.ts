@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import { agentExitCodes } from '#agent/outcome.ts'
+import { withPeer } from '../peers/peer.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 
-const unit = fs.readFileSync(path.join(import.meta.dirname, '../../packaging/systemd/muster-agent.service'), 'utf8')
-const setting = (name: string): string[] =>
-  unit
+const folder = path.join(import.meta.dirname, '../../packaging/systemd')
+const unit = fs.readFileSync(path.join(folder, 'muster-agent.service'), 'utf8')
+const setting = (name: string, text = unit): string[] =>
+  text
     .split('\n')
     .filter((line) => line.startsWith(`${name}=`))
     .map((line) => line.slice(name.length + 1))
@@ -37,4 +41,31 @@ test('root writes nothing into a folder of the agent, where a link could lead it
 
 test('the unit carries no secret and needs none on its command line', () => {
   assert.doesNotMatch(unit, /enroll_|MUSTER_JOIN/)
+})
+
+test('a reload nudges the agent with the signal it takes', () => {
+  assert.deepEqual(setting('ExecReload'), ['/bin/kill -USR2 $MAINPID'])
+})
+
+test('the journal of the agent has a namespace of its own with an explicit size', () => {
+  const [namespace = ''] = setting('LogNamespace')
+  const journald = fs.readFileSync(path.join(folder, `journald@${namespace}.conf`), 'utf8')
+  assert.match(setting('SystemMaxUse', journald)[0] ?? '', /^\d+M$/)
+  assert.match(setting('RuntimeMaxUse', journald)[0] ?? '', /^\d+M$/)
+  assert.match(setting('LogRateLimitBurst')[0] ?? '', /^\d+$/)
+})
+
+test('systemd finds nothing to complain about', (t) => {
+  const analyze = withPeer(t, 'systemd-analyze')
+  if (analyze === null) return
+  // What is installed elsewhere is not looked for: the paths are checked where the package is.
+  const here = tempFolder(t)
+  const program = path.join(here, 'muster')
+  fs.writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 })
+  const file = path.join(here, 'muster-agent.service')
+  fs.writeFileSync(file, unit.replaceAll('/usr/bin/muster', program))
+  const checked = spawnSync(analyze, ['verify', '--man=no', file], { encoding: 'utf8' })
+  const aboutUs = checked.stderr.split('\n').filter((line) => line.includes('muster-agent'))
+  assert.deepEqual(aboutUs, [])
+  assert.equal(checked.status, 0, checked.stderr)
 })

@@ -19,7 +19,7 @@ import { tempFolder } from '../process/temp-folder.ts'
 const run = promisify(execFile)
 const plane = sharedPlane()
 const join = `muster1,https://plane.example:8443,lab.example,sha256:${'a'.repeat(64)},enroll_${'s'.repeat(43)}`
-const service = { unit: "[Unit]\nDescription=it's a unit\n", sysusers: 'u muster-agent -\n' }
+const service = { unit: "[Unit]\nDescription=it's a unit\n", sysusers: 'u muster-agent -\n', journald: '[Journal]\n' }
 
 const installed = async (t: TestContext, script: string): Promise<{ root: string; code: number; stderr: string }> => {
   const folder = tempFolder(t)
@@ -107,7 +107,10 @@ test('what could be read as something else by a shell, YAML or systemd is not pu
 test('whatever a value holds, the script writes it and runs none of it', async (t) => {
   const hostile = fc.sample(fc.string({ unit: fc.constantFrom(...`'"\`$(){};&|<>\\ \n#!*~x`), maxLength: 40 }), 6)
   for (const value of hostile) {
-    const script = installScript({ nodeId: 'gpu-b5', join: value, agent: null }, { unit: value, sysusers: value })
+    const script = installScript(
+      { nodeId: 'gpu-b5', join: value, agent: null },
+      { unit: value, sysusers: value, journald: value },
+    )
     const { root, code, stderr } = await installed(t, script)
     assert.equal(code, 0, stderr)
     assert.equal(fs.readFileSync(path.join(root, 'etc/muster/join'), 'utf8'), value + '\n')

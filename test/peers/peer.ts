@@ -18,6 +18,7 @@ export const peerNames = [
   'ip',
   'ps',
   'promtool',
+  'systemd-analyze',
   'cloud-init',
   'unshare',
   'root',
@@ -41,6 +42,7 @@ export const peer = (name: PeerName): Peer => {
     case 'ip':
     case 'ps':
     case 'promtool':
+    case 'systemd-analyze':
     case 'cloud-init':
     case 'unshare':
       return found(onPath(name), `${name} is not installed`)

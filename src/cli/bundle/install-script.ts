@@ -4,7 +4,7 @@
 import type { AgentSource, Bootstrap } from './bootstrap.ts'
 
 /** Files of the service, as they are in packaging/systemd. */
-export type ServiceFiles = { readonly unit: string; readonly sysusers: string }
+export type ServiceFiles = { readonly unit: string; readonly sysusers: string; readonly journald: string }
 
 export const installScript = (bootstrap: Bootstrap, service: ServiceFiles): string =>
   [
@@ -53,11 +53,12 @@ const installAgent = ({ from, sha256 }: AgentSource): string[] => [
   '',
 ]
 
-const installService = ({ unit, sysusers }: ServiceFiles): string[] => [
+const installService = ({ unit, sysusers, journald }: ServiceFiles): string[] => [
   'mkdir -p "$root/etc/systemd/system" "$root/usr/lib/sysusers.d"',
   ...writes('"$root/etc/systemd/system/muster-agent.service"', unit),
   ...writes('"$root/usr/lib/sysusers.d/muster-agent.conf"', sysusers),
-  'chmod 644 "$root/etc/systemd/system/muster-agent.service" "$root/usr/lib/sysusers.d/muster-agent.conf"',
+  ...writes('"$root/etc/systemd/journald@muster-agent.conf"', journald),
+  'chmod 644 "$root/etc/systemd/system/muster-agent.service" "$root/usr/lib/sysusers.d/muster-agent.conf" "$root/etc/systemd/journald@muster-agent.conf"',
   '',
 ]
 
