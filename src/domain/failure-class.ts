@@ -200,7 +200,7 @@ const short = <T>(value: T): T | string => (typeof value === 'string' ? value.sl
 
 export const nextSteps: Readonly<Record<FailureClass, string>> = {
   endpoint_unreachable:
-    'Check the address, the network between, and that the plane runs (muster plane); the agent goes on trying, at once with: muster agent renew --now',
+    'Check the network to that address, and that the plane runs: muster domain show; the agent goes on trying, at once with: muster agent renew --now',
   server_tls_untrusted:
     'Check where the address leads and compare the root with what the plane says: muster ca show; if it has a new root: muster token create --node ID',
   cert_expired:

@@ -4,17 +4,17 @@ import * as dns from 'node:dns/promises'
 import type { Timers } from './timers.ts'
 
 /** In the system's order, at least one. Rejects with an error that has a `code`: ENOTFOUND, EAI_AGAIN, ... */
-export type Resolve = (name: string) => Promise<readonly string[]>
+export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>
 
 const withinMs = 5_000
 
 /** A name that is being asked for already is not asked for again: each question holds a thread of the process. */
 export const openResolver = (timers: Timers): Resolve => {
   const open = new Map<string, Promise<readonly string[]>>()
-  return (name) => {
+  return (name, signal) => {
     const asked = open.get(name) ?? lookup(name).finally(() => open.delete(name))
     open.set(name, asked)
-    return inTime(timers, asked)
+    return inTime(timers, asked, signal)
   }
 }
 
@@ -24,9 +24,19 @@ const lookup = async (name: string): Promise<readonly string[]> => {
   return [...new Set(found.map(({ address }) => address))]
 }
 
-const inTime = <T>(timers: Timers, asked: Promise<T>): Promise<T> =>
+const inTime = <T>(timers: Timers, asked: Promise<T>, signal: AbortSignal): Promise<T> =>
   new Promise((resolve, reject) => {
-    const late = Object.assign(new Error('no answer of the name service in time'), { code: 'EAI_AGAIN' })
-    const cancel = timers.after(withinMs, () => reject(late), 'background')
-    asked.then(resolve, reject).finally(cancel)
+    const fail = (code: string, message: string): void => reject(Object.assign(new Error(message), { code }))
+    const stop = (): void => fail('ABORT_ERR', 'stopped')
+    const cancel = timers.after(
+      withinMs,
+      () => fail('EAI_AGAIN', 'no answer of the name service in time'),
+      'background',
+    )
+    signal.addEventListener('abort', stop)
+    void asked.then(resolve, reject).finally(() => {
+      cancel()
+      signal.removeEventListener('abort', stop)
+    })
+    if (signal.aborted) stop()
   })

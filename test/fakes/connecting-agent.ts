@@ -1,7 +1,7 @@
 // What of an agent connects: real clocks, sockets and files, names that lead where the test says, and a board that keeps
 // what was said last.
 
-import type { ConnectingAgent } from '#agent/connect-plane.ts'
+import type { ConnectingAgent } from '#agent/connect-at.ts'
 import { memoryCredentialStore } from '#agent/identity/credential-store.ts'
 import { openKeeper } from '#agent/identity/identity-keeper.ts'
 import { openJudgedClock } from '#agent/judged-clock.ts'

@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import { test, type TestContext } from 'node:test'
-import { connectPlane, type Connected, type PlaneTarget } from '#agent/connect-plane.ts'
+import type { Connected, PlaneTarget } from '#agent/connect-at.ts'
+import { connectPlane } from '#agent/connect-plane.ts'
 import { addressesFile, openKnownAddresses } from '#agent/known-addresses.ts'
 import type { PlaneFailure } from '#agent/plane-failure.ts'
 import { systemClock } from '#platform/clock.ts'
@@ -152,10 +153,21 @@ test('a folder that cannot be written does not keep an agent from connecting', a
   assert.equal((await connect()).kind, 'connected')
 })
 
-test('the system knows where localhost is, and that a name without a label is nowhere', async () => {
+test('the system knows where localhost is, and what is no name at all', async () => {
   const resolve = openResolver(systemTimers)
-  const [one, two] = await Promise.all([resolve('localhost'), resolve('localhost')])
+  const [one, two] = await Promise.all([resolve('localhost', never), resolve('localhost', never)])
   assert.ok(one.includes('127.0.0.1') || one.includes('::1'))
   assert.deepEqual(one, two)
-  await assert.rejects(resolve('..'), (error: Error) => 'code' in error)
+  await assert.rejects(resolve('..', never), (error: Error) => 'code' in error)
+})
+
+test('an agent that is being stopped does not wait for a name service that says nothing', async (t) => {
+  const { plane } = await start(t)
+  const stopping = new AbortController()
+  const silent: Resolve = (_name, signal) =>
+    new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('stopped'))))
+  const connecting = connectPlane(connectingAgent(t, silent), targetOf(plane), stopping.signal)
+  stopping.abort()
+  assert.deepEqual(await connecting, { kind: 'stopped' })
+  await assert.rejects(openResolver(systemTimers)('localhost', stopping.signal), { code: 'ABORT_ERR' })
 })

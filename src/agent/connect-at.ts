@@ -1,0 +1,102 @@
+// A connection to the plane at one address, whatever this machine's clock says; or why there is none.
+
+import type { Purpose } from '#domain/failure-class.ts'
+import { connectTls, targetOf, trustTheHandshake, type TlsSocket } from '#platform/tls-client.ts'
+import type { AgentParts } from './agent-deps.ts'
+import { askTime, type Pinned } from './ask-time.ts'
+import {
+  openJudgedConnection,
+  openUndatedConnection,
+  type ClientCertificate,
+  type JudgedTarget,
+  type ServerTrust,
+} from './enrollment/verified-connection.ts'
+import { learnTime } from './learn-time.ts'
+import { failureFrom, isAboutDates, wrongDates, type PlaneFailure } from './plane-failure.ts'
+
+export type PlaneTarget = {
+  readonly url: URL
+  readonly trust: ServerTrust
+  readonly client: ClientCertificate | null
+  /** `runtime` unless said: decides how a server that is not trusted is classified. */
+  readonly purpose?: Purpose
+  /** Whose statements of time count, where it is not the identity that says so. */
+  readonly pinned?: Pinned
+}
+
+export type Connected = { readonly kind: 'connected'; readonly socket: TlsSocket; readonly address: string }
+
+export type ConnectingAgent = Pick<
+  AgentParts,
+  'clock' | 'timers' | 'random' | 'log' | 'resolve' | 'addresses' | 'keeper' | 'board' | 'vitals'
+>
+
+/** A server that is the plane but for its dates is asked what time it is, and judged at that time. */
+export const connectAt = async (
+  agent: ConnectingAgent,
+  target: PlaneTarget,
+  address: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Connected | PlaneFailure> => {
+  const { url, trust, purpose = 'runtime' } = target
+  const judging: JudgedTarget = { url, address, trust, purpose, timeoutMs, client: null }
+  const first = await openBelieving(agent, target, judging, signal)
+  const pinned = target.pinned ?? pinnedOf(agent)
+  if (!isAboutDates(first) || pinned === null) return first
+  const undated = await openUndatedConnection(agent, judging, signal)
+  if (undated.kind !== 'undated') return undated
+  const timeMs = await askTime(agent, undated.socket, url, pinned, signal)
+  if (timeMs === null) return signal.aborted ? { kind: 'stopped' } : first
+  learnTime(agent, timeMs)
+  const second = await openBelieving(agent, target, judging, signal)
+  if (!isAboutDates(second)) return second
+  const seen = { kind: 'server-dates', url: url.origin, for: purpose, nowMs: agent.clock.nowMs() } as const
+  return wrongDates({ ...seen, validity: undated.validity, stated: true })
+}
+
+/** By Node's own check while the clock is right; by ours, at the time we believe, while it is not. */
+const openBelieving = async (
+  agent: ConnectingAgent,
+  target: PlaneTarget,
+  judging: JudgedTarget,
+  signal: AbortSignal,
+): Promise<Connected | PlaneFailure> => {
+  const address = judging.address ?? targetOf(target.url).host
+  if (target.trust.kind === 'roots' && agent.clock.offsetMs() === 0) {
+    return openOrdinary(agent, target, target.trust.roots, address, judging, signal)
+  }
+  const bare = await openJudgedConnection(agent, judging, signal)
+  if (bare.kind !== 'verified') return bare
+  if (target.client === null) return { kind: 'connected', socket: bare.socket, address }
+  // Our certificate goes only to a server that has been verified. Node sends it before we can look, so we look first.
+  bare.socket.destroy()
+  const client = { ...target.client, onlyToLeaf: bare.leaf }
+  const known = await openJudgedConnection(agent, { ...judging, client }, signal)
+  return known.kind === 'verified' ? { kind: 'connected', socket: known.socket, address } : known
+}
+
+const openOrdinary = async (
+  agent: ConnectingAgent,
+  { url, client }: PlaneTarget,
+  roots: readonly string[],
+  address: string,
+  { timeoutMs, purpose }: JudgedTarget,
+  signal: AbortSignal,
+): Promise<Connected | PlaneFailure> => {
+  const shown = client === null ? {} : { cert: client.certPem, key: client.keyPem }
+  const credentials = { ca: [...roots], ...shown, rejectUnauthorized: true }
+  try {
+    const where = { ...targetOf(url), address, timeoutMs, credentials, vet: trustTheHandshake }
+    const socket = await connectTls(agent.timers, where, signal)
+    return { kind: 'connected', socket, address }
+  } catch (error) {
+    return failureFrom(error, url.origin, agent.clock.nowMs(), { for: purpose, address })
+  }
+}
+
+const pinnedOf = ({ keeper }: ConnectingAgent): Pinned | null => {
+  const { identity } = keeper.credentials()
+  const statementKeys = identity?.recovery?.trust.statement_keys ?? []
+  return identity === null || statementKeys.length === 0 ? null : { domain: identity.domain, statementKeys }
+}
