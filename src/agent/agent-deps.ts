@@ -10,6 +10,7 @@ import type { AgentConfig } from './config.ts'
 import type { IdentityKeeper } from './identity/identity-keeper.ts'
 import type { JudgedClock } from './judged-clock.ts'
 import type { KnownAddresses } from './known-addresses.ts'
+import type { Episode } from './recovery/episode.ts'
 import type { Outbox } from './reports/outbox.ts'
 import type { StatusBoard } from './status-board.ts'
 import type { AgentStorage } from './storage.ts'
@@ -64,6 +65,8 @@ export type AgentParts = AgentDeps & {
   readonly lastConfig: ConfigKeeper
   readonly board: StatusBoard
   readonly vitals: Vitals
+  /** What is wrong with how the plane takes us, from the first failure on. */
+  readonly episode: Episode
   /** The disk under the state folder, and the room kept back on it. */
   readonly storage: AgentStorage
   /** Of this process, for telling it from a copy (AgentEvidence.instance). */

@@ -4,7 +4,6 @@ import type { AgentDeps, AgentParts } from './agent-deps.ts'
 import { fullJitterMs } from './backoff.ts'
 import { openConfigKeeper } from './channel/last-config.ts'
 import type { AgentConfig } from './config.ts'
-import { findJoin } from './enrollment/join-source.ts'
 import {
   DamagedCredentials,
   fileCredentialStore,
@@ -12,12 +11,15 @@ import {
   memoryCredentialStore,
 } from './identity/credential-store.ts'
 import { openKeeper, type IdentityKeeper } from './identity/identity-keeper.ts'
-import { firstIdentity, type Need } from './identity/provider.ts'
+import { acquireIdentity } from './identity/acquire.ts'
+import type { IdentityProvider, Need } from './identity/provider.ts'
 import { openJudgedClock } from './judged-clock.ts'
 import { openKnownAddresses } from './known-addresses.ts'
 import type { AgentOutcome } from './outcome.ts'
 import { showMetrics } from './metrics-server.ts'
-import { pause } from './pause.ts'
+import { openEpisode } from './recovery/episode.ts'
+import { nudgedPause } from './recovery/nudged-pause.ts'
+import { waitForNews } from './recovery/wait-for-news.ts'
 import { openOutbox } from './reports/outbox.ts'
 import { openSenses, type Senses } from './senses.ts'
 import { serve } from './serve.ts'
@@ -29,12 +31,21 @@ import { isInvitedAnew, noWayIn, waysIn } from './ways-in.ts'
 export type { AgentDeps } from './agent-deps.ts'
 export type { AgentOutcome } from './outcome.ts'
 
+/** Sources of an identity that are preferred to the plane's own; a later one for SPIRE takes its place here. */
+export type BetterSources = (agent: AgentParts) => readonly IdentityProvider[]
+
+const noBetterSources: BetterSources = () => []
+
 /** Runs until `deps.signal` is aborted or going on is pointless. Refusals and trouble are outcomes; only bugs throw. */
-export const runAgent = async (config: AgentConfig, deps: AgentDeps): Promise<AgentOutcome> => {
+export const runAgent = async (
+  config: AgentConfig,
+  deps: AgentDeps,
+  better: BetterSources = noBetterSources,
+): Promise<AgentOutcome> => {
   const folder = takeStateFolder(config.stateFolder)
   if (folder.kind === 'not-ours') return { kind: 'misconfigured', trouble: folder.trouble }
   try {
-    return await runHere(config, { ...deps, clock: openJudgedClock(deps.clock) })
+    return await runHere(config, { ...deps, clock: openJudgedClock(deps.clock) }, better)
   } finally {
     folder.release()
   }
@@ -42,18 +53,24 @@ export const runAgent = async (config: AgentConfig, deps: AgentDeps): Promise<Ag
 
 type JudgingDeps = AgentDeps & Pick<AgentParts, 'clock'>
 
-const runHere = async (config: AgentConfig, deps: JudgingDeps): Promise<AgentOutcome> => {
+const runHere = async (config: AgentConfig, deps: JudgingDeps, better: BetterSources): Promise<AgentOutcome> => {
   const { senses, close } = openSenses(config, deps)
-  const outcome = await live(config, deps, senses)
+  const outcome = await live(config, deps, senses, better)
   close(outcome)
   return outcome
 }
 
-const live = async (config: AgentConfig, deps: JudgingDeps, senses: Senses): Promise<AgentOutcome> => {
+const live = async (
+  config: AgentConfig,
+  deps: JudgingDeps,
+  senses: Senses,
+  better: BetterSources,
+): Promise<AgentOutcome> => {
   const { storage, vitals } = senses
   const keeper = openedKeeper(config, storage)
   if ('kind' in keeper) return keeper
   const instance = deps.random.bytes(16).toString('base64url')
+  const episode = openEpisode(deps, keeper.credentials().request)
   const agent: AgentParts = {
     ...deps,
     config,
@@ -61,32 +78,33 @@ const live = async (config: AgentConfig, deps: JudgingDeps, senses: Senses): Pro
     keeper,
     lastConfig: openConfigKeeper(config.stateFolder),
     ...senses,
+    board: episode.listening(senses.board),
+    episode,
     instance,
     outbox: openOutbox(instance, (count) => vitals.dropped('reports', 'superseded', count)),
   }
   const shown = await showMetrics(agent)
   try {
-    return await goOn(agent)
+    return await goOn(agent, waysIn(agent, better(agent)))
   } finally {
     await shown.close()
   }
 }
 
-const goOn = async (agent: AgentParts): Promise<AgentOutcome> => {
-  const providers = waysIn(agent)
-
+const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): Promise<AgentOutcome> => {
   let shortLived = 0
   let wasRevoked = false
   for (let need: Need = 'start'; !agent.signal.aborted; need = 'rejoin') {
-    const provided = await firstIdentity(providers, need, noWayIn(agent.config, need))
+    const provided = await acquireIdentity(agent, providers, need, noWayIn(agent.config, need))
     if (provided.kind === 'failed' && (wasRevoked || !(await worthWaiting(agent, need, provided.outcome))))
       return provided.outcome
     const sinceMs = agent.clock.monotonicMs()
-    const end = await serve(agent)
+    const end = await serve(agent, providers)
     if (end.kind === 'stopped') break
+    agent.episode.failed(end.trouble)
     wasRevoked = end.kind === 'revoked'
     if (end.kind === 'revoked' && !isInvitedAnew(agent)) return end
-    const lasted = agent.clock.monotonicMs() - sinceMs > settledMs
+    const lasted = agent.clock.monotonicMs() - sinceMs > settledMs(agent)
     shortLived = lasted || provided.kind === 'failed' ? 0 : shortLived + 1
     agent.board.phase('rejoining')
     agent.board.trouble('enrollment', end.trouble, null)
@@ -98,13 +116,16 @@ const goOn = async (agent: AgentParts): Promise<AgentOutcome> => {
     // it may be one from before a restart.
     if (shortLived > 1) {
       const jitterMs = fullJitterMs(shortLived, shortestRejoinMs, longestRejoinMs, agent.random.unit())
-      await pause(agent.timers, shortestRejoinMs + jitterMs, agent.signal)
+      await nudgedPause(agent, shortestRejoinMs + jitterMs)
     }
   }
   return { kind: 'stopped' }
 }
 
-const settledMs = 60_000
+/** A minute, or half the life of a certificate that has less. */
+const settledMs = ({ keeper }: AgentParts): number =>
+  Math.min(60_000, (keeper.credentials().identity?.profile.lifetime_ms ?? 120_000) / 2)
+
 const shortestRejoinMs = 2_000
 const longestRejoinMs = 300_000
 
@@ -121,20 +142,14 @@ const openedKeeper = (config: AgentConfig, storage: AgentStorage): IdentityKeepe
 }
 
 const waitMs = 30_000
-const lookEveryMs = 1_000
 
-/** An agent that had an identity stays up: an operator may release the node or bring a new join string. */
+/** An agent that had an identity stays up: an operator may release the node, or bring a join string or a bundle. */
 const worthWaiting = async (agent: AgentParts, need: Need, outcome: AgentOutcome): Promise<boolean> => {
   if (need === 'start' || outcome.kind === 'stopped' || outcome.kind === 'revoked') return false
   const { code, next, text } = outcome.trouble
   const delayMs = waitMs * (1 + agent.random.unit())
-  const untilMs = agent.clock.monotonicMs() + delayMs
   agent.board.trouble('enrollment', outcome.trouble, agent.clock.nowMs() + delayMs)
   agent.log.warn({ code, next, waitMs: Math.round(delayMs) }, text)
-  const invited = (): boolean => findJoin(agent.config, agent.keeper.credentials().identity).kind === 'join'
-  const wasInvited = invited()
-  while (!agent.signal.aborted && agent.clock.monotonicMs() < untilMs && (wasInvited || !invited())) {
-    await pause(agent.timers, lookEveryMs, agent.signal)
-  }
+  await waitForNews(agent, delayMs)
   return true
 }

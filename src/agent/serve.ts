@@ -1,13 +1,18 @@
-// Life with an identity: a channel kept open and a certificate kept young, side by side, until one of them cannot go on.
+// Life with an identity: a channel kept open, a certificate kept young, its recovery rehearsed and better sources looked for,
+// side by side, until one of the first two cannot go on.
 
 import type { AgentParts } from './agent-deps.ts'
 import { keepChannel } from './channel/keep-channel.ts'
+import { betterIdentity } from './identity/better-source.ts'
 import type { Identity } from './identity/credentials.ts'
 import { keepRenewed } from './identity/keep-renewed.ts'
+import type { IdentityProvider } from './identity/provider.ts'
 import { storageReporter } from './identity/report-storage.ts'
+import { keepRehearsed } from './recovery/rehearse.ts'
+import { keepReporting } from './reports/keep-reporting.ts'
 import type { SessionEnd } from './session-end.ts'
 
-export const serve = async (agent: AgentParts): Promise<SessionEnd> => {
+export const serve = async (agent: AgentParts, providers: readonly IdentityProvider[]): Promise<SessionEnd> => {
   const over = new AbortController()
   const session: AgentParts = { ...agent, signal: AbortSignal.any([agent.signal, over.signal]) }
   const identityNow = (): Identity => {
@@ -18,13 +23,32 @@ export const serve = async (agent: AgentParts): Promise<SessionEnd> => {
   agent.board.phase('running')
   const reporter = storageReporter(session, identityNow)
   await reporter.check()
-  const both = [keepChannel(session, identityNow), keepRenewed(session, identityNow, reporter)]
+  const tasks = [
+    keepChannel(session, identityNow),
+    keepRenewed(session, identityNow, reporter),
+    untilStopped(keepReporting(session, identityNow)),
+    untilStopped(keepRehearsed(session, identityNow)),
+    untilStopped(keepLooking(session, identityNow, providers)),
+  ]
   try {
-    return await Promise.race(both)
+    return await Promise.race(tasks)
   } finally {
     over.abort()
-    await Promise.allSettled(both)
+    await Promise.allSettled(tasks)
     agent.board.clear('channel')
     agent.board.clear('renewal')
+  }
+}
+
+const untilStopped = (task: Promise<void>): Promise<SessionEnd> => task.then(() => ({ kind: 'stopped' }))
+
+const keepLooking = async (
+  session: AgentParts,
+  identityNow: () => Identity,
+  providers: readonly IdentityProvider[],
+): Promise<void> => {
+  while (!session.signal.aborted) {
+    const source = await betterIdentity(session, providers, () => identityNow().source)
+    if (source !== null) session.log.info({ source }, 'the identity in use comes from a better source now')
   }
 }

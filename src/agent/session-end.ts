@@ -19,13 +19,15 @@ export const afterRefusedUse = (code: string): RefusedUse => {
     case 'CLIENT_CERT_EXPIRED':
     case 'CLIENT_CERT_DENIED':
     case 'NODE_NOT_ENROLLED':
+    // There is a newer certificate and we do not have it: recovery says whether it is ours, or somebody else's.
+    case 'SERIAL_MISMATCH':
       return 'rejoin'
     case 'CLIENT_CERT_UNKNOWN':
       return 'unknown-certificate'
     case 'NODE_QUARANTINED':
     case 'APPROVAL_REQUIRED':
     case 'LINEAGE_CONFLICT':
-    case 'SERIAL_MISMATCH':
+    case 'DUPLICATE_IDENTITY':
     case 'IDENTITY_MISMATCH':
     case 'NODE_STATE_CONFLICT':
     case 'NODE_NOT_FOUND':

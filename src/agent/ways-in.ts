@@ -4,42 +4,65 @@ import type { AgentParts } from './agent-deps.ts'
 import type { AgentConfig } from './config.ts'
 import { enroll } from './enrollment/enroll.ts'
 import { dropUsedJoin, findJoin } from './enrollment/join-source.ts'
-import type { IdentityProvider, Need } from './identity/provider.ts'
+import { readAdmission } from './identity/admission.ts'
+import type { Identity } from './identity/credentials.ts'
+import type { IdentityProvider, Need, Provided } from './identity/provider.ts'
+import { expired, isExpired } from './recovery/expired.ts'
+import { recover } from './recovery/recover.ts'
+import { isInvited } from './recovery/wait-for-news.ts'
+import { wayBack } from './recovery/way-back.ts'
 import { trouble, type Trouble } from './trouble.ts'
 
-export const waysIn = (agent: AgentParts): readonly IdentityProvider[] => [storedIdentity(agent), enrollment(agent)]
+/** `better`: sources that are preferred to the plane's own, such as SPIRE. */
+export const waysIn = (agent: AgentParts, better: readonly IdentityProvider[]): readonly IdentityProvider[] => [
+  ...better,
+  { source: 'plane', provide: (need, signal) => planeIdentity({ ...agent, signal }, need) },
+  { source: 'static', provide: () => Promise.resolve(staticIdentity(agent.config)) },
+]
 
 /** A token that was not used yet: somebody made it for a machine that was thrown out. */
-export const isInvitedAnew = ({ config, keeper }: AgentParts): boolean => {
-  const found = findJoin(config, keeper.credentials().identity)
-  return found.kind === 'join' && config.joinMethod === 'token'
+export const isInvitedAnew = (agent: AgentParts): boolean => agent.config.joinMethod === 'token' && isInvited(agent)
+
+/** What is stored, while it is good; then recovery, then enrollment. */
+const planeIdentity = async (agent: AgentParts, need: Need): Promise<Provided> => {
+  const { identity } = agent.keeper.credentials()
+  const stored = identity?.source === 'plane' ? identity : null
+  if (need === 'better') return { kind: 'not-mine' }
+  if (need === 'start' && stored !== null) {
+    // An agent that was killed between keeping its certificate and deleting the join string finds it here.
+    dropUsedJoin(agent.config, stored)
+    if (isInvitedAnew(agent)) agent.log.info({ node: stored.nodeId }, 'there is an identity: the join string waits')
+    if (wayBack(agent)?.credential.kind !== 'repair' && !isExpired(agent, stored)) return { kind: 'identity' }
+  }
+  const back = await recover(agent, storyOf(agent, stored))
+  if (back.kind !== 'not-mine') return back
+  const found = findJoin(agent.config, identity)
+  // Expired by a clock that nobody vouches for, and no other way in: the plane may see it otherwise.
+  if (found.kind === 'none' && need === 'start' && stored !== null) return { kind: 'identity' }
+  if (found.kind === 'none') return { kind: 'not-mine' }
+  if (found.kind === 'unreadable') {
+    const what = trouble('join_string_unusable', `${found.why}.`, 'Make a new one: muster token create --node ID')
+    return { kind: 'failed', outcome: { kind: 'misconfigured', trouble: what } }
+  }
+  agent.board.phase('enrolling')
+  return enroll(agent, found.join)
 }
 
-const storedIdentity = (agent: AgentParts): IdentityProvider => ({
-  name: 'stored',
-  provide: (need) => {
-    const { identity } = agent.keeper.credentials()
-    if (need !== 'start' || identity === null) return Promise.resolve({ kind: 'not-mine' })
-    // An agent that was killed between keeping its certificate and deleting the join string finds it here.
-    dropUsedJoin(agent.config, identity)
-    if (isInvitedAnew(agent)) agent.log.info({ node: identity.nodeId }, 'there is an identity: the join string waits')
-    return Promise.resolve({ kind: 'identity' })
-  },
-})
+/** What has failed so far; at a start, that the certificate is over, or nothing but that somebody brought a bundle. */
+const storyOf = (agent: AgentParts, stored: Identity | null): ReturnType<AgentParts['episode']['failed']> => {
+  const current = agent.episode.current()
+  if (current !== null) return current
+  if (stored !== null && isExpired(agent, stored)) return agent.episode.failed(expired(agent, stored))
+  return agent.episode.failed(
+    trouble('repair_requested', 'A repair bundle was brought to this machine.', 'The agent uses it by itself'),
+  )
+}
 
-const enrollment = (agent: AgentParts): IdentityProvider => ({
-  name: 'enrollment',
-  provide: async () => {
-    const found = findJoin(agent.config, agent.keeper.credentials().identity)
-    if (found.kind === 'none') return { kind: 'not-mine' }
-    if (found.kind === 'unreadable') {
-      const what = trouble('join_string_unusable', `${found.why}.`, 'Make a new one: muster token create --node ID')
-      return { kind: 'failed', outcome: { kind: 'misconfigured', trouble: what } }
-    }
-    agent.board.phase('enrolling')
-    return enroll(agent, found.join)
-  },
-})
+/** Never an identity: it is the same on every machine of the image. */
+const staticIdentity = (config: AgentConfig): Provided => {
+  const read = readAdmission(config)
+  return read.kind === 'broken' ? read : { kind: 'not-mine' }
+}
 
 export const noWayIn = ({ join, stateFolder }: AgentConfig, need: Need): Trouble => {
   const looked = join.kind === 'file' ? `no join string in ${join.path}` : 'only a join string that has been used'

@@ -1,21 +1,27 @@
 // One enrollment request on a connection that has been verified, and the identity made of its answer.
 
 import { sha256Hex } from '#platform/bytes.ts'
-import { exchangeOn } from '#platform/http-exchange.ts'
 import { EnrollResponse, nodeIdShape, type EnrollRequest } from '#wire/node-api.ts'
 import type { JoinString } from '#wire/join-string.ts'
+import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
 import { fingerprint } from '#pki/fingerprint.ts'
 import { fromPem } from '#pki/pem.ts'
 import type { AgentParts } from '../agent-deps.ts'
 import type { AgentConfig } from '../config.ts'
-import { faultOfEndpoints, faultOfProfile, faultOfRoots, generationFrom } from '../identity/certificate-answer.ts'
-import type { Identity, KeyRequest } from '../identity/credentials.ts'
-import { longestAnswer, parseAnswer } from '../plane-answers.ts'
-import { under } from '../plane-client.ts'
-import { failureFrom, unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
 import { hardwareReport, type HardwareReport } from '../hardware-report.ts'
+import {
+  faultOfEndpoints,
+  faultOfLineage,
+  faultOfProfile,
+  faultOfRoots,
+  generationFrom,
+  recoveryFrom,
+} from '../identity/certificate-answer.ts'
+import type { AgentRecovery, Identity, KeyRequest } from '../identity/credentials.ts'
+import { unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
+import { registrationOf } from '../recovery/prove.ts'
 import { trouble } from '../trouble.ts'
-import { openVerifiedConnection } from './verified-connection.ts'
+import { askChallenge, isUnknownAddress, knock, type Door } from './knock.ts'
 
 export type Enrolled = { readonly kind: 'enrolled'; readonly identity: Identity; readonly serverTime: string }
 
@@ -29,18 +35,50 @@ export const enrollCall = async (
 ): Promise<Enrolled | PlaneFailure> => {
   const hardware = hardwareReport(agent.config.hardwareFile)
   if (hardware === null) return noHardwareFile(agent.config.hardwareFile)
-  const json = enrollBody(agent.config, join, request, hardware)
-  const url = new URL(under(join.url, '/v1/enroll'))
-  const opened = await openVerifiedConnection(agent, { url, rootFingerprint: join.rootFingerprint }, agent.signal)
-  if (opened.kind !== 'verified') return opened
-  try {
-    const call = { method: 'POST' as const, path: url.pathname, authority: url.host, json, longestAnswer }
-    const answer = await exchangeOn(agent.timers, opened.socket, { ...call, timeoutMs: answerTimeoutMs }, agent.signal)
-    const parsed = parseAnswer(EnrollResponse, answer)
-    return parsed.kind === 'answer' ? identityFrom(join, request, parsed.value) : parsed
-  } catch (error) {
-    return failureFrom(error, url.origin, agent.clock.nowMs())
+  const door = doorOf(agent, join)
+  const registration = await registrationFor(agent, door, request)
+  if (registration.kind !== 'registration') return registration
+  const json = enrollBody(agent.config, join, request, hardware, registration.body)
+  const answer = await knock(agent, door, {
+    path: '/v1/enroll',
+    json,
+    answer: EnrollResponse,
+    timeoutMs: answerTimeoutMs,
+  })
+  if (answer.kind !== 'answer') return answer
+  agent.reached('enroll: answered')
+  return identityFrom(join, request, answer.value)
+}
+
+/** At first only the root is known, by its fingerprint; a machine that was enrolled before has keys for statements too. */
+const doorOf = ({ keeper }: AgentParts, join: JoinString): Door => {
+  const { identity } = keeper.credentials()
+  const statementKeys = identity?.domain === join.domain ? (identity.recovery?.trust.statement_keys ?? []) : []
+  return {
+    urls: [join.url],
+    trust: { kind: 'fingerprint', rootFingerprint: join.rootFingerprint },
+    purpose: 'runtime',
+    pinned: statementKeys.length === 0 ? null : { domain: join.domain, statementKeys },
   }
+}
+
+type Registration = { readonly kind: 'registration'; readonly body: RecoveryRegistration | null }
+
+/** The plane is asked for a challenge even where no key signs it: one that does not know the address knows no recovery. */
+const registrationFor = async (
+  agent: AgentParts,
+  door: Door,
+  request: KeyRequest,
+): Promise<Registration | PlaneFailure> => {
+  const { recovery } = agent.config
+  if (recovery === 'none') return { kind: 'registration', body: null }
+  // Whose statements these are cannot be known before the answer, and need not be: it only has to come back.
+  const asked = await askChallenge(agent, { ...door, pinned: null }, null)
+  if (asked.kind !== 'challenge') return isUnknownAddress(asked) ? { kind: 'registration', body: null } : asked
+  if (recovery === 'bearer') return { kind: 'registration', body: { kind: 'bearer' } }
+  if (request.recoveryKey === null) return { kind: 'registration', body: null }
+  const about = { node: null, challenge: asked.challenge, csrPem: request.csrPem }
+  return { kind: 'registration', body: registrationOf(request.recoveryKey, about) }
 }
 
 /** Asked again like a plane that is away: what makes the file may run after us. */
@@ -58,11 +96,13 @@ const enrollBody = (
   join: JoinString,
   request: KeyRequest,
   hardware: HardwareReport,
+  recovery: RecoveryRegistration | null,
 ): EnrollRequest => ({
   ...hardware,
   ...(join.secret === null ? { method: 'hardware' } : { method: 'token', enrollment_token: join.secret }),
   ...(config.nodeId === null ? {} : { node_id: config.nodeId }),
   csr: request.csrPem,
+  ...(recovery === null ? {} : { recovery }),
 })
 
 const identityFrom = (join: JoinString, request: KeyRequest, answer: EnrollResponse): Enrolled | PlaneFailure => {
@@ -70,7 +110,8 @@ const identityFrom = (join: JoinString, request: KeyRequest, answer: EnrollRespo
     faultOfRoots(answer.roots) ??
     faultOfProfile(answer.profile) ??
     faultOfEndpoints(answer.endpoints) ??
-    faultOfMembership(join, answer)
+    faultOfMembership(join, answer) ??
+    faultOfLineage(answer, { domain: answer.domain, nodeId: answer.node_id })
   if (fault !== null) return unusableAnswer(fault)
   const made = generationFrom(request, answer.certificate_chain)
   if (made.kind === 'unusable') return unusableAnswer(made.why)
@@ -92,12 +133,15 @@ const identityFrom = (join: JoinString, request: KeyRequest, answer: EnrollRespo
     },
     current: made.generation,
     counter: answer.counter ?? null,
-    recovery: null,
+    recovery: recoveryFrom(answer, registeredKey(request), null),
     clockToleranceMs: answer.clock_tolerance_ms ?? 300_000,
     previous: null,
   }
   return { kind: 'enrolled', identity, serverTime: answer.server_time }
 }
+
+const registeredKey = ({ recoveryKey }: KeyRequest): AgentRecovery['credential'] =>
+  recoveryKey === null ? { kind: 'none' } : { kind: 'key', ...recoveryKey }
 
 const faultOfMembership = (join: JoinString, answer: EnrollResponse): string | null => {
   if (answer.domain !== join.domain) return 'it is of another domain than the join string'

@@ -4,11 +4,11 @@ import type { JoinString } from '#wire/join-string.ts'
 import { isoTime, parseIsoTime } from '#platform/clock.ts'
 import type { AgentParts } from '../agent-deps.ts'
 import { enrolledAs, requestFor, withRequest } from '../identity/credentials.ts'
-import { newKeyRequest } from '../keys/key-request.ts'
-import { pause } from '../pause.ts'
+import { newKeyRequest, newRecoveryKey } from '../keys/key-request.ts'
+import { nudgedPause } from '../recovery/nudged-pause.ts'
 import type { PlaneFailure } from '../plane-failure.ts'
 import type { Provided } from '../identity/provider.ts'
-import { trouble } from '../trouble.ts'
+import { learnTime } from '../learn-time.ts'
 import { enrollCall, type Enrolled } from './enroll-call.ts'
 import { dropUsedJoin } from './join-source.ts'
 import { nextTry } from './next-try.ts'
@@ -21,13 +21,14 @@ export const enroll = async (agent: AgentParts, join: JoinString): Promise<Provi
     const next = nextTry(tried, attempt, agent.random.unit())
     if (next.kind === 'give-up') return { kind: 'failed', outcome: next.outcome }
     if (next.newKey) agent.keeper.keep(withRequest(agent.keeper.credentials(), null))
+    if (tried.kind === 'refused' && tried.code === 'ALREADY_ACTIVE') proveWithFormerKey(agent)
     const nextTryAtMs = agent.clock.nowMs() + next.waitMs
     agent.board.trouble('enrollment', tried.trouble, nextTryAtMs)
     agent.log.warn(
       { code: tried.trouble.code, next: tried.trouble.next, nextTry: isoTime(nextTryAtMs) },
       `${tried.trouble.text} ${next.intent}`.trim(),
     )
-    await pause(agent.timers, next.waitMs, agent.signal)
+    await nudgedPause(agent, next.waitMs)
   }
   return { kind: 'failed', outcome: { kind: 'stopped' } }
 }
@@ -37,23 +38,30 @@ const tryOnce = async (agent: AgentParts, join: JoinString): Promise<Enrolled | 
   const purpose = { kind: 'enroll' } as const
   const open = requestFor(keeper.credentials(), purpose, config.keyType)
   if (open !== null) return enrollCall(agent, join, open)
-  const request = newKeyRequest(purpose, config.keyType, config.nodeId ?? 'muster-agent', clock.nowMs(), null)
+  // A new one each time: whoever may have copied the former holds that one too.
+  const recoveryKey = config.recovery === 'key' ? newRecoveryKey() : null
+  const request = newKeyRequest(purpose, config.keyType, config.nodeId ?? 'muster-agent', clock.nowMs(), recoveryKey)
   // Durable before it is sent: after a crash this very request is repeated, and the token is not lost to another key.
   const kept = keeper.keepFirst(withRequest(keeper.credentials(), request))
-  if (kept.persisted) return enrollCall(agent, join, request)
-  const text = `The state folder cannot be written, so nothing was sent: ${kept.detail}`
-  return {
-    kind: 'unreachable',
-    trouble: trouble('disk_trouble', text, `Make ${config.stateFolder} writable, or make room on its disk`),
-  }
+  if (!kept.persisted) return { kind: 'unreachable', trouble: agent.storage.notKept(kept, 'Nothing was sent') }
+  agent.reached('enroll: request kept')
+  return enrollCall(agent, join, request)
 }
 
-const skewWorthSayingMs = 300_000
+/** The node is active, perhaps as nobody else than us: the recovery key it registered then shows that (ruling 3). */
+const proveWithFormerKey = ({ keeper }: AgentParts): void => {
+  const { identity, request } = keeper.credentials()
+  const former = identity?.recovery?.credential
+  if (request?.purpose.kind !== 'enroll' || request.recoveryKey === null || former?.kind !== 'key') return
+  const { keyType, keyPem } = former
+  keeper.keep(withRequest(keeper.credentials(), { ...request, recoveryKey: { keyType, keyPem } }))
+}
 
 const accept = (agent: AgentParts, { identity, serverTime }: Enrolled): Provided => {
   agent.lastConfig.forget()
   const kept = agent.keeper.keep(enrolledAs(identity))
-  agent.board.clear('enrollment')
+  agent.reached('enroll: identity kept')
+  agent.board.success('enrollment', `Enrolled as ${identity.nodeId}, epoch ${identity.epoch}.`)
   agent.log.info(
     { node: identity.nodeId, epoch: identity.epoch, serial: identity.current.serial, persisted: kept.persisted },
     'enrolled',
@@ -62,15 +70,6 @@ const accept = (agent: AgentParts, { identity, serverTime }: Enrolled): Provided
   const undeleted = kept.persisted ? dropUsedJoin(agent.config, identity) : null
   if (undeleted !== null) agent.log.warn({ why: undeleted }, 'the used join string could not be deleted')
   const serverMs = parseIsoTime(serverTime)
-  const nowMs = agent.clock.nowMs()
-  if (serverMs !== null && Math.abs(serverMs - nowMs) > skewWorthSayingMs) {
-    const text = `The plane's clock says ${serverTime}, this machine's ${isoTime(nowMs)}.`
-    agent.board.trouble(
-      'clock',
-      trouble('clock_skew', text, 'Set the clock of this machine: timedatectl set-ntp true'),
-      null,
-    )
-    agent.log.warn(text)
-  }
+  if (serverMs !== null) learnTime(agent, serverMs)
   return { kind: 'identity' }
 }

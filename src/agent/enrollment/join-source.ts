@@ -4,7 +4,7 @@ import { sha256Hex } from '#platform/bytes.ts'
 import { readFileIfAny, removeFile } from '#platform/files.ts'
 import { isOrdinaryFile } from '#platform/paths.ts'
 import { parseJoinString, type JoinString } from '#wire/join-string.ts'
-import type { AgentConfig } from '../config.ts'
+import { anotherRoot, isOfAnotherRoot, type AgentConfig } from '../config.ts'
 import type { Identity } from '../identity/credentials.ts'
 
 export type FoundJoin =
@@ -16,6 +16,7 @@ export type FoundJoin =
 export const findJoin = (config: AgentConfig, former: Identity | null): FoundJoin => {
   const found = readSource(config, former)
   if (found.kind !== 'join') return found
+  if (isOfAnotherRoot(found.join, config.pinnedRoot)) return { kind: 'unreadable', why: anotherRoot }
   const { secret } = found.join
   // A token that is not shown is not used up either.
   if (config.joinMethod === 'hardware') return { kind: 'join', join: { ...found.join, secret: null } }

@@ -1,46 +1,91 @@
-// Asks every second, by the wall clock, whether the certificate is due: no timer can carry months, machines sleep, and
-// clocks get set.
+// Asks every second, by the clock the agent believes, whether the certificate is due: no timer can carry months, machines
+// sleep, and clocks get set. What failed is known before anything is tried again (R-121).
 
 import { isoTime } from '#platform/clock.ts'
 import type { AgentParts } from '../agent-deps.ts'
-import { pause } from '../pause.ts'
+import { askChallenge, isUnknownAddress } from '../enrollment/knock.ts'
+import { reviewClock } from '../learn-time.ts'
 import type { PlaneFailure } from '../plane-failure.ts'
+import { nudgedPause } from '../recovery/nudged-pause.ts'
+import { runtimeDoor } from '../recovery/way-back.ts'
 import { afterRefusedUse, type SessionEnd } from '../session-end.ts'
+import { reasonToRecover } from '../recovery/reason-to-recover.ts'
 import type { Identity } from './credentials.ts'
-import { renewOnce } from './renew.ts'
-import { jitterOf, renewalIsDue, renewAtMs, renewRetryMs, type LastTry } from './should-renew.ts'
+import { renewWithin } from './renew.ts'
+import {
+  jitterOf,
+  jumpMs,
+  lookEveryMs,
+  renewalIsDue,
+  renewAtMs,
+  renewRetryMs,
+  spreadMs,
+  type ClockReading,
+  type LastTry,
+} from './should-renew.ts'
 import type { StorageReporter } from './report-storage.ts'
-
-const tickMs = 1_000
 
 export const keepRenewed = async (
   agent: AgentParts,
   identityNow: () => Identity,
   reporter: StorageReporter,
 ): Promise<SessionEnd> => {
+  const { clock, nudge, vitals } = agent
   let failures = 0
   let lastTry: LastTry | null = null
+  /** The last exchange that had succeeded when a try found nobody: another one since means that the plane is back. */
+  let exchangeBefore: { readonly atMs: number | null } | null = null
   let shown: Identity | null = null
-  for (; !agent.signal.aborted; await pause(agent.timers, tickMs, agent.signal)) {
+  let nudges = nudge.count()
+  let reading = readClock(agent)
+  let inDoubt = vitals.signs().lastExchangeMs === null
+  for (; !agent.signal.aborted; await nudgedPause(agent, lookEveryMs(identityNow().current))) {
     await reporter.check()
+    reviewClock(agent)
     const identity = identityNow()
     if (identity !== shown) showIdentity(agent, identity)
     shown = identity
-    const nowMs = agent.clock.nowMs()
-    if (!renewalIsDue(nowMs, dueAtMs(identity), lastTry)) continue
-    const outcome = await renewOnce(agent, identity)
+    const end = reasonToRecover(agent, identity)
+    if (end !== null) return { kind: 'rejoin', trouble: end }
+
+    const now = readClock(agent)
+    inDoubt ||= Math.abs(jumpMs(reading, now)) > identity.clockToleranceMs
+    reading = now
+    const nowMs = now.wallMs
+    const remainingMs = identity.current.notAfterMs - nowMs
+    if (exchangeBefore !== null && vitals.signs().lastExchangeMs !== exchangeBefore.atMs) {
+      lastTry = { atMs: nowMs, delayMs: spreadMs(remainingMs, agent.random.unit()) }
+      exchangeBefore = null
+    }
+    const nudged = nudge.count() !== nudges
+    nudges = nudge.count()
+    // Another source renews its own.
+    if (identity.source !== 'plane' || (!nudged && !renewalIsDue(nowMs, dueAtMs(identity), lastTry))) continue
+
+    const doubt = inDoubt ? await askTime(agent, identity) : null
+    if (doubt === null && inDoubt) {
+      // Looked at again in the light of what the plane said.
+      inDoubt = false
+      reading = readClock(agent)
+      if (!nudged && !renewalIsDue(clock.nowMs(), dueAtMs(identity), lastTry)) continue
+    }
+    const outcome = doubt ?? (await renewWithin(agent, identity, Math.max(leastPatienceMs, remainingMs / 4)))
     if (outcome.kind === 'renewed') {
       agent.log.info({ serial: outcome.serial, persisted: outcome.persisted }, 'certificate renewed')
-      agent.board.clear('renewal')
+      agent.board.success('renewal', `The certificate was renewed: ${outcome.serial}.`)
+      if (agent.episode.channelIsOpen()) agent.episode.over()
       failures = 0
+      exchangeBefore = null
       lastTry = { atMs: nowMs, delayMs: shortestLifeMs(identityNow()) }
       continue
     }
     if (outcome.kind === 'stopped') break
-    const end = endBecauseOf(outcome)
-    if (end !== null) return end
+    vitals.renewalFailed(outcome.trouble)
+    const over = endBecauseOf(outcome)
+    if (over !== null) return over
     failures += 1
-    const retryMs = renewRetryMs(failures, identity.current.notAfterMs - nowMs, agent.random.unit())
+    exchangeBefore = outcome.kind === 'refused' ? null : { atMs: vitals.signs().lastExchangeMs }
+    const retryMs = renewRetryMs(failures, remainingMs, agent.random.unit())
     lastTry = { atMs: nowMs, delayMs: Math.max(retryMs, slotOf(outcome, identity, nowMs)) }
     agent.board.trouble('renewal', outcome.trouble, nowMs + lastTry.delayMs)
     agent.log.warn(
@@ -49,6 +94,22 @@ export const keepRenewed = async (
     )
   }
   return { kind: 'stopped' }
+}
+
+/** However little is left, a try gets the time of a handshake across the world. */
+const leastPatienceMs = 3_000
+
+const readClock = ({ clock }: AgentParts): ClockReading => ({
+  wallMs: clock.nowMs(),
+  monotonicMs: clock.monotonicMs(),
+})
+
+/** Null: the clock is accounted for, or nobody could vouch for it anyway. */
+const askTime = async (agent: AgentParts, identity: Identity): Promise<PlaneFailure | null> => {
+  const door = runtimeDoor(identity)
+  if (door.pinned === null) return null
+  const asked = await askChallenge(agent, door, null)
+  return asked.kind === 'challenge' || isUnknownAddress(asked) ? null : asked
 }
 
 const dueAtMs = ({ current, profile }: Identity): number =>
@@ -80,6 +141,7 @@ const endBecauseOf = (failure: Exclude<PlaneFailure, { kind: 'stopped' }>): Sess
 
 const showIdentity = ({ board, config }: AgentParts, identity: Identity): void => {
   const inMemory = config.keyStorage === 'memory' || identity.profile.key_storage !== 'file'
+  board.source(identity.source)
   board.facts({
     node_id: identity.nodeId,
     domain: identity.domain,

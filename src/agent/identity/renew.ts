@@ -3,7 +3,7 @@
 import type { AgentParts } from '../agent-deps.ts'
 import { keyTypeFor, newKeyRequest } from '../keys/key-request.ts'
 import { callPlane } from '../plane-client.ts'
-import { unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
+import { noAnswer, unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
 import { RenewResponse, type RenewRequest } from '#wire/node-api.ts'
 import {
   faultOfEndpoints,
@@ -17,7 +17,26 @@ import { renewedTo, requestFor, withRequest, type Identity, type KeyRequest } fr
 
 export type Renewed = { readonly kind: 'renewed'; readonly serial: string; readonly persisted: boolean }
 
-export const renewOnce = async (agent: AgentParts, identity: Identity): Promise<Renewed | PlaneFailure> => {
+/** A server that takes the connection and says nothing must not use up what is left of the certificate. */
+export const renewWithin = async (
+  agent: AgentParts,
+  identity: Identity,
+  withinMs: number,
+): Promise<Renewed | PlaneFailure> => {
+  const late = new AbortController()
+  const cancel = agent.timers.after(Math.min(withinMs, longestPatienceMs), () => late.abort(), 'background')
+  agent.vitals.renewalTried()
+  const signal = AbortSignal.any([agent.signal, late.signal])
+  const outcome = await renewOnce({ ...agent, signal }, identity).finally(cancel)
+  if (outcome.kind !== 'stopped' || agent.signal.aborted) return outcome
+  const url = identity.endpoints.runtime[0] ?? identity.origin.url
+  const seen = { kind: 'no-answer', code: 'ETIMEDOUT', url, address: null, lastGoodTried: 0 } as const
+  return noAnswer(url, 'no answer in the time that is left for it', seen)
+}
+
+const longestPatienceMs = 120_000
+
+const renewOnce = async (agent: AgentParts, identity: Identity): Promise<Renewed | PlaneFailure> => {
   const request = openRequest(agent, identity)
   if (request.kind !== 'request') return request
   const answer = await callPlane(agent, identity, {
@@ -41,6 +60,8 @@ export const renewOnce = async (agent: AgentParts, identity: Identity): Promise<
   if (made.kind === 'unusable') return unusableAnswer(made.why)
   // Read again: a trust update may have arrived while we waited.
   const latest = agent.keeper.credentials().identity ?? identity
+  // A better source has taken over meanwhile: what we asked for is not needed.
+  if (latest.source !== identity.source) return { kind: 'renewed', serial: latest.current.serial, persisted: true }
   const renewal = {
     profile,
     endpoints,

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
-import { jitterOf, renewalIsDue, renewAtMs, renewRetryMs } from './should-renew.ts'
+import {
+  jitterOf,
+  jumpMs,
+  lookEveryMs,
+  renewalIsDue,
+  renewAtMs,
+  renewRetryMs,
+  spreadMs,
+  type LastTry,
+} from './should-renew.ts'
 
 const unit = fc.double({ min: 0, max: 0.999999, noNaN: true })
 const times = fc
@@ -76,4 +85,68 @@ test('a clock that was set back does not postpone the next try', () => {
   assert.equal(renewalIsDue(10_060_000, 5_000, lastTry), true)
   assert.equal(renewalIsDue(6_000, 5_000, lastTry), true)
   assert.equal(renewalIsDue(4_000, 5_000, lastTry), false)
+})
+
+const second = 1_000
+const hour = 3_600_000
+const day = 24 * hour
+
+/** How much of the certificate is left at the first try after an outage, by the agent's own rules; attempts fail at once. */
+const leftAfterOutage = (
+  lifetimeMs: number,
+  window: { renewFrom: number; renewTo: number },
+  from: number,
+  jitter: number,
+) => {
+  const life = { issuedAtMs: 0, notAfterMs: lifetimeMs }
+  const [outageFromMs, outageToMs] = [from * lifetimeMs, (from + 0.3) * lifetimeMs]
+  const dueAtMs = renewAtMs(life, window, jitter)
+  let lastTry: LastTry | null = null
+  let failures = 0
+  for (let nowMs = Math.floor(dueAtMs / second) * second; nowMs < lifetimeMs; nowMs += lookEveryMs(life)) {
+    if (!renewalIsDue(nowMs, dueAtMs, lastTry)) continue
+    if (nowMs < outageFromMs || nowMs >= outageToMs) return lifetimeMs - nowMs
+    failures += 1
+    // The worst case of the jitter of waiting is the longest wait.
+    lastTry = { atMs: nowMs, delayMs: renewRetryMs(failures, lifetimeMs - nowMs, 0) }
+  }
+  return 0
+}
+
+test('an outage of 30 % of a lifetime from the worst moment leaves time for the next try', () => {
+  const windows = [
+    { renewFrom: 1 / 2, renewTo: 2 / 3 },
+    { renewFrom: 0.6, renewTo: 2 / 3 },
+    { renewFrom: 0.45, renewTo: 1 / 2 },
+  ]
+  for (const lifetimeMs of [60 * second, day, 90 * day]) {
+    for (const window of windows) {
+      for (const jitter of [0, 0.5, 0.999]) {
+        // The worst moment is the one at which it would have been renewed.
+        const dueAt = window.renewTo - (window.renewTo - window.renewFrom) * jitter
+        for (const from of [0.3, dueAt - 0.01, dueAt, dueAt + 0.001]) {
+          const left = leftAfterOutage(lifetimeMs, window, from, jitter)
+          assert.ok(left > lifetimeMs * 0.02, `${lifetimeMs} ms, ${JSON.stringify(window)}, ${from}: ${left} ms left`)
+        }
+      }
+    }
+  }
+})
+
+test('a certificate of a minute is looked at twice a second, one of a day once', () => {
+  assert.equal(lookEveryMs({ issuedAtMs: 0, notAfterMs: 60 * second }), 500)
+  assert.equal(lookEveryMs({ issuedAtMs: 0, notAfterMs: day }), 1_000)
+})
+
+test('when the plane is back everybody asks within five seconds, and sooner when little is left', () => {
+  assert.ok(spreadMs(day, 0.999) < 5_000)
+  assert.ok(spreadMs(20 * second, 0.999) <= 200)
+  assert.equal(spreadMs(-1, 0.5), 0)
+})
+
+test('a clock that was set jumps, one that runs does not', () => {
+  const before = { wallMs: 1_000_000, monotonicMs: 5 }
+  assert.equal(jumpMs(before, { wallMs: 1_001_000, monotonicMs: 1_005 }), 0)
+  assert.equal(jumpMs(before, { wallMs: 1_001_000 + 10 * hour, monotonicMs: 1_005 }), 10 * hour)
+  assert.equal(jumpMs(before, { wallMs: 1_001_000 - hour, monotonicMs: 1_005 }), -hour)
 })

@@ -31,15 +31,35 @@ export const renewalIsDue = (nowMs: number, dueAtMs: number, lastTry: LastTry | 
 
 const minute = 60_000
 const ladderMs = [5 * minute, 10 * minute, 20 * minute, 40 * minute, 60 * minute] as const
-const shortestMs = 1_000
+const shortestMs = 100
 const triesInWhatRemains = 8
 
 /**
  * The wait after the `failures`-th failure in a row (from 1): the ladder, never more than an eighth of what is left of
- * the certificate, so that short-lived ones get their tries too. Jitter only shortens it.
+ * the certificate. So whenever an outage ends, seven eighths of what was left at the last try before that are left for the
+ * next. Jitter only shortens it.
  */
 export const renewRetryMs = (failures: number, remainingMs: number, jitterUnit: number): number => {
   const step = ladderMs[Math.min(Math.max(failures, 1), ladderMs.length) - 1] ?? 60 * minute
   const capped = remainingMs > 0 ? Math.min(step, remainingMs / triesInWhatRemains) : minute
   return Math.max(shortestMs, Math.round(capped * (1 - jitterUnit / 4)))
 }
+
+/** How often to look whether it is due: a second is a long time for a certificate of a minute. */
+export const lookEveryMs = ({ issuedAtMs, notAfterMs }: CertificateTimes): number =>
+  Math.min(1_000, Math.max(shortestMs, (notAfterMs - issuedAtMs) / 120))
+
+const longestSpreadMs = 5_000
+
+/** The plane is back: at once, but ten thousand of us not in the same moment. */
+export const spreadMs = (remainingMs: number, jitterUnit: number): number =>
+  Math.round(jitterUnit * Math.min(longestSpreadMs, Math.max(0, remainingMs) / 100))
+
+/**
+ * How far the wall clock has moved by itself since the last look. Somebody has set it, or the machine has slept: which of
+ * the two, only the plane can say, and until it has, nothing is renewed because of it.
+ */
+export const jumpMs = (before: ClockReading, now: ClockReading): number =>
+  now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs)
+
+export type ClockReading = { readonly wallMs: number; readonly monotonicMs: number }

@@ -1,0 +1,72 @@
+// A failure and all that follows from it are one story. It begins with the first try that failed and ends when a channel
+// opens; until then everything that is written down or sent about it carries the same correlation id.
+
+import type { Clock } from '#platform/clock.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import type { KeyRequest } from '../identity/credentials.ts'
+import type { StatusBoard } from '../status-board.ts'
+import type { Trouble } from '../trouble.ts'
+
+export type Story = {
+  readonly correlation: string
+  readonly sinceMs: number
+  /** What failed last. */
+  readonly trouble: Trouble
+}
+
+export type Episode = {
+  /** Null while nothing is wrong with how the plane takes us. */
+  current(): Story | null
+  /** Begins one where there is none. */
+  failed(what: Trouble): Story
+  /** How many tries in a row met a server that our roots do not know. */
+  distrusted(): number
+  channelIsOpen(): boolean
+  over(): void
+  /** A board that tells the episode what it is told. */
+  listening(board: StatusBoard): StatusBoard
+}
+
+type EpisodeDeps = { readonly clock: Clock; readonly random: Random }
+
+/** `left`: the request a process before this one has left: a recovery it had begun goes on with its story. */
+export const openEpisode = ({ clock, random }: EpisodeDeps, left: KeyRequest | null): Episode => {
+  let begun = left?.purpose.kind === 'recover' ? { ...left.purpose, sinceMs: left.sinceMs } : null
+  let story: Story | null = null
+  let distrusted = 0
+  let open = false
+
+  const failed = (what: Trouble): Story => {
+    distrusted = what.class === 'server_tls_untrusted' ? distrusted + 1 : 0
+    const { correlation, sinceMs } = story ??
+      begun ?? { correlation: sortableId(clock.nowMs(), random), sinceMs: clock.nowMs() }
+    story = { correlation, sinceMs, trouble: what }
+    return story
+  }
+  const over = (): void => {
+    begun = null
+    story = null
+    distrusted = 0
+  }
+  return {
+    current: () => story,
+    failed,
+    distrusted: () => distrusted,
+    channelIsOpen: () => open,
+    over,
+    listening: (board) => ({
+      ...board,
+      channel: (isOpen, url) => {
+        open = isOpen
+        if (isOpen) over()
+        board.channel(isOpen, url)
+      },
+      trouble: (place, what, nextTryAtMs, correlation) => {
+        if (place === 'channel' || place === 'renewal') failed(what)
+        // A full disk or a wrong clock is another story.
+        const isOurs = place === 'channel' || place === 'renewal' || place === 'recovery' || place === 'enrollment'
+        board.trouble(place, what, nextTryAtMs, correlation ?? (isOurs ? (story?.correlation ?? null) : null))
+      },
+    }),
+  }
+}

@@ -1,0 +1,99 @@
+// What a recovery that failed means for the next try. Pure.
+
+import { fullJitterMs, notBeforeMs } from '../backoff.ts'
+import type { AgentOutcome } from '../outcome.ts'
+import type { PlaneFailure } from '../plane-failure.ts'
+
+type Prospect =
+  /** Soon: nothing is wrong with us. */
+  | 'again'
+  /** An operator has to do something first; asked again now and then. */
+  | 'after-operator'
+  /** With a new key: the one in the request is of no use. */
+  | 'new-key'
+  /** The repair bundle is used up: what is left is what there was before it came. */
+  | 'without-bundle'
+  /** This plane knows no recovery. */
+  | 'elsewhere'
+  | 'never'
+
+/** Codes this agent does not know come from a newer plane: it asks again, slowly. */
+const afterRecoveryRefusal = (code: string): Prospect => {
+  switch (code) {
+    case 'BUSY':
+    case 'RATE_LIMITED':
+    case 'UNAVAILABLE':
+    case 'DISK_TROUBLE':
+    case 'CHALLENGE_INVALID':
+      return 'again'
+    case 'KEY_BLOCKED':
+    case 'CSR_INVALID':
+      return 'new-key'
+    case 'REPAIR_TOKEN_INVALID':
+      return 'without-bundle'
+    case 'NODE_REVOKED':
+      return 'never'
+    case 'NOT_FOUND':
+    case 'METHOD_NOT_ALLOWED':
+    case 'HTTP_404':
+      return 'elsewhere'
+    default:
+      return /^HTTP_5\d\d$/.test(code) ? 'again' : 'after-operator'
+  }
+}
+
+export type NextRecovery =
+  | {
+      readonly kind: 'wait'
+      readonly waitMs: number
+      /** The plane said no, or was not itself: with an invitation in hand, that is tried instead. */
+      readonly orEnrol: boolean
+      readonly forget: 'nothing' | 'key' | 'bundle'
+      readonly intent: string
+    }
+  | { readonly kind: 'elsewhere' }
+  | { readonly kind: 'give-up'; readonly outcome: AgentOutcome }
+
+const soonMs = 1_000
+export const soonCapMs = 60_000
+const operatorMs = 30_000
+export const operatorCapMs = 300_000
+
+/** `attempt` counts from 0; `unit` in [0, 1). */
+export const nextRecovery = (
+  failure: Exclude<PlaneFailure, { kind: 'stopped' }>,
+  attempt: number,
+  unit: number,
+): NextRecovery => {
+  const wait = (waitMs: number, intent: string, more: Partial<Extract<NextRecovery, { kind: 'wait' }>> = {}) =>
+    ({ kind: 'wait', waitMs, orEnrol: false, forget: 'nothing', intent, ...more }) as const
+  const soon = fullJitterMs(attempt, soonMs, soonCapMs, unit)
+  switch (failure.kind) {
+    case 'unreachable':
+      return wait(soon, '')
+    case 'untrusted':
+      // Fails closed. It may be a network that answers for others, or the plane gets its certificate back.
+      return wait(Math.round((soonCapMs * (1 + unit)) / 2), 'Nothing was sent; asking again.', { orEnrol: true })
+    case 'refused':
+      break
+  }
+  const { code, retryAfterMs } = failure
+  switch (afterRecoveryRefusal(code)) {
+    case 'again':
+      return wait(Math.min(soonCapMs, notBeforeMs(soon, retryAfterMs, unit)), '')
+    case 'new-key':
+      return wait(1_000 + soon, 'Making a new key.', { forget: 'key' })
+    case 'without-bundle':
+      return wait(1_000, 'The repair bundle is of no use any more.', { forget: 'bundle' })
+    case 'after-operator': {
+      const step = Math.min(operatorCapMs, operatorMs * 2 ** Math.min(attempt, 10))
+      // An approval may come at any time, so not even a slot named by the plane makes it longer.
+      const waitMs = Math.min(operatorCapMs, notBeforeMs(Math.round(step * (1 - unit / 4)), retryAfterMs, unit))
+      return wait(waitMs, 'Asking again now and then.', { orEnrol: true })
+    }
+    case 'elsewhere':
+      return { kind: 'elsewhere' }
+    case 'never':
+      return { kind: 'give-up', outcome: { kind: 'revoked', trouble: failure.trouble } }
+  }
+}

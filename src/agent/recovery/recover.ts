@@ -1,0 +1,100 @@
+// With an identity the plane does not take any more, the agent recovers (ruling 6), and goes on trying for as long as trying
+// can help. It never gets around a no: what only an operator can change is asked for slowly, and a new invitation or a
+// repair bundle is used as soon as it is there.
+
+import { isoTime } from '#platform/clock.ts'
+import type { AgentParts } from '../agent-deps.ts'
+import { enrolledAs, withRequest, type Identity } from '../identity/credentials.ts'
+import type { Provided } from '../identity/provider.ts'
+import type { PlaneFailure } from '../plane-failure.ts'
+import type { Story } from './episode.ts'
+import { nextRecovery, type NextRecovery } from './next-recovery.ts'
+import { recoverOnce } from './recover-call.ts'
+import { dropRepairBundle } from './repair-file.ts'
+import { isInvited, waitForNews } from './wait-for-news.ts'
+import { wayBack, type WayBack } from './way-back.ts'
+
+/** `story`: what made it necessary. Not ours where there is nothing to recover with. */
+export const recover = async (agent: AgentParts, story: Story): Promise<Provided> => {
+  let attempt = 0
+  let lastCode: string | null = null
+  while (!agent.signal.aborted) {
+    const way = wayBack(agent)
+    if (way === null) return { kind: 'not-mine' }
+    agent.board.phase('rejoining')
+    agent.board.attempt('recovery', `Recover the identity of ${way.node} (${way.credential.kind}).`)
+    agent.vitals.recoveryTried(story.trouble.class ?? 'endpoint_unreachable')
+    const tried = await recoverOnce(agent, way, story)
+    if (tried.kind === 'recovered') return accept(agent, tried.identity, way, story)
+    if (tried.kind === 'needless') return abandon(agent)
+    if (tried.kind === 'stopped') break
+    agent.vitals.recoveryFailed(tried.trouble)
+    attempt = tried.trouble.code === lastCode ? attempt + 1 : 0
+    lastCode = tried.trouble.code
+    const next = nextRecovery(tried, attempt, agent.random.unit())
+    if (next.kind !== 'wait') return withoutWaiting(agent, next, tried)
+    if (next.orEnrol && isInvited(agent) && way.credential.kind !== 'repair') return { kind: 'not-mine' }
+    tell(agent, tried, next, story)
+    if (next.forget === 'key') agent.keeper.keep(withRequest(agent.keeper.credentials(), null))
+    if (next.forget === 'bundle') dropBundle(agent)
+    const news = await waitForNews(agent, next.waitMs)
+    if (news === 'join') return { kind: 'not-mine' }
+    if (news === 'bundle') lastCode = null
+  }
+  return { kind: 'failed', outcome: { kind: 'stopped' } }
+}
+
+const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Story): Provided => {
+  agent.lastConfig.forget()
+  const kept = agent.keeper.keep(enrolledAs(identity))
+  agent.reached('recover: identity kept')
+  agent.vitals.recovered()
+  agent.board.success('recovery', `Recovered as ${identity.nodeId}, epoch ${identity.epoch}.`)
+  agent.board.clear('enrollment')
+  agent.log.info(
+    { node: identity.nodeId, epoch: identity.epoch, persisted: kept.persisted, correlation: story.correlation },
+    'recovered',
+  )
+  // Without a durable certificate the bundle is still needed: the repeated request gets the same answer with it.
+  if (way.credential.kind === 'repair' && kept.persisted) dropBundle(agent)
+  return { kind: 'identity' }
+}
+
+const abandon = (agent: AgentParts): Provided => {
+  const { keeper, board, log } = agent
+  if (keeper.credentials().request?.purpose.kind === 'recover') keeper.keep(withRequest(keeper.credentials(), null))
+  board.success('recovery', 'The identity there is turned out to be good.')
+  log.info('no recovery is needed: the identity there is turned out to be good')
+  return { kind: 'identity' }
+}
+
+const withoutWaiting = (
+  agent: AgentParts,
+  next: Exclude<NextRecovery, { kind: 'wait' }>,
+  failure: Exclude<PlaneFailure, { kind: 'stopped' }>,
+): Provided => {
+  agent.board.trouble('recovery', failure.trouble, null)
+  if (next.kind === 'elsewhere') return { kind: 'not-mine' }
+  // A token that was not used yet: somebody made it for a machine that was thrown out.
+  const invited = agent.config.joinMethod === 'token' && isInvited(agent)
+  return invited ? { kind: 'not-mine' } : { kind: 'failed', outcome: next.outcome }
+}
+
+const tell = (
+  agent: AgentParts,
+  { trouble }: Exclude<PlaneFailure, { kind: 'stopped' }>,
+  { waitMs, intent }: Extract<NextRecovery, { kind: 'wait' }>,
+  { correlation }: Story,
+): void => {
+  const nextTryAtMs = agent.clock.nowMs() + waitMs
+  agent.board.trouble('recovery', trouble, nextTryAtMs, correlation)
+  agent.log.warn(
+    { code: trouble.code, class: trouble.class, next: trouble.next, nextTry: isoTime(nextTryAtMs), correlation },
+    `${trouble.text} ${intent}`.trim(),
+  )
+}
+
+const dropBundle = ({ config, log }: AgentParts): void => {
+  const undeleted = dropRepairBundle(config.stateFolder)
+  if (undeleted !== null) log.warn({ why: undeleted }, 'the used repair bundle could not be deleted')
+}

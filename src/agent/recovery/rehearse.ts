@@ -1,0 +1,116 @@
+// The fire drill: on a schedule a healthy agent goes through its recovery with the plane, to the last check, and nothing
+// changes. What does not work is known while there is time, and not when the certificate is gone.
+
+import type { RehearsalStep } from '#domain/node.ts'
+import { RehearseResponse, type RehearseRequest } from '#wire/recovery-api.ts'
+import type { AgentParts } from '../agent-deps.ts'
+import { askChallenge, knock } from '../enrollment/knock.ts'
+import { agentEvidence } from '../evidence.ts'
+import type { Identity } from '../identity/credentials.ts'
+import type { PlaneFailure } from '../plane-failure.ts'
+import { classified, trouble, type Trouble } from '../trouble.ts'
+import { credentialOf } from './recover-call.ts'
+import { nudgedPause } from './nudged-pause.ts'
+import { byItself } from './way-back.ts'
+
+const answerTimeoutMs = 30_000
+const lookEveryMs = 1_000
+const firstAfterMs = 3_000
+/** What failed is tried again sooner than the schedule says. */
+const againAfterMs = 900_000
+
+/** Runs until it is stopped; whatever a rehearsal shows, the identity in use is as good as before. */
+export const keepRehearsed = async (agent: AgentParts, identityNow: () => Identity): Promise<void> => {
+  const { clock, episode, nudge, random, signal } = agent
+  let dueAtMs: number | null = null
+  let nudges = nudge.count()
+  while (!signal.aborted) {
+    await nudgedPause(agent, Math.min(lookEveryMs, everyMs(agent, identityNow())))
+    if (!episode.channelIsOpen() || signal.aborted) continue
+    const intervalMs = everyMs(agent, identityNow())
+    dueAtMs ??= clock.monotonicMs() + Math.min(intervalMs, firstAfterMs * random.unit())
+    if (clock.monotonicMs() < dueAtMs && nudge.count() === nudges) continue
+    nudges = nudge.count()
+    const outcome = await rehearseOnce(agent, identityNow())
+    const nextMs = outcome === 'failed' ? Math.min(intervalMs, againAfterMs) : intervalMs
+    dueAtMs = clock.monotonicMs() + nextMs * (1 - random.unit() / 5)
+  }
+}
+
+const aDayMs = 86_400_000
+
+const everyMs = ({ config }: AgentParts, { profile }: Identity): number =>
+  config.rehearseEveryMs ?? profile.recovery?.rehearse_every_ms ?? aDayMs
+
+/** `nothing`: this node has no recovery to rehearse, or was stopped over it. */
+export const rehearseOnce = async (agent: AgentParts, identity: Identity): Promise<'passed' | 'failed' | 'nothing'> => {
+  const way = byItself(identity)
+  if (way === null || way.counter === null) return 'nothing'
+  const asked = await askChallenge(agent, way.door, way.node)
+  if (asked.kind !== 'challenge') return failedAt(agent, stepOfKnock(asked), asked)
+  const json: RehearseRequest = {
+    node_id: way.node,
+    credential: credentialOf(way, { node: way.node, challenge: asked.challenge, csrPem: null, counter: way.counter }),
+    counter: way.counter,
+    evidence: agentEvidence(agent, way.domain),
+    disk_reserve: agent.storage.reserve(),
+    clock_skew_ms: Math.round(agent.vitals.signs().clockSkewMs),
+  }
+  const call = { path: '/v1/rehearse', json, answer: RehearseResponse, timeoutMs: answerTimeoutMs } as const
+  const answer = await knock(agent, way.door, call)
+  if (answer.kind !== 'answer') return failedAt(agent, stepOfRefusal(answer), answer)
+  const { outcome, step, why } = answer.value
+  if (outcome === 'failed') {
+    return tell(agent, step ?? 'proof', why ?? 'unknown', notPassed(step ?? 'proof', why ?? 'unknown'))
+  }
+  agent.vitals.rehearsed({ outcome, step: null, why: null })
+  agent.board.success('rehearsal', 'The recovery was rehearsed, and would work.')
+  agent.log.info('the recovery was rehearsed, and would work')
+  return 'passed'
+}
+
+const failedAt = (agent: AgentParts, step: RehearsalStep, failure: PlaneFailure): 'failed' | 'nothing' =>
+  failure.kind === 'stopped' ? 'nothing' : tell(agent, step, failure.trouble.code, failure.trouble)
+
+const tell = (agent: AgentParts, step: RehearsalStep, why: string, what: Trouble): 'failed' => {
+  agent.vitals.rehearsed({ outcome: 'failed', step, why: why.slice(0, 64) })
+  agent.board.trouble('rehearsal', what, null)
+  agent.log.warn({ step, code: what.code, next: what.next }, `the recovery would not work: ${what.text}`)
+  return 'failed'
+}
+
+const notPassed = (step: RehearsalStep, why: string): Trouble =>
+  classified(
+    trouble(
+      'recovery_would_fail',
+      `The plane says that a recovery would fail at its ${step} (${why}).`,
+      'See what it needs: muster node explain ID',
+    ),
+    step === 'disk' ? 'disk_full' : step === 'clock' ? 'clock_skew' : 'recovery_enrollment_blocked',
+    { step, why },
+  )
+
+const stepOfKnock = (failure: PlaneFailure): RehearsalStep => {
+  if (failure.kind !== 'untrusted') return 'endpoint'
+  return failure.trouble.class === 'clock_skew' ? 'clock' : 'trust'
+}
+
+const stepOfRefusal = (failure: PlaneFailure): RehearsalStep => {
+  if (failure.kind !== 'refused') return stepOfKnock(failure)
+  switch (failure.code) {
+    case 'DUPLICATE_IDENTITY':
+      return 'counter'
+    case 'RECOVERY_DENIED':
+    case 'RECOVERY_BUDGET_SPENT':
+    case 'APPROVAL_REQUIRED':
+      return 'budget'
+    case 'BUSY':
+    case 'RATE_LIMITED':
+    case 'UNAVAILABLE':
+    case 'DISK_TROUBLE':
+    case 'NOT_FOUND':
+      return 'endpoint'
+    default:
+      return 'proof'
+  }
+}

@@ -1,0 +1,31 @@
+// While the agent waits before its next try, somebody may bring a join string or a repair bundle, or nudge it.
+
+import type { AgentParts } from '../agent-deps.ts'
+import { findJoin } from '../enrollment/join-source.ts'
+import { nudgedPause } from './nudged-pause.ts'
+import { findRepairBundle } from './repair-file.ts'
+
+export type News = 'join' | 'bundle' | 'none'
+
+const lookEveryMs = 1_000
+
+export const waitForNews = async (agent: AgentParts, ms: number): Promise<News> => {
+  const { clock, nudge, signal } = agent
+  const untilMs = clock.monotonicMs() + ms
+  const nudges = nudge.count()
+  const wasInvited = isInvited(agent)
+  const formerBundle = bundleId(agent)
+  while (!signal.aborted && clock.monotonicMs() < untilMs && nudge.count() === nudges) {
+    await nudgedPause(agent, Math.min(lookEveryMs, untilMs - clock.monotonicMs()))
+    if (bundleId(agent) !== null && bundleId(agent) !== formerBundle) return 'bundle'
+    if (!wasInvited && isInvited(agent)) return 'join'
+  }
+  return 'none'
+}
+
+/** By a token that was not used yet, or by its hardware. */
+export const isInvited = ({ config, keeper }: AgentParts): boolean =>
+  findJoin(config, keeper.credentials().identity).kind === 'join'
+
+const bundleId = ({ config, keeper }: AgentParts): string | null =>
+  findRepairBundle(config.stateFolder, keeper.credentials().identity)?.issued.id ?? null
