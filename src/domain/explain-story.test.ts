@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { causalChain, type StoryEntry } from './explain-story.ts'
+
+const at = (atMs: number, type: StoryEntry['type'], changes: Partial<StoryEntry> = {}): StoryEntry => ({
+  type,
+  atMs,
+  actor: 'node:gpu-001',
+  source: '192.0.2.1',
+  correlation: null,
+  body: {},
+  ...changes,
+})
+
+const what = (
+  entries: readonly StoryEntry[],
+  ...rest: Parameters<typeof causalChain> extends [unknown, ...infer R] ? R : never
+) => causalChain(entries, ...rest).map((link) => link.what)
+
+test('what belongs to one story stands together where it began, with what the agent told of it', () => {
+  const story = { correlation: 'episode-1' }
+  const chain = causalChain(
+    [
+      at(1000, 'node.recovery_requested', { ...story, body: { failure_class: 'cert_expired', failed_since: 'noon' } }),
+      at(1500, 'node.draining', { actor: 'operator:alice', correlation: 'call-1' }),
+      at(2000, 'node.recovered', story),
+      at(3000, 'node.confirmed', story),
+    ],
+    [{ atMs: 500, what: 'renewal failed', correlation: 'episode-1' }],
+  )
+  assert.deepEqual(
+    chain.map(({ atMs, who, correlation }) => [atMs, who, correlation]),
+    [
+      [500, 'its agent', 'episode-1'],
+      [1000, 'node:gpu-001 (192.0.2.1)', 'episode-1'],
+      [2000, 'node:gpu-001 (192.0.2.1)', 'episode-1'],
+      [3000, 'node:gpu-001 (192.0.2.1)', 'episode-1'],
+      [1500, 'operator:alice (192.0.2.1)', 'call-1'],
+    ],
+  )
+  assert.equal(chain[1]?.what, 'it asked to recover: cert_expired since noon')
+})
+
+test('a caller refused over and over is one link that says how often', () => {
+  const refused = (atMs: number): StoryEntry =>
+    at(atMs, 'refused', { body: { code: 'NODE_QUARANTINED', attempt: 'GET /v1/nodes/:id/channel', detail: null } })
+  assert.deepEqual(what([refused(0), refused(1000), refused(60_000)], []), [
+    'refused NODE_QUARANTINED at GET /v1/nodes/:id/channel, 3 times in 60 s',
+  ])
+})
+
+test('of the renewals of years the last is told, and of a long story its end', () => {
+  const renewals = Array.from({ length: 50 }, (_, day) =>
+    at(day, 'node.renewed', { body: { not_after: `day ${day}` } }),
+  )
+  assert.deepEqual(what(renewals, []), ['renewed: a certificate good until day 49'])
+  const conditions = Array.from({ length: 50 }, (_, day) =>
+    at(day, 'node.condition_raised', { body: { condition: `c${day}`, reason: 'r' } }),
+  )
+  const told = what(conditions, [], 10)
+  assert.deepEqual([told.length, told.at(-1)], [10, 'c49: r'])
+})
+
+test('what a node says cannot forge a line', () => {
+  const [link] = causalChain([], [{ atMs: 0, what: 'fine\nrevoked: by nobody\u001b[0m', correlation: null }])
+  assert.equal(link?.what, 'fine revoked: by nobody [0m')
+})
+
+test('entries that say nothing about the node are left out', () => {
+  assert.deepEqual(what([at(0, 'alert.raised'), at(1, 'refusals.counted')], []), [])
+})
