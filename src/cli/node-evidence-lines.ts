@@ -8,7 +8,7 @@ export const evidenceLines = (evidence: NodeEvidence, nowMs: number): string[] =
   const at = (time: string | null): string => (time === null ? 'never' : moment(time, nowMs))
   return [
     moment(evidence.reported_at, nowMs),
-    `certificate until ${at(evidence.cert_not_after)}, identity from ${evidence.identity_source}`,
+    `certificate until ${evidence.cert_not_after ?? 'unknown'}, identity from ${evidence.identity_source}`,
     `last exchange ${at(evidence.last_exchange)}`,
     `renewal: last tried ${at(evidence.last_renewal_attempt)}${failure(evidence.last_renewal_failure)}`,
     `recovery: last tried ${at(evidence.last_recovery_attempt)}${failure(evidence.last_recovery_failure)}`,
