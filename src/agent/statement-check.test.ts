@@ -35,6 +35,7 @@ const worthless: readonly (readonly [string, string])[] = [
   ['replayed from an answer to another nonce', made({ nonce: 'm'.repeat(32) })],
   ['of another domain', made({ domain: 'elsewhere.test' })],
   ['with a time that was changed after signing', tampered({ time_ms: 1 })],
+  ['from after the end of time', made({ time_ms: Number.MAX_SAFE_INTEGER })],
   ['without a signature', made().split('.').slice(0, 2).join('.')],
   ['that is a counter', made().replace(/^challenge1/, 'counter1')],
   ['that is nothing', ''],

@@ -26,8 +26,12 @@ export const checkChallenge = (text: string, expected: Expected): CheckedChallen
   if (statement === null) return null
   const { domain, nonce, node, time_ms } = statement.value
   if (domain !== expected.domain || nonce !== expected.nonce || node !== expected.node) return null
+  if (time_ms > latestMs) return null
   const isSigned = expected.statementKeys.some((key) =>
     verifySignature(Buffer.from(key, 'base64'), statement.signed, statement.signature),
   )
   return isSigned ? { timeMs: time_ms, challenge: text } : null
 }
+
+/** The end of the year 9999: what comes after cannot be written down as a time. */
+const latestMs = 253_402_300_799_999

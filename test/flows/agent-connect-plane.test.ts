@@ -176,6 +176,14 @@ test('a machine joins again by the fingerprint it knows, with a clock that is wr
   assert.equal(closed(outcome), 'connected')
 })
 
+test('a plane behind a path of its own is asked for the time there', async (t) => {
+  const { times } = worlds[0]
+  const plane = await startDatedPlane(t, times)
+  const url = new URL('/muster/v1/nodes/gpu-001/confirm', plane.url)
+  assert.equal(closed(await connectPlane(connectingAgent(t), targetOf(plane, times, { url }), never)), 'connected')
+  assert.deepEqual(paths(plane), ['/muster/v1/challenge'])
+})
+
 test('any of several roots will do, in Node’s check and in ours', async (t) => {
   for (const times of [now, worlds[1].times]) {
     const plane = await startDatedPlane(t, times)
