@@ -3,6 +3,7 @@
 
 import * as path from 'node:path'
 import { Value } from 'typebox/value'
+import { giveToOwnerOf } from '#platform/file-owner.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { RepairBundle, repairTokenShape } from '#wire/recovery-api.ts'
@@ -54,6 +55,7 @@ export const findRepairBundle = (stateFolder: string, identity: Identity | null)
 export const putRepairBundle = (stateFolder: string, text: string): void => {
   makeFolder(stateFolder, 0o700)
   replaceFile(repairFile(stateFolder), text, 0o600)
+  giveToOwnerOf(stateFolder, repairFile(stateFolder))
 }
 
 /** Null, or why it could not be deleted. */

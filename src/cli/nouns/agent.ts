@@ -49,6 +49,14 @@ export const declareAgent = (program: Command, cli: Cli): void => {
     .option('--now', 'do not wait for the time')
   performs(cli, renew, async () => (await import('../agent-renew.ts')).agentRenew)
 
+  const repair = verb(agent, 'repair', 'Give the agent a repair bundle that an operator has made for this node', [
+    ['muster agent repair --bundle-file gpu-001.repair.json', 'the agent uses it within a second, and deletes it'],
+    ['muster agent repair --bundle-file - < gpu-001.repair.json', 'from standard input'],
+  ])
+    .option('--bundle-file <file>', 'the bundle (- for standard input)')
+    .option('--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)')
+  performs(cli, repair, async () => (await import('../agent-repair.ts')).agentRepair)
+
   const hardware = verb(agent, 'read-hardware', 'Print what this machine would be recognised by', [
     ['sudo muster agent read-hardware --out /run/muster-hardware.json', 'serial numbers are for root only'],
   ]).option('--out <file>', 'write it there, for agent run --hardware-file')
