@@ -25,7 +25,12 @@ export type SmallPlane = {
   readonly profile: { -readonly [K in keyof AgentProfile]: AgentProfile[K] }
   /** Every request that arrived, oldest first. */
   readonly calls: { path: string; body: Record<string, unknown>; serial: string | null }[]
-  readonly channels: { socket: WebSocket; serial: string; frames: { type: string; body: Record<string, unknown> }[] }[]
+  readonly channels: {
+    socket: WebSocket
+    headers: IncomingMessage['headers']
+    serial: string
+    frames: { type: string; body: Record<string, unknown> }[]
+  }[]
   /** Takes the place of the usual answer while it returns something. `lost`: the reply never arrives. */
   intercept: (path: string) => Reply | 'lost' | null
   refuseChannel: Reply | null
@@ -151,7 +156,12 @@ export const startSmallPlane = async (t: Scope, nowMs: number): Promise<SmallPla
       )
     }
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
-      const channel: SmallPlane['channels'][number] = { socket: webSocket, serial: serialOf(request) ?? '', frames: [] }
+      const channel: SmallPlane['channels'][number] = {
+        socket: webSocket,
+        headers: request.headers,
+        serial: serialOf(request) ?? '',
+        frames: [],
+      }
       plane.channels.push(channel)
       webSocket.on('error', () => undefined)
       if (plane.answerPings) webSocket.on('ping', (payload) => webSocket.pong(payload))

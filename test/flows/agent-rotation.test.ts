@@ -8,6 +8,7 @@ import type { AgentStep } from '#agent/agent-deps.ts'
 import { openNudging } from '#agent/nudge.ts'
 import type { StatusFile } from '#agent/status-file.ts'
 import { systemRandom } from '#platform/random.ts'
+import { evidenceHeader, parseEvidence } from '#wire/agent-evidence.ts'
 import { parseJoinString } from '#wire/join-string.ts'
 import { refusal, startSmallPlane, type SmallPlane } from '../fakes/small-plane.ts'
 import { runTestAgent, testAgentConfig } from '../fakes/test-agent.ts'
@@ -190,8 +191,9 @@ test('what changes is told at once, and otherwise a report comes at its own pace
   await eventually('the next channel', () => small.channels.length === 2)
   reports.look()
   await eventually('a report of the new certificate', () => reports.taken.length === 2)
-  const [last] = (small.channels[1]?.frames ?? []).filter(({ type }) => type === 'report').slice(-1)
-  assert.equal((last?.body['certificate'] as { serial: string }).serial, small.channels[1]?.serial)
+  const last = small.channels[1]?.frames.findLast(({ type }) => type === 'report') ?? assert.fail('no report')
+  const { serial } = last.body['certificate'] as { serial: string }
+  assert.equal(serial, small.channels[1]?.serial)
 })
 
 test('a plane that does not understand reports gets none, nor one that has forgotten how', async (t) => {
@@ -201,6 +203,17 @@ test('a plane that does not understand reports gets none, nor one that has forgo
   younger.small.sendOn(0, 'unknown_type', { type: 'report' })
   younger.renewNow()
   // The next channel may lead to a plane that knows them.
-  await eventually('the next channel', () => reportsOn(younger.small, 1) > 0)
+  await eventually('reports over the next channel', () => reportsOn(younger.small, 1) > 0)
   assert.equal(reportsOn(older.small, 0), 0)
+})
+
+test('a plane that understands it is told at the upgrade which process comes', async (t) => {
+  const silent = await smallSetUp(t)
+  const telling = await smallSetUp(t, { understands: ['report', 'evidence'] })
+  const evidence = ({ small }: typeof telling) => parseEvidence(String(small.channels[0]?.headers[evidenceHeader]))
+  assert.equal(evidence(silent), null)
+  const report = await eventually('a report', () =>
+    telling.small.channels[0]?.frames.find((one) => one.type === 'report'),
+  )
+  assert.equal(evidence(telling)?.instance, report.body['instance'])
 })

@@ -3,8 +3,7 @@
 import type { AgentParts } from '../agent-deps.ts'
 import type { Identity } from '../identity/credentials.ts'
 import { pause } from '../pause.ts'
-import { reportOf } from '../report.ts'
-import type { Report } from './outbox.ts'
+import { reportOf, type Report } from '../report.ts'
 
 /** News is told at most this often; whatever changed meanwhile is in the next. */
 const newsEveryMs = 1_000

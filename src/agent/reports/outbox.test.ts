@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
 import type { ReportBody } from '#wire/report.ts'
-import { openOutbox, type Outbox, type Report } from './outbox.ts'
+import type { Report } from '../report.ts'
+import { openOutbox, type Outbox } from './outbox.ts'
 
 const report = (label: number): Report => ({ at: String(label) }) as unknown as Report
 const never = new AbortController().signal
@@ -90,7 +91,7 @@ test('it is settled when all that were sent are acknowledged, or when there is n
   await waiting
 })
 
-type Happening = 'post' | 'post' | 'next channel' | 'no channel' | 'frame arrives' | 'answer arrives' | 'cut'
+type Happening = 'post' | 'next channel' | 'no channel' | 'frame arrives' | 'answer arrives' | 'cut'
 
 test('whatever is lost on the way, a plane that counts each number once takes all of them, in order, none twice', () => {
   const happenings = fc.array(

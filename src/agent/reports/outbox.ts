@@ -6,8 +6,7 @@
 // ones before it did, so those are dropped before they get a number: ten thousand nodes do not come back with a backlog.
 
 import type { ReportBody } from '#wire/report.ts'
-
-export type Report = Omit<ReportBody, 'instance' | 'number'>
+import type { Report } from '../report.ts'
 
 /** May send nothing at all: what it was given counts only once it is acknowledged. */
 export type SendReport = (body: ReportBody) => void
