@@ -82,3 +82,13 @@ test('a successor that waits for its first use, or an absence, is not a certific
     assert.deepEqual(decideExpiring({ node: nodeRow(kind), by, nowMs: lateMs }), notYet)
   }
 })
+
+test('what was running out is over when it has run out', () => {
+  const running = { name: 'cert_expiring', sinceMs: noonMs, reason: 'r', evidence: {} } as const
+  const node = nodeRow('active', { conditions: [running] })
+  const verdict = expectDecided(decideExpired({ node, by, nowMs: noonMs + 24 * hour }))
+  assert.deepEqual(
+    verdict.node.conditions.map(({ name }) => name),
+    ['cert_expired'],
+  )
+})

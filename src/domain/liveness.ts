@@ -2,7 +2,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { readOf, type Row } from './change.ts'
-import { decideRaise } from './conditions.ts'
+import { decideRaise, withoutConditions } from './conditions.ts'
 import { entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import { nodeDecided, type NodeDecided, type NodeFacts } from './node-change.ts'
@@ -82,8 +82,9 @@ export const decideExpired = ({ node, by, nowMs }: NodeFacts): NodeDecided | Not
   if (slots === null) return notYet
   const latestMs = Math.max(...everySlot(slots).map(({ notAfterMs }) => notAfterMs))
   if (nowMs < latestMs) return notYet
+  const ran = withoutConditions(node.value.conditions, ['cert_expiring'])
   const raised = decideRaise({
-    node,
+    node: { ...node, value: { ...node.value, conditions: ran } },
     name: 'cert_expired',
     reason: 'every certificate of the node has expired',
     evidence: { not_after: isoTime(latestMs) },

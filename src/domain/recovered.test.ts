@@ -165,3 +165,14 @@ test('what a node recovers by is not changed by a recovery: a lost answer could 
   const { node } = recover('inactive', {}, { register })
   assert.deepEqual(node.recovery?.credential, keyRecovery().credential)
 })
+
+test('a repair without a registration keeps what was registered, unless two hold it', () => {
+  const repairOf = (...names: ConditionName[]) =>
+    recover(
+      'quarantined',
+      { repair: repair(), conditions: conditions(...names) },
+      { credential: { by: 'repair', hash: 'hash-of-bundle' }, counter: null },
+    ).node.recovery
+  assert.deepEqual(repairOf()?.credential, keyRecovery().credential)
+  assert.equal(repairOf('duplicate_identity'), null)
+})

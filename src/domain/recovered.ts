@@ -3,7 +3,7 @@
 import { isoTime } from '#platform/clock.ts'
 import { slotOf, type CertificateRecord } from './certificate.ts'
 import { readOf, type Change, type Write } from './change.ts'
-import { withoutConditions } from './conditions.ts'
+import { hasCondition, withoutConditions } from './conditions.ts'
 import { boundedText, entry } from './decision.ts'
 import { holderWords } from './duplicate.ts'
 import type { EntryDraft } from './journal-entry.ts'
@@ -87,7 +87,9 @@ const recoveryAfter = ({ facts, before }: AdmittedRecovery, nextBearerHash: stri
   const anew = credential.by === 'repair' ? registeredRecovery(register, profile.value, nextBearerHash, nowMs) : null
   if (anew !== null) return { ...anew, episode: by.correlation }
   const { recovery } = before
-  if (recovery === null) return null
+  // What two holders had is not left to either of them.
+  const shared = credential.by === 'repair' && hasCondition(before, 'duplicate_identity')
+  if (recovery === null || shared) return null
   return {
     credential: rotated(heldOf(recovery.credential, credential), nextBearerHash),
     // An operator's repair is no recovery of its own and costs none.

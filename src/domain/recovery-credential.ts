@@ -26,7 +26,10 @@ export type PresentedCounter = {
  * The oldest counter a holder may have that is no copy: a successor nobody has used may never have arrived. If somebody
  * else has it, what is handed out next makes theirs the old one.
  */
-export const oldestCounter = (node: Node): number => node.counter - (slotsOf(node)?.pending == null ? 0 : 1)
+export const oldestCounter = (node: Node): number => {
+  const slots = slotsOf(node)
+  return slots === null || slots.pending === null ? node.counter : node.counter - 1
+}
 
 export const credentialMatches = (registered: RecoveryCredential, presented: PresentedRecovery): boolean => {
   switch (registered.kind) {

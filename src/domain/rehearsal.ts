@@ -78,7 +78,8 @@ const failingStep = (facts: RehearseFacts): Failing | null => {
 
 /** Under `approve` people would be asked: that is how it is meant, and nothing is wrong with the ceremony. */
 const budgetOf = (node: Node, profile: Profile, nowMs: number): string | null => {
-  if (profile.recovery.mode === 'deny' || node.recovery?.denied != null) return 'RECOVERY_DENIED'
+  if (profile.recovery.mode === 'deny' || (node.recovery !== null && node.recovery.denied !== null))
+    return 'RECOVERY_DENIED'
   if (profile.recovery.mode === 'approve' || recoveryApproved(node, profile)) return null
   return recoveriesInWindow(node, profile, nowMs) < profile.recovery.limit ? null : 'RECOVERY_BUDGET_SPENT'
 }
