@@ -59,7 +59,7 @@ export const repairSentences = ({ node, nowMs }: RecoveryFacts, isRepaired: bool
   }
   if (!isRepaired) {
     return [
-      `Its certificates are withdrawn for good. ${repair.by} made a repair bundle for it, good until ${isoTime(repair.expiresAtMs)}: carry it to the machine and run muster agent repair FILE there; ${end}.`,
+      `Its certificates are withdrawn for good. ${repair.by} made a repair bundle for it, good until ${isoTime(repair.expiresAtMs)}: carry it to the machine and run muster agent repair --bundle-file FILE there; ${end}.`,
     ]
   }
   return [`It has been repaired, and its channel carries evidence only. ${evidenceWords(id, repair)}; ${end}.`]
