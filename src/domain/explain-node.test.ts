@@ -155,7 +155,10 @@ test('a no to recoveries is told of a node that is well, too', () => {
 
 test('each step of a repair is told with the next one', () => {
   const said = (changes: Partial<Node>, nowMs = noonMs) => explain(nodeRow('quarantined', changes).value, { nowMs })
-  assert.match(said({ repair: repair() }), /operator:carol made a repair bundle .*muster agent repair --bundle-file FILE/)
+  assert.match(
+    said({ repair: repair() }),
+    /operator:carol made a repair bundle .*muster agent repair --bundle-file FILE/,
+  )
   assert.match(
     said({ repair: repair() }, noonMs + 2 * hour),
     /bundle .* expired at .*\n.*muster node repair-bundle gpu-001/,
