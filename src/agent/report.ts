@@ -146,7 +146,7 @@ const whole = (value: number): number =>
 const count = (value: number): number => Math.max(0, whole(value))
 
 /** Years beyond 9999 have a form of their own, which nobody expects. */
-const latestMs = Date.UTC(9999, 11, 31)
+const latestMs = 253_402_214_400_000
 
 const timeOf = (ms: number): string => isoTime(Math.min(latestMs, count(ms)))
 

@@ -20,7 +20,7 @@ export const explainCode = async (cli: Cli, options: GlobalOptions, code: string
   const who: Who = facts.nodeMark === 0 ? { kind: 'found', nodes: [] } : await whoIs(cli, options, facts.nodeMark)
   const nodes = who.kind === 'found' ? who.nodes : []
   const next = nextFor(facts, nodes)
-  const sentences = [...codeSentences(facts), whoSentence(facts, who)]
+  const sentences = [...codeSentences(facts), whoSentence(facts, who, code.trim().replace(/\s+/g, '-'))]
   printer(cli, options).answer({ facts: bounded(facts), nodes, sentences, next }, () =>
     [...sentences, ...next.map((step) => `What to do: ${step}`)].map((line) => asCalled(printable(line), cli.program)),
   )
@@ -56,10 +56,10 @@ const whoIs = async (cli: Cli, options: GlobalOptions, mark: number): Promise<Wh
   }
 }
 
-const whoSentence = ({ nodeMark: mark }: DecodedCode, who: Who): string => {
+const whoSentence = ({ nodeMark: mark }: DecodedCode, who: Who, code: string): string => {
   if (mark === 0) return 'It has no identity yet, so the code names no node.'
   if (who.kind === 'unasked')
-    return `Which node it was is not known here (${who.why}) Ask where the plane is: muster explain CODE`
+    return `Which node it was is not known here (${who.why}) Ask where the plane is: muster explain ${code}`
   const [first, ...others] = who.nodes
   if (first === undefined) return 'No node of this domain has this code: it is of another domain, or was removed.'
   return others.length === 0 ? `It is node ${first}.` : `It is one of the nodes ${who.nodes.join(', ')}.`
