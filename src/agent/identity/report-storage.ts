@@ -40,9 +40,8 @@ export const storageReporter = (agent: AgentParts, identityNow: () => Identity):
     if (!isPersisted()) return
     const fault = storage.fault()
     if (fault === null) {
-      if (saidCode !== null) board.clear('storage')
       saidCode = null
-      return
+      return board.clear('storage')
     }
     // Once: what stays as it is does not happen again every second.
     if (fault.code === saidCode) return
