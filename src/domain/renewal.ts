@@ -17,7 +17,7 @@ import type { Node, Slot, Slots } from './node.ts'
 import type { SigningOrder } from './order.ts'
 import type { NodePrincipal } from './principal.ts'
 import type { Profile } from './profile.ts'
-import type { PresentedCounter } from './recovery-credential.ts'
+import { oldestCounter, type PresentedCounter } from './recovery-credential.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { slotNameOf, type SlotName } from './slots.ts'
 
@@ -87,7 +87,7 @@ const judgeLineage = (facts: RenewFacts, asking: SlotName | null, succeeded: Slo
   if (counter !== null && counter.node !== node.value.id) {
     return refuse('REQUEST_INVALID', 'the counter was given to another node')
   }
-  const old = counter !== null && counter.counter < node.value.counter
+  const old = counter !== null && counter.counter < oldestCounter(node.value)
   if (claimant === null || claimant.instance === null) {
     if (asking !== 'current') return refuse('SERIAL_MISMATCH')
     return succeeded !== null || old ? refuse('LINEAGE_CONFLICT') : { kind: 'one-holder', suspicion: null }
