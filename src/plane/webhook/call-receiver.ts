@@ -19,6 +19,9 @@ export type Receiver = Pick<WebhookTarget, 'url' | 'networks'> & { readonly root
 export type AttemptMade = { readonly attempt: Attempt; readonly why: string }
 
 const timeoutMs = 10_000
+/** A name may stand for addresses of which this machine reaches only some. */
+const mostAddresses = 4
+const notReached: readonly string[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL', 'ETIMEDOUT']
 
 export const callReceiver = async (
   deps: CallDeps,
@@ -26,29 +29,49 @@ export const callReceiver = async (
   message: WebhookMessage,
   signal: AbortSignal,
 ): Promise<AttemptMade> => {
+  let why = 'ADDRESS_NOT_ALLOWED'
   try {
-    const address = await vettedAddress(deps, receiver)
-    if (address === null) return { attempt: 'trouble', why: 'ADDRESS_NOT_ALLOWED' }
-    const { url, roots } = receiver
-    const encrypted = url.protocol === 'https:'
-    const target = {
-      address,
-      port: url.port === '' ? (encrypted ? 443 : 80) : Number(url.port),
-      host: hostOf(url),
-      authority: url.host,
-      tls: encrypted ? { roots } : null,
-      path: url.pathname + url.search,
+    for (const address of await vettedAddresses(deps, receiver, signal)) {
+      const status = await postTo(deps, receiver, address, message, signal).catch((error: unknown) => {
+        why = errno(error) ?? 'FAILED'
+        return null
+      })
+      if (status !== null) return judge(status)
+      if (!notReached.includes(why) || signal.aborted) break
     }
-    return judge(await postOnce(deps.timers, target, { ...message, timeoutMs }, signal))
   } catch (error) {
-    return { attempt: 'trouble', why: errno(error) ?? 'FAILED' }
+    why = errno(error) ?? 'FAILED'
   }
+  return { attempt: 'trouble', why }
 }
 
-const vettedAddress = async (deps: CallDeps, { url, networks }: Receiver): Promise<string | null> => {
+const vettedAddresses = async (
+  deps: CallDeps,
+  { url, networks }: Receiver,
+  signal: AbortSignal,
+): Promise<readonly string[]> => {
   const host = hostOf(url)
-  const addresses = isIP(host) ? [host] : await deps.resolve(host)
-  return addresses.find((address) => mayBeCalled(address, networks)) ?? null
+  const addresses = isIP(host) ? [host] : await deps.resolve(host, signal)
+  return addresses.filter((address) => mayBeCalled(address, networks)).slice(0, mostAddresses)
+}
+
+const postTo = (
+  { timers }: CallDeps,
+  { url, roots }: Receiver,
+  address: string,
+  message: WebhookMessage,
+  signal: AbortSignal,
+): Promise<number> => {
+  const encrypted = url.protocol === 'https:'
+  const target = {
+    address,
+    port: url.port === '' ? (encrypted ? 443 : 80) : Number(url.port),
+    host: hostOf(url),
+    authority: url.host,
+    tls: encrypted ? { roots } : null,
+    path: url.pathname + url.search,
+  }
+  return postOnce(timers, target, { ...message, timeoutMs }, signal)
 }
 
 /** A redirect is not followed: where it leads was chosen by somebody else than the operator. */
