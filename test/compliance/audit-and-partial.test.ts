@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { test, type TestContext } from 'node:test'
 import { eventually } from '../process/eventually.ts'
-import { startFaultProxy } from '../process/fault-proxy.ts'
+import { certificateBytes, startFaultProxy } from '../process/fault-proxy.ts'
 import { nodeCall } from '../process/node-call.ts'
 import type { Json } from '../process/operator-call.ts'
 import { rawNode } from '../process/raw-node.ts'
@@ -107,7 +107,7 @@ const leftEnrolled = async (t: TestContext, id: string): Promise<void> => {
   const plane = shared()
   const proxy = await startFaultProxy(t, { host: '127.0.0.1', port: plane.nodePort })
   const { join } = await makeToken(plane, { node: id })
-  proxy.dropReplies(Infinity)
+  proxy.dropReplies(Infinity, certificateBytes)
   const agent = startAgent(t, { join: join.replace(`:${plane.nodePort}`, `:${proxy.port}`) })
   await eventually('the answer to be lost', () => proxy.repliesDropped() > 0, slow)
   await agent.kill9()

@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
 import { eventually } from '../process/eventually.ts'
-import { startFaultProxy } from '../process/fault-proxy.ts'
+import { certificateBytes, startFaultProxy } from '../process/fault-proxy.ts'
 import { nodeCall } from '../process/node-call.ts'
 import { operatorCall } from '../process/operator-call.ts'
 import {
@@ -179,7 +179,7 @@ test('T18: an agent whose reply was lost, and which was killed then, gets the sa
   const plane = shared()
   const proxy = await startFaultProxy(t, { host: '127.0.0.1', port: plane.nodePort })
   const join = (await makeToken(plane, { node: 'again-2' })).join.replace(`:${plane.nodePort}`, `:${proxy.port}`)
-  proxy.dropReplies(Infinity)
+  proxy.dropReplies(Infinity, certificateBytes)
   const agent = startAgent(t, { join })
   await eventually('a second reply to be lost', () => proxy.repliesDropped() >= 2, { withinMs: 20_000 })
   await agent.kill9()

@@ -17,8 +17,11 @@ export type FaultProxy = {
   refuse(): void
   /** Every chunk is that much later, in both directions. */
   delay(ms: number): void
-  /** The next `count` requests reach the plane; instead of its reply the caller sees the connection end. */
-  dropReplies(count: number): void
+  /**
+   * The next `count` requests reach the plane; instead of its reply the caller sees the connection end. Smaller replies
+   * than `fromBytes` pass.
+   */
+  dropReplies(count: number, fromBytes?: number): void
   repliesDropped(): number
   /** Every open connection ends now, on both sides. */
   cut(): void
@@ -26,7 +29,10 @@ export type FaultProxy = {
 }
 
 type Pair = { client: net.Socket; upstream: net.Socket; frozen: boolean }
-type Mode = { blackhole: boolean; refuse: boolean; delayMs: number; dropReplies: number }
+type Mode = { blackhole: boolean; refuse: boolean; delayMs: number; dropReplies: number; dropFromBytes: number }
+
+/** No reply with a certificate is smaller, and no other reply to a machine is as large. */
+export const certificateBytes = 2048
 
 type Address = { readonly host: string; readonly port: number }
 
@@ -36,7 +42,7 @@ export const startFaultProxy = async (
   target: Address,
   listen: Address = { host: '127.0.0.1', port: 0 },
 ): Promise<FaultProxy> => {
-  const mode: Mode = { blackhole: false, refuse: false, delayMs: 0, dropReplies: 0 }
+  const mode: Mode = { blackhole: false, refuse: false, delayMs: 0, dropReplies: 0, dropFromBytes: 1 }
   const pairs = new Set<Pair>()
   const heldBack: (() => void)[] = []
   let dropped = 0
@@ -70,8 +76,8 @@ export const startFaultProxy = async (
       deliver(pair, () => void upstream.write(chunk))
     })
     upstream.on('data', (chunk: Buffer) => {
-      const isReply = watch.received(chunk)
-      if (mode.dropReplies > 0 && isReply) {
+      const replyBytes = watch.received(chunk)
+      if (mode.dropReplies > 0 && replyBytes >= mode.dropFromBytes) {
         mode.dropReplies--
         dropped++
         end(pair)
@@ -104,7 +110,7 @@ export const startFaultProxy = async (
     freeze: () => pairs.forEach((pair) => void (pair.frozen = true)),
     refuse: () => void (mode.refuse = true),
     delay: (ms) => void (mode.delayMs = ms),
-    dropReplies: (count) => void (mode.dropReplies = count),
+    dropReplies: (count, fromBytes = 1) => void Object.assign(mode, { dropReplies: count, dropFromBytes: fromBytes }),
     repliesDropped: () => dropped,
     cut: () => [...pairs].forEach(end),
     connections: () => pairs.size,

@@ -6,7 +6,7 @@ import * as path from 'node:path'
 import { test } from 'node:test'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from './eventually.ts'
-import { startFaultProxy } from './fault-proxy.ts'
+import { certificateBytes, startFaultProxy } from './fault-proxy.ts'
 import { rawNode } from './raw-node.ts'
 import { startAgent } from './start-agent.ts'
 import { startPlane } from './start-plane.ts'
@@ -51,7 +51,7 @@ test('a real agent enrols through a fault proxy that loses a reply, and goes on 
   const plane = await startPlane(t)
   const proxy = await startFaultProxy(t, { host: '127.0.0.1', port: plane.nodePort })
   const join = (await plane.token('--node', 'gpu-002')).replace(`:${plane.nodePort}`, `:${proxy.port}`)
-  proxy.dropReplies(1)
+  proxy.dropReplies(1, certificateBytes)
   const agent = startAgent(t, { join })
   const isActive = async (): Promise<boolean> =>
     (await plane.api('GET', '/v1/nodes/gpu-002')).body.membership === 'active'

@@ -6,8 +6,8 @@
 export type ReplyWatch = {
   /** From the client to the plane. */
   sent(chunk: Buffer): void
-  /** From the plane to the client; true when a reply begins in it. */
-  received(chunk: Buffer): boolean
+  /** From the plane to the client: the bytes of the reply that begins in it, or 0. */
+  received(chunk: Buffer): number
 }
 
 const headerBytes = 5
@@ -17,17 +17,17 @@ const ticketBytes = 74
 
 export const replyWatch = (): ReplyWatch => {
   let handshakeOver = false
-  let replying = false
+  let replyBytes = 0
   const fromClient = recordReader((type) => (handshakeOver ||= type === applicationData))
   const fromPlane = recordReader((type, length) => {
-    replying ||= handshakeOver && type === applicationData && length > ticketBytes
+    if (handshakeOver && type === applicationData && length > ticketBytes) replyBytes = Math.max(replyBytes, length)
   })
   return {
     sent: fromClient,
     received(chunk) {
-      replying = false
+      replyBytes = 0
       fromPlane(chunk)
-      return replying
+      return replyBytes
     },
   }
 }
