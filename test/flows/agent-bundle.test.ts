@@ -68,7 +68,7 @@ test('a bundle with a pinned root takes no join string of another root', async (
     (error: { code: number; stderr: string }) => error,
   )
   assert.ok(failed !== null, 'it ran')
-  assert.match(failed.stderr, /root/)
+  assert.match(failed.stderr, /for another root/)
   const { body } = await plane().api('GET', '/v1/nodes/gpu-pinned')
   assert.equal(body.membership, 'registered', 'nothing was sent')
 })
