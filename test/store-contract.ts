@@ -373,12 +373,20 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         assert.deepEqual(await store.observation('n1'), { ...nothing, lastSeenMs: 6, agentVersion: '1' })
       })
 
+      test('when a node rehearsed is known by itself, before and after it is written', async () => {
+        assert.equal(await store.rehearsedAtMs('n1'), null)
+        store.observe('n1', { rehearsedAtMs: 7 })
+        assert.equal(await store.rehearsedAtMs('n1'), 7)
+        store = await under.reopen()
+        assert.equal(await store.rehearsedAtMs('n1'), 7)
+      })
+
       test('survive an orderly close, and leave no entry', async () => {
         store.observe('n1', { lastSeenMs: 5, source: '10.0.0.1' })
         store = await under.reopen()
         store.observe('n1', { configRevision: 3 })
         const seen = { lastSeenMs: 5, agentVersion: null, source: '10.0.0.1', configRevision: 3 }
-        assert.deepEqual(await store.observation('n1'), seen)
+        assert.deepEqual(await store.observation('n1'), { ...seen, report: null, rehearsedAtMs: null })
         assert.equal((await store.journal.read(everything)).length, 0)
       })
     })

@@ -5,7 +5,7 @@ export type Log = Pick<Logger, 'trace' | 'debug' | 'info' | 'warn' | 'error' | '
 }
 
 const secretShapes =
-  /enroll_[A-Za-z0-9_-]{43}|muster_key_[A-Za-z0-9_-]{43}|-----BEGIN [A-Z ]*PRIVATE KEY-----[^]*?-----END [A-Z ]*PRIVATE KEY-----/g
+  /(?:enroll|recover|repair|muster_key)_[A-Za-z0-9_-]{43}|-----BEGIN [A-Z ]*PRIVATE KEY-----[^]*?-----END [A-Z ]*PRIVATE KEY-----/g
 
 /** Takes every secret Muster can recognise out of a text; the log applies it to all it writes. */
 export const redactSecrets = (text: string): string => text.replace(secretShapes, '[secret]')

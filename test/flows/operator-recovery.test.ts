@@ -136,9 +136,9 @@ test('explain tells what failed, what was tried, what happens next and what a pe
 
   const { body } = await plane.call('viewer', 'GET', '/v1/nodes/gpu-001/explain')
   assert.ok(Check(NodeExplanation, body), JSON.stringify(body))
-  const told = body.chain.filter(({ correlation }: { correlation: string }) => correlation === story.correlation)
+  const told = body.chain.filter(({ correlation }) => correlation === story.correlation)
   assert.deepEqual(
-    told.map(({ who, what }: { who: string; what: string }) => `${who}: ${what}`),
+    told.map(({ who, what }) => `${who}: ${what}`),
     [
       'its agent: renewal failed: its certificate has expired (CLIENT_CERT_EXPIRED, 3 times)',
       'node:gpu-001 (192.0.2.9): it asked to recover: cert_expired since noon',

@@ -4,8 +4,8 @@ import type { Change } from '#domain/change.ts'
 import { openFeed } from '#plane/feed/feed.ts'
 import type { Committed, Store } from '#plane/store/store.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
-import { domainRow, nodeRow } from '../../../test/fakes/sample-rows.ts'
-import { lapseAbsent } from './lapse-nodes.ts'
+import { domainRow, nodeRow, slot, slots } from '../../../test/fakes/sample-rows.ts'
+import { lapseAbsent, raiseOverdue } from './lapse-nodes.ts'
 import { openPresence } from './presence.ts'
 
 const graceMs = 300_000
@@ -86,4 +86,30 @@ test('a crowd that left together lapses in parts, so that the sweep is never lon
   void sweep()
   await turn()
   assert.equal(commits.length, 500)
+})
+
+test('what is overdue is said of every node, one thing at a time: stuck, expired, or about to expire', async () => {
+  const lived = (part: number) => slots({ current: slot('a1', { issuedAtMs: 0, notAfterMs: Math.round(1000 / part) }) })
+  const active = (id: string, part: number) =>
+    nodeRow('active', { id, membership: { kind: 'active', sinceMs: 0, slots: lived(part) } })
+  const stuck = { kind: 'enrolled', sinceMs: -600_000, slots: lived(0.1) } as const
+  const nodes = [
+    active('due', 0.7),
+    active('expiring', 0.8),
+    active('expired', 1.2),
+    nodeRow('enrolled', { id: 'stuck', membership: stuck }),
+  ]
+  const raised: string[] = []
+  const store = {
+    get: async () => domainRow({ stuckEnrollmentMs: 600_000 }),
+    nodes: async () => nodes,
+    commit: async ({ entries }: Change) => {
+      raised.push(...entries.map(({ node, body }) => `${node} ${String(body['condition'])}`))
+      return 'lost-race'
+    },
+  }
+  const clock = manualClock(1000)
+  const deps = { store: store as unknown as Store, feed: openFeed(), clock, presence: openPresence(clock) }
+  await raiseOverdue(deps)
+  assert.deepEqual(raised, ['expiring cert_expiring', 'expired cert_expired', 'stuck stuck_enrollment'])
 })
