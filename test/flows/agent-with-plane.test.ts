@@ -136,13 +136,13 @@ test('two agents do not share a state folder', async (t) => {
   assert.match(second.stderr(), /Another agent \(process \d+\)/)
 })
 
-test('an agent whose certificate expired while it was off stays up, says so, and comes back with a new join string', async (t) => {
+test('an agent without recovery whose certificate expired while it was off stays up, says so, and comes back with a new join string', async (t) => {
   const plane = await startPlane(t)
   const made = await plane.muster('profile', 'create', 'brief', '--from', 'gpu-cloud', 'certificate.lifetimeMs=5s')
   assert.equal(made.code, 0, made.stderr)
   const file = path.join(tempFolder(t), 'join')
   fs.writeFileSync(file, await plane.token('--node', 'gpu-001', '--profile', 'brief'))
-  const args = ['--join-file', file]
+  const args = ['--join-file', file, '--recovery', 'none']
   const agent = startAgent(t, { args })
   await connected(plane, 'gpu-001')
   await agent.stop()
