@@ -33,6 +33,15 @@ const receipt = {
   journal: 'bWFpbjo0Mg',
 }
 
+const statement = (kind: string): string => `${kind}1.(canonical JSON).(signature)`
+
+const evidence = {
+  instance: 'Zm9ydHktdHdvLWFuZC1hLQ',
+  hardware: { macs: ['aa:bb:cc:dd:ee:01'], bmc_serial: null },
+  machine: null,
+  agent_version: '1.0.0',
+}
+
 export const apiExamples: Readonly<Record<string, Example | undefined>> = {
   'POST /v1/nodes': {
     status: 201,
@@ -70,6 +79,37 @@ export const apiExamples: Readonly<Record<string, Example | undefined>> = {
   },
   'POST /v1/nodes/:id/renew': {
     request: { csr: '-----BEGIN CERTIFICATE REQUEST-----\n(for a new key)\n-----END CERTIFICATE REQUEST-----\n' },
+  },
+  'POST /v1/challenge': {
+    request: { nonce: 'q0J0c2o4w5t6u7i8o9p0aA', node_id: 'gpu-001' },
+    answer: { challenge: statement('challenge') },
+  },
+  'POST /v1/recover': {
+    request: {
+      node_id: 'gpu-001',
+      credential: { kind: 'bearer', token: 'recover_(43 characters)' },
+      counter: statement('counter'),
+      csr: '-----BEGIN CERTIFICATE REQUEST-----\n(for a new key)\n-----END CERTIFICATE REQUEST-----\n',
+      failure: {
+        class: 'cert_expired',
+        code: 'CLIENT_CERT_EXPIRED',
+        since: '2026-11-15T09:30:00.000Z',
+        cert_not_after: '2026-11-15T09:30:00.000Z',
+      },
+      evidence,
+      correlation: '01KTZ4M5N6P7Q8R9S0T1V2W3X5',
+    },
+  },
+  'POST /v1/rehearse': {
+    request: {
+      node_id: 'gpu-001',
+      credential: { kind: 'bearer', token: 'recover_(43 characters)' },
+      counter: statement('counter'),
+      evidence,
+      disk_reserve: true,
+      clock_skew_ms: 120,
+    },
+    answer: { outcome: 'passed', step: null, why: null },
   },
   'POST /v1/nodes/:id/confirm': { request: { persisted: true } },
 }

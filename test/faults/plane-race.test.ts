@@ -9,6 +9,7 @@ import type { Reply } from '../process/operator-call.ts'
 import { journalEntries, newSecret, targetByAddress } from '../process/plane-records.ts'
 import { openRawChannel, type NotOpened, type RawChannel } from '../process/raw-channel.ts'
 import { rawNode, type RawNode } from '../process/raw-node.ts'
+import { rawEvidence } from '../process/raw-recovery.ts'
 import { readyCall } from '../process/ready-call.ts'
 import { shared } from '../process/shared-plane.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
@@ -95,6 +96,34 @@ const enrollment =
     }
   }
 
+const recovery = async ({ node, secret }: Entrant): Promise<Contest> => {
+  const { body } = await node.enrollByToken(secret, { recovery: { kind: 'bearer' } })
+  const { port } = new URL(field().plane.recoveryUrl)
+  const target = { url: `https://127.0.0.1:${port}`, roots: body.recovery_trust.roots }
+  const call = await readyCall(target, null)
+  const { key, csr } = node.newRenewal()
+  const held = [node.identity()]
+  const request = {
+    node_id: node.id(),
+    credential: { kind: 'bearer', token: body.recovery_token },
+    counter: body.counter,
+    csr,
+    failure: { class: 'cert_expired', code: 'RACE', since: new Date().toISOString(), cert_not_after: null },
+    evidence: rawEvidence('racer'),
+    correlation: `race-${node.id()}`.slice(0, 64),
+  }
+  return {
+    async ask() {
+      const reply = await call.send('POST', '/v1/recover', request)
+      if (reply.status === 200) held.push({ keyPem: key.pkcs8Pem(), chainPem: reply.body.certificate_chain })
+      return reply.status === 200
+    },
+    askAgain: () => nodeCall(target, null, 'POST', '/v1/recover', request),
+    held: () => held,
+    channels: () => [],
+  }
+}
+
 const firstUseByConfirming = async (entrant: Entrant): Promise<Contest> => {
   const { node } = entrant
   await enrolled(entrant)
@@ -127,6 +156,7 @@ const contests = {
   'a renewal': { prepare: renewal, spreadMs: 6 },
   'an enrollment': { prepare: enrollment(false), spreadMs: 6 },
   'the retry of an enrollment': { prepare: enrollment(true), spreadMs: 6 },
+  'a recovery': { prepare: recovery, spreadMs: 6 },
   'a first use, by confirming': { prepare: firstUseByConfirming, spreadMs: 6 },
   'a first use, by opening a channel': { prepare: firstUseByChannel, spreadMs: 30 },
 }

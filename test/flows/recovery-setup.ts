@@ -39,8 +39,6 @@ export const evidenceOf = (instance: string): AgentEvidence => ({
 
 export const newCsr = (): string => makeCsr(generateKey('p256'), 'any')
 
-export type RecoverySetup = Awaited<ReturnType<typeof setUpRecovery>>
-
 /** `profile`: what differs from gpu-cloud. */
 export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = {}) => {
   const { store, clock, open, openRecovery, journal, folder } = await setUp(t)

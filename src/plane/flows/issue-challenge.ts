@@ -16,7 +16,7 @@ export type ChallengeDeps = {
 }
 
 /** Long enough for a slow machine to answer, too short for its answer to be worth stealing. */
-export const challengeLifetimeMs = 60_000
+const challengeLifetimeMs = 60_000
 /** Replicas of one plane may differ by so much. */
 const aheadMs = 5_000
 
