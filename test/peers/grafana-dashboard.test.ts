@@ -1,0 +1,115 @@
+// The dashboard and the rules name only what there is: every expression is read by Prometheus' own tool, and every metric
+// is one a real plane shows, or one of the agent's.
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test } from 'node:test'
+import type { Command } from 'commander'
+import { metricsText } from '#agent/metrics.ts'
+import { openVitals } from '#agent/vitals.ts'
+import { buildProgram } from '#cli/program.ts'
+import { testCli } from '../fakes/test-cli.ts'
+import { manualClock } from '../fakes/manual-clock.ts'
+import { repository } from '../process/child.ts'
+import { sharedPlane } from '../process/shared-plane.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+import { withPeer } from './peer.ts'
+
+type Panel = {
+  readonly title: string
+  readonly type: string
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number }
+  readonly targets?: readonly { readonly expr: string }[]
+}
+
+const packaging = (...names: string[]): string => fs.readFileSync(path.join(repository, 'packaging', ...names), 'utf8')
+const dashboard = JSON.parse(packaging('grafana', 'muster.json')) as { readonly panels: readonly Panel[] }
+const rules = packaging('prometheus', 'muster.rules.yml')
+const expressions = dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })))
+
+const plane = sharedPlane()
+
+const namesIn = (text: string): string[] => [...new Set(text.match(/\bmuster_[a-z_]+/g))].sort()
+
+/** As the text format has them: a histogram's samples have names of their own. */
+const shownIn = (metrics: string): Set<string> =>
+  new Set([...metrics.matchAll(/^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{| )/gm)].map(([, name]) => name ?? ''))
+
+test('promtool reads every expression of the dashboard', (t) => {
+  const promtool = withPeer(t, 'promtool')
+  if (promtool === null) return
+  assert.ok(expressions.length > 40)
+  const file = path.join(tempFolder(t), 'dashboard.yml')
+  const recorded = expressions.map(({ expr }, at) => ({ record: `panel:expression:${at}`, expr }))
+  fs.writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules: recorded }] }))
+  const checked = spawnSync(promtool, ['check', 'rules', '--lint=none', file], { encoding: 'utf8' })
+  assert.equal(checked.status, 0, checked.stdout + checked.stderr)
+})
+
+test('promtool finds nothing wrong with the metrics of a plane', async (t) => {
+  const promtool = withPeer(t, 'promtool')
+  if (promtool === null) return
+  const { body } = await plane().api('GET', '/metrics')
+  const ours = String(body)
+    .split('\n')
+    .filter((line) => /^(# (HELP|TYPE) )?muster_/.test(line))
+    .map((line) => `${line}\n`)
+    .join('')
+  const checked = spawnSync(promtool, ['check', 'metrics'], { input: ours, encoding: 'utf8' })
+  assert.equal(checked.status, 0, checked.stdout + checked.stderr)
+})
+
+test('every metric that the dashboard and the rules name is shown by a plane or an agent, and the other way round', async () => {
+  const { body } = await plane().api('GET', '/metrics')
+  const ofPlane = shownIn(body)
+  const ofAgent = shownIn(
+    metricsText({
+      nowMs: 0,
+      notAfterMs: 1,
+      signs: openVitals(manualClock(0)).signs(),
+      mounts: [{ mount: '/', availableBytes: 1 }],
+    }),
+  )
+  assert.equal(ofAgent.size, 11)
+  const named = namesIn([...expressions.map(({ expr }) => expr), rules].join('\n')).filter(
+    (name) => name !== 'muster_node_agent_',
+  )
+  assert.deepEqual(
+    named.filter((name) => !ofPlane.has(name) && !ofAgent.has(name)),
+    [],
+  )
+  // What nobody looks at need not be measured.
+  const all = [...ofPlane, ...ofAgent].filter((name) => name.startsWith('muster_') && !/_(sum|count)$/.test(name))
+  assert.deepEqual(
+    all.filter((name) => !named.includes(name)),
+    [],
+  )
+})
+
+test('every command that a rule tells somebody to type exists', () => {
+  const program = buildProgram(testCli({}).cli)
+  const commands = [...rules.matchAll(/\bmuster ((?:[a-z]+ )?[a-z]+)/g)].map(([, words]) => (words ?? '').split(' '))
+  assert.ok(commands.length > 20)
+  for (const words of commands) {
+    const found = words.reduce<Command | undefined>(
+      (at, word) => at?.commands.find((one) => one.name() === word),
+      program,
+    )
+    assert.ok(found !== undefined, `muster ${words.join(' ')}`)
+  }
+})
+
+test('no two panels lie on each other', () => {
+  const taken = new Map<string, string>()
+  for (const { title, gridPos } of dashboard.panels) {
+    const { x, y, w, h } = gridPos
+    for (let column = x; column < x + w; column++)
+      for (let line = y; line < y + h; line++) {
+        assert.ok(column < 24, title)
+        assert.equal(taken.get(`${column},${line}`), undefined, title)
+        taken.set(`${column},${line}`, title)
+      }
+  }
+})
