@@ -81,7 +81,6 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   })
   const maintain = async (): Promise<void> => {
     const profiles = await store.profiles()
-    await recovery.maintain()
     await authority.maintain(Math.max(0, ...profiles.map(({ value }) => value.certificate.lifetimeMs)))
   }
   await maintain()
@@ -93,9 +92,12 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   })
   let stopping = false
   const correlation = (): string => sortableId(clock.nowMs(), random)
-  const recoverability = recoverabilityCounts(store, clock)
+  const recoverability = recoverabilityCounts(store, clock, foundation.timers)
   const shared = { ...foundation, feed, authority, recovery, settings, correlation, urls, recoverability }
-  const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])
+  const unready = (): readonly string[] => [
+    ...(stopping ? ['the plane is stopping'] : []),
+    ...(clock.nowMs() < recovery.serverIdentity().notAfterMs ? [] : ['the recovery certificate has expired']),
+  ]
   const seen = {
     onRefusal(refused: Refused): void {
       metrics.refused(refused.refusal.code, refused.path)
@@ -158,6 +160,8 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     ...nodePlane.upkeep,
     ...alerting.upkeep,
     { name: 'authority', everyMs: authorityEveryMs, run: maintain },
+    // Apart from the other: trouble of one trust must not let the other grow old.
+    { name: 'recovery authority', everyMs: authorityEveryMs, run: () => recovery.maintain() },
   ])
 
   const { rootKeyFile } = foundation
