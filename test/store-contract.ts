@@ -3,8 +3,9 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
+import type { Alert } from '#domain/alert.ts'
 import type { Change, Write } from '#domain/change.ts'
-import type { Committed, JournalQuery, Store } from '#plane/store/store.ts'
+import type { CommitGroup, Committed, JournalQuery, Store } from '#plane/store/store.ts'
 import {
   change,
   newNode,
@@ -389,6 +390,58 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         assert.deepEqual(await store.observation('n1'), { ...seen, report: null, rehearsedAtMs: null })
         assert.equal((await store.journal.read(everything)).length, 0)
       })
+    })
+
+    describe('alerts', () => {
+      const alert = (subject: string, id: string, state: Alert['state'] = { kind: 'open' }): Alert => ({
+        ...{ id, kind: 'cert_expired', subject, node: subject, severity: 'critical', sinceMs: 1, reason: 'x', state },
+      })
+      const put = async (value: Alert): Promise<void> => {
+        const key = `cert_expired/${value.subject}`
+        const version = (await store.get('alert', key))?.version ?? 0
+        await committed(store, change([read('alert', key, version)], [{ put: 'alert', value }]))
+      }
+      const ids = async (unresolvedOnly: boolean, after: string | null = null, limit = 10): Promise<string[]> =>
+        (await store.alerts({ unresolvedOnly, after, limit })).map(({ value }) => value.id)
+
+      test('come in the order they were raised in, a page at a time, with or without those that are resolved', async () => {
+        await put(alert('n1', 'A1'))
+        await put(alert('n2', 'A2', { kind: 'resolved', atMs: 2 }))
+        await put(alert('n3', 'A3'))
+        assert.deepEqual(await ids(true), ['A1', 'A3'])
+        assert.deepEqual(await ids(false, 'A1', 1), ['A2'])
+        // Raised again, it is the newest.
+        await put(alert('n1', 'A4'))
+        assert.deepEqual(await ids(true), ['A3', 'A4'])
+        assert.equal(await store.alertById('A1'), null)
+        assert.equal((await store.alertById('A4'))?.value.subject, 'n1')
+      })
+
+      test('how far a webhook has come is remembered, and is no entry', async () => {
+        assert.equal(await store.webhookProgress(), null)
+        const { entries } = await committed(store, newNode('n1'))
+        const progress = { after: entries[0]?.cursor ?? null, settled: ['a', 'b'] }
+        await store.keepWebhookProgress({ after: null, settled: [] })
+        await store.keepWebhookProgress(progress)
+        store = await under.reopen()
+        assert.deepEqual(await store.webhookProgress(), progress)
+        assert.equal((await store.journal.read(everything)).length, 1)
+      })
+    })
+
+    test('every group of commits is told of, with what became of it', async () => {
+      const groups: CommitGroup[] = []
+      store.onCommitGroup((group) => void groups.push(group))
+      await Promise.all([store.commit(newNode('n1')), store.commit(newNode('n1')), store.commit(newNode('n2'))])
+      assert.equal(
+        groups.reduce((sum, { commits }) => sum + commits, 0),
+        3,
+      )
+      assert.equal(
+        groups.reduce((sum, { lostRaces }) => sum + lostRaces, 0),
+        1,
+      )
+      assert.ok(groups.every(({ failed, ms }) => !failed && ms >= 0))
     })
 
     test('what can no longer matter is forgotten, and nothing else', async () => {

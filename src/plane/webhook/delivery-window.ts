@@ -16,7 +16,7 @@ export type Delivery = {
 /** `refused`: by the receiver, for what it is. `trouble`: the receiver was not reached, or has trouble of its own. */
 export type Attempt = 'delivered' | 'refused' | 'trouble'
 
-export const givenUpAfterMs = 24 * 3600 * 1000
+const givenUpAfterMs = 24 * 3600 * 1000
 const firstWaitMs = 5000
 const longestWaitMs = 15 * 60_000
 
