@@ -79,7 +79,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       nodeUrl: () => 'https://plane.example:8443',
       urls: () => ({ node: 'https://plane.example:8443', recovery: 'https://plane.example:8442' }),
       recovery: { roots: () => ['recovery root'], statementKeys: () => ['statement key'] },
-      recoverability: recoverabilityCounts(store, clock),
+      recoverability: recoverabilityCounts(store, clock, timers),
       machineRoutes: { node: [], recovery: [] },
       version: '0.0.0',
       correlation: () => `call-${calls++}`,

@@ -4,6 +4,7 @@ import type { Change } from '#domain/change.ts'
 import { openFeed } from '#plane/feed/feed.ts'
 import type { Committed, Store } from '#plane/store/store.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
+import { manualTimers } from '../../../test/fakes/manual-timers.ts'
 import { domainRow, nodeRow, slot, slots } from '../../../test/fakes/sample-rows.ts'
 import { lapseAbsent, raiseOverdue } from './lapse-nodes.ts'
 import { openPresence } from './presence.ts'
@@ -28,7 +29,7 @@ const setUp = (kind: 'active' | 'revoked' = 'active') => {
       })
     },
   }
-  const deps = { store: store as unknown as Store, feed: openFeed(), clock, presence }
+  const deps = { store: store as unknown as Store, feed: openFeed(), clock, timers: manualTimers(clock), presence }
   deps.feed.subscribe(({ writes }) => {
     for (const write of writes) if (write.put === 'node') presence.forget(write.value.id)
   })
@@ -109,7 +110,13 @@ test('what is overdue is said of every node, one thing at a time: stuck, expired
     },
   }
   const clock = manualClock(1000)
-  const deps = { store: store as unknown as Store, feed: openFeed(), clock, presence: openPresence(clock) }
+  const deps = {
+    store: store as unknown as Store,
+    feed: openFeed(),
+    clock,
+    timers: manualTimers(clock),
+    presence: openPresence(clock),
+  }
   await raiseOverdue(deps)
   assert.deepEqual(raised, ['expiring cert_expiring', 'expired cert_expired', 'stuck stuck_enrollment'])
 })

@@ -3,6 +3,7 @@
 import { decideExpired, decideExpiring, decideLapse, decideStuck } from '#domain/liveness.ts'
 import type { NodeId } from '#domain/node.ts'
 import type { Clock } from '#platform/clock.ts'
+import type { Timers } from '#platform/timers.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { Presence } from './presence.ts'
@@ -11,6 +12,7 @@ export type LapseDeps = {
   readonly store: Store
   readonly feed: Feed
   readonly clock: Clock
+  readonly timers: Pick<Timers, 'soon'>
   readonly presence: Presence
 }
 
@@ -69,5 +71,6 @@ export const raiseOverdue = async (deps: LapseDeps): Promise<void> => {
     }
     after = page.at(-1)?.value.id ?? null
     if (page.length < pageSize || after === null) return
+    await new Promise<void>((resolve) => deps.timers.soon(resolve))
   }
 }

@@ -6,6 +6,7 @@ import type { Node, NodeId } from '#domain/node.ts'
 import type { Profile } from '#domain/profile.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
+import type { Timers } from '#platform/timers.ts'
 
 export type RecoverabilityCounts = {
   /** Every node that is not revoked. */
@@ -18,18 +19,22 @@ export type RecoverabilityCounts = {
 type Reading = Pick<Store, 'nodes' | 'profiles' | 'rehearsedAtMs'>
 
 const keptMs = 10_000
-const pageSize = 500
+const pageSize = 200
 /** Codes in reasons come from nodes; more kinds than these are one. */
 const mostReasons = 64
 const otherReasons = 'other'
 
 /** Not older than ten seconds, however often it is called. */
-export const recoverabilityCounts = (store: Reading, clock: Clock): (() => Promise<RecoverabilityCounts>) => {
+export const recoverabilityCounts = (
+  store: Reading,
+  clock: Clock,
+  timers: Pick<Timers, 'soon'>,
+): (() => Promise<RecoverabilityCounts>) => {
   let known: { readonly counts: Promise<RecoverabilityCounts>; readonly sinceMs: number } | null = null
   return () => {
     const nowMs = clock.monotonicMs()
     if (known !== null && nowMs - known.sinceMs < keptMs) return known.counts
-    const counts = count(store, clock)
+    const counts = count(store, clock, timers)
     const mine = { counts, sinceMs: nowMs }
     known = mine
     // A failure is told to whoever asked; the next one asks again.
@@ -40,7 +45,7 @@ export const recoverabilityCounts = (store: Reading, clock: Clock): (() => Promi
   }
 }
 
-const count = async (store: Reading, clock: Clock): Promise<RecoverabilityCounts> => {
+const count = async (store: Reading, clock: Clock, timers: Pick<Timers, 'soon'>): Promise<RecoverabilityCounts> => {
   const profiles = await profilesByName(store)
   const reasons = new Map<string, number>()
   let nodes = 0
@@ -59,6 +64,8 @@ const count = async (store: Reading, clock: Clock): Promise<RecoverabilityCounts
     }
     after = page.at(-1)?.value.id ?? null
     if (page.length < pageSize || after === null) break
+    // Reads end in the turn they are asked in: others get theirs between two pages.
+    await new Promise<void>((resolve) => timers.soon(resolve))
   }
   const why = [...reasons].map(([reason, times]) => ({ why: reason, count: times }))
   return { nodes, proven, why: why.toSorted((a, b) => b.count - a.count || a.why.localeCompare(b.why)) }

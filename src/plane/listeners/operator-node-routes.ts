@@ -79,7 +79,7 @@ export const operatorNodeRoutes = (deps: NodeRoutesDeps): readonly Route[] => [
 ]
 
 /** Nodes looked at for one page of those that are (not) recoverable: a page may be short, its `next` goes on. */
-const mostLookedAt = 5000
+const mostLookedAt = 2000
 
 const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuery>): Promise<Answer> => {
   const { membership = null, profile = null, limit = usualPage, recoverable = null } = query
