@@ -47,7 +47,8 @@ export const refusal = (status: number, code: string, retryAfterMs: number | nul
   body: { code, message: `${code} it is.`, detail: null, next: 'do something', retry_after_ms: retryAfterMs },
 })
 
-export const startSmallPlane = async (t: Scope, nowMs: number): Promise<SmallPlane> => {
+/** `admits`: the network before the enrollment lets only holders of a certificate of this root through. */
+export const startSmallPlane = async (t: Scope, nowMs: number, admits: string | null = null): Promise<SmallPlane> => {
   const authorities = hierarchy('p256', nowMs)
   const key = generateKey('p256')
   const server = leaf(key, serverOrder(key, { issuedAtMs: nowMs }), authorities.issuing)
@@ -58,7 +59,8 @@ export const startSmallPlane = async (t: Scope, nowMs: number): Promise<SmallPla
   const issuedBefore = new Map<string, string>()
   const tls = { key: key.pkcs8Pem(), cert: pems.join(''), minVersion: 'TLSv1.3' } as const
   const answer = (request: IncomingMessage, response: ServerResponse): void => void reply(request, response)
-  const open = https.createServer(tls, answer)
+  const gate = admits === null ? {} : { requestCert: true, ca: admits }
+  const open = https.createServer({ ...tls, ...gate }, answer)
   const mutual = https.createServer({ ...tls, requestCert: true, ca: rootPem }, answer)
   const ports = await Promise.all([open, mutual].map((each) => listen(t, each)))
 

@@ -2,7 +2,7 @@
 
 import * as path from 'node:path'
 import type { AgentConfig } from '#agent/config.ts'
-import { runAgent, type AgentDeps, type AgentOutcome } from '#agent/main.ts'
+import { runAgent, type AgentDeps, type AgentOutcome, type BetterSources } from '#agent/main.ts'
 import { openNudging } from '#agent/nudge.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
@@ -44,6 +44,7 @@ export const runTestAgent = (
   aheadMs = 0,
   random = systemRandom,
   changes: Partial<Pick<AgentDeps, 'reached' | 'nudge'>> = {},
+  better: BetterSources = () => [],
 ): TestAgent => {
   const stopping = new AbortController()
   const clock: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
@@ -58,7 +59,7 @@ export const runTestAgent = (
     nudge: openNudging().nudge,
     ...changes,
   }
-  const outcome = runAgent(config, deps)
+  const outcome = runAgent(config, deps, better)
   const stop = (): Promise<AgentOutcome> => {
     stopping.abort()
     return outcome

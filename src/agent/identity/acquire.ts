@@ -14,8 +14,10 @@ export const acquireIdentity = async (
   none: Trouble,
 ): Promise<Found> => {
   // Until there is somebody to be, the machine shows at most what every machine of its image has.
-  if (agent.keeper.credentials().identity === null && readAdmission(agent.config).kind === 'admission') {
-    agent.board.source('static')
+  const admission = readAdmission(agent.config)
+  if (agent.keeper.credentials().identity === null && admission.kind === 'admission') agent.board.source('static')
+  if (admission.kind === 'broken') {
+    agent.log.warn({ code: admission.trouble.code, next: admission.trouble.next }, admission.trouble.text)
   }
   const over = new AbortController()
   const signal = AbortSignal.any([agent.signal, over.signal])

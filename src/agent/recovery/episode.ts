@@ -22,6 +22,8 @@ export type Episode = {
   /** How many tries in a row met a server that our roots do not know. */
   distrusted(): number
   channelIsOpen(): boolean
+  /** The story goes on with an identity, or with roots, that have not failed yet. */
+  begunAnew(): void
   over(): void
   /** A board that tells the episode what it is told. */
   listening(board: StatusBoard): StatusBoard
@@ -53,6 +55,9 @@ export const openEpisode = ({ clock, random }: EpisodeDeps, left: KeyRequest | n
     failed,
     distrusted: () => distrusted,
     channelIsOpen: () => open,
+    begunAnew: () => {
+      distrusted = 0
+    },
     over,
     listening: (board) => ({
       ...board,

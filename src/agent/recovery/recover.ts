@@ -48,6 +48,7 @@ const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Stor
   agent.lastConfig.forget()
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('recover: identity kept')
+  agent.episode.begunAnew()
   agent.vitals.recovered()
   agent.board.success('recovery', `Recovered as ${identity.nodeId}, epoch ${identity.epoch}.`)
   agent.board.clear('enrollment')
@@ -62,8 +63,10 @@ const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Stor
 
 const abandon = (agent: AgentParts): Provided => {
   const { keeper, board, log } = agent
+  agent.episode.begunAnew()
   if (keeper.credentials().request?.purpose.kind === 'recover') keeper.keep(withRequest(keeper.credentials(), null))
   board.success('recovery', 'The identity there is turned out to be good.')
+  board.clear('enrollment')
   log.info('no recovery is needed: the identity there is turned out to be good')
   return { kind: 'identity' }
 }

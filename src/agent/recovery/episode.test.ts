@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { manualClock } from '../../../test/fakes/manual-clock.ts'
+import { seededRandom } from '../../../test/fakes/seeded-random.ts'
+import type { KeyRequest } from '../identity/credentials.ts'
+import { classified, trouble } from '../trouble.ts'
+import type { StatusBoard } from '../status-board.ts'
+import { openEpisode } from './episode.ts'
+
+const away = classified(trouble('endpoint_unreachable', 'Nobody answers.', 'Wait'), 'endpoint_unreachable')
+const stranger = classified(trouble('server_tls_untrusted', 'Not our plane.', 'Look'), 'server_tls_untrusted')
+
+const setUp = (left: KeyRequest | null = null) => {
+  const clock = manualClock(1_800_000_000_000)
+  const told: (string | null)[] = []
+  const board = {
+    channel: () => {},
+    trouble: (_place: string, _what: unknown, _next: unknown, correlation: string | null) => told.push(correlation),
+  } as unknown as StatusBoard
+  const episode = openEpisode({ clock, random: seededRandom(7) }, left)
+  return { clock, told, episode, board: episode.listening(board) }
+}
+
+test('everything that goes wrong until a channel opens is one story', () => {
+  const { board, clock, episode, told } = setUp()
+  board.trouble('channel', away, null)
+  clock.advance(60_000)
+  board.trouble('renewal', stranger, null)
+  board.trouble('recovery', away, null)
+  assert.equal(new Set(told).size, 1)
+  const story = episode.current() ?? assert.fail()
+  assert.equal(story.sinceMs, 1_800_000_000_000)
+  assert.equal(story.trouble, stranger)
+  board.channel(true, 'wss://a')
+  assert.equal(episode.current(), null)
+  board.trouble('channel', away, null)
+  assert.equal(new Set(told).size, 2)
+})
+
+test('a full disk or a wrong clock is another story', () => {
+  const { board, episode, told } = setUp()
+  board.trouble('storage', away, null)
+  board.trouble('clock', away, null)
+  assert.equal(episode.current(), null)
+  assert.deepEqual(told, [null, null])
+})
+
+test('strangers are counted in a row', () => {
+  const { board, episode } = setUp()
+  board.trouble('channel', stranger, null)
+  board.trouble('renewal', stranger, null)
+  assert.equal(episode.distrusted(), 2)
+  board.trouble('channel', away, null)
+  assert.equal(episode.distrusted(), 0)
+})
+
+test('a recovery that a process before this one has begun goes on with its story', () => {
+  const purpose = { kind: 'recover', epoch: 3, correlation: '01ABCDEFGH' } as const
+  const left = { purpose, keyType: 'p256', keyPem: '', csrPem: '', sinceMs: 5, recoveryKey: null } as const
+  const { episode } = setUp(left)
+  assert.equal(episode.current(), null)
+  assert.deepEqual(episode.failed(away), { correlation: '01ABCDEFGH', sinceMs: 5, trouble: away })
+  episode.over()
+  assert.notEqual(episode.failed(away).correlation, '01ABCDEFGH')
+})
