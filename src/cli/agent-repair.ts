@@ -1,12 +1,6 @@
-// `muster agent repair`: puts an operator's repair bundle where the agent of this machine looks for it, once a second.
-
-import { DamagedCredentials, fileCredentialStore } from '#agent/identity/credential-store.ts'
-import { noCredentials, type Credentials } from '#agent/identity/credentials.ts'
-import { faultForNode, longestBundle, parseRepairBundle, putRepairBundle } from '#agent/recovery/repair-file.ts'
+import { longestBundle, takeRepairBundle } from '#agent/repair.ts'
 import { isRunning } from '#agent/status.ts'
 import { readStatusFile } from '#agent/status-file.ts'
-import { parseIsoTime } from '#platform/clock.ts'
-import { errno } from '#platform/files.ts'
 import type { RepairBundle } from '#wire/recovery-api.ts'
 import { agentFolder, lookedAt, type AgentFolderOptions } from './agent-folder.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
@@ -23,19 +17,15 @@ export const agentRepair = async (cli: Cli, options: RepairOptions): Promise<voi
     throw usageFailure('No bundle is named.', 'muster agent repair --bundle-file FILE, or - for standard input')
   const folder = agentFolder(cli, options)
   const text = await readText(cli, options.bundleFile, longestBundle)
-  const bundle = checked(text, folder, cli.clock.nowMs())
-  put(folder, text)
+  const { node_id, domain, issued } = taken(folder, text, cli.clock.nowMs())
   const running = lookedAt(() => {
     const status = readStatusFile(folder)
     return status !== null && isRunning(status)
   })
   const print = printer(cli, options)
-  print.answer(
-    { node_id: bundle.node_id, domain: bundle.domain, expires_at: bundle.issued.expires_at, running },
-    () => [
-      printable(`The repair bundle for ${bundle.node_id} is in ${folder}, good until ${bundle.issued.expires_at}.`),
-    ],
-  )
+  print.answer({ node_id, domain, expires_at: issued.expires_at, running }, () => [
+    printable(`The repair bundle for ${node_id} is in ${folder}, good until ${issued.expires_at}.`),
+  ])
   print.note(
     running
       ? 'the agent uses it within a second: muster agent explain'
@@ -43,48 +33,25 @@ export const agentRepair = async (cli: Cli, options: RepairOptions): Promise<voi
   )
 }
 
-const checked = (text: string, folder: string, nowMs: number): RepairBundle => {
-  const read = parseRepairBundle(text)
-  if (read.kind === 'unusable') throw unusable(`This is no repair bundle: ${read.why}.`)
-  const fault = faultForNode(read.bundle, stored(folder).identity)
-  if (fault !== null) throw unusable(`This bundle is not for this machine: ${fault}.`)
-  // Only as far as this machine's clock can be believed; the plane has the last word.
-  const expiresMs = parseIsoTime(read.bundle.issued.expires_at) ?? nowMs
-  if (expiresMs < nowMs - clocksDifferMs) throw unusable(`This bundle expired at ${read.bundle.issued.expires_at}.`)
-  return read.bundle
-}
-
-const clocksDifferMs = 86_400_000
-
-/** Damaged credentials are a reason to repair, and none to refuse it. */
-const stored = (folder: string): Credentials =>
-  lookedAt(() => {
-    try {
-      return fileCredentialStore(folder).load()
-    } catch (error) {
-      if (error instanceof DamagedCredentials) return noCredentials
-      throw error
-    }
-  })
-
-const put = (folder: string, text: string): void => {
-  try {
-    putRepairBundle(folder, text)
-  } catch (error) {
-    throw new Failure({
-      exit: exitCodes.notAllowed,
-      code: 'NOT_PERMITTED',
-      sentence: `${folder} cannot be written.`,
-      detail: errno(error),
-      next: 'Run this as the user of the agent, or as root',
-    })
+const taken = (folder: string, text: string, nowMs: number): RepairBundle => {
+  const outcome = lookedAt(() => takeRepairBundle(folder, text, nowMs))
+  switch (outcome.kind) {
+    case 'taken':
+      return outcome.bundle
+    case 'unusable':
+      throw new Failure({
+        exit: exitCodes.refused,
+        code: 'BUNDLE_UNUSABLE',
+        sentence: `${outcome.why.slice(0, 1).toUpperCase()}${outcome.why.slice(1)}.`,
+        next: 'Make one for this node: muster node repair-bundle ID --reason REASON --out FILE',
+      })
+    case 'not-written':
+      throw new Failure({
+        exit: exitCodes.notAllowed,
+        code: 'NOT_PERMITTED',
+        sentence: `${folder} cannot be written.`,
+        detail: outcome.errno,
+        next: 'Run this as the user of the agent, or as root',
+      })
   }
 }
-
-const unusable = (sentence: string): Failure =>
-  new Failure({
-    exit: exitCodes.refused,
-    code: 'BUNDLE_UNUSABLE',
-    sentence,
-    next: 'Make one for this node: muster node repair-bundle ID --reason REASON --out FILE',
-  })

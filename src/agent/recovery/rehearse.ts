@@ -43,7 +43,7 @@ const everyMs = ({ config }: AgentParts, { profile }: Identity): number =>
   config.rehearseEveryMs ?? profile.recovery?.rehearse_every_ms ?? aDayMs
 
 /** `nothing`: this node has no recovery to rehearse, or was stopped over it. */
-export const rehearseOnce = async (agent: AgentParts, identity: Identity): Promise<'passed' | 'failed' | 'nothing'> => {
+const rehearseOnce = async (agent: AgentParts, identity: Identity): Promise<'passed' | 'failed' | 'nothing'> => {
   const way = byItself(identity)
   if (way === null || way.counter === null) return 'nothing'
   const asked = await askChallenge(agent, way.door, way.node)
