@@ -84,16 +84,20 @@ export const deliverAlerts = (deps: DeliverDeps): AlertDelivery => {
     return progress
   }
   const dropOld = async (): Promise<void> => {
-    let dropped = 0
+    let oldNews = 0
+    let givenUp = 0
     for (const delivery of window.filter(({ settled }) => !settled)) {
-      const late = isOldNews(delivery, deps.clock.nowMs()) && (await isOver(deps, delivery))
-      if (!late && !isGivenUp(delivery, deps.clock.monotonicMs())) continue
+      if (isGivenUp(delivery, deps.clock.monotonicMs())) {
+        givenUp++
+        deps.onOutcome('given_up')
+        deps.log.error(whichOf(delivery), 'an alert was not delivered to the webhook and is given up')
+      } else if (isOldNews(delivery, deps.clock.nowMs()) && (await isOver(deps, delivery))) oldNews++
+      else continue
       replace(delivery, { settled: true })
-      dropped++
-      deps.onOutcome('given_up')
-      deps.log.error(whichOf(delivery), 'an alert was not delivered to the webhook and is given up')
     }
-    if (dropped > 0) await keepProgress()
+    // A webhook that is new, or was off, starts with a past that nobody waits for.
+    if (oldNews > 0) deps.log.info({ count: oldNews }, 'changes of alerts that are over by now are not delivered')
+    if (oldNews + givenUp > 0) await keepProgress()
   }
 
   const attempt = async (delivery: Delivery): Promise<void> => {
