@@ -54,6 +54,22 @@ test('strangers are counted in a row', () => {
   assert.equal(episode.distrusted(), 0)
 })
 
+test('strangers are nothing to recover from once a recovery has brought the same roots again, until the plane is back', () => {
+  const { board, episode } = setUp()
+  board.trouble('channel', stranger, null)
+  episode.begunAnew(true)
+  board.trouble('channel', stranger, null)
+  assert.equal(episode.distrusted(), 0)
+  board.channel(true, 'wss://a')
+  board.channel(false, null)
+  board.trouble('channel', stranger, null)
+  assert.equal(episode.distrusted(), 1)
+  episode.begunAnew(false)
+  assert.equal(episode.distrusted(), 0)
+  board.trouble('channel', stranger, null)
+  assert.equal(episode.distrusted(), 1)
+})
+
 test('a recovery that a process before this one has begun goes on with its story', () => {
   const purpose = { kind: 'recover', epoch: 3, correlation: '01ABCDEFGH' } as const
   const left = { purpose, keyType: 'p256', keyPem: '', csrPem: '', sinceMs: 5, recoveryKey: null } as const

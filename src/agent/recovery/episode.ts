@@ -19,11 +19,14 @@ export type Episode = {
   current(): Story | null
   /** Begins one where there is none. */
   failed(what: Trouble): Story
-  /** How many tries in a row met a server that our roots do not know. */
+  /** How many tries in a row met a server that our roots do not know; 0 while it is known that the roots are good. */
   distrusted(): number
   channelIsOpen(): boolean
-  /** The story goes on with an identity, or with roots, that have not failed yet. */
-  begunAnew(): void
+  /**
+   * The story goes on with an identity, or with roots, that have not failed yet. `sameRoots`: a recovery has just brought
+   * those there were. Whoever is in the plane's place is a stranger then, and another recovery would cost and not help.
+   */
+  begunAnew(sameRoots: boolean): void
   over(): void
   /** A board that tells the episode what it is told. */
   listening(board: StatusBoard): StatusBoard
@@ -36,6 +39,7 @@ export const openEpisode = ({ clock, random }: EpisodeDeps, left: KeyRequest | n
   let begun = left?.purpose.kind === 'recover' ? { ...left.purpose, sinceMs: left.sinceMs } : null
   let story: Story | null = null
   let distrusted = 0
+  let rootsAreGood = false
   let open = false
 
   const failed = (what: Trouble): Story => {
@@ -49,14 +53,16 @@ export const openEpisode = ({ clock, random }: EpisodeDeps, left: KeyRequest | n
     begun = null
     story = null
     distrusted = 0
+    rootsAreGood = false
   }
   return {
     current: () => story,
     failed,
-    distrusted: () => distrusted,
+    distrusted: () => (rootsAreGood ? 0 : distrusted),
     channelIsOpen: () => open,
-    begunAnew: () => {
+    begunAnew: (sameRoots) => {
       distrusted = 0
+      rootsAreGood = sameRoots
     },
     over,
     listening: (board) => ({

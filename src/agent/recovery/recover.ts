@@ -45,10 +45,11 @@ export const recover = async (agent: AgentParts, story: Story): Promise<Provided
 }
 
 const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Story): Provided => {
+  const former = agent.keeper.credentials().identity
   agent.lastConfig.forget()
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('recover: identity kept')
-  agent.episode.begunAnew()
+  agent.episode.begunAnew(former !== null && sameRoots(former, identity))
   agent.vitals.recovered()
   agent.board.success('recovery', `Recovered as ${identity.nodeId}, epoch ${identity.epoch}.`)
   agent.board.clear('enrollment')
@@ -61,9 +62,12 @@ const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Stor
   return { kind: 'identity' }
 }
 
+const sameRoots = (former: Identity, { roots }: Identity): boolean =>
+  former.roots.length === roots.length && roots.every((root) => former.roots.includes(root))
+
 const abandon = (agent: AgentParts): Provided => {
   const { keeper, board, log } = agent
-  agent.episode.begunAnew()
+  agent.episode.begunAnew(false)
   if (keeper.credentials().request?.purpose.kind === 'recover') keeper.keep(withRequest(keeper.credentials(), null))
   board.success('recovery', 'The identity there is turned out to be good.')
   board.clear('enrollment')
