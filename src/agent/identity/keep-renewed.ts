@@ -3,26 +3,15 @@
 
 import { isoTime } from '#platform/clock.ts'
 import type { AgentParts } from '../agent-deps.ts'
-import { askChallenge, isUnknownAddress } from '../enrollment/knock.ts'
 import { reviewClock } from '../learn-time.ts'
 import type { PlaneFailure } from '../plane-failure.ts'
 import { nudgedPause } from '../recovery/nudged-pause.ts'
-import { runtimeDoor } from '../recovery/way-back.ts'
 import { afterRefusedUse, type SessionEnd } from '../session-end.ts'
 import { reasonToRecover } from '../recovery/reason-to-recover.ts'
+import { openClockDoubt } from './clock-doubt.ts'
 import type { Identity } from './credentials.ts'
 import { renewWithin } from './renew.ts'
-import {
-  jitterOf,
-  jumpMs,
-  lookEveryMs,
-  renewalIsDue,
-  renewAtMs,
-  renewRetryMs,
-  spreadMs,
-  type ClockReading,
-  type LastTry,
-} from './should-renew.ts'
+import { jitterOf, lookEveryMs, renewalIsDue, renewAtMs, renewRetryMs, spreadMs, type LastTry } from './should-renew.ts'
 import type { StorageReporter } from './report-storage.ts'
 
 export const keepRenewed = async (
@@ -37,8 +26,7 @@ export const keepRenewed = async (
   let exchangeBefore: { readonly atMs: number | null } | null = null
   let shown: Identity | null = null
   let nudges = nudge.count()
-  let reading = readClock(agent)
-  let inDoubt = vitals.signs().lastExchangeMs === null
+  const doubt = openClockDoubt(agent)
   for (; !agent.signal.aborted; await nudgedPause(agent, lookEveryMs(identityNow().current))) {
     await reporter.check()
     reviewClock(agent)
@@ -48,10 +36,8 @@ export const keepRenewed = async (
     const end = reasonToRecover(agent, identity)
     if (end !== null) return { kind: 'rejoin', trouble: end }
 
-    const now = readClock(agent)
-    inDoubt ||= Math.abs(jumpMs(reading, now)) > identity.clockToleranceMs
-    reading = now
-    const nowMs = now.wallMs
+    doubt.look(identity.clockToleranceMs)
+    const nowMs = clock.nowMs()
     const remainingMs = identity.current.notAfterMs - nowMs
     if (exchangeBefore !== null && vitals.signs().lastExchangeMs !== exchangeBefore.atMs) {
       lastTry = { atMs: nowMs, delayMs: spreadMs(remainingMs, agent.random.unit()) }
@@ -62,14 +48,11 @@ export const keepRenewed = async (
     // Another source renews its own.
     if (identity.source !== 'plane' || (!nudged && !renewalIsDue(nowMs, dueAtMs(identity), lastTry))) continue
 
-    const doubt = inDoubt ? await askTime(agent, identity) : null
-    if (doubt === null && inDoubt) {
-      // Looked at again in the light of what the plane said.
-      inDoubt = false
-      reading = readClock(agent)
-      if (!nudged && !renewalIsDue(clock.nowMs(), dueAtMs(identity), lastTry)) continue
-    }
-    const outcome = doubt ?? (await renewWithin(agent, identity, Math.max(leastPatienceMs, remainingMs / 4)))
+    const unsettled = await doubt.settle(identity)
+    // Looked at again, in the light of what the plane may have said.
+    if (unsettled === null && !nudged && !renewalIsDue(clock.nowMs(), dueAtMs(identity), lastTry)) continue
+    const patienceMs = Math.max(leastPatienceMs, remainingMs / 4)
+    const outcome = unsettled ?? (await renewWithin(agent, identity, patienceMs))
     if (outcome.kind === 'renewed') {
       agent.log.info({ serial: outcome.serial, persisted: outcome.persisted }, 'certificate renewed')
       agent.board.success('renewal', `The certificate was renewed: ${outcome.serial}.`)
@@ -98,19 +81,6 @@ export const keepRenewed = async (
 
 /** However little is left, a try gets the time of a handshake across the world. */
 const leastPatienceMs = 3_000
-
-const readClock = ({ clock }: AgentParts): ClockReading => ({
-  wallMs: clock.nowMs(),
-  monotonicMs: clock.monotonicMs(),
-})
-
-/** Null: the clock is accounted for, or nobody could vouch for it anyway. */
-const askTime = async (agent: AgentParts, identity: Identity): Promise<PlaneFailure | null> => {
-  const door = runtimeDoor(identity)
-  if (door.pinned === null) return null
-  const asked = await askChallenge(agent, door, null)
-  return asked.kind === 'challenge' || isUnknownAddress(asked) ? null : asked
-}
 
 const dueAtMs = ({ current, profile }: Identity): number =>
   renewAtMs(current, { renewFrom: profile.renew_from, renewTo: profile.renew_to }, jitterOf(current.serial))

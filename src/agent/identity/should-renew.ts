@@ -55,10 +55,7 @@ const longestSpreadMs = 5_000
 export const spreadMs = (remainingMs: number, jitterUnit: number): number =>
   Math.round(jitterUnit * Math.min(longestSpreadMs, Math.max(0, remainingMs) / 100))
 
-/**
- * How far the wall clock has moved by itself since the last look. Somebody has set it, or the machine has slept: which of
- * the two, only the plane can say, and until it has, nothing is renewed because of it.
- */
+/** How far the wall clock has moved by itself since the last look. */
 export const jumpMs = (before: ClockReading, now: ClockReading): number =>
   now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs)
 

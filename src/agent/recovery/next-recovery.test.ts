@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { refusals } from '#domain/refusal.ts'
 import type { PlaneFailure } from '../plane-failure.ts'
 import { trouble } from '../trouble.ts'
-import { nextRecovery, operatorCapMs, soonCapMs } from './next-recovery.ts'
+import { firstRecoveryMs, nextRecovery, operatorCapMs, soonCapMs } from './next-recovery.ts'
 
 const what = trouble('CODE', 'A sentence.', 'Do something')
 const refused = (code: string, retryAfterMs: number | null = null) =>
@@ -16,6 +16,11 @@ const waiting = (...asked: Parameters<typeof nextRecovery>) => {
   const next = nextRecovery(...asked)
   return next.kind === 'wait' ? next : assert.fail(`it does not wait: ${next.kind}`)
 }
+
+test('thousands that expire in the same moment do not ask in the same moment, and all do within five seconds', () => {
+  assert.deepEqual([firstRecoveryMs(86_400_000, 0), firstRecoveryMs(86_400_000, 0.999)], [0, 4_995])
+  assert.equal(firstRecoveryMs(20_000, 0.5), 1_000)
+})
 
 test('while the plane is away nobody waits longer than a minute, and not all equally long', () => {
   fc.assert(

@@ -59,6 +59,12 @@ export const soonCapMs = 60_000
 const operatorMs = 30_000
 export const operatorCapMs = 300_000
 
+const longestSpreadMs = 5_000
+
+/** Before the first try: what ended this identity may have ended thousands in the same moment. */
+export const firstRecoveryMs = (lifetimeMs: number, unit: number): number =>
+  Math.round(unit * Math.min(longestSpreadMs, lifetimeMs / 10))
+
 /** `attempt` counts from 0; `unit` in [0, 1). */
 export const nextRecovery = (
   failure: Exclude<PlaneFailure, { kind: 'stopped' }>,

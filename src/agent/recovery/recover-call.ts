@@ -95,7 +95,8 @@ const recoverBody = (
     failure: {
       class: trouble.class ?? 'endpoint_unreachable',
       code: trouble.code,
-      since: isoTime(sinceMs),
+      // It may have begun by a clock that was wrong.
+      since: isoTime(Math.min(sinceMs, agent.clock.nowMs())),
       cert_not_after: current === null ? null : isoTime(current.notAfterMs),
     },
     evidence: agentEvidence(agent, way.domain),

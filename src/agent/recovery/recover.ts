@@ -8,7 +8,7 @@ import { enrolledAs, withRequest, type Identity } from '../identity/credentials.
 import type { Provided } from '../identity/provider.ts'
 import type { PlaneFailure } from '../plane-failure.ts'
 import type { Story } from './episode.ts'
-import { nextRecovery, type NextRecovery } from './next-recovery.ts'
+import { firstRecoveryMs, nextRecovery, type NextRecovery } from './next-recovery.ts'
 import { recoverOnce } from './recover-call.ts'
 import { dropRepairBundle } from './repair-file.ts'
 import { isInvited, waitForNews } from './wait-for-news.ts'
@@ -18,6 +18,7 @@ import { wayBack, type WayBack } from './way-back.ts'
 export const recover = async (agent: AgentParts, story: Story): Promise<Provided> => {
   let attempt = 0
   let lastCode: string | null = null
+  await keepDistance(agent)
   while (!agent.signal.aborted) {
     const way = wayBack(agent)
     if (way === null) return { kind: 'not-mine' }
@@ -42,6 +43,15 @@ export const recover = async (agent: AgentParts, story: Story): Promise<Provided
     if (news === 'bundle') lastCode = null
   }
   return { kind: 'failed', outcome: { kind: 'stopped' } }
+}
+
+/** Whoever brought a repair bundle stands beside the machine, and brought it to this one only. */
+const keepDistance = async (agent: AgentParts): Promise<void> => {
+  const { identity } = agent.keeper.credentials()
+  const way = wayBack(agent)
+  if (identity === null || way === null || way.credential.kind === 'repair') return
+  agent.board.phase('rejoining')
+  await waitForNews(agent, firstRecoveryMs(identity.profile.lifetime_ms, agent.random.unit()))
 }
 
 const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Story): Provided => {

@@ -1,0 +1,39 @@
+// A wall clock that has moved by itself: somebody has set it, or the machine has slept. Which of the two only the plane can
+// say, and until it has, nothing is renewed because of it.
+
+import type { AgentParts } from '../agent-deps.ts'
+import { askChallenge, isUnknownAddress } from '../enrollment/knock.ts'
+import type { PlaneFailure } from '../plane-failure.ts'
+import { runtimeDoor } from '../recovery/way-back.ts'
+import type { Identity } from './credentials.ts'
+import { jumpMs, type ClockReading } from './should-renew.ts'
+
+export type ClockDoubt = {
+  /** To be called often: what it notices is a jump between two looks. */
+  look(toleranceMs: number): void
+  /** Null: the clock is accounted for, or nobody could vouch for it anyway. */
+  settle(identity: Identity): Promise<PlaneFailure | null>
+}
+
+/** Before the plane has been heard at all, the clock is in doubt from the start. */
+export const openClockDoubt = (agent: AgentParts): ClockDoubt => {
+  const read = (): ClockReading => ({ wallMs: agent.clock.nowMs(), monotonicMs: agent.clock.monotonicMs() })
+  let reading = read()
+  let inDoubt = agent.vitals.signs().lastExchangeMs === null
+  return {
+    look: (toleranceMs) => {
+      const now = read()
+      inDoubt ||= Math.abs(jumpMs(reading, now)) > toleranceMs
+      reading = now
+    },
+    settle: async (identity) => {
+      const door = runtimeDoor(identity)
+      const asked = inDoubt && door.pinned !== null ? await askChallenge(agent, door, null) : null
+      if (asked !== null && asked.kind !== 'challenge' && !isUnknownAddress(asked)) return asked
+      inDoubt = false
+      // What was just learned moves the clock the agent goes by, and that is no jump.
+      reading = read()
+      return null
+    },
+  }
+}
