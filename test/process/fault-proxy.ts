@@ -26,6 +26,8 @@ export type FaultProxy = {
   /** Every open connection ends now, on both sides. */
   cut(): void
   connections(): number
+  /** When each connection came, by the monotonic clock, whatever became of it. */
+  came(): readonly number[]
 }
 
 type Pair = { client: net.Socket; upstream: net.Socket; frozen: boolean }
@@ -45,6 +47,7 @@ export const startFaultProxy = async (
   const mode: Mode = { blackhole: false, refuse: false, delayMs: 0, dropReplies: 0, dropFromBytes: 1 }
   const pairs = new Set<Pair>()
   const heldBack: (() => void)[] = []
+  const came: number[] = []
   let dropped = 0
 
   /** Runs now, later, or when the blackhole opens; the order of calls is kept. */
@@ -62,6 +65,7 @@ export const startFaultProxy = async (
   }
 
   const server = net.createServer((client) => {
+    came.push(performance.now())
     if (mode.refuse) {
       client.resetAndDestroy()
       return
@@ -114,5 +118,6 @@ export const startFaultProxy = async (
     repliesDropped: () => dropped,
     cut: () => [...pairs].forEach(end),
     connections: () => pairs.size,
+    came: () => came,
   }
 }

@@ -1,0 +1,293 @@
+// A plane that is away: for 30 % of a certificate's life from the worst moment, and for three lives. Real processes, and
+// certificates so short that a test can wait for their end. Mostly waiting: the tests run side by side.
+
+import assert from 'node:assert/strict'
+import { describe, test, type TestContext } from 'node:test'
+import { joinCrowd } from '../process/agent-crowd.ts'
+import { joinMember, makeProfile, untilConnected, type Member, type Speaking } from '../process/agent-member.ts'
+import { eventually } from '../process/eventually.ts'
+import { certificateBytes } from '../process/fault-proxy.ts'
+import type { Json } from '../process/operator-call.ts'
+import { startPlaneBehindProxies, type ProxiedPlane } from '../process/plane-behind-proxies.ts'
+import { journalEntries } from '../process/plane-records.ts'
+import { runMuster } from '../process/run-muster.ts'
+import type { Plane } from '../process/start-plane.ts'
+
+const long = process.env['MUSTER_LONG'] === '1'
+const timeout = long ? 1_800_000 : 600_000
+
+const until = (atMs: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, Math.max(0, atMs - Date.now())))
+
+/** Dead: its process is killed. Silent: connections hang, and nothing gets through. */
+const outages = ['dead', 'silent'] as const
+type Outage = (typeof outages)[number]
+
+const startsWithinMs = 4_000
+
+/** Away for so long and not longer: its door stays shut while it starts again. */
+const away = async ({ plane, node, recovery }: ProxiedPlane, how: Outage, forMs: number): Promise<Plane> => {
+  const overMs = Date.now() + forMs
+  const doors = [node, recovery]
+  let back = plane
+  if (how === 'silent') for (const door of doors) door.blackhole()
+  else {
+    for (const door of doors) door.refuse()
+    await plane.kill9()
+    for (const door of doors) door.cut()
+    await until(overMs - startsWithinMs)
+    back = await plane.restart()
+  }
+  await until(overMs)
+  for (const door of doors) door.pass()
+  return back
+}
+
+type Certificate = { readonly serial: string; readonly notAfterMs: number; readonly renewAtMs: number }
+
+const certificateOf = ({ id, says }: Speaking): Certificate => {
+  const { serial, not_after, renew_at } = says()?.certificate ?? assert.fail(`${id} shows no certificate`)
+  return { serial, notAfterMs: Date.parse(not_after), renewAtMs: Date.parse(renew_at) }
+}
+
+const verifies = async (plane: Plane): Promise<void> => {
+  const { code, stdout } = await plane.muster('journal', 'verify')
+  assert.equal(code, 0, stdout)
+}
+
+const nodesOf = async (plane: Plane): Promise<readonly Json[]> =>
+  (await plane.api('GET', '/v1/nodes?limit=1000')).body.nodes
+
+const noAlertIsLeft = (plane: Plane): Promise<true> =>
+  eventually('all alerts to be over', async () => (await plane.api('GET', '/v1/alerts')).body.alerts.length === 0, {
+    withinMs: 30_000,
+    everyMs: 500,
+  })
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
+
+// 30 % of a life.
+
+const shortLifeMs = long ? 60_000 : 30_000
+const aMomentMs = 300
+
+type Group = { readonly name: string; readonly age: number; readonly members: readonly Member[] }
+
+const joinGroups = async (t: TestContext, plane: Plane): Promise<Group[]> => {
+  const lifetime = `certificate.lifetimeMs=${shortLifeMs}`
+  await makeProfile(plane, 'usual', [lifetime])
+  await makeProfile(plane, 'late', [lifetime, 'certificate.renewFrom=0.6666', 'certificate.renewTo=0.6667'])
+  const group = async (name: string, age: number, profile: string, prefix: string): Promise<Group> => {
+    const ids = Array.from({ length: long ? 6 : 2 }, (_, at) => `${prefix}-${at + 1}`)
+    return { name, age, members: await Promise.all(ids.map((id) => joinMember(t, plane, { id, profile }))) }
+  }
+  const groups = await Promise.all([
+    group('right before the latest moment of a renewal', 2 / 3, 'late', 'latest'),
+    group('in the middle of a renewal', 2 / 3, 'late', 'middle'),
+    group('right before the earliest moment of a renewal', 1 / 2, 'usual', 'earliest'),
+  ])
+  await untilConnected(groups.flatMap(({ members }) => members))
+  return groups
+}
+
+/** Everybody gets a certificate of an age that is right when the outage begins. Answers when that is. */
+const aligned = async (groups: readonly Group[]): Promise<number> => {
+  const oldest = Math.max(...groups.map(({ age }) => age))
+  const startMs = Date.now()
+  const renewed = groups.map(async ({ age, members }) => {
+    // Lives are counted in whole seconds: whoever is younger must not be older than meant for that.
+    await until(startMs + (age === oldest ? 0 : (oldest - age) * shortLifeMs + 1_000))
+    const before = members.map((member) => certificateOf(member).serial)
+    for (const member of members) member.signal('SIGUSR2')
+    await eventually('new certificates', () =>
+      members.every((member, at) => certificateOf(member).serial !== before[at]),
+    )
+  })
+  await Promise.all(renewed)
+  const latest = groups.flatMap(({ age, members }) => (age === oldest ? members : []))
+  return Math.min(...latest.map((member) => certificateOf(member).renewAtMs)) - aMomentMs
+}
+
+/** Some ask for a certificate that is made for them and does not arrive. */
+const loseRenewals = async ({ node }: ProxiedPlane, members: readonly Member[], beginMs: number): Promise<void> => {
+  await until(beginMs - 4_000)
+  const before = node.repliesDropped()
+  node.dropReplies(1_000, certificateBytes)
+  for (const member of members) member.signal('SIGUSR2')
+  await until(beginMs)
+  assert.ok(node.repliesDropped() >= before + members.length, 'no renewal is under way')
+}
+
+type Survival = { readonly id: string; readonly leftMs: number }
+
+/** Came through with a successor of the certificate it had, one, and in use before that had expired. */
+const survival = async (plane: Plane, member: Member, had: Certificate): Promise<Survival> => {
+  const find = async (): Promise<Json | undefined> => {
+    const entries = await journalEntries(plane, { node: member.id })
+    const successors = entries.filter(({ type, body }) => type === 'node.renewed' && body.renews === had.serial)
+    assert.ok(successors.length <= 1, `${member.id}: ${successors.length} successors`)
+    return entries.find(
+      ({ type, serial }) =>
+        type === 'node.renewal_confirmed' && serial === successors[0]?.serial && serial !== undefined,
+    )
+  }
+  const confirmed = await eventually(`${member.id} to be renewed`, find, { withinMs: shortLifeMs, everyMs: 200 })
+  const leftMs = had.notAfterMs - confirmed.atMs
+  assert.ok(leftMs > 0, `${member.id} expired ${-leftMs} ms ago`)
+  return { id: member.id, leftMs }
+}
+
+// Three lives.
+
+const briefLifeMs = long ? 60_000 : 20_000
+const longOutageMs = 3 * briefLifeMs
+/** Waits grow to a minute; the next try after the return comes within that. */
+const backWithinMs = 75_000
+
+const joinEverybody = async (
+  t: TestContext,
+  plane: Plane,
+): Promise<{ members: readonly Member[]; everybody: readonly Speaking[] }> => {
+  await makeProfile(plane, 'brief', [`certificate.lifetimeMs=${briefLifeMs}`])
+  const join = (number: number): Promise<Member> =>
+    joinMember(t, plane, {
+      id: `node-${number}`,
+      profile: 'brief',
+      args: number % 2 === 0 ? ['--recovery', 'bearer'] : [],
+    })
+  const members = await Promise.all(Array.from({ length: 10 }, (_, at) => join(at + 1)))
+  const crowds = await Promise.all(
+    (long ? ['a', 'b', 'c'] : []).map((prefix) => joinCrowd(t, plane, { prefix, count: 30, profile: 'brief' })),
+  )
+  const everybody = [...members, ...crowds.flat()]
+  await untilConnected(everybody, { withinMs: 120_000 })
+  return { members, everybody }
+}
+
+const connectionsBetween = ({ node, recovery }: ProxiedPlane, fromMs: number, toMs: number): readonly number[] =>
+  [...node.came(), ...recovery.came()].filter((atMs) => atMs >= fromMs && atMs < toMs)
+
+/** The most that fall into one second, wherever it begins. */
+const mostInASecond = (times: readonly number[]): number => {
+  const sorted = times.toSorted((one, other) => one - other)
+  return Math.max(0, ...sorted.map((fromMs, at) => sorted.slice(at).filter((ms) => ms < fromMs + 1_000).length))
+}
+
+const untilBack = (plane: Plane, everybody: readonly Speaking[], epoch: number): Promise<true> =>
+  eventually(
+    `everybody to be back in epoch ${epoch}`,
+    async () => {
+      const nodes = await nodesOf(plane)
+      return nodes.length === everybody.length && nodes.every((node) => node.channel_open && node.epoch === epoch)
+    },
+    { withinMs: backWithinMs, everyMs: 250 },
+  )
+
+/** What failed, what was asked, what was given and that it works: one story, told once. Answers when it was given. */
+const storyOf = async (
+  plane: Plane,
+  { id }: Speaking,
+  epoch: number,
+): Promise<{ correlation: string; atMs: number }> => {
+  const entries = await journalEntries(plane, { node: id })
+  const only = (type: string, ofEpoch: number): Json => {
+    const found = entries.filter((entry) => entry.type === type && entry.epoch === ofEpoch)
+    assert.equal(found.length, 1, `${id}: ${found.length} ${type} of epoch ${ofEpoch}`)
+    return found[0]
+  }
+  const requested = only('node.recovery_requested', epoch - 1)
+  const recovered = only('node.recovered', epoch)
+  const confirmed = only('node.confirmed', epoch)
+  assert.equal(recovered.body.security_event, true)
+  assert.equal(requested.body.failure_class, 'cert_expired')
+  assert.deepEqual([recovered.correlation, confirmed.correlation], [requested.correlation, requested.correlation], id)
+  return { correlation: requested.correlation, atMs: recovered.atMs }
+}
+
+/** Answers how long it took. */
+const renewNow = async (member: Member): Promise<number> => {
+  const sinceMs = performance.now()
+  const { code, stdout, stderr } = await runMuster(['agent', 'renew', '--now', '--state', member.state, '-o', 'json'])
+  assert.equal(code, 0, `${member.id}: ${stdout}${stderr}`)
+  return performance.now() - sinceMs
+}
+
+describe('a plane that is away', { concurrency: true, timeout }, () => {
+  test('for 30 % of a life from the worst moment: nobody expires', { timeout }, async (t) => {
+    const proxied = await startPlaneBehindProxies(t)
+    const groups = await joinGroups(t, proxied.plane)
+    let { plane } = proxied
+    for (const how of outages) {
+      const beginMs = await aligned(groups)
+      const had = new Map(groups.flatMap(({ members }) => members.map((one) => [one.id, certificateOf(one)] as const)))
+      await loseRenewals(proxied, groups[1]?.members ?? [], beginMs)
+      const sinceMs = performance.now()
+      plane = await away({ ...proxied, plane }, how, 0.3 * shortLifeMs)
+      const lastedMs = performance.now() - sinceMs
+      for (const { name, members } of groups) {
+        const survivals = await Promise.all(members.map((one) => survival(plane, one, had.get(one.id)!)))
+        const least = Math.min(...survivals.map(({ leftMs }) => leftMs))
+        t.diagnostic(
+          `${how} for ${seconds(lastedMs)} of lives of ${seconds(shortLifeMs)}, ${name}: ` +
+            `${members.length} agents renewed, the last one ${seconds(least)} before its end`,
+        )
+      }
+      await untilConnected(groups.flatMap(({ members }) => members))
+    }
+    const nodes = await nodesOf(plane)
+    assert.deepEqual(new Set(nodes.map(({ epoch, membership }) => `${epoch} ${membership}`)), new Set(['1 active']))
+    const entries = await journalEntries(plane)
+    assert.deepEqual(
+      entries.filter(({ type }) => ['node.recovery_requested', 'node.superseded', 'node.lapsed'].includes(type)),
+      [],
+    )
+    await noAlertIsLeft(plane)
+    await verifies(plane)
+  })
+
+  test('for three lives: everybody is back without help, and without haste', { timeout }, async (t) => {
+    const proxied = await startPlaneBehindProxies(t)
+    const { members, everybody } = await joinEverybody(t, proxied.plane)
+    let { plane } = proxied
+    for (const [round, how] of outages.entries()) {
+      const epoch = round + 2
+      const beganMs = performance.now()
+      plane = await away({ ...proxied, plane }, how, longOutageMs)
+      const [backMs, backAtMs] = [performance.now(), Date.now()]
+      // Whoever is told to does not wait for the next try.
+      const nudged = how === 'dead' ? members.slice(0, 3) : []
+      const hurried = await Promise.all(nudged.map(renewNow))
+      await untilBack(plane, everybody, epoch)
+      const settledMs = performance.now()
+      const stories = await Promise.all(everybody.map((one) => storyOf(plane, one, epoch)))
+      assert.equal(new Set(stories.map(({ correlation }) => correlation)).size, everybody.length)
+      const during = connectionsBetween(proxied, beganMs, backMs)
+      const after = connectionsBetween(proxied, backMs, settledMs)
+      assert.ok(during.length <= 100 * everybody.length, `${during.length} connections while it was away`)
+      assert.ok(after.length <= 20 * everybody.length, `${after.length} connections after its return`)
+      const took = stories
+        .slice(nudged.length)
+        .map(({ atMs }) => Math.max(0, atMs - backAtMs))
+        .toSorted((one, other) => one - other)
+      const herd = mostInASecond(took)
+      assert.ok((took.at(-1) ?? 0) - (took[0] ?? 0) >= 500, `everybody at once: ${took.join(', ')} ms`)
+      if (everybody.length >= 100) assert.ok(herd <= everybody.length / 2, `${herd} in one second`)
+      assert.ok(
+        hurried.every((ms) => ms < 10_000),
+        `renew --now took ${hurried.map(seconds).join(', ')}`,
+      )
+      t.diagnostic(
+        `${how} for ${seconds(backMs - beganMs)}: ${everybody.length} agents back, half of them after ` +
+          `${seconds(took[took.length >> 1] ?? 0)}, the last after ${seconds(took.at(-1) ?? 0)}, ` +
+          `at most ${herd} in one second${hurried.length === 0 ? '' : `; renew --now took ${hurried.map(seconds).join(', ')}`}`,
+      )
+      t.diagnostic(
+        `connections of each: ${(during.length / everybody.length).toFixed(1)} while away, ` +
+          `${(after.length / everybody.length).toFixed(1)} after; of all in one second at most ` +
+          `${mostInASecond(during)} and ${mostInASecond(after)}`,
+      )
+    }
+    await noAlertIsLeft(plane)
+    await verifies(plane)
+  })
+})
