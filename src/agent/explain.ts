@@ -9,7 +9,8 @@ import { DamagedCredentials, fileCredentialStore } from './identity/credential-s
 import type { Identity } from './identity/credentials.ts'
 import { readRecord, type RecordedEvent } from './record.ts'
 import { ago, fromNow, isRunning, judgedNowMs, readOut, times } from './status.ts'
-import { readStatusFile, type StatusFile, type StatusTrouble } from './status-file.ts'
+import { readStatus } from './read-only-status.ts'
+import type { StatusFile, StatusTrouble } from './status-file.ts'
 
 export type Explanation = {
   readonly running: boolean
@@ -45,7 +46,7 @@ type ExplainFacts = {
 
 /** Throws when the folder may not be read. */
 export const explainAgent = (stateFolder: string, clock: Clock): Explanation => {
-  const status = readStatusFile(stateFolder)
+  const status = readStatus(stateFolder)
   const running = status !== null && isRunning(status)
   return explanationOf({
     stateFolder,

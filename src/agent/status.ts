@@ -5,7 +5,8 @@ import { diskSpace } from '#platform/disk-space.ts'
 import { stillRuns } from '#platform/process-mark.ts'
 import { durationWords } from '#domain/duration-words.ts'
 import { codeOf } from './agent-code.ts'
-import { readStatusFile, type StatusFile } from './status-file.ts'
+import { readStatus } from './read-only-status.ts'
+import type { StatusFile } from './status-file.ts'
 
 export type AgentStatus = {
   readonly running: boolean
@@ -19,7 +20,7 @@ export type AgentStatus = {
 }
 
 export const agentStatus = (stateFolder: string, clock: Clock): AgentStatus => {
-  const details = readStatusFile(stateFolder)
+  const details = readStatus(stateFolder)
   if (details === null) {
     return { running: false, healthy: false, sentences: [`No agent has run on ${stateFolder}.`], code: null, details }
   }
