@@ -54,11 +54,12 @@ export const buildAgent = async (pin: string | null, out: string): Promise<Built
 
 const bakeIn = (pin: string): Plugin => ({
   name: 'pinned root',
-  setup: (bundler) =>
-    void bundler.onLoad({ filter: /\/src\/agent\/pinned-root\.ts$/ }, () => ({
+  setup: (bundler) => {
+    bundler.onLoad({ filter: /\/src\/agent\/pinned-root\.ts$/ }, () => ({
       contents: `export const pinnedRoot = ${JSON.stringify(pin)}\n`,
       loader: 'ts',
-    })),
+    }))
+  },
 })
 
 const packagesOf = (inputs: readonly string[]): string[] => {

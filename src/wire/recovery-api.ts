@@ -13,7 +13,7 @@ const closed = { additionalProperties: false } as const
 const bounded = (maxLength: number) => Type.String({ minLength: 1, maxLength })
 const statement = bounded(longestStatement)
 const nonce = Type.String({ pattern: '^[A-Za-z0-9_-]{22,64}$' })
-export const correlationShape = '^[A-Za-z0-9-]{8,64}$'
+const correlationShape = '^[A-Za-z0-9-]{8,64}$'
 
 /** `POST /v1/challenge`, on both listeners. Answered for any name: who exists is not told to strangers. */
 export const ChallengeRequest = Type.Object({ nonce, node_id: Type.Optional(NodeIdText) }, closed)

@@ -18,7 +18,7 @@ export const Challenge = Type.Object(
 export type Challenge = Static<typeof Challenge>
 
 /** Returned by every enrollment, renewal and recovery; the next one has to present it (ruling 6). */
-export const Counter = Type.Object({ domain: short, node: short, epoch: whole, counter: whole }, closed)
+const Counter = Type.Object({ domain: short, node: short, epoch: whole, counter: whole }, closed)
 export type Counter = Static<typeof Counter>
 
 const shapes = { challenge: Challenge, counter: Counter } as const satisfies Record<string, TSchema>
@@ -52,7 +52,7 @@ export const parseStatement = <K extends StatementKind>(kind: K, text: string): 
     const value: unknown = JSON.parse(Buffer.from(body, 'base64url').toString('utf8'))
     if (!Value.Check(shapes[kind], value)) return null
     return {
-      value: value as StatementOf<K>,
+      value,
       signed: Buffer.from(head),
       signature: Buffer.from(signature, 'base64url'),
     }

@@ -35,7 +35,7 @@ const installed = async (t: TestContext, script: string): Promise<{ root: string
 }
 
 test('an env bundle holds the name and a join string that works once, readable by its owner only', async (t) => {
-  const { muster } = await plane()
+  const { muster } = plane()
   const file = path.join(tempFolder(t), 'gpu-b1.env')
   const made = await muster('node', 'bundle', 'gpu-b1', '--format', 'env', '--out', file)
   assert.equal(made.code, 0, made.stderr)
@@ -50,7 +50,7 @@ test('an env bundle holds the name and a join string that works once, readable b
 })
 
 test('the script installs the agent whose digest it was given, the service, and the join string', async (t) => {
-  const { muster } = await plane()
+  const { muster } = plane()
   const agent = path.join(tempFolder(t), 'muster-agent.mjs')
   fs.writeFileSync(agent, '#!/usr/bin/env node\nconsole.log("an agent")\n')
   const args = ['--format', 'script', '--agent-url', agent, '--agent-file', agent]
@@ -81,7 +81,7 @@ test('an agent with another digest is not installed, and nothing else is', async
 test('cloud-init takes the bundle by its schema', async (t) => {
   const program = withPeer(t, 'cloud-init')
   if (program === null) return
-  const { muster } = await plane()
+  const { muster } = plane()
   const file = path.join(tempFolder(t), 'user-data')
   const url = 'https://files.example/muster-agent.mjs?v=1&x=y'
   const agent = ['--agent-url', url, '--agent-sha256', 'b'.repeat(64)]
