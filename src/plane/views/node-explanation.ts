@@ -26,11 +26,11 @@ const recoverySentence = ({ recoverability: { recoverable, why } }: DetailFacts)
     ? 'Its recovery has been rehearsed: it would come back by itself after losing its certificate.'
     : `It is not proven that it would come back by itself after losing its certificate: ${why}.`
 
-const times = (count: number): string => (count > 1 ? `, ${count} times` : '')
-
 const toldLine = ({ at, place, event, code, text, times: count, correlation }: StoryLine): ToldLine[] => {
   const atMs = parseIsoTime(at)
-  return atMs === null ? [] : [{ atMs, what: `${place} ${event}: ${text} (${code}${times(count)})`, correlation }]
+  const remarks = [...(code === '' ? [] : [code]), ...(count > 1 ? [`${count} times`] : [])].join(', ')
+  const what = `${place} ${event}: ${text}${remarks === '' ? '' : ` (${remarks})`}`
+  return atMs === null ? [] : [{ atMs, what, correlation }]
 }
 
 /** What its agent last said was wrong, if nothing it said later makes up for that. */
