@@ -33,7 +33,7 @@ export const keepRehearsed = async (agent: AgentParts, identityNow: () => Identi
     nudges = nudge.count()
     const outcome = await rehearseOnce(agent, identityNow())
     const nextMs = outcome === 'failed' ? Math.min(intervalMs, againAfterMs) : intervalMs
-    dueAtMs = clock.monotonicMs() + nextMs * (1 - random.unit() / 5)
+    dueAtMs = clock.monotonicMs() + (outcome === 'overtaken' ? 0 : nextMs * (1 - random.unit() / 5))
   }
 }
 
@@ -42,8 +42,13 @@ const aDayMs = 86_400_000
 const everyMs = ({ config }: AgentParts, { profile }: Identity): number =>
   config.rehearseEveryMs ?? profile.recovery?.rehearse_every_ms ?? aDayMs
 
-/** `nothing`: this node has no recovery to rehearse, or was stopped over it. */
-const rehearseOnce = async (agent: AgentParts, identity: Identity): Promise<'passed' | 'failed' | 'nothing'> => {
+/**
+ * `nothing`: this node has no recovery to rehearse, or was stopped over it. `overtaken`: a renewal replaced what was
+ * asked with while it was under way, so that its failure says nothing.
+ */
+type Rehearsed = 'passed' | 'failed' | 'nothing' | 'overtaken'
+
+const rehearseOnce = async (agent: AgentParts, identity: Identity): Promise<Rehearsed> => {
   const way = byItself(identity)
   if (way === null || way.counter === null) return 'nothing'
   const asked = await askChallenge(agent, way.door, way.node)
@@ -58,6 +63,8 @@ const rehearseOnce = async (agent: AgentParts, identity: Identity): Promise<'pas
   }
   const call = { path: '/v1/rehearse', json, answer: RehearseResponse, timeoutMs: answerTimeoutMs } as const
   const answer = await knock(agent, way.door, call)
+  const passed = answer.kind === 'answer' && answer.value.outcome === 'passed'
+  if (!passed && agent.keeper.credentials().identity?.current.serial !== identity.current.serial) return 'overtaken'
   if (answer.kind !== 'answer') return failedAt(agent, stepOfRefusal(answer), answer)
   const { outcome, step, why } = answer.value
   if (outcome === 'failed') {
