@@ -34,7 +34,10 @@ const planeIdentity = async (agent: AgentParts, need: Need): Promise<Provided> =
     if (isInvitedAnew(agent)) agent.log.info({ node: stored.nodeId }, 'there is an identity: the join string waits')
     if (wayBack(agent)?.credential.kind !== 'repair' && !isExpired(agent, stored)) return { kind: 'identity' }
   }
-  const back = await recover(agent, storyOf(agent, stored))
+  const story = storyOf(agent, stored)
+  // Otherwise it has been said by whoever ended the session before.
+  if (need === 'start' && wayBack(agent) !== null) agent.board.trouble('enrollment', story.trouble, null)
+  const back = await recover(agent, story)
   if (back.kind !== 'not-mine') return back
   const found = findJoin(agent.config, identity)
   // Expired by a clock that nobody vouches for, and no other way in: the plane may see it otherwise.

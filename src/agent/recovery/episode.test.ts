@@ -37,6 +37,14 @@ test('everything that goes wrong until a channel opens is one story', () => {
   assert.equal(new Set(told).size, 2)
 })
 
+test('a story that began under a wrong clock is dated by the right one, once that is known', () => {
+  const { clock, episode } = setUp()
+  episode.failed(away)
+  clock.advance(60_000)
+  clock.set(1_900_000_000_000)
+  assert.equal(episode.current()?.sinceMs, 1_900_000_000_000 - 60_000)
+})
+
 test('a full disk or a wrong clock is another story', () => {
   const { board, episode, told } = setUp()
   board.trouble('storage', away, null)

@@ -9,6 +9,7 @@ import type { Trouble } from '../trouble.ts'
 
 export type Story = {
   readonly correlation: string
+  /** By the clock as it is judged now, which may be years from what it said then. */
   readonly sinceMs: number
   /** What failed last. */
   readonly trouble: Trouble
@@ -37,17 +38,22 @@ type EpisodeDeps = { readonly clock: Clock; readonly random: Random }
 /** `left`: the request a process before this one has left: a recovery it had begun goes on with its story. */
 export const openEpisode = ({ clock, random }: EpisodeDeps, left: KeyRequest | null): Episode => {
   let begun = left?.purpose.kind === 'recover' ? { ...left.purpose, sinceMs: left.sinceMs } : null
-  let story: Story | null = null
+  let story: Omit<Story, 'sinceMs'> | null = null
+  let begunAtMs = 0
   let distrusted = 0
   let rootsAreGood = false
   let open = false
 
   const failed = (what: Trouble): Story => {
     distrusted = what.class === 'server_tls_untrusted' ? distrusted + 1 : 0
-    const { correlation, sinceMs } = story ??
-      begun ?? { correlation: sortableId(clock.nowMs(), random), sinceMs: clock.nowMs() }
-    story = { correlation, sinceMs, trouble: what }
-    return story
+    if (story === null) begunAtMs = clock.monotonicMs()
+    const { correlation } = story ?? begun ?? { correlation: sortableId(clock.nowMs(), random) }
+    story = { correlation, trouble: what }
+    return dated(story)
+  }
+  const dated = (what: Omit<Story, 'sinceMs'>): Story => {
+    const sinceMs = begun?.sinceMs ?? clock.nowMs() - (clock.monotonicMs() - begunAtMs)
+    return { ...what, sinceMs }
   }
   const over = (): void => {
     begun = null
@@ -56,7 +62,7 @@ export const openEpisode = ({ clock, random }: EpisodeDeps, left: KeyRequest | n
     rootsAreGood = false
   }
   return {
-    current: () => story,
+    current: () => (story === null ? null : dated(story)),
     failed,
     distrusted: () => (rootsAreGood ? 0 : distrusted),
     channelIsOpen: () => open,

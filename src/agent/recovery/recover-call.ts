@@ -82,9 +82,11 @@ const recoverBody = (
   way: WayBack,
   request: KeyRequest,
   challenge: string,
-  { trouble, sinceMs, correlation }: Story,
+  { trouble, correlation, ...story }: Story,
 ): RecoverRequest => {
   const { node, counter } = way
+  // Read again: the challenge has told the time.
+  const { sinceMs } = agent.episode.current() ?? story
   const register = registrationWith(agent, way, request, challenge)
   const current = agent.keeper.credentials().identity?.current ?? null
   return {
