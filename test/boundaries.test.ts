@@ -11,7 +11,7 @@ type Planted = { boundary: string; file: string; refused: string[]; allowed: str
 
 const planted: Planted[] = [
   {
-    boundary: 'the domain knows only itself and how a time is written',
+    boundary: 'the domain knows only itself, how a time is written and what a secret looks like',
     file: 'src/domain/x.ts',
     refused: [
       `import { y } from '#wire/y.ts'`,
@@ -28,6 +28,7 @@ const planted: Planted[] = [
     ],
     allowed: [
       `import { isoTime } from '#platform/clock.ts'`,
+      `import { redactSecrets } from '#platform/secret-shapes.ts'`,
       `import type { Node } from './node.ts'`,
       `// import '#wire/y.ts'`,
     ],

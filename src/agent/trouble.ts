@@ -1,7 +1,7 @@
 // What is wrong, for people: a code to search for, a sentence, and what to do.
 
 import type { FailureClass } from '#domain/failure-class.ts'
-import { redactSecrets } from '#platform/log.ts'
+import { redactSecrets } from '#platform/secret-shapes.ts'
 
 export type Trouble = {
   readonly code: string

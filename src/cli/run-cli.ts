@@ -1,6 +1,7 @@
 // Runs one command line and says how it went.
 
 import { CommanderError, type Command } from 'commander'
+import { redactSecrets } from '#platform/secret-shapes.ts'
 import type { Cli, CliDeps } from './cli.ts'
 import { completeWordsCommand } from './completion-script.ts'
 import { exitCodes, type ExitCode } from './exit-codes.ts'
@@ -19,10 +20,11 @@ export const runCli = async (args: readonly string[], deps: CliDeps): Promise<Ex
     return exit
   } catch (error) {
     const help = ['muster', ...pathOf(program, args), '--help'].join(' ')
-    const failure = error instanceof CommanderError ? ofCommander(error, help) : await asFailure(error, help)
+    const failure = error instanceof CommanderError ? ofCommander(error, help) : asFailure(error, help)
     if (failure === null) return exitCodes.ok
     const lines = program.opts()['output'] === 'json' ? [json(failure, cli)] : renderFailure(failure, cli.program)
-    cli.err.write(lines.map((line) => line + '\n').join(''))
+    // What was typed is repeated, and what a command prints ends up in logs.
+    cli.err.write(lines.map((line) => redactSecrets(line) + '\n').join(''))
     return failure.exit
   }
 }
@@ -60,16 +62,15 @@ const pathOf = (program: Command, args: readonly string[]): string[] => {
   return path
 }
 
-const asFailure = async (error: unknown, help: string): Promise<Failure> => {
+const asFailure = (error: unknown, help: string): Failure => {
   if (error instanceof Failure) {
     return error.exit === exitCodes.usage && error.next === null ? usageFailure(error.message, help) : error
   }
-  const { redactSecrets } = await import('#platform/log.ts')
   return new Failure({
     exit: exitCodes.fault,
     code: 'FAULT',
     sentence: 'Something broke that should not.',
-    detail: redactSecrets(error instanceof Error ? error.message : String(error)),
+    detail: error instanceof Error ? error.message : String(error),
     next: 'Try again; if it stays, report it with the line above and what this prints: muster version',
   })
 }

@@ -1,5 +1,6 @@
 // What every decision has in common: on whose behalf it is made, and the shape of a yes.
 
+import { redactSecrets } from '#platform/secret-shapes.ts'
 import type { Change } from './change.ts'
 import type { EntryDraft } from './journal-entry.ts'
 
@@ -36,9 +37,9 @@ export const entry = (
   body,
 })
 
-/** Free text from outside is cut before it becomes part of a record. */
+/** Free text from outside is cut before it becomes part of a record, and no secret somebody put into it is kept. */
 export const boundedText = (text: string, length = 256): string => {
   // Control characters would let a node forge lines in whatever prints the journal.
-  const clean = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
+  const clean = redactSecrets(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
   return clean.length <= length ? clean : clean.slice(0, length - 1) + '…'
 }

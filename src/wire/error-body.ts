@@ -1,6 +1,7 @@
 // How a refusal looks on the wire, on every listener and on bare sockets.
 
 import { refusals, type Refusal } from '#domain/refusal.ts'
+import { redactSecrets } from '#platform/secret-shapes.ts'
 import { httpStatus } from './http-status.ts'
 import type { ErrorBody } from './node-api.ts'
 
@@ -10,7 +11,9 @@ export const errorBody = (refusal: Refusal): ErrorBody => {
   const next = node === null ? hint : hint.replace(/\bID\b/g, node)
   // Clocks count fractions of a millisecond, the schema whole ones: an agent would not know what else to make of it.
   const retryAfterMs = refusal.retryAfterMs === null ? null : Math.ceil(refusal.retryAfterMs)
-  return { code: refusal.code, message, detail: refusal.detail, next, retry_after_ms: retryAfterMs }
+  // A detail may repeat what the caller sent, and answers end up in logs.
+  const detail = refusal.detail === null ? null : redactSecrets(refusal.detail)
+  return { code: refusal.code, message, detail, next, retry_after_ms: retryAfterMs }
 }
 
 export type RefusalResponse = {

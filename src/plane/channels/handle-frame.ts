@@ -3,6 +3,7 @@
 import { boundedText } from '#domain/decision.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
+import { redactSecrets } from '#platform/secret-shapes.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import { notePersistence } from '#plane/flows/confirm-node.ts'
 import type { HoldOff } from '#plane/flows/hold-off.ts'
@@ -30,7 +31,8 @@ export type FrameDeps = {
 export const handleFrame = async (deps: FrameDeps, session: Session, text: string): Promise<void> => {
   await deps.holdOff.over(session.principal.id)
   if (!session.alive) return
-  const read = readFrame(text)
+  // No frame has a place for a secret; what a report quotes by mistake is not kept.
+  const read = readFrame(redactSecrets(text))
   if (read.kind === 'malformed') return session.end('REQUEST_INVALID', read.why)
   if (!session.accept(read.seq)) return session.end('REQUEST_INVALID', 'frames are out of order')
   const isHello = read.kind === 'frame' && read.frame.type === 'hello'

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { redactSecrets } from './secret-shapes.ts'
+
+const random = 'Ab-_'.repeat(10) + 'xyz'
+const body = `MC4CAQAwBQYDK2VwBCIEI${'Q+/'.repeat(14)}w==`
+const pem = `-----BEGIN PRIVATE KEY-----\n${body}\n-----END PRIVATE KEY-----\n`
+
+test('every token and key of Muster is taken out, and what stands around it stays', () => {
+  for (const prefix of ['enroll', 'recover', 'repair', 'muster_key']) {
+    assert.equal(redactSecrets(`(${prefix}_${random}), twice ${prefix}_${random}.`), '([secret]), twice [secret].')
+    assert.equal(redactSecrets(`${prefix}_${random.slice(1)}`), `${prefix}_${random.slice(1)}`)
+  }
+})
+
+test('a private key in PEM is taken out: whole, on one line, in JSON, encrypted, and cut off', () => {
+  assert.equal(redactSecrets(`a ${pem}b`), 'a [secret]\nb')
+  assert.equal(redactSecrets(`a ${pem.replaceAll('\n', ' ')}b`), 'a [secret] b')
+  const encrypted = pem.replace('\n', '\nProc-Type: 4,ENCRYPTED\n\n').replaceAll('PRIVATE', 'RSA PRIVATE')
+  assert.equal(redactSecrets(encrypted), '[secret]\n')
+  for (let length = 30; length < pem.length; length++) {
+    const left = redactSecrets(`${pem.slice(0, length)}… and so on`)
+    assert.ok(!left.includes(body.slice(0, 8)) && left.endsWith('… and so on'), left)
+  }
+})
+
+test('JSON stays JSON, also where somebody splits a key over two values', () => {
+  const values = { a: pem, b: `enroll_${random}`, c: pem.slice(0, 60), d: '-----END PRIVATE KEY-----' }
+  assert.deepEqual(JSON.parse(redactSecrets(JSON.stringify(values))), {
+    a: '[secret]\n',
+    b: '[secret]',
+    c: '[secret]',
+    d: '-----END PRIVATE KEY-----',
+  })
+})
+
+test('certificates, public keys, fingerprints and ordinary words stay', () => {
+  const harmless = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\nSHA256:abc enroll_node recover_by'
+  assert.equal(redactSecrets(harmless), harmless)
+})
+
+test('whatever is sent, it takes no longer than its length', () => {
+  const begin = '-----BEGIN PRIVATE KEY-----'
+  const hostile = [
+    begin,
+    `${begin}A`,
+    '-----BEGIN ',
+    `${begin}-`,
+    `${begin}- a`,
+    '- '.repeat(3),
+    'enroll_',
+    'enroll_a-',
+  ]
+  for (const part of hostile) {
+    const startedMs = performance.now()
+    redactSecrets(begin + part.repeat(1_000_000 / part.length))
+    assert.ok(performance.now() - startedMs < 2_000, part)
+  }
+})

@@ -1,0 +1,18 @@
+// What secrets look like, whoever wrote them down and wherever. Whatever is kept, printed or answered and was written by
+// somebody else passes here: people paste tokens into reasons, and programs put keys into error messages.
+
+/**
+ * Tokens and keys of Muster's own; and private keys in PEM, also those that were cut off before their end. A body ends at
+ * five dashes whatever follows them, so that no text takes longer than its length.
+ */
+const secretShapes = new RegExp(
+  [
+    '(?:enroll|recover|repair|muster_key)_[A-Za-z0-9_-]{43}',
+    '-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----' +
+      '(?:[^"-]*(?:-{1,4}[^"-]+)*-----END [A-Z ]{0,32}PRIVATE KEY-----|(?:[A-Za-z0-9+/=\\s]|\\\\[nr])*)',
+  ].join('|'),
+  'g',
+)
+
+/** Takes out every secret Muster can recognise. In JSON it stays JSON. */
+export const redactSecrets = (text: string): string => text.replace(secretShapes, '[secret]')
