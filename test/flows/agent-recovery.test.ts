@@ -168,6 +168,24 @@ test('a repair bundle brings a node back into quarantine, and its evidence lets 
   await connected(plane, 'repair-1', 2, 60_000)
 })
 
+test('a repair bundle that is void leaves a machine what it can recover with', async (t) => {
+  const plane = domain()
+  const agent = startAgent(t, { join: await plane.token('--node', 'void-1', '--profile', 'brief') })
+  await connected(plane, 'void-1', 1)
+  await agent.stop()
+  const { recovery } = identityOf(agent)
+  const bundle = path.join(tempFolder(t), 'repair.json')
+  const made = await plane.muster('node', 'repair-bundle', 'void-1', '--reason', 'a test', '--out', bundle)
+  assert.equal(made.code, 0, made.stderr)
+  // Nobody had used it: the release is an ordinary one, after which it is worth nothing.
+  assert.equal((await plane.muster('node', 'release', 'void-1')).code, 0)
+  const given = await runMuster(['agent', 'repair', '--state', agent.state, '--bundle-file', bundle], {})
+  assert.equal(given.code, 0, given.stderr)
+  const again = agent.restart()
+  await connected(plane, 'void-1', 2)
+  assert.deepEqual(identityOf(again).recovery, recovery)
+})
+
 test('a repair bundle for another node is not taken', async (t) => {
   const plane = domain()
   const agent = startAgent(t, { join: await plane.token('--node', 'repair-2') })

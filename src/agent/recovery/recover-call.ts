@@ -155,7 +155,8 @@ const identityFrom = (
   if (fault !== null) return unusableAnswer(fault, facts)
   const made = generationFrom(request, answer.certificate_chain)
   if (made.kind === 'unusable') return unusableAnswer(made.why, facts)
-  const { recoveryKey } = request
+  // The one in the request was registered only if a bundle took it there: one that was refused leaves it in the request.
+  const recoveryKey = way.credential.kind === 'repair' ? request.recoveryKey : null
   const registered = recoveryKey === null ? former?.recovery?.credential : { kind: 'key' as const, ...recoveryKey }
   return {
     kind: 'recovered',
