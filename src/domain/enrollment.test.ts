@@ -6,15 +6,19 @@ import {
   domainRow,
   hour,
   keyRecovery,
+  memberships,
+  minute,
   nodeRow,
   noonMs,
   profileRow,
   repair,
+  slots,
   tokenRow,
 } from '../../test/fakes/sample-rows.ts'
 import { enrolled } from './enrolled.ts'
 import { decideEnroll, type EnrollFacts } from './enrollment.ts'
 import { noHardware } from './node.ts'
+import type { Token } from './token.ts'
 
 const facts = (changes: Partial<EnrollFacts> = {}): EnrollFacts => ({
   credential: { method: 'token', token: tokenRow(), standing: 'unused' },
@@ -90,4 +94,23 @@ test('whoever proves the registered recovery key takes the place of an active id
 
 test('a recovery key is another key than the one that is certified', () => {
   expectRefused(decideEnroll(facts({ recovery: { ...recoveryKey, spki: 'new-key' } })), 'CSR_INVALID', /another key/)
+})
+
+test('an answer that was lost and has expired is made anew for the key that has the token, and for nobody else', () => {
+  const lost = { ...slots().current, spki: 'new-key', notAfterMs: noonMs - 1 }
+  const node = (kind: 'enrolled' | 'active') =>
+    nodeRow(kind, { membership: { ...memberships[kind], slots: slots({ current: lost }) } })
+  const taken = (changes: Partial<Token> = {}) => {
+    const state = { kind: 'used', spki: 'new-key', node: 'gpu-001', atMs: noonMs - minute } as const
+    return { method: 'token', token: tokenRow({ state, ...changes }), standing: 'taken' } as const
+  }
+  const again = enroll({ credential: taken(), node: node('enrolled') })
+  assert.equal(again.node.epoch, node('enrolled').value.epoch + 1)
+  assert.ok(again.change.writes.some(({ put }) => put === 'denial'))
+  const refused = (changes: Partial<EnrollFacts>) => expectRefused(decideEnroll(facts(changes)), 'TOKEN_USED')
+  const key = { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: 'thief' } as const
+  refused({ credential: taken(), node: node('enrolled'), key })
+  refused({ credential: taken({ expiresAtMs: noonMs }), node: node('enrolled') })
+  // It was in: it has more than the token to come back with.
+  refused({ credential: taken(), node: node('active') })
 })

@@ -118,15 +118,20 @@ const tokenAnswers = ({ credential }: EnrollFacts, spki: string): boolean => {
   return state.kind === 'unused' || ((state.kind === 'used' || state.kind === 'bound') && state.spki === spki)
 }
 
-const tokenTaken = ({ credential, node, key }: EnrollFacts): Refusal | null => {
+const tokenTaken = ({ credential, node, key, nowMs }: EnrollFacts): Refusal | null => {
   if (credential.method !== 'token' || credential.standing !== 'taken') return null
-  const { state } = credential.token.value
+  const { state, expiresAtMs } = credential.token.value
   const byThisKey = 'spki' in state && key.kind === 'key' && state.spki === key.spkiHash
   // Its own machine asks again: what keeps it out is the node's state, and that is what it should hear.
   if (byThisKey && node?.value.membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
   if (byThisKey && node?.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  if (byThisKey && nowMs < expiresAtMs && neverAnswered(node, state.spki)) return null
   return refuse('TOKEN_USED')
 }
+
+/** The answer was lost, and has expired before it could be given again: the one user the token has is still not in. */
+const neverAnswered = (node: Row<Node> | null, spki: string): boolean =>
+  node?.value.membership.kind === 'enrolled' && node.value.membership.slots.current.spki === spki
 
 /** A token does not outlive a tombstone or a quarantine, however often the node has come back since. */
 const tokenOutlived = ({ credential, node }: EnrollFacts): Refusal | null => {
