@@ -11,6 +11,7 @@ import type { IdentityKeeper } from './identity/identity-keeper.ts'
 import type { JudgedClock } from './judged-clock.ts'
 import type { KnownAddresses } from './known-addresses.ts'
 import type { Episode } from './recovery/episode.ts'
+import type { RepairBundles } from './recovery/repair-file.ts'
 import type { Outbox } from './reports/outbox.ts'
 import type { StatusBoard } from './status-board.ts'
 import type { AgentStorage } from './storage.ts'
@@ -61,6 +62,8 @@ export type AgentParts = AgentDeps & {
   readonly clock: JudgedClock
   readonly config: AgentConfig
   readonly addresses: KnownAddresses
+  /** What an operator has brought to this machine. */
+  readonly bundles: RepairBundles
   readonly keeper: IdentityKeeper
   readonly lastConfig: ConfigKeeper
   readonly board: StatusBoard

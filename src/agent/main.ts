@@ -19,6 +19,7 @@ import type { AgentOutcome } from './outcome.ts'
 import { showMetrics } from './metrics-server.ts'
 import { openEpisode } from './recovery/episode.ts'
 import { nudgedPause } from './recovery/nudged-pause.ts'
+import { openRepairBundles } from './recovery/repair-file.ts'
 import { waitForNews } from './recovery/wait-for-news.ts'
 import { openOutbox } from './reports/outbox.ts'
 import { openSenses, type Senses } from './senses.ts'
@@ -75,6 +76,7 @@ const live = async (
     ...deps,
     config,
     addresses: openKnownAddresses(config.stateFolder),
+    bundles: openRepairBundles(config.stateFolder),
     keeper,
     lastConfig: openConfigKeeper(config.stateFolder),
     ...senses,

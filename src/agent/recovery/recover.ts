@@ -10,7 +10,6 @@ import type { PlaneFailure } from '../plane-failure.ts'
 import type { Story } from './episode.ts'
 import { firstRecoveryMs, nextRecovery, type NextRecovery } from './next-recovery.ts'
 import { recoverOnce } from './recover-call.ts'
-import { dropRepairBundle } from './repair-file.ts'
 import { isInvited, waitForNews } from './wait-for-news.ts'
 import { wayBack, type WayBack } from './way-back.ts'
 
@@ -37,7 +36,7 @@ export const recover = async (agent: AgentParts, story: Story): Promise<Provided
     if (next.orEnrol && isInvited(agent) && way.credential.kind !== 'repair') return { kind: 'not-mine' }
     tell(agent, tried, next, story)
     if (next.forget === 'key') agent.keeper.keep(withRequest(agent.keeper.credentials(), null))
-    if (next.forget === 'bundle') dropBundle(agent)
+    if (next.forget === 'bundle') dropBundle(agent, way)
     const news = await waitForNews(agent, next.waitMs)
     if (news === 'join') return { kind: 'not-mine' }
     if (news === 'bundle') lastCode = null
@@ -67,8 +66,11 @@ const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Stor
     { node: identity.nodeId, epoch: identity.epoch, persisted: kept.persisted, correlation: story.correlation },
     'recovered',
   )
-  // Without a durable certificate the bundle is still needed: the repeated request gets the same answer with it.
-  if (way.credential.kind === 'repair' && kept.persisted) dropBundle(agent)
+  if (way.credential.kind !== 'repair') return { kind: 'identity' }
+  // Without a durable certificate the bundle is still needed after a crash: the repeated request gets the same answer with
+  // it. This process has what it wanted of it.
+  if (kept.persisted) dropBundle(agent, way)
+  else agent.bundles.spent(way.credential.bundle)
   return { kind: 'identity' }
 }
 
@@ -111,7 +113,8 @@ const tell = (
   )
 }
 
-const dropBundle = ({ config, log }: AgentParts): void => {
-  const undeleted = dropRepairBundle(config.stateFolder)
+const dropBundle = ({ bundles, log }: AgentParts, { credential }: WayBack): void => {
+  if (credential.kind === 'repair') bundles.spent(credential.bundle)
+  const undeleted = bundles.drop()
   if (undeleted !== null) log.warn({ why: undeleted }, 'the used repair bundle could not be deleted')
 }

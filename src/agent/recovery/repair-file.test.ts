@@ -4,7 +4,8 @@ import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
 import type { RepairBundle } from '#wire/recovery-api.ts'
 import { hierarchy, nowMs } from '../../../test/vectors/pki-hierarchy.ts'
-import { faultForNode, parseRepairBundle } from './repair-file.ts'
+import { tempFolder } from '../../../test/process/temp-folder.ts'
+import { faultForNode, openRepairBundles, parseRepairBundle, putRepairBundle } from './repair-file.ts'
 
 const bundle: RepairBundle = {
   kind: 'muster-repair-bundle-1',
@@ -54,4 +55,20 @@ test('a bundle is for one node of one domain; a machine that is nobody takes any
   assert.match(faultForNode(bundle, { domain: 'example.test', nodeId: 'gpu-002' }) ?? '', /is for node gpu-001/)
   assert.match(faultForNode(bundle, { domain: 'other.test', nodeId: 'gpu-001' }) ?? '', /of domain example.test/)
   assert.equal(faultForNode(bundle, null), null)
+})
+
+test('a bundle that is spent is not found again, though the disk still has it, and the next one is', (t) => {
+  const folder = tempFolder(t)
+  const bundles = openRepairBundles(folder)
+  assert.equal(bundles.find(null), null)
+  putRepairBundle(folder, JSON.stringify(bundle))
+  assert.deepEqual(bundles.find(null), bundle)
+  bundles.spent(bundle)
+  assert.equal(bundles.find(null), null)
+  assert.deepEqual(openRepairBundles(folder).find(null), bundle, 'another process may need it')
+  const next = { ...bundle, issued: { ...bundle.issued, id: 'y' } }
+  putRepairBundle(folder, JSON.stringify(next))
+  assert.deepEqual(bundles.find(null), next)
+  assert.equal(bundles.drop(), null)
+  assert.equal(bundles.find(null), null)
 })

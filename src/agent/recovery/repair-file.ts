@@ -41,11 +41,31 @@ export const faultForNode = (
   return null
 }
 
-/** Null when there is none, or one that is of no use here. */
-export const findRepairBundle = (stateFolder: string, identity: Identity | null): RepairBundle | null => {
+export type RepairBundles = {
+  /** Null when there is none, or one that is of no use here. */
+  find(identity: Identity | null): RepairBundle | null
+  /** It has worked, or was refused: it is not found again, even where the disk does not let go of it. */
+  spent(bundle: RepairBundle): void
+  /** Null, or why it could not be deleted. */
+  drop(): string | null
+}
+
+export const openRepairBundles = (stateFolder: string): RepairBundles => {
+  const spent = new Set<string>()
+  return {
+    find: (identity) => {
+      const bundle = bundleIn(stateFolder)
+      return bundle === null || spent.has(bundle.issued.id) || faultForNode(bundle, identity) !== null ? null : bundle
+    },
+    spent: (bundle) => void spent.add(bundle.issued.id),
+    drop: () => dropRepairBundle(stateFolder),
+  }
+}
+
+const bundleIn = (stateFolder: string): RepairBundle | null => {
   try {
     const read = parseRepairBundle(readFileIfAny(repairFile(stateFolder)) ?? '')
-    return read.kind === 'bundle' && faultForNode(read.bundle, identity) === null ? read.bundle : null
+    return read.kind === 'bundle' ? read.bundle : null
   } catch {
     return null
   }
@@ -58,8 +78,7 @@ export const putRepairBundle = (stateFolder: string, text: string): void => {
   giveToOwnerOf(stateFolder, repairFile(stateFolder))
 }
 
-/** Null, or why it could not be deleted. */
-export const dropRepairBundle = (stateFolder: string): string | null => {
+const dropRepairBundle = (stateFolder: string): string | null => {
   try {
     if (readFileIfAny(repairFile(stateFolder)) !== null) removeFile(repairFile(stateFolder))
     return null

@@ -3,7 +3,6 @@
 import type { AgentParts } from '../agent-deps.ts'
 import { findJoin } from '../enrollment/join-source.ts'
 import { nudgedPause } from './nudged-pause.ts'
-import { findRepairBundle } from './repair-file.ts'
 
 export type News = 'join' | 'bundle' | 'none'
 
@@ -27,5 +26,5 @@ export const waitForNews = async (agent: AgentParts, ms: number): Promise<News> 
 export const isInvited = ({ config, keeper }: AgentParts): boolean =>
   findJoin(config, keeper.credentials().identity).kind === 'join'
 
-const bundleId = ({ config, keeper }: AgentParts): string | null =>
-  findRepairBundle(config.stateFolder, keeper.credentials().identity)?.issued.id ?? null
+const bundleId = ({ bundles, keeper }: AgentParts): string | null =>
+  bundles.find(keeper.credentials().identity)?.issued.id ?? null

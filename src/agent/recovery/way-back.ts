@@ -6,7 +6,6 @@ import type { AgentParts } from '../agent-deps.ts'
 import type { Door } from '../enrollment/knock.ts'
 import type { AgentRecovery, Identity } from '../identity/credentials.ts'
 import { addresses } from '../plane-client.ts'
-import { findRepairBundle } from './repair-file.ts'
 
 export type WayBack = {
   readonly domain: string
@@ -18,9 +17,9 @@ export type WayBack = {
 }
 
 /** Null: only a new invitation helps. */
-export const wayBack = ({ config, keeper }: Pick<AgentParts, 'config' | 'keeper'>): WayBack | null => {
+export const wayBack = ({ bundles, keeper }: Pick<AgentParts, 'bundles' | 'keeper'>): WayBack | null => {
   const { identity } = keeper.credentials()
-  const bundle = findRepairBundle(config.stateFolder, identity)
+  const bundle = bundles.find(identity)
   if (bundle !== null) return byBundle(bundle, identity)
   return identity === null ? null : byItself(identity)
 }
