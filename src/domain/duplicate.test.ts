@@ -108,17 +108,21 @@ test('a node that said it could not keep what it was given is no copy of itself,
   assert.equal(decide({ node, otherHolder: holder(1) }).kind, 'claimant-refused')
 })
 
-test('a second channel says nothing where the processes cannot be told apart', () => {
-  const unknown = { instance: null }
+test('a second channel says nothing where the one that is open cannot be told from it', () => {
   const profile = profileRow('high-assurance')
   const sign = 'second-instance'
-  assert.equal(decide({ profile, sign, otherHolder: holder(1, unknown) }).kind, 'claimant-stays')
-  assert.equal(decide({ profile, sign, claimant: holder(2, unknown), otherHolder: holder(1) }).kind, 'claimant-stays')
+  assert.equal(decide({ profile, sign, otherHolder: holder(1, { instance: null }) }).kind, 'claimant-stays')
   assert.equal(decide({ profile, sign }).kind, 'claimant-stays')
 })
 
 test('an older agent is refused and never fenced', () => {
-  assert.equal(decide({ claimant: holder(2, { instance: null }) }).kind, 'claimant-refused')
+  const claimant = holder(2, { instance: null })
+  const profile = profileRow('high-assurance')
+  assert.equal(decide({ claimant }).kind, 'claimant-refused')
+  for (const more of [{}, { profile }]) {
+    const verdict = decide({ ...more, claimant, sign: 'second-instance', otherHolder: holder(1) })
+    assert.equal(verdict.kind, 'claimant-refused')
+  }
 })
 
 test('what is fenced or gone is not fenced again', () => {
@@ -129,6 +133,9 @@ test('what is fenced or gone is not fenced again', () => {
   }
   const repaired = held('quarantined', { membership: { ...memberships.quarantined, slots: slots() } })
   assert.equal(written(decide({ node: repaired })).membership.kind, 'quarantined')
+  const second = { node: repaired, sign: 'second-instance' } as const
+  assert.equal(decide({ ...second, otherHolder: holder(1) }).kind, 'claimant-refused')
+  assert.equal(decide(second).kind, 'claimant-stays')
 })
 
 test('evidence is bounded however much a machine reports', () => {

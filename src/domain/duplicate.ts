@@ -67,8 +67,8 @@ export const decideDuplicate = (facts: DuplicateFacts): DuplicateVerdict => {
     case 'revoked':
       return { kind: 'claimant-refused', refusal: refuse('DUPLICATE_IDENTITY'), change: null }
     case 'quarantined':
-      // Fenced already: whoever of them was repaired stays.
-      return claimantRefused(facts)
+      // Fenced already: whoever of them was repaired stays, also when it has started anew.
+      return isNoCopy(facts) ? { kind: 'claimant-stays', suspicion: null } : claimantRefused(facts)
     case 'enrolled':
     case 'active':
     case 'inactive':
@@ -83,12 +83,12 @@ export const decideDuplicate = (facts: DuplicateFacts): DuplicateVerdict => {
 }
 
 /**
- * A node that said it could not keep what it was given comes back with what it had before. And a second channel says
- * something only when both processes can be told apart.
+ * A node that said it could not keep what it was given comes back with what it had before. And a second process is one
+ * only if whoever is connected says which it is: a caller that leaves that out is not the one who says it.
  */
-const isNoCopy = ({ node, sign, claimant, otherHolder }: DuplicateFacts): boolean =>
+const isNoCopy = ({ node, sign, otherHolder }: DuplicateFacts): boolean =>
   sign === 'second-instance'
-    ? otherHolder === null || otherHolder.instance === null || claimant.instance === null
+    ? otherHolder === null || otherHolder.instance === null
     : otherHolder === null && hasCondition(node.value, 'not_persisted')
 
 const claimantRefused = (facts: DuplicateFacts): DuplicateVerdict => {

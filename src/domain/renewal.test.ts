@@ -42,7 +42,7 @@ const factsOf = (
   key: { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: key },
   keyBan: null,
   counter: null,
-  claimant: null,
+  claimant: holder(0, { instance: null }),
   claimantLive: false,
   otherHolder: null,
   lastSeen: null,
@@ -120,6 +120,13 @@ test('whoever names itself and is late is a second holder, live or not', () => {
   assert.equal(asked(used, 'a1', 'another key', { claimant: holder(1), otherHolder: holder(2) }), 'claimant-refused')
   assert.equal(asked(answered, 'a1', 'another key', { claimant: holder(1) }), 'fenced')
   assert.equal(asked(before, 'a1', 'another key', { claimant: holder(1), otherHolder: holder(2) }), 'claimant-refused')
+})
+
+test('whoever does not name itself gets no successor while somebody who does is connected, and is never fenced for it', () => {
+  assert.equal(asked(before, 'a1', 'new', { otherHolder: holder(2) }), 'claimant-refused')
+  const profile = profileRow('high-assurance')
+  assert.equal(asked(before, 'a1', 'new', { otherHolder: holder(2), profile }), 'claimant-refused')
+  assert.equal(asked(before, 'a1', 'new'), 'admitted')
 })
 
 test('a certificate that has been replaced is not renewed, whoever has a channel', () => {

@@ -30,8 +30,7 @@ export type RenewFacts = {
   readonly keyBan: Row<KeyBan> | null
   /** Null: an older agent, which is not held to it. */
   readonly counter: PresentedCounter | null
-  /** Null: an older agent, which cannot be told from another. */
-  readonly claimant: HolderFacts | null
+  readonly claimant: HolderFacts
   /** The claimant's own process has a channel open. */
   readonly claimantLive: boolean
   /** Another process with a live channel, which has answered a ping just now. */
@@ -88,13 +87,14 @@ const judgeLineage = (facts: RenewFacts, asking: SlotName | null, succeeded: Slo
     return refuse('REQUEST_INVALID', 'the counter was given to another node')
   }
   const old = counter !== null && counter.counter < oldestCounter(node.value)
-  if (claimant === null || claimant.instance === null) {
+  // An older agent cannot be told from another, unless somebody who can is connected.
+  if (claimant.instance === null && otherHolder === null) {
     if (asking !== 'current') return refuse('SERIAL_MISMATCH')
     return succeeded !== null || old ? refuse('LINEAGE_CONFLICT') : { kind: 'one-holder', suspicion: null }
   }
   const sign = signOf(asking, succeeded, old, otherHolder)
   if (sign === null) return { kind: 'one-holder', suspicion: null }
-  const verdict = decideDuplicate({ ...facts, claimant, sign })
+  const verdict = decideDuplicate({ ...facts, sign })
   if (verdict.kind !== 'claimant-stays') return { kind: 'duplicate', verdict }
   // Even the one who stays renews only what is current.
   return asking === 'current' ? { kind: 'one-holder', suspicion: verdict.suspicion } : refuse('SERIAL_MISMATCH')

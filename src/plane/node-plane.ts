@@ -8,7 +8,7 @@ import { openNodeAuthn } from './authn/node-certificate.ts'
 import { openChannelServer } from './channels/channel-server.ts'
 import type { PlaneUrls } from './channels/configuration.ts'
 import { sweepSessions } from './channels/cut-sessions.ts'
-import { openFindOtherHolder } from './channels/find-other-holder.ts'
+import { openAwaitReturn, openFindOtherHolder } from './channels/find-other-holder.ts'
 import { followCommits } from './channels/follow-commits.ts'
 import { openLastHolders } from './channels/last-holders.ts'
 import { awaitEverybody, lapseAbsent, raiseOverdue } from './channels/lapse-nodes.ts'
@@ -79,6 +79,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     hasChannel: (node: NodeId, instance: string) =>
       sessions.of(node).some(({ alive, evidence }) => alive && evidence?.instance === instance),
     findOtherHolder: openFindOtherHolder({ sessions, clock, timers }),
+    awaitReturn: openAwaitReturn({ presence, timers }),
     lastHolders: openLastHolders(store),
     reports: openReportIntake({ store, log, onTaken: deps.onReport }),
   }

@@ -199,7 +199,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       key: keyOf(event.key),
       keyBan: ban,
       counter: counterOf(caller.node.value, event.behind ?? null),
-      claimant: live === undefined ? null : claimant,
+      claimant: live === undefined ? { ...claimant, instance: null } : claimant,
       claimantLive: live === 'claimant',
       otherHolder: otherOf(live ?? 'nobody'),
       lastSeen: null,

@@ -151,21 +151,48 @@ test('an agent that says nothing of itself is judged as before: the certificate 
   const { original } = await twoHolders('older')
   const older = original.copy(null)
   await rotated(original)
-  const channel = await channelOf(original)
+  assert.equal((await original.confirm()).status, 200)
   assert.deepEqual(await afterDrain(older), { status: 403, code: 'SERIAL_MISMATCH' })
-  assert.deepEqual([await conditionsOf('older'), channel.ended()], [['duplicate_identity'], false])
+  const { membership, conditions } = await record('older')
+  assert.deepEqual([membership, conditions.map(({ name }: Json) => name)], ['active', ['duplicate_identity']])
+})
+
+test('leaving out who one is does not make one the process that is connected', async () => {
+  const { original } = await twoHolders('silent')
+  const thief = original.copy(null)
+  const channel = await channelOf(original)
+  const garbled = ['%%%', Buffer.from('{"instance":1}').toString('base64url'), 'x'.repeat(5000)]
+  for (const evidence of [null, ...garbled]) {
+    assert.deepEqual(await refusedChannel(thief, { evidence }), [409, 'DUPLICATE_IDENTITY'])
+  }
+  const { reply } = await thief.renew()
+  assert.deepEqual([reply.status, reply.body.code], [409, 'DUPLICATE_IDENTITY'])
+  assert.equal((await thief.confirm()).body.code, 'DUPLICATE_IDENTITY')
+  assert.deepEqual([channel.ended(), (await record('silent')).certificates.length], [false, 1])
   channel.destroy()
 })
 
-test('evidence that cannot be read is none: the channel opens beside the other', async () => {
-  const { original } = await twoHolders('garbled')
+test('a copy cannot say of a connected node that it could not keep its certificate, and be let in for that', async () => {
+  const { original, copy } = await twoHolders('slandered')
+  const before = await channelOf(original)
+  assert.equal((await copy.confirm({ persisted: false })).body.code, 'DUPLICATE_IDENTITY')
+  before.destroy()
+  await rotated(original)
+  assert.equal((await original.confirm()).status, 200)
+  // Nobody is connected, and its certificate is still being drained.
+  assert.equal((await copy.confirm({ persisted: false })).status, 200)
+  assert.deepEqual(await conditionsOf('slandered'), ['duplicate_identity'])
+})
+
+test('a certificate that somebody else has moved on from unseen is not taken for a late request of its holder', async () => {
+  const { original, copy } = await twoHolders('overtaken')
   const channel = await channelOf(original)
-  for (const evidence of ['%%%', Buffer.from('{"instance":1}').toString('base64url'), 'x'.repeat(5000)]) {
-    const beside = await channelOf(original, { evidence })
-    beside.destroy()
-  }
-  assert.deepEqual(await conditionsOf('garbled'), [])
   channel.destroy()
+  await eventually('the channel to be gone', async () => (await record('overtaken')).sessions.length === 0)
+  await rotated(copy)
+  assert.equal((await copy.confirm()).status, 200)
+  assert.deepEqual(await afterDrain(original), { status: 409, code: 'DUPLICATE_IDENTITY' })
+  assert.equal((await record('overtaken')).membership, 'quarantined')
 })
 
 test('a rotation of one process, with requests on every certificate it has, is nobody else', async () => {

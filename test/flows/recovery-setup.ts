@@ -54,8 +54,12 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
       { type: 'profile.changed', atMs: 0, actor: 'operator:test', source: null, correlation: null, body: {}, ...none },
     ],
   })
-  const live: { holder: LiveHolder | null; channelOf: string | null } = { holder: null, channelOf: null }
-  const probes: string[] = []
+  const live = {
+    holder: null as LiveHolder | null,
+    channelOf: null as string | null,
+    /** Who comes back while it is waited for. */
+    returning: null as LiveHolder | null,
+  }
   const deps = {
     store,
     feed: openFeed(),
@@ -69,9 +73,12 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     admission: openAdmissionQueue(clock, 200),
     pace: openNodePace(clock),
     probe: async () => 'silent' as const,
-    findOtherHolder: async (node: string) => {
-      probes.push(node)
-      return live.holder
+    findOtherHolder: async () => live.holder,
+    awaitReturn: async () => {
+      const { returning } = live
+      live.returning = null
+      if (returning !== null) live.holder = returning
+      return returning !== null
     },
     hasChannel: (_node: string, instance: string) => instance === live.channelOf,
     nodeUrl: () => 'https://localhost:1',
@@ -191,7 +198,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     return found.map(({ entry }) => entry).filter((entry) => entry.correlation === correlation)
   }
   return {
-    ...{ deps, store, clock, folder, live, probes, journal, challenge, registrationOf, invite, enroll, nodeNow },
+    ...{ deps, store, clock, folder, live, journal, challenge, registrationOf, invite, enroll, nodeNow },
     ...{ principal, firstUse, counterOf, tokenOf, recoverable, keyCredential, recover, recoverByKey, rehearse, renew },
     entriesOf,
   }

@@ -12,7 +12,7 @@ import { peerCertificate, type TLSSocket } from '#platform/tls-server.ts'
 import type { LastHolders } from '#plane/channels/last-holders.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { HoldOff } from '#plane/flows/hold-off.ts'
-import type { FindOtherHolder } from '#plane/flows/live-holder.ts'
+import type { AwaitReturn, FindOtherHolder } from '#plane/flows/live-holder.ts'
 import { raiseSecondHolder } from '#plane/flows/raise-second-holder.ts'
 import { refuseCopy } from '#plane/flows/refuse-copy.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -33,6 +33,7 @@ export type NodeAuthnDeps = {
   readonly denyList: DenyList
   readonly holdOff: HoldOff
   readonly findOtherHolder: FindOtherHolder
+  readonly awaitReturn: AwaitReturn
   readonly lastHolders: Pick<LastHolders, 'isHolder'>
 }
 

@@ -59,6 +59,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     updates: { greeted: () => {}, changed: () => {} },
     reports: openReportIntake({ store, log: silentLog, onTaken: () => {} }),
     findOtherHolder: openFindOtherHolder({ sessions, clock, timers }),
+    awaitReturn: async () => false,
     lastHolders: openLastHolders(store),
   })
   const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1' } as const
@@ -103,13 +104,29 @@ test('a denial that is committed while a channel opens does not miss it', async 
   assert.equal(sessions.count(), 0)
 })
 
-test('processes that do not name themselves, or name the same one, open beside what is open', async () => {
+test('a process opens beside its own channel, and beside one that does not name its process', async () => {
   const { open, openOther, sessions, commits } = await setUp()
   const first = openOther('a')
   assert.equal(await open('a'), 'opened')
-  assert.equal(await open(null), 'opened')
   assert.deepEqual([first.socket.sent.filter((sent) => sent === 'ping'), commits], [[], []])
+  sessions.of('gpu-001').forEach((session) => session.destroy())
+  assert.equal(await open(null), 'opened')
+  assert.equal(await open(null), 'opened')
+  assert.equal(await open('a'), 'opened')
+  assert.deepEqual(commits, [])
   sessions.close('DONE', 'the test is over')
+})
+
+test('a process that does not name itself is not the one that does: it is refused, and puts nobody out', async () => {
+  const { open, openOther, sessions, commits } = await setUp()
+  const live = openOther('a')
+  const asked = open(null)
+  await turns()
+  live.answer()
+  const outcome = await asked
+  assert.equal(outcome !== 'opened' && outcome.code, 'DUPLICATE_IDENTITY')
+  assert.deepEqual(sessions.of('gpu-001'), [live.session])
+  assert.equal(commits.flatMap(({ entries }) => entries)[0]?.type, 'node.second_holder')
 })
 
 test('another process that answers keeps its channel; whoever came second is told so, and both are named', async () => {

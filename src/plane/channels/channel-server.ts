@@ -67,7 +67,7 @@ export const openChannelServer = (deps: ChannelDeps): ChannelServer => {
         const { id, epoch, proof } = principal
         if (deps.denyList.deniesIdentity(id, epoch, proof)) return refuse('CLIENT_CERT_DENIED')
         // Another process was quicker: it is asked like any that was there before.
-        if (otherSessions(deps.sessions, id, evidence).length > 0) continue
+        if (otherSessions(deps.sessions, id, instanceOf(evidence)).length > 0) continue
         server.handleUpgrade(request, socket, head, (webSocket) => {
           deps.presence.forget(principal.id)
           const session = deps.sessions.open(webSocket, principal, evidence)
@@ -105,8 +105,8 @@ const replaceSilent = async (
   evidence: AgentEvidence | null,
   correlation: string,
 ): Promise<Refusal | null> => {
-  const others = otherSessions(deps.sessions, principal.id, evidence)
-  if (evidence === null || others.length === 0) return null
+  const others = otherSessions(deps.sessions, principal.id, instanceOf(evidence))
+  if (others.length === 0) return null
   const copy = await refuseCopy(deps, {
     node: principal.id,
     source: principal.source,
@@ -118,6 +118,8 @@ const replaceSilent = async (
   for (const session of others) session.end('REPLACED', 'another process of this node has taken its place')
   return null
 }
+
+const instanceOf = (evidence: AgentEvidence | null): string | null => (evidence === null ? null : evidence.instance)
 
 const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void => {
   const { id } = session.principal

@@ -4,7 +4,8 @@ import { evidenceOf, instanceOf } from '../../../test/fakes/agent-words.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
 import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
-import { openFindOtherHolder } from './find-other-holder.ts'
+import { openAwaitReturn, openFindOtherHolder } from './find-other-holder.ts'
+import { openPresence } from './presence.ts'
 import { openSessionRegistry } from './session-registry.ts'
 
 const setUp = () => {
@@ -24,10 +25,19 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 test('without a channel, with its own or with one that names no process there is nobody else, and nobody is asked', async () => {
   const { open, find } = setUp()
   assert.equal(await find('n', instanceOf('a')), null)
-  const [own, older] = [open('a'), open(null)]
-  assert.equal(await find('n', instanceOf('a')), null)
+  const older = open(null)
   assert.equal(await find('n', null), null)
+  const own = open('a')
+  assert.equal(await find('n', instanceOf('a')), null)
   assert.deepEqual([own.socket.sent, older.socket.sent], [[], []])
+})
+
+test('whoever does not name its process is another than one that does', async () => {
+  const { open, find } = setUp()
+  const named = open('a')
+  const asked = find('n', null)
+  named.answer()
+  assert.equal((await asked)?.instance, instanceOf('a'))
 })
 
 test('another process that answers is named with what tells it apart', async () => {
@@ -82,4 +92,20 @@ test('a channel that ends while it is asked is not there', async () => {
   other.session.destroy()
   timers.advance(3000)
   assert.equal(await asked, null)
+})
+
+test('a node that was here a moment ago is waited for, once; one that is here, or was never awaited, is not', async () => {
+  const clock = manualClock(0)
+  const timers = manualTimers(clock)
+  const presence = openPresence(clock)
+  const awaitReturn = openAwaitReturn({ presence, timers })
+  assert.equal(await awaitReturn('n'), false)
+  presence.lastHere('n')
+  timers.advance(2000)
+  const waited = awaitReturn('n')
+  timers.advance(3999)
+  assert.equal(await Promise.race([waited, turn().then(() => 'still waiting')]), 'still waiting')
+  timers.advance(1)
+  assert.equal(await waited, true)
+  assert.equal(await awaitReturn('n'), false)
 })

@@ -1,11 +1,12 @@
 // Does another process than the caller hold this identity, now? Two processes are told apart by their instance, which a
-// copied folder does not have. Agents that do not name theirs are never taken for another.
+// copied folder does not have. A process that names its instance names it always, so a caller that names none is not that
+// process; a channel that names none may be anybody's.
 
 import type { NodeId } from '#domain/node.ts'
-import type { FindOtherHolder, LiveHolder } from '#plane/flows/live-holder.ts'
+import type { AwaitReturn, FindOtherHolder, LiveHolder } from '#plane/flows/live-holder.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { AgentEvidence } from '#wire/agent-evidence.ts'
+import type { Presence } from './presence.ts'
 import { silenceMs, silentRounds } from './probe.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
@@ -46,7 +47,7 @@ export const openFindOtherHolder = ({ sessions, clock, timers }: OtherHolderDeps
   }
 
   return async (node, instance) => {
-    const others = instance === null ? [] : otherSessions(sessions, node, { instance })
+    const others = otherSessions(sessions, node, instance)
     if (others.length === 0) return null
     const found = await Promise.all(others.map(async (session) => ((await answers(session)) ? session : null)))
     const live = found.find((session) => session !== null && session.alive) ?? null
@@ -58,11 +59,19 @@ export const openFindOtherHolder = ({ sessions, clock, timers }: OtherHolderDeps
 export const otherSessions = (
   sessions: Pick<SessionRegistry, 'of'>,
   node: NodeId,
-  mine: Pick<AgentEvidence, 'instance'> | null,
-): readonly Session[] =>
-  mine === null
-    ? []
-    : sessions.of(node).filter(({ evidence }) => evidence !== null && evidence.instance !== mine.instance)
+  instance: string | null,
+): readonly Session[] => sessions.of(node).filter(({ evidence }) => evidence !== null && evidence.instance !== instance)
+
+/** As long as a probe would wait: the silence began when the last channel ended, or the plane started. */
+export const openAwaitReturn =
+  ({ presence, timers }: { readonly presence: Pick<Presence, 'silentMs'>; readonly timers: Timers }): AwaitReturn =>
+  async (node) => {
+    const silentMs = presence.silentMs(node)
+    const leftMs = silentMs === null ? 0 : silentRounds * silenceMs - silentMs
+    if (leftMs <= 0) return false
+    await new Promise<void>((resolve) => void timers.after(leftMs, resolve))
+    return true
+  }
 
 const holderOf = ({ evidence, principal, openedAtMs }: Session): LiveHolder => ({
   instance: evidence === null ? null : evidence.instance,

@@ -18,7 +18,7 @@ const setUp = (observed: Partial<Observation> = {}) => {
     const principal = testPrincipal(node.id, { proof: { by: 'certificate', issuer: 'ca1', serial } })
     holders.opened(sessions.open(testSocket(), principal, evidenceOf(name)), node)
   }
-  return { open, isHolder: (name: string) => holders.isHolder(node, instanceOf(name)) }
+  return { open, isHolder: (name: string, now = node) => holders.isHolder(now, instanceOf(name)) }
 }
 
 test('whoever opened the last channel with the current certificate is its holder', async () => {
@@ -35,6 +35,14 @@ test('a channel with a certificate that has been replaced makes nobody the holde
   open('a', 'a1')
   open('copy', 'a0')
   assert.deepEqual([await isHolder('a'), await isHolder('copy')], [true, false])
+})
+
+test('whoever had the certificate before is not the holder of one that somebody else has moved on to', async () => {
+  const { open, isHolder } = setUp()
+  open('a', 'a1')
+  const moved = { ...slots(), current: slot('b2'), retired: { slot: slot('a1'), untilMs: noonMs } }
+  const now = { ...node, membership: { kind: 'active', sinceMs: 0, slots: moved } } as const
+  assert.equal(await isHolder('a', now), false)
 })
 
 test('after a restart of the plane the last report says who it was, if it named the current certificate', async () => {

@@ -14,22 +14,23 @@ export type LastHolders = {
 
 export const openLastHolders = (store: Pick<Store, 'observation'>): LastHolders => {
   // One for every node that has had a channel here.
-  const instances = new Map<NodeId, string>()
+  const holders = new Map<NodeId, { readonly instance: string; readonly serial: string }>()
   return {
     opened({ principal, evidence }, node) {
       const slots = slotsOf(node)
       const { issuer, serial } = principal.proof
       // Whoever opens one with a certificate that has been replaced may be the copy.
       if (slots === null || slotNameOf(slots, issuer, serial) !== 'current') return
-      if (evidence === null) instances.delete(node.id)
-      else instances.set(node.id, evidence.instance)
+      if (evidence === null) holders.delete(node.id)
+      else holders.set(node.id, { instance: evidence.instance, serial })
     },
     async isHolder(node, instance) {
-      const known = instances.get(node.id)
-      if (known !== undefined) return known === instance
+      const known = holders.get(node.id)
+      const current = slotsOf(node)?.current.serial
+      // Of the certificate before it says nothing: somebody else may have moved on.
+      if (known !== undefined) return known.instance === instance && known.serial === current
       // After a restart of the plane: what its agent said of itself last.
       const { report } = await store.observation(node.id)
-      const current = slotsOf(node)?.current.serial
       return report !== null && report.instance === instance && report.certificate.serial === current
     },
   }

@@ -5,20 +5,35 @@ import { decideClear, decideRaise } from '#domain/conditions.ts'
 import { actorOf, type NodePrincipal } from '#domain/principal.ts'
 import type { Refusal } from '#domain/refusal.ts'
 import type { Node } from '#domain/node.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import { slotNameOf, slotsOf } from '#domain/slots.ts'
 import type { NodePace } from './node-pace.ts'
+import { refuseCopy, type CopyDeps } from './refuse-copy.ts'
 import { useCertificate, type UseDeps } from './use-certificate.ts'
 
 export type ConfirmDeps = UseDeps & { readonly pace: NodePace }
 
+export type ConfirmCall = {
+  readonly confirmation: Confirmation
+  readonly evidence: AgentEvidence | null
+  readonly correlation: string
+}
+
 export type Confirmation = { readonly persisted: boolean; readonly detail: string | null }
 
 export const confirmNode = async (
-  deps: ConfirmDeps,
+  deps: ConfirmDeps & CopyDeps,
   principal: NodePrincipal,
-  confirmation: Confirmation,
-  correlation: string,
+  { confirmation, evidence, correlation }: ConfirmCall,
 ): Promise<{ readonly kind: 'confirmed'; readonly node: Node } | Refusal> => {
+  const { id: node, source, proof } = principal
+  // What is said of the node here is said by the process that is connected, where there is one.
+  const copy = await refuseCopy(deps, {
+    ...{ node, source, evidence, correlation },
+    serial: proof.serial,
+    sign: 'second-instance',
+  })
+  if (copy !== null) return copy
   const standing = await useCertificate(deps, principal, correlation)
   if (standing.kind === 'refused') return standing
   if (!principal.evidenceOnly) await notePersistence(deps, principal, confirmation, correlation)
@@ -36,8 +51,8 @@ export const notePersistence = async (
   if (node === null) return
   const by = { actor: actorOf(principal), source: principal.source, correlation }
   const facts = { node, by, nowMs: deps.clock.nowMs(), name: 'not_persisted' } as const
-  // Whoever still uses the certificate before does not have what could not be kept.
-  if (persisted && usesReplaced(node.value, principal)) return
+  // Whoever still uses the certificate before does not have what could not be kept, and has nothing to say about it.
+  if (usesReplaced(node.value, principal)) return
   const reason = detail ?? 'the agent could not write its credentials'
   const verdict = persisted ? decideClear(facts) : decideRaise({ ...facts, reason, evidence: {} })
   if (verdict.kind === 'unchanged' || deps.pace.hurry(principal.id) !== null) return

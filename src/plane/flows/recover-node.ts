@@ -26,11 +26,13 @@ import { nextBearerHash, type LineageDeps } from './lineage.ts'
 import type { FindOtherHolder } from './live-holder.ts'
 import type { NodePace } from './node-pace.ts'
 import { proveRecovery } from './prove-recovery.ts'
+import { settleDuplicate, type DuplicateDeps } from './settle-duplicate.ts'
 import { readCounter } from './signed-counter.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
 
 export type RecoverDeps = ChallengeDeps &
-  LineageDeps & {
+  LineageDeps &
+  DuplicateDeps & {
     readonly store: Store
     readonly issuer: Issuer
     readonly feed: Feed
@@ -155,15 +157,8 @@ const carryOut = async (
       if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
       return given(facts, verdict.node.value, stored.value)
     }
-    case 'duplicate': {
-      const { change, refusal } = verdict.verdict
-      // No pace here: it is written once, and whoever makes haste must not escape it.
-      if (change === null) return refusal
-      const outcome = await deps.store.commit(change)
-      if (outcome === 'lost-race') return outcome
-      deps.feed.publish(outcome)
-      return refusal
-    }
+    case 'duplicate':
+      return settleDuplicate(deps, facts.node.value.id, verdict.verdict)
     case 'admitted': {
       const wait = deps.pace.hurry(verdict.before.id)
       if (wait !== null) return wait

@@ -8,11 +8,11 @@ import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
-import type { CommitDeps } from './commit-decision.ts'
 import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
 import type { FindOtherHolder } from './live-holder.ts'
+import { settleDuplicate, type DuplicateDeps } from './settle-duplicate.ts'
 
-export type CopyDeps = CommitDeps & {
+export type CopyDeps = DuplicateDeps & {
   readonly store: Store
   readonly clock: Clock
   readonly findOtherHolder: FindOtherHolder
@@ -20,7 +20,8 @@ export type CopyDeps = CommitDeps & {
 
 export type Claim = {
   readonly node: NodeId
-  readonly evidence: AgentEvidence
+  /** Null: an agent that does not say who it is. */
+  readonly evidence: AgentEvidence | null
   readonly source: string
   /** Of the certificate it presented. */
   readonly serial: string
@@ -36,7 +37,7 @@ export const refuseCopy = async (deps: CopyDeps, claim: Claim): Promise<Refusal 
   const actor = `node:${claim.node}`
   const by: Attribution = { actor, source, correlation: claim.correlation }
   for (let attempt = 0; attempt < tries; attempt++) {
-    const live = await deps.findOtherHolder(claim.node, evidence.instance)
+    const live = await deps.findOtherHolder(claim.node, evidence === null ? null : evidence.instance)
     const node = await deps.store.get('node', claim.node)
     const profile = node === null ? null : await deps.store.get('profile', node.value.profile)
     const domain = await deps.store.get('domain', 'domain')
@@ -49,12 +50,8 @@ export const refuseCopy = async (deps: CopyDeps, claim: Claim): Promise<Refusal 
       lastSeen: lastSeenFacts(node.value, await deps.store.observation(claim.node)),
     })
     if (verdict.kind === 'claimant-stays') return null
-    const refusal = { ...verdict.refusal, about: { node: claim.node, actor } }
-    if (verdict.change === null) return refusal
-    const outcome = await deps.store.commit(verdict.change)
-    if (outcome === 'lost-race') continue
-    deps.feed.publish(outcome)
-    return refusal
+    const outcome = await settleDuplicate(deps, claim.node, verdict)
+    if (outcome !== 'lost-race') return { ...outcome, about: { node: claim.node, actor } }
   }
   return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
 }

@@ -18,11 +18,13 @@ import { nextBearerHash, type HandedOut, type LineageDeps } from './lineage.ts'
 import type { FindOtherHolder, HasChannel } from './live-holder.ts'
 import type { NodePace } from './node-pace.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
+import { settleDuplicate, type DuplicateDeps } from './settle-duplicate.ts'
 import { readCounter } from './signed-counter.ts'
 import { useCertificate, type InUse, type UseDeps } from './use-certificate.ts'
 
 export type RenewDeps = UseDeps &
-  LineageDeps & {
+  LineageDeps &
+  DuplicateDeps & {
     readonly issuer: Issuer
     readonly random: Random
     readonly pace: NodePace
@@ -103,11 +105,11 @@ const holdersOf = async (
   { id, source, proof }: NodePrincipal,
   evidence: AgentEvidence | null,
 ): Promise<Holders> => {
-  if (evidence === null) return { claimant: null, claimantLive: false, otherHolder: null, lastSeen: null }
-  const live = await deps.findOtherHolder(id, evidence.instance)
+  const instance = evidence === null ? null : evidence.instance
+  const live = await deps.findOtherHolder(id, instance)
   return {
     claimant: claimantFacts(evidence, source, proof.serial),
-    claimantLive: deps.hasChannel(id, evidence.instance),
+    claimantLive: instance !== null && deps.hasChannel(id, instance),
     otherHolder: live === null ? null : liveHolderFacts(live),
     lastSeen: null,
   }
@@ -149,15 +151,8 @@ const carryOut = async (
       if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
       return renewedAs(facts, facts.node.value, stored.value)
     }
-    case 'duplicate': {
-      const { change, refusal } = verdict.verdict
-      // No pace here: it is written once, and whoever makes haste must not escape it.
-      if (change === null) return refusal
-      const outcome = await deps.store.commit(change)
-      if (outcome === 'lost-race') return outcome
-      deps.feed.publish(outcome)
-      return refusal
-    }
+    case 'duplicate':
+      return settleDuplicate(deps, facts.node.value.id, verdict.verdict)
     case 'admitted': {
       const wait = deps.pace.hurry(facts.node.value.id)
       if (wait !== null) return wait

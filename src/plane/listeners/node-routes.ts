@@ -50,7 +50,9 @@ export const nodeRoutes = (deps: NodeRouteDeps): readonly Route[] => [
     answer: ConfirmResponse,
     handle: async (call) => {
       const { persisted = true, detail = null } = call.body as Static<typeof ConfirmRequest>
-      const outcome = await confirmNode(deps, self(call), { persisted, detail }, call.correlation)
+      const { evidence, correlation } = call
+      const confirmation = { persisted, detail }
+      const outcome = await confirmNode(deps, self(call), { confirmation, evidence, correlation })
       if (outcome.kind === 'refused') return outcome
       const { id, membership } = outcome.node
       return answer({ node_id: id, membership: membership.kind, server_time: timeNow(deps.clock) })
