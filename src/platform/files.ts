@@ -10,7 +10,19 @@ export const replaceFile = (file: string, content: string | Uint8Array, mode: Mo
   const beside = `${file}.new`
   // A file of this name was left by a crash, or put there by somebody else: it is never written into, nor followed.
   fs.rmSync(beside, { force: true })
-  const fd = fs.openSync(beside, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, mode)
+  try {
+    writeNew(beside, content, mode)
+    fs.renameSync(beside, file)
+  } catch (error) {
+    // Half a file may be half a key, and takes room on a disk that is perhaps full.
+    removeIfPossible(beside)
+    throw error
+  }
+  flushFolder(path.dirname(file))
+}
+
+const writeNew = (file: string, content: string | Uint8Array, mode: Mode): void => {
+  const fd = fs.openSync(file, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, mode)
   try {
     fs.fchmodSync(fd, mode)
     fs.writeFileSync(fd, content)
@@ -18,8 +30,14 @@ export const replaceFile = (file: string, content: string | Uint8Array, mode: Mo
   } finally {
     fs.closeSync(fd)
   }
-  fs.renameSync(beside, file)
-  flushFolder(path.dirname(file))
+}
+
+const removeIfPossible = (file: string): void => {
+  try {
+    fs.rmSync(file, { force: true })
+  } catch {
+    // Whoever replaces the file next tries again.
+  }
 }
 
 /** Null when there is none; any other trouble is thrown. */

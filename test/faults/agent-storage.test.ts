@@ -93,6 +93,7 @@ test('what does not even fit in the reserve is disk_full with its evidence, and 
   disk.fill(0)
   const kept = keeper.keep(holding(2 * reserveBytes))
   assert.ok(!kept.persisted)
+  assert.equal(fs.existsSync(path.join(folder, 'identity.json.new')), false, 'half a key is left behind')
   const what = storage.notKept(kept, 'The renewal waits')
   assert.equal(what.class, 'disk_full')
   assert.equal(what.code, 'disk_full')
