@@ -30,7 +30,7 @@ export const connectPlane = async (
     const timeoutMs = resolved.addresses.length === 1 ? aloneTimeoutMs : perAddressTimeoutMs
     const outcome = await connectAt(agent, target, address, timeoutMs, signal)
     if (outcome.kind === 'connected') leadsThere(agent, host, address)
-    if (outcome.kind !== 'unreachable') return outcome
+    if (outcome.kind !== 'unreachable' && outcome.kind !== 'untrusted') return outcome
     failure = outcome
   }
   const remembered = agent.addresses.lastGood(host).filter((address) => !resolved.addresses.includes(address))
@@ -78,7 +78,7 @@ const leadsElsewhere = (
   failure: PlaneFailure,
 ): void => {
   addresses.worked(host, address)
-  const code = failure.kind === 'unreachable' ? String(failure.trouble.evidence['code'] ?? 'UNKNOWN') : 'UNKNOWN'
+  const code = 'trouble' in failure ? String(failure.trouble.evidence['code'] ?? 'UNKNOWN') : 'UNKNOWN'
   const text = `The name ${host} does not lead to the plane (${code}); it is reached at ${address}, where it was last.`
   const what = observedTrouble('endpoint_profile_drift', text, { kind: 'lost-name', name: host, code, address })
   board.trouble('endpoints', what, null)

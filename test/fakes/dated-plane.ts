@@ -66,7 +66,11 @@ export const statementOf = (nonce: string, atMs: number, by: PrivateKey = statem
 export const startDatedPlane = async (
   t: Scope,
   times: Times,
-  { held = serverOf(times), address = '127.0.0.1' }: { readonly held?: Held; readonly address?: string } = {},
+  {
+    held = serverOf(times),
+    address = '127.0.0.1',
+    port: wanted = 0,
+  }: { readonly held?: Held; readonly address?: string; readonly port?: number } = {},
 ): Promise<DatedPlane> => {
   const { authorities, atMs } = times
   const chain = [held, authorities.issuing, authorities.domainCa, authorities.root]
@@ -93,7 +97,7 @@ export const startDatedPlane = async (
     socket.on('error', () => undefined)
     socket.once('secure', () => app.emit('connection', socket))
   })
-  await new Promise<void>((resolve) => server.listen(0, address, resolve))
+  await new Promise<void>((resolve) => server.listen(wanted, address, resolve))
   cleanup(t, async () => {
     for (const socket of open) socket.destroy()
     await new Promise((resolve) => server.close(resolve))

@@ -82,6 +82,25 @@ test('a name that leads where nobody answers is healed too', async (t) => {
   assert.equal(agent.troubles.get('endpoints')?.evidence['code'], 'ECONNREFUSED')
 })
 
+test('a name that leads to a stranger is healed by its last good address, and the stranger is told nothing', async (t) => {
+  const { leads, agent, connect, plane } = await start(t)
+  await connect()
+  const stranger = await startDatedPlane(t, timesAt(now.atMs), { address: '127.0.0.2', port: plane.port })
+  leads.addresses = ['127.0.0.2']
+  const healed = await connect()
+  assert.equal(healed.kind === 'connected' && healed.address, '127.0.0.1')
+  assert.equal(agent.troubles.get('endpoints')?.evidence['code'], 'SELF_SIGNED_CERT_IN_CHAIN')
+  assert.deepEqual(stranger.calls, [])
+})
+
+test('a name that leads to a stranger, and nobody where the plane was: it is said that somebody else answers', async (t) => {
+  const { leads, connect, plane } = await start(t)
+  await startDatedPlane(t, timesAt(now.atMs), { address: '127.0.0.2', port: plane.port })
+  leads.addresses = ['127.0.0.2']
+  const outcome = await connect()
+  assert.equal('trouble' in outcome && outcome.trouble.class, 'server_tls_untrusted')
+})
+
 test('of several addresses those that do not answer are passed over, and that is no drift', async (t) => {
   const { leads, agent, connect } = await start(t)
   leads.addresses = ['::1', '127.0.0.2', '127.0.0.1']
