@@ -61,7 +61,7 @@ const accept = (agent: AgentParts, { identity, serverTime }: Enrolled): Provided
   agent.lastConfig.forget()
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('enroll: identity kept')
-  agent.episode.begunAnew(false)
+  agent.episode.begunAnew('other')
   agent.board.success('enrollment', `Enrolled as ${identity.nodeId}, epoch ${identity.epoch}.`)
   agent.log.info(
     { node: identity.nodeId, epoch: identity.epoch, serial: identity.current.serial, persisted: kept.persisted },

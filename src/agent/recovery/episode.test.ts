@@ -62,18 +62,26 @@ test('strangers are counted in a row', () => {
   assert.equal(episode.distrusted(), 0)
 })
 
-test('strangers are nothing to recover from once a recovery has brought the same roots again, until the plane is back', () => {
-  const { board, episode } = setUp()
+test('strangers are nothing to recover from for a day after a recovery has brought the same roots again', () => {
+  const { board, clock, episode } = setUp()
   board.trouble('channel', stranger, null)
-  episode.begunAnew(true)
+  episode.begunAnew('same')
   board.trouble('channel', stranger, null)
   assert.equal(episode.distrusted(), 0)
+  // Somebody who lets the plane through for a moment does not get another recovery out of us.
   board.channel(true, 'wss://a')
   board.channel(false, null)
+  episode.begunAnew('kept')
   board.trouble('channel', stranger, null)
-  assert.equal(episode.distrusted(), 1)
-  episode.begunAnew(false)
   assert.equal(episode.distrusted(), 0)
+  clock.advance(86_400_000)
+  assert.equal(episode.distrusted(), 1)
+})
+
+test('other roots have to prove themselves anew', () => {
+  const { board, episode } = setUp()
+  episode.begunAnew('same')
+  episode.begunAnew('other')
   board.trouble('channel', stranger, null)
   assert.equal(episode.distrusted(), 1)
 })

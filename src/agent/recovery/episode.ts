@@ -15,23 +15,29 @@ export type Story = {
   readonly trouble: Trouble
 }
 
+/**
+ * `same`: a recovery has just brought those there were. Whoever is in the plane's place is a stranger then, and another
+ * recovery would cost and not help. `kept`: nothing was brought.
+ */
+export type RootsNow = 'same' | 'other' | 'kept'
+
 export type Episode = {
   /** Null while nothing is wrong with how the plane takes us. */
   current(): Story | null
   /** Begins one where there is none. */
   failed(what: Trouble): Story
-  /** How many tries in a row met a server that our roots do not know; 0 while it is known that the roots are good. */
+  /** How many tries in a row met a server that our roots do not know; 0 for a day after a recovery brought the same roots. */
   distrusted(): number
   channelIsOpen(): boolean
-  /**
-   * The story goes on with an identity, or with roots, that have not failed yet. `sameRoots`: a recovery has just brought
-   * those there were. Whoever is in the plane's place is a stranger then, and another recovery would cost and not help.
-   */
-  begunAnew(sameRoots: boolean): void
+  /** The story goes on with an identity, or with roots, that have not failed yet. */
+  begunAnew(roots: RootsNow): void
   over(): void
   /** A board that tells the episode what it is told. */
   listening(board: StatusBoard): StatusBoard
 }
+
+/** Somebody on the network who lets the plane through now and then could use up every recovery there is otherwise. */
+const rootsAreGoodForMs = 86_400_000
 
 type EpisodeDeps = { readonly clock: Clock; readonly random: Random }
 
@@ -41,7 +47,7 @@ export const openEpisode = ({ clock, random }: EpisodeDeps, left: KeyRequest | n
   let story: Omit<Story, 'sinceMs'> | null = null
   let begunAtMs = 0
   let distrusted = 0
-  let rootsAreGood = false
+  let rootsGoodUntilMs = -Infinity
   let open = false
 
   const failed = (what: Trouble): Story => {
@@ -59,16 +65,15 @@ export const openEpisode = ({ clock, random }: EpisodeDeps, left: KeyRequest | n
     begun = null
     story = null
     distrusted = 0
-    rootsAreGood = false
   }
   return {
     current: () => (story === null ? null : dated(story)),
     failed,
-    distrusted: () => (rootsAreGood ? 0 : distrusted),
+    distrusted: () => (clock.monotonicMs() < rootsGoodUntilMs ? 0 : distrusted),
     channelIsOpen: () => open,
-    begunAnew: (sameRoots) => {
+    begunAnew: (roots) => {
       distrusted = 0
-      rootsAreGood = sameRoots
+      if (roots !== 'kept') rootsGoodUntilMs = roots === 'same' ? clock.monotonicMs() + rootsAreGoodForMs : -Infinity
     },
     over,
     listening: (board) => ({

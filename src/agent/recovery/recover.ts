@@ -58,7 +58,7 @@ const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Stor
   agent.lastConfig.forget()
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('recover: identity kept')
-  agent.episode.begunAnew(former !== null && sameRoots(former, identity))
+  agent.episode.begunAnew(former !== null && sameRoots(former, identity) ? 'same' : 'other')
   agent.vitals.recovered()
   agent.board.success('recovery', `Recovered as ${identity.nodeId}, epoch ${identity.epoch}.`)
   agent.board.clear('enrollment')
@@ -79,7 +79,7 @@ const sameRoots = (former: Identity, { roots }: Identity): boolean =>
 
 const abandon = (agent: AgentParts): Provided => {
   const { keeper, board, log } = agent
-  agent.episode.begunAnew(false)
+  agent.episode.begunAnew('kept')
   if (keeper.credentials().request?.purpose.kind === 'recover') keeper.keep(withRequest(keeper.credentials(), null))
   board.success('recovery', 'The identity there is turned out to be good.')
   board.clear('enrollment')
