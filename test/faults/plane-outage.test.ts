@@ -23,7 +23,7 @@ const until = (atMs: number): Promise<void> =>
 const outages = ['dead', 'silent'] as const
 type Outage = (typeof outages)[number]
 
-const startsWithinMs = 4_000
+const startsWithinMs = 15_000
 
 /** Away for so long and not longer: its door stays shut while it starts again. */
 const away = async ({ plane, node, recovery }: ProxiedPlane, how: Outage, forMs: number): Promise<Plane> => {
@@ -68,7 +68,7 @@ const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
 
 // 30 % of a life.
 
-const shortLifeMs = long ? 60_000 : 30_000
+const shortLifeMs = 60_000
 const aMomentMs = 300
 
 type Group = { readonly name: string; readonly age: number; readonly members: readonly Member[] }
@@ -224,6 +224,7 @@ describe('a plane that is away', { concurrency: true, timeout }, () => {
       const sinceMs = performance.now()
       plane = await away({ ...proxied, plane }, how, 0.3 * shortLifeMs)
       const lastedMs = performance.now() - sinceMs
+      assert.ok(lastedMs < 0.31 * shortLifeMs, `the plane took ${seconds(lastedMs)} to be back`)
       for (const { name, members } of groups) {
         const survivals = await Promise.all(members.map((one) => survival(plane, one, had.get(one.id)!)))
         const least = Math.min(...survivals.map(({ leftMs }) => leftMs))
@@ -273,7 +274,7 @@ describe('a plane that is away', { concurrency: true, timeout }, () => {
       assert.ok((took.at(-1) ?? 0) - (took[0] ?? 0) >= 500, `everybody at once: ${took.join(', ')} ms`)
       if (everybody.length >= 100) assert.ok(herd <= everybody.length / 2, `${herd} in one second`)
       assert.ok(
-        hurried.every((ms) => ms < 10_000),
+        hurried.every((ms) => ms < 30_000),
         `renew --now took ${hurried.map(seconds).join(', ')}`,
       )
       t.diagnostic(

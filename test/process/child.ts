@@ -1,6 +1,6 @@
 // A real process that a test started: its output kept, its end awaited, never left behind.
 
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import * as path from 'node:path'
 import { cleanup, type Scope } from './cleanup.ts'
 import { within } from './eventually.ts'
@@ -44,6 +44,10 @@ export const childEnvironment = (env: Readonly<Record<string, string | undefined
   return Object.fromEntries(entries)
 }
 
+/** Should this process end before its tests clean up, no child must outlive it. */
+const runningNow = new Set<ChildProcess>()
+process.once('exit', () => runningNow.forEach((child) => child.kill('SIGKILL')))
+
 export const startChild = (t: Scope, command: string, args: readonly string[], options: ChildOptions): Child => {
   const [program = command, ...rest] = [...(options.wrapper ?? []), command, ...args]
   const child = spawn(program, rest, {
@@ -71,10 +75,8 @@ export const startChild = (t: Scope, command: string, args: readonly string[], o
       resolve({ code, signal })
     })
   })
-  // Should this process end before its tests clean up, the child must not outlive it.
-  const killAtExit = (): void => void (running && child.kill('SIGKILL'))
-  process.once('exit', killAtExit)
-  void ended.then(() => process.off('exit', killAtExit))
+  runningNow.add(child)
+  void ended.then(() => runningNow.delete(child))
 
   const killed = async (): Promise<Ended> => {
     child.kill('SIGKILL')
