@@ -137,6 +137,8 @@ export const RenewResponse = Type.Object({
   profile: AgentProfile,
   endpoints: EndpointSet,
   server_time: Type.String(),
+  /** As at enrollment: the plane may be a newer one by now. Left out by planes of before. */
+  understands: Type.Optional(Type.Array(Type.String())),
   ...lineage,
 })
 export type RenewResponse = Static<typeof RenewResponse>

@@ -81,7 +81,10 @@ export const withRequest = (credentials: Credentials, request: KeyRequest | null
 
 export const enrolledAs = (identity: Identity): Credentials => ({ identity, request: null })
 
-export type Renewal = Pick<Identity, 'profile' | 'endpoints' | 'roots' | 'counter' | 'recovery' | 'clockToleranceMs'>
+export type Renewal = Pick<
+  Identity,
+  'profile' | 'endpoints' | 'roots' | 'understands' | 'counter' | 'recovery' | 'clockToleranceMs'
+>
 
 /** The generation it was renewed with stays until the new one is proven. */
 export const renewedTo = (identity: Identity, next: Generation, renewal: Renewal): Credentials => ({

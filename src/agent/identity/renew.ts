@@ -66,6 +66,7 @@ const renewOnce = async (agent: AgentParts, identity: Identity): Promise<Renewed
     profile,
     endpoints,
     roots,
+    understands: answer.value.understands ?? latest.understands,
     counter: answer.value.counter ?? null,
     recovery: recoveryFrom(answer.value, latest.recovery?.credential ?? { kind: 'none' }, latest.recovery),
     clockToleranceMs: answer.value.clock_tolerance_ms ?? latest.clockToleranceMs,

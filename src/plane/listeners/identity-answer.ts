@@ -26,6 +26,7 @@ export const renewalAnswer = (
     profile: agentProfile(profile),
     endpoints: endpointSet(deps.urls()),
     server_time: isoTime(deps.clock.nowMs()),
+    understands: [...understoodFields],
     counter,
     recovery_trust: { roots: [...deps.recovery.roots()], statement_keys: [...deps.recovery.statementKeys()] },
     ...(recoveryToken !== null && { recovery_token: recoveryToken }),
@@ -42,7 +43,7 @@ export const enrollmentAnswer = (deps: IdentityAnswerDeps, outcome: Enrolled): E
     epoch: node.epoch,
     vcluster: node.assignment,
     liveness_grace_ms: domain.livenessGraceMs,
-    understands: [...understoodFields],
     ...renewalAnswer(deps, outcome),
+    understands: [...understoodFields],
   }
 }
