@@ -30,6 +30,20 @@ test('a person looks at five conditions of a node, each since it was raised', ()
   assert.ok(alerts.every(({ subject, sinceMs }) => subject === 'gpu-001' && sinceMs === noonMs - hour))
 })
 
+test('of two holders both are named', () => {
+  const evidence = {
+    claimant: '192.0.2.2, instance 22222222, agent 0.1.0',
+    claimant_hardware: `machine 22222222, BMC serial ${'x'.repeat(100)}`,
+    holder: '192.0.2.1, instance 11111111, agent 0.1.0',
+    holder_hardware: 'machine 11111111',
+  }
+  const condition: Condition = { name: 'duplicate_identity', sinceMs: noonMs, reason: 'two', evidence }
+  const [alert] = alertsOfNode(nodeRow('active', { conditions: [condition] }).value)
+  assert.match(alert?.reason ?? '', /^two: 192\.0\.2\.2, instance 22222222.*; and 192\.0\.2\.1, instance 11111111/)
+  assert.match(alert?.reason ?? '', /machine 22222222, BMC serial x+….*machine 11111111$/)
+  assert.ok((alert?.reason ?? '').length <= 256)
+})
+
 test('nobody has to look at a tombstone', () => {
   assert.deepEqual(alertsOfNode(nodeRow('revoked', { conditions }).value), [])
 })

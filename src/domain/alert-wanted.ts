@@ -4,7 +4,8 @@
 import { isoTime } from '#platform/clock.ts'
 import type { Alert, AlertKind } from './alert.ts'
 import type { WantedAlert } from './alert-decisions.ts'
-import type { ConditionName, Node } from './node.ts'
+import { boundedText } from './decision.ts'
+import type { Condition, ConditionName, Node } from './node.ts'
 
 type Look = { readonly kind: AlertKind; readonly severity: Alert['severity'] }
 
@@ -23,10 +24,21 @@ export const conditionAlertKinds: readonly AlertKind[] = Object.values(condition
 export const alertsOfNode = (node: Node): readonly WantedAlert[] => {
   // Nobody has to do anything about a tombstone.
   if (node.membership.kind === 'revoked') return []
-  return node.conditions.flatMap(({ name, sinceMs, reason }) => {
-    const look = conditionAlerts[name]
-    return look === undefined ? [] : [{ ...look, subject: node.id, node: node.id, sinceMs, reason }]
+  return node.conditions.flatMap((condition) => {
+    const look = conditionAlerts[condition.name]
+    const { sinceMs } = condition
+    return look === undefined
+      ? []
+      : [{ ...look, subject: node.id, node: node.id, sinceMs, reason: reasonOf(condition) }]
   })
+}
+
+/** Of two holders both are named (ruling 6): whoever is woken at night should not have to ask who they are. */
+const reasonOf = ({ reason, evidence }: Condition): string => {
+  const { claimant, claimant_hardware, holder, holder_hardware } = evidence
+  if (claimant === undefined || holder === undefined) return reason
+  const named = [claimant, claimant_hardware, holder, holder_hardware].map((part) => boundedText(String(part), 44))
+  return `${reason}: ${named[0]}, ${named[1]}; and ${named[2]}, ${named[3]}`
 }
 
 /** The kinds that follow the plane's own certificates. */

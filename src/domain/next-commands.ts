@@ -16,11 +16,12 @@ const token = 'token create --node ID'
 
 const byConditions = (node: Node): string[] => {
   const has = (name: Parameters<typeof hasCondition>[1]): boolean => hasCondition(node, name)
+  const settle = node.membership.kind === 'active' ? ['node approve ID'] : []
   const duplicate = has('duplicate_identity') && node.membership.kind !== 'quarantined'
   return [
     ...(has('needs_approval') ? ['node approve ID', 'node deny ID'] : []),
-    ...(duplicate ? [repair, 'node quarantine ID --reason REASON', revoke] : []),
-    ...(has('spoof_suspected') ? ['node quarantine ID --reason REASON', `${token} --replace`] : []),
+    ...(duplicate ? [repair, ...settle, 'node quarantine ID --reason REASON', revoke] : []),
+    ...(has('spoof_suspected') ? ['node quarantine ID --reason REASON', `${token} --replace`, ...settle] : []),
   ]
 }
 

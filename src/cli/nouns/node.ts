@@ -101,7 +101,7 @@ const declareActions = (node: Command, cli: Cli): void => {
   ])
   performs(cli, release, async () => (await acts()).nodeRelease)
 
-  const approve = verb(node, 'approve <id>', 'Say yes to a node that waits: its return, or one more recovery', [
+  const approve = verb(node, 'approve <id>', 'Say yes to a node: its return, one more recovery, or who holds it', [
     ['muster node approve mesh-04', ''],
   ])
   performs(cli, approve, async () => (await acts()).nodeApprove)

@@ -46,7 +46,7 @@ export const operatorNodeActions = (deps: NodeActionDeps): readonly Route[] => [
     handle: (call) => change(deps, call, 'release'),
   },
   {
-    ...changing('approve', "One person's yes to the return of a node"),
+    ...changing('approve', "One person's yes to a node: its return, a recovery, or who holds it"),
     handle: (call) => change(deps, call, 'approve'),
   },
   {
