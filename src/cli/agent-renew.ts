@@ -1,9 +1,10 @@
 // `muster agent renew --now`: nudges the agent that runs here, and waits for what comes of it.
 
 import { isRunning, judgedNowMs, fromNow } from '#agent/status.ts'
-import { readStatusFile, type StatusFile, type StatusTrouble } from '#agent/status-file.ts'
+import { readStatusFile, statusPath, type StatusFile, type StatusTrouble } from '#agent/status-file.ts'
 import type { FailureClass } from '#domain/failure-class.ts'
 import { sendNudge } from '#platform/nudge-signal.ts'
+import { isOfWriter } from '#platform/process-mark.ts'
 import { sleep } from '#platform/timers.ts'
 import { agentFolder, lookedAt, notPermitted, type AgentFolderOptions } from './agent-folder.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
@@ -21,7 +22,7 @@ export const agentRenew = async (cli: Cli, options: RenewOptions): Promise<void>
   const folder = agentFolder(cli, options)
   const before = runningAgent(folder)
   if (options.now !== true) return sayWhen(cli, options, before)
-  nudge(before)
+  nudge(before, statusPath(folder))
   const after = await outcomeOf(cli, folder, before)
   const serial = after.certificate?.serial ?? null
   printer(cli, options).answer({ renewed: true, serial, not_after: after.certificate?.not_after ?? null }, () => [
@@ -54,13 +55,22 @@ const runningAgent = (folder: string): StatusFile => {
   })
 }
 
-const nudge = (status: StatusFile): void => {
+const nudge = (status: StatusFile, file: string): void => {
   if (status.nudges !== true) {
     throw new Failure({
       exit: exitCodes.notReady,
       code: 'AGENT_TAKES_NO_NUDGE',
       sentence: `The agent (process ${status.pid}) cannot be asked to renew now.`,
       next: 'It renews by itself; to hurry it, restart it: systemctl restart muster-agent',
+    })
+  }
+  // For root: whoever can write that file could have any process ended otherwise.
+  if (!isOfWriter(status.pid, file)) {
+    throw new Failure({
+      exit: exitCodes.refused,
+      code: 'NOT_THE_AGENT',
+      sentence: `Process ${status.pid}, which ${file} names, belongs to somebody else than that file.`,
+      next: `See what it is: ps -fp ${status.pid}; then restart the agent: systemctl restart muster-agent`,
     })
   }
   if (sendNudge(status.pid) === 'not-allowed') throw notPermitted(`process ${status.pid} belongs to another user`)

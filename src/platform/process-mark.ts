@@ -20,6 +20,19 @@ export const stillRuns = (mark: ProcessMark): boolean => {
   return mark.birth === null || birthOf(mark.pid) === mark.birth
 }
 
+/**
+ * Whether the process belongs to whoever wrote this file, as far as the system says: root, who may signal anybody, must
+ * not do so because a file of somebody else's names a process.
+ */
+export const isOfWriter = (pid: number, file: string): boolean => {
+  try {
+    const [, uid] = /^Uid:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+    return uid === undefined || Number(uid) === fs.statSync(file).uid
+  } catch {
+    return true
+  }
+}
+
 const birthOf = (pid: number): string | null => {
   try {
     const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()

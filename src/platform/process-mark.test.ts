@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test } from 'node:test'
+import { tempFolder } from '../../test/process/temp-folder.ts'
+import { isOfWriter, ownMark, stillRuns } from './process-mark.ts'
+
+test('this process runs, one that began at another moment under its number does not', () => {
+  const own = ownMark()
+  assert.equal(stillRuns(own), true)
+  assert.equal(stillRuns({ ...own, birth: `${own.birth}0` }), false)
+  assert.equal(stillRuns({ pid: 2 ** 22 + 1, birth: null }), false)
+})
+
+test('a process belongs to the writer of a file or to somebody else', (t) => {
+  const ours = path.join(tempFolder(t), 'status.json')
+  fs.writeFileSync(ours, '')
+  assert.equal(isOfWriter(process.pid, ours), true)
+  const asRoot = process.getuid?.() === 0
+  if (asRoot) fs.chownSync(ours, 65_534, 65_534)
+  assert.equal(isOfWriter(process.pid, asRoot ? ours : '/'), false)
+})
