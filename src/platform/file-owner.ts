@@ -1,8 +1,5 @@
 import * as fs from 'node:fs'
+import type { Owner } from './files.ts'
 
-/** What root puts into somebody's folder is theirs: they could not read it otherwise. Nothing to do for anybody else. */
-export const giveToOwnerOf = (folder: string, file: string): void => {
-  if (process.geteuid?.() !== 0) return
-  const { uid, gid } = fs.statSync(folder)
-  fs.lchownSync(file, uid, gid)
-}
+/** What root puts into somebody's folder is theirs: they could not read it otherwise. Null: nothing to do for anybody else. */
+export const ownerForFolder = (folder: string): Owner | null => (process.geteuid?.() === 0 ? fs.statSync(folder) : null)

@@ -5,13 +5,20 @@ import * as path from 'node:path'
 
 export type Mode = 0o600 | 0o644 | 0o640
 
-/** Replaces `file` in one step: after a crash the old or the new content is there, whole. */
-export const replaceFile = (file: string, content: string | Uint8Array, mode: Mode): void => {
+export type Owner = { readonly uid: number; readonly gid: number }
+
+/** Replaces `file` in one step: after a crash the old or the new content is there, whole. `owner`: null is who writes it. */
+export const replaceFile = (
+  file: string,
+  content: string | Uint8Array,
+  mode: Mode,
+  owner: Owner | null = null,
+): void => {
   const beside = `${file}.new`
   // A file of this name was left by a crash, or put there by somebody else: it is never written into, nor followed.
   fs.rmSync(beside, { force: true })
   try {
-    writeNew(beside, content, mode)
+    writeNew(beside, content, mode, owner)
     fs.renameSync(beside, file)
   } catch (error) {
     // Half a file may be half a key, and takes room on a disk that is perhaps full.
@@ -21,10 +28,12 @@ export const replaceFile = (file: string, content: string | Uint8Array, mode: Mo
   flushFolder(path.dirname(file))
 }
 
-const writeNew = (file: string, content: string | Uint8Array, mode: Mode): void => {
+const writeNew = (file: string, content: string | Uint8Array, mode: Mode, owner: Owner | null): void => {
   const fd = fs.openSync(file, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, mode)
   try {
     fs.fchmodSync(fd, mode)
+    // By what is open, never by name: whoever may write in that folder could put something else in its place.
+    if (owner !== null) fs.fchownSync(fd, owner.uid, owner.gid)
     fs.writeFileSync(fd, content)
     fs.fsyncSync(fd)
   } finally {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
 import { test } from 'node:test'
 import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
@@ -71,4 +73,13 @@ test('a bundle that is spent is not found again, though the disk still has it, a
   assert.deepEqual(bundles.find(null), next)
   assert.equal(bundles.drop(), null)
   assert.equal(bundles.find(null), null)
+})
+
+test('what root brings belongs to the agent, whose folder it is', (t) => {
+  const folder = tempFolder(t)
+  const nobody = 65_534
+  if (process.geteuid?.() === 0) fs.chownSync(folder, nobody, nobody)
+  putRepairBundle(folder, JSON.stringify(bundle))
+  const [{ uid, gid }, brought] = [fs.statSync(folder), fs.statSync(path.join(folder, 'repair.json'))]
+  assert.deepEqual([brought.uid, brought.gid, brought.mode & 0o777], [uid, gid, 0o600])
 })

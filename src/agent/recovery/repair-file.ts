@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import { Value } from 'typebox/value'
-import { giveToOwnerOf } from '#platform/file-owner.ts'
+import { ownerForFolder } from '#platform/file-owner.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { RepairBundle, repairTokenShape } from '#wire/recovery-api.ts'
@@ -74,8 +74,7 @@ const bundleIn = (stateFolder: string): RepairBundle | null => {
 /** Throws when it cannot be written. */
 export const putRepairBundle = (stateFolder: string, text: string): void => {
   makeFolder(stateFolder, 0o700)
-  replaceFile(repairFile(stateFolder), text, 0o600)
-  giveToOwnerOf(stateFolder, repairFile(stateFolder))
+  replaceFile(repairFile(stateFolder), text, 0o600, ownerForFolder(stateFolder))
 }
 
 const dropRepairBundle = (stateFolder: string): string | null => {
