@@ -31,7 +31,7 @@ import { withSeed } from '../process/with-seed.ts'
 
 const long = process.env['MUSTER_LONG'] === '1'
 const rounds = long ? 50 : 3
-const lanes = 9
+const lanes = 6
 const recoveries = ['key', 'bearer'] as const
 const recoveryOf = (place: number): Recovery => recoveries[place % recoveries.length] ?? 'key'
 

@@ -24,6 +24,7 @@ export type Machine = {
   readonly id: string
   readonly state: string
   readonly joinFile: string
+  readonly recovery: Recovery
   /** The agent as a supervisor starts it. */
   start(): Agent
   /** The same agent, until it has killed itself at the `count`-th time it was there. */
@@ -31,26 +32,57 @@ export type Machine = {
 }
 
 const program = path.join(repository, 'test', 'process', 'failpoint-agent.ts')
-const agentPatience = { withinMs: 60_000, everyMs: 200 } as const
+/** On a machine that many tests share an agent may need a while for its start. */
+const agentPatience = { withinMs: 120_000, everyMs: 200 } as const
 
-export const newMachine = async (
+type Asked = { readonly id: string; readonly profile: string; readonly recovery: Recovery }
+
+export const newMachine = async (t: Scope, plane: Plane, asked: Asked): Promise<Machine> => {
+  const machine = machineOf(t, plane, asked, 'ORIGINAL')
+  await invite(machine, { profile: asked.profile })
+  return machine
+}
+
+/** Another machine that has everything this one has in its folder now, and nothing of its hardware. */
+export const copyOf = (t: Scope, machine: Machine): Machine => {
+  const copy = machineOf(t, machine.plane, machine, 'COPY')
+  fs.mkdirSync(copy.state, { mode: 0o700 })
+  // What the status names is a process of the machine it was written on, and that is this very one.
+  for (const name of ['identity.json', 'config.json', 'addresses.json', 'record', 'reserve']) {
+    const file = path.join(machine.state, name)
+    if (fs.existsSync(file)) fs.copyFileSync(file, path.join(copy.state, name))
+  }
+  return copy
+}
+
+/** The same machine, installed anew. */
+export const reinstalled = (t: Scope, machine: Machine): Machine => machineOf(t, machine.plane, machine, 'ORIGINAL')
+
+/** An operator makes a token, and brings it to the machine. */
+export const invite = async ({ plane, id, joinFile }: Machine, asked: object = {}): Promise<void> => {
+  const { status, body } = await plane.api('POST', '/v1/tokens', { node: id, ...asked })
+  assert.equal(status, 201, JSON.stringify(body))
+  fs.writeFileSync(joinFile, body.join, { mode: 0o600 })
+}
+
+const machineOf = (
   t: Scope,
   plane: Plane,
-  asked: { readonly id: string; readonly profile: string; readonly recovery: Recovery },
-): Promise<Machine> => {
-  const { id, profile, recovery } = asked
-  const { status, body } = await plane.api('POST', '/v1/tokens', { node: id, profile })
-  assert.equal(status, 201, JSON.stringify(body))
+  { id, recovery }: { readonly id: string; readonly recovery: Recovery },
+  serial: string,
+): Machine => {
   const folder = tempFolder(t)
   const state = path.join(folder, 'state')
   const joinFile = path.join(folder, 'join')
-  fs.writeFileSync(joinFile, body.join, { mode: 0o600 })
+  const hardware = path.join(folder, 'hardware.json')
+  fs.writeFileSync(hardware, JSON.stringify({ macs: [], bmc_serial: serial }))
+  const env = { MUSTER_HARDWARE_FILE: hardware }
   return {
-    ...{ plane, id, state, joinFile },
-    start: () => startAgent(t, { state, args: ['--join-file', joinFile, '--recovery', recovery] }),
+    ...{ plane, id, state, joinFile, recovery },
+    start: () => startAgent(t, { state, args: ['--join-file', joinFile, '--recovery', recovery], env }),
     async killedAt(step, count) {
       const args = ['--disable-warning=ExperimentalWarning', program, step, String(count), state, joinFile, recovery]
-      const agent = startChild(t, process.execPath, args, {})
+      const agent = startChild(t, process.execPath, args, { env })
       const over = new AbortController()
       void nudgedUntil(over.signal, { state }, agent)
       const killed = within(`${id} to come to "${step}"`, agentPatience.withinMs, agent.ended)
@@ -65,11 +97,13 @@ export const nudgedUntil = async (
   over: AbortSignal,
   { state }: Pick<Machine, 'state'>,
   agent: Child,
+  when: 'connected' | 'always' = 'connected',
 ): Promise<void> => {
   while (!over.aborted && agent.running()) {
     const status = readStatusFile(state)
     // One that does not listen yet would be ended by it.
-    if (status?.pid === agent.pid && status.nudges === true && status.channel.open) agent.signal('SIGUSR2')
+    const listens = status?.pid === agent.pid && status.nudges === true
+    if (listens && (when === 'always' || status.channel.open)) agent.signal('SIGUSR2')
     await new Promise((resolve) => setTimeout(resolve, nudgeEveryMs))
   }
 }
@@ -132,7 +166,7 @@ export const checkOnRecord = async (machine: Machine): Promise<readonly Certific
     last = await nodeOf(machine)
     return last.membership === 'active' && last.conditions.length === 0
   }
-  await eventually(`${id} to be well`, isWell, { withinMs: 20_000, everyMs: 200 }).catch((error: unknown) => {
+  await eventually(`${id} to be well`, isWell, { withinMs: 60_000, everyMs: 200 }).catch((error: unknown) => {
     throw new Error(JSON.stringify([last.membership, last.conditions]), { cause: error })
   })
   const entries = await journalEntries(plane, { node: id })
