@@ -35,6 +35,8 @@ export type ServerBounds = {
 
 export const boundServer = (server: HttpServer, bounds: ServerBounds): void => {
   server.maxConnections = bounds.connections
+  // A connection that is kept for later costs its holder next to nothing: it must not keep out whoever comes now.
+  server.on('drop', () => server.closeIdleConnections())
   server.on('clientError', (error: Error, socket: net.Socket) => {
     const gone = errno(error) === 'ECONNRESET' || !socket.writable
     if (!gone) socket.write(bounds.unreadable(errno(error) === 'HPE_HEADER_OVERFLOW'))

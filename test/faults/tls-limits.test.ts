@@ -8,6 +8,7 @@ import { activeNode } from '../process/active-node.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { eventually, within } from '../process/eventually.ts'
 import { nodeCall, tlsOptions, type NodeTarget } from '../process/node-call.ts'
+import { recoverableNode } from '../process/raw-recovery.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { startPlane } from '../process/start-plane.ts'
 
@@ -128,4 +129,16 @@ test('beyond its connection cap, below the file limit, a plane drops callers and
   for (const { socket } of callers) socket.destroy()
   await eventually('it to answer again', async () => (await node.confirm()).status === 200)
   assert.ok(limited.running())
+})
+
+test('connections that are only kept open make room for whoever comes, also at the door of recovery', async (t) => {
+  const limited = await startPlane(t, { wrapper: ['sh', '-c', 'ulimit -n 400 && exec "$@"', 'sh'] })
+  const machine = await recoverableNode(limited, 'gpu-001')
+  const kept = await Promise.all(Array.from({ length: 64 }, () => connectTls(t, machine.target)))
+  const body = JSON.stringify({ nonce: 'n'.repeat(22) })
+  const head = `POST /v1/challenge HTTP/1.1\r\nHost: plane\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
+  for (const { socket } of kept) socket.write(`${head}\r\n\r\n${body}`)
+  await eventually('all to be answered', () => kept.every(({ received }) => received().includes('challenge1.')))
+  assert.ok(kept.every(({ ended }) => !ended()))
+  await eventually('a machine to get in', async () => (await machine.recover()).status === 200, { withinMs: 5_000 })
 })

@@ -6,6 +6,7 @@ import { shippedProfiles, type Profile } from '#domain/profile.ts'
 import { generateKey } from '#pki/keys.ts'
 import { changeNode } from '#plane/flows/change-node.ts'
 import { issueChallenge } from '#plane/flows/issue-challenge.ts'
+import { proveRecovery } from '#plane/flows/prove-recovery.ts'
 import { withdrawIdentity } from '#plane/flows/withdraw-identity.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { formatStatement } from '#wire/statement.ts'
@@ -135,6 +136,31 @@ test('a challenge is ours, for this node, and at most a minute old', async (t) =
   assert.equal(await withChallenge(late), 'CHALLENGE_INVALID')
   setup.clock.set(lastMoment)
   assert.equal(await withChallenge(late), 'enrolled')
+})
+
+test('a name that nobody has, or that has no key, costs as many signature checks as one that has', async (t) => {
+  const setup = await setUpRecovery(t)
+  const [key, stranger] = [generateKey('p256'), generateKey('p256')]
+  const { counter } = await setup.recoverable('n1', key)
+  await setup.recoverable('n2', 'bearer')
+  let checks = 0
+  const { recovery } = setup.deps
+  const isOurStatement: typeof recovery.isOurStatement = (...given) => (checks++, recovery.isOurStatement(...given))
+  const deps = { ...setup.deps, recovery: { ...recovery, isOurStatement } }
+  const proofChecks: number[] = []
+  for (const node of ['n1', 'n2', 'nobody']) {
+    const csr = newCsr()
+    checks = 0
+    const proof = { purpose: 'recover', node, csr, counter } as const
+    const credential = setup.keyCredential(stranger, proof)
+    const row = await setup.store.get('node', node)
+    const proven = proveRecovery(deps, row, { ...proof, credential })
+    assert.equal('code' in proven && proven.code, 'RECOVERY_UNKNOWN')
+    // One is of the challenge.
+    proofChecks.push(checks - 1)
+  }
+  // The key of n1 is checked with itself.
+  assert.deepEqual(proofChecks, [0, 1, 1])
 })
 
 test('callers who prove nothing use up the budget for strangers before their request is read, and the node is heard above them', async (t) => {
