@@ -20,7 +20,7 @@ export type PlaneOptions = Omit<ChildOptions, 'input'> & {
   readonly readyWithinMs?: number
 }
 
-export type Plane = Pick<Child, 'pid' | 'ended' | 'running' | 'stop' | 'kill9' | 'signal' | 'stderr'> & {
+export type Plane = Pick<Child, 'pid' | 'ended' | 'running' | 'stop' | 'kill9' | 'signal' | 'stdout' | 'stderr'> & {
   readonly data: string
   /** As the plane names them. */
   readonly nodeUrl: string
