@@ -76,9 +76,9 @@ const packagesOf = (inputs: readonly string[]): string[] => {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { pin: { type: 'string' }, out: { type: 'string' } } })
-  const out = path.resolve(values.out ?? path.join(root, 'dist/muster-agent.mjs'))
   try {
+    const { values } = parseArgs({ options: { pin: { type: 'string' }, out: { type: 'string' } } })
+    const out = path.resolve(values.out ?? path.join(root, 'dist/muster-agent.mjs'))
     const built = await buildAgent(values.pin?.toLowerCase().replace(/^sha256:/, '') ?? null, out)
     fs.mkdirSync(path.dirname(dependencyList), { recursive: true })
     fs.writeFileSync(dependencyList, built.dependencies.join('\n') + '\n')

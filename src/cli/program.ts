@@ -7,7 +7,7 @@ import { asCalled } from './failure.ts'
 import { exampleLines, exitCodeTable } from './verb.ts'
 
 export const buildProgram = (cli: Cli): Command => {
-  const program = new Command('muster')
+  const program: Command = new Command('muster')
     .description('A node trust plane: gives machines a short-lived mTLS identity, keeps it alive, takes it away')
     .helpCommand(false)
     .version(`muster ${cli.version}`)
@@ -27,14 +27,21 @@ export const buildProgram = (cli: Cli): Command => {
       getOutHelpWidth: () => Math.max(80, cli.out.columns),
       getErrHelpWidth: () => Math.max(80, cli.err.columns),
     })
-    .addHelpText('after', () => `\nA first look:\n${exampleLines(firstLook).join('\n')}\n\n${exitCodeTable()}`)
+    .addHelpText('after', () => `\nA first look:\n${exampleLines(firstLook(program)).join('\n')}\n\n${exitCodeTable()}`)
   for (const declare of cli.nouns) declare(program, cli)
   return program
 }
 
-const firstLook = [
-  ['muster plane', 'start a plane on ./data'],
-  ['muster token create --node gpu-001 | muster agent run --state ./n1 --join-file -', 'enrol a first node'],
-  ['muster node list', 'see it'],
-  ['muster demo --nodes 25', 'or look around in a plane with 25 agents'],
-] as const
+/** On a node there is only the agent. */
+const firstLook = ({ commands }: Command): readonly (readonly [string, string])[] =>
+  commands.some((command) => command.name() === 'plane')
+    ? [
+        ['muster plane', 'start a plane on ./data'],
+        ['muster token create --node gpu-001 | muster agent run --state ./n1 --join-file -', 'enrol a first node'],
+        ['muster node list', 'see it'],
+        ['muster demo --nodes 25', 'or look around in a plane with 25 agents'],
+      ]
+    : [
+        ['muster agent status', 'what the agent of this machine is doing'],
+        ['muster agent explain', 'what failed, what was tried, what happens next'],
+      ]

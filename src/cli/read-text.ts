@@ -1,19 +1,27 @@
-import { errno, readFileIfAny } from '#platform/files.ts'
+import { errno, readShortFile } from '#platform/files.ts'
 import type { Cli } from './cli.ts'
 import { usageFailure } from './failure.ts'
 
 /** A file a command names, or standard input for `-`. */
 export const readText = async (cli: Cli, file: string, limit: number): Promise<string> => {
-  const text = file === '-' ? await cli.input.readAll(limit) : readFile(file)
+  const text = file === '-' ? await cli.input.readAll(limit) : readFile(file, limit)
   if (text === null) throw usageFailure(file === '-' ? 'Standard input is too long.' : `There is no file ${file}.`)
-  if (text.length > limit) throw usageFailure(`${file} is too long.`)
   return text
 }
 
-const readFile = (file: string): string | null => {
+const readFile = (file: string, limit: number): string | null => {
+  const text = readOrFail(file, limit)
+  if (text === 'too-long') throw usageFailure(`${file} is too long.`)
+  return text
+}
+
+const readOrFail = (file: string, limit: number): ReturnType<typeof readShortFile> => {
   try {
-    return readFileIfAny(file)
+    return readShortFile(file, limit)
   } catch (error) {
-    throw usageFailure(`${file} cannot be read: ${errno(error) ?? 'unknown trouble'}.`)
+    const why = errno(error) ?? 'unknown trouble'
+    // What holds a secret is for one user only, and often made by another.
+    const next = why === 'EACCES' ? `Run this as somebody who may read ${file}, or give it by standard input: -` : null
+    throw usageFailure(`${file} cannot be read: ${why}.`, next)
   }
 }

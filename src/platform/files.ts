@@ -59,6 +59,26 @@ export const readFileIfAny = (file: string): string | null => {
   }
 }
 
+/** As `readFileIfAny`, and `too-long` for what has more bytes; no more than that is read, however long it is. */
+export const readShortFile = (file: string, longest: number): string | null | 'too-long' => {
+  const content = Buffer.alloc(longest + 1)
+  let length = 0
+  try {
+    const fd = fs.openSync(file, fs.constants.O_RDONLY)
+    try {
+      for (let more = -1; more !== 0; length += more) {
+        more = fs.readSync(fd, content, length, content.length - length, null)
+      }
+    } finally {
+      fs.closeSync(fd)
+    }
+  } catch (error) {
+    if (errno(error) === 'ENOENT') return null
+    throw error
+  }
+  return length > longest ? 'too-long' : content.toString('utf8', 0, length)
+}
+
 export const makeFolder = (folder: string, mode: 0o700 | 0o755): void => {
   fs.mkdirSync(folder, { recursive: true, mode })
 }
