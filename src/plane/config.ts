@@ -70,11 +70,15 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
 
   const domainName = given('domain') ?? 'muster.local'
   if (!domainNameShape.test(domainName)) throw new ConfigProblem(`--domain takes a DNS name, not ${domainName}`)
+  const nodeListen = listenAddress('nodeListen', given('nodeListen') ?? '127.0.0.1:8443')
+  const recoveryListen = given('recoveryListen')
   return {
     dataFolder: path.resolve(given('data') ?? 'data'),
     domainName,
-    nodeListen: listenAddress('nodeListen', given('nodeListen') ?? '127.0.0.1:8443'),
-    recoveryListen: listenAddress('recoveryListen', given('recoveryListen') ?? '127.0.0.1:8442'),
+    nodeListen,
+    // Where nodes connect they must be able to recover, also with a plane that was set up before there was recovery.
+    recoveryListen:
+      recoveryListen === null ? { host: nodeListen.host, port: 8442 } : listenAddress('recoveryListen', recoveryListen),
     operatorListen: listenAddress('operatorListen', given('operatorListen') ?? '127.0.0.1:8440'),
     operatorTls: options['operatorTls'] === true || env['MUSTER_OPERATOR_TLS'] === '1',
     serverNames: serverNames(options['serverName'], env['MUSTER_SERVER_NAME']),

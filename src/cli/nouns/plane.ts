@@ -21,7 +21,10 @@ export const planeOptions = (command: Command): Command =>
   command
     .option('--domain <name>', 'trust domain, at the first start only (MUSTER_DOMAIN)')
     .option('--node-listen <host:port>', 'where nodes connect (MUSTER_NODE_LISTEN)')
-    .option('--recovery-listen <host:port>', 'where nodes recover (MUSTER_RECOVERY_LISTEN)')
+    .option(
+      '--recovery-listen <host:port>',
+      'where nodes recover; port 8442 beside --node-listen unless told (MUSTER_RECOVERY_LISTEN)',
+    )
     .option('--operator-listen <host:port>', 'where operators connect (MUSTER_OPERATOR_LISTEN)')
     .option('--operator-tls', 'speak TLS to operators; without it only loopback is allowed (MUSTER_OPERATOR_TLS=1)')
     .option(
