@@ -6,9 +6,11 @@ import { shippedProfiles, type Profile } from '#domain/profile.ts'
 import { generateKey } from '#pki/keys.ts'
 import { changeNode } from '#plane/flows/change-node.ts'
 import { issueChallenge } from '#plane/flows/issue-challenge.ts'
+import { issueRepairBundle } from '#plane/flows/issue-repair-bundle.ts'
 import { proveRecovery } from '#plane/flows/prove-recovery.ts'
 import { withdrawIdentity } from '#plane/flows/withdraw-identity.ts'
 import { sha256Hex } from '#platform/bytes.ts'
+import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
 import { formatStatement } from '#wire/statement.ts'
 import { day, operator } from './authority-setup.ts'
 import { codeOf, evidenceOf, newCsr, setUpRecovery, source } from './recovery-setup.ts'
@@ -391,6 +393,25 @@ test('a rehearsal is the same ceremony: nothing is signed, counted or changed bu
   assert.ok((await setup.nodeNow('n1')).conditions.some(({ name }) => name === 'not_recoverable'))
   const proofOfRecovery = setup.keyCredential(key, { node: 'n1', csr: newCsr(), counter })
   assert.equal(codeOf(await setup.rehearse({ node: 'n1', credential: proofOfRecovery, counter })), 'RECOVERY_UNKNOWN')
+})
+
+test('with a repair bundle another key is registered, on a challenge for this node or for nobody, and for no other', async (t) => {
+  const setup = await setUpRecovery(t)
+  await setup.recoverable('n1', generateKey('p256'))
+  const channels = { heldOff: <T>(_node: string, run: () => Promise<T>) => run() }
+  const issued = await issueRepairBundle({ ...setup.deps, channels }, 'n1', 'test', operator)
+  assert(issued.kind === 'issued')
+  const [csr, key] = [newCsr(), generateKey('p256')]
+  const credential = { kind: 'repair', token: issued.secret } as const
+  const repair = (register: RecoveryRegistration) =>
+    setup.recover({ node: 'n1', counter: null, csr, credential, register })
+  assert.equal(codeOf(await repair(setup.registrationOf(key, csr, 'n2'))), 'CHALLENGE_INVALID')
+  assert.equal(codeOf(await repair(setup.registrationOf(key, newCsr(), 'n1'))), 'RECOVERY_UNKNOWN')
+  assert.equal(codeOf(await repair(setup.registrationOf(key, csr, 'n1'))), 'enrolled')
+  const { recovery, membership } = await setup.nodeNow('n1')
+  assert.equal(membership.kind, 'quarantined')
+  assert(recovery?.credential.kind === 'key')
+  assert.equal(recovery.credential.publicKey, Buffer.from(key.spki).toString('base64'))
 })
 
 test('a recovery key is registered only by whoever holds it, and a bad proof costs no token', async (t) => {
