@@ -4,89 +4,27 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { describe, test, type TestContext } from 'node:test'
+import { describe, test } from 'node:test'
 import { agentSteps, type AgentStep } from '#agent/agent-deps.ts'
 import { reserveBytes } from '#agent/storage.ts'
 import { inParallel } from '#cli/in-parallel.ts'
-import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
-import { certificateBytes, startFaultProxy, type FaultProxy } from '../process/fault-proxy.ts'
-import { keptCredentials, keptIdentity, keyHash } from '../process/kept-credentials.ts'
+import { keptIdentity } from '../process/kept-credentials.ts'
 import {
   checkOnRecord,
   newMachine,
-  nodeOf,
-  nudgedUntil,
   untilBack,
   untilExpired,
   untilRenewed,
   type Machine,
   type Recovery,
 } from '../process/mortal-machine.ts'
-import { journalEntries } from '../process/plane-records.ts'
 import { shared } from '../process/shared-plane.ts'
 import type { Agent } from '../process/start-agent.ts'
-import { startPlane, type Plane } from '../process/start-plane.ts'
 import { withSeed } from '../process/with-seed.ts'
+import { lifetimesMs, planeOfBriefLives, recoveries, recoveryOf, restarted, rounds, tellBack } from './agent-deaths.ts'
 
-const long = process.env['MUSTER_LONG'] === '1'
-const rounds = long ? 50 : 3
 const lanes = 6
-const recoveries = ['key', 'bearer'] as const
-const recoveryOf = (place: number): Recovery => recoveries[place % recoveries.length] ?? 'key'
-
-const lifetimesMs = {
-  // Long enough for a restart on a machine that is busy with the restarts of all the others.
-  brief: 15_000,
-  // An agent that is killed at any moment has to hurry with these.
-  'of-6s': 6_000,
-  'of-10s': 10_000,
-}
-
-const planeOfBriefLives = async (scope: Scope, ...args: string[]): Promise<Plane> => {
-  const plane = await startPlane(scope, { args })
-  for (const [name, lifetimeMs] of Object.entries(lifetimesMs)) {
-    const set = { 'certificate.lifetimeMs': lifetimeMs, 'recovery.limit': 1000, 'recovery.windowMs': 1000 }
-    const { status, body } = await plane.api('POST', '/v1/profiles', { name, from: 'gpu-cloud', set })
-    assert.equal(status, 201, JSON.stringify(body))
-  }
-  return plane
-}
-
-type Restarted = { readonly agent: Agent; readonly backMs: number }
-
-/** After a kill: nothing but a restart is done, and it works and renews. */
-const restarted = async (machine: Machine, killedAt: string): Promise<Restarted> => {
-  const request = keptCredentials(machine.state)?.request ?? null
-  const startedMs = performance.now()
-  const agent = machine.start()
-  const serial = await untilBack(machine, agent)
-  const backMs = performance.now() - startedMs
-  await untilRenewed(machine, agent, serial)
-  if (request !== null) await checkAnswered(machine, keyHash(request.keyPem), killedAt)
-  return { agent, backMs }
-}
-
-/** The request that was under way got its certificate, and that one is used. That it is one: checkOnRecord. */
-const checkAnswered = async (machine: Machine, key: string, killedAt: string): Promise<void> => {
-  const { plane, id } = machine
-  const entries = await journalEntries(plane, { node: id })
-  const issued = entries.filter(({ body }) => body.key === `SHA256:${key}`)
-  // What was not sent may have been of no use any more when it could be.
-  if (issued.length === 0 && !killedAt.endsWith('answered')) return
-  assert.ok(issued.length > 0, `${id}, killed at "${killedAt}": its request was never signed`)
-  const serials = issued.map(({ serial }) => serial)
-  const used = entries.some(({ serial, type }) => serials.includes(serial) && type.endsWith('confirmed'))
-  // Should it have come back too late to use what it had, it has recovered instead.
-  const recovered = entries.some(({ type, epoch }) => type === 'node.recovered' && epoch > issued[0].epoch)
-  assert.ok(used || recovered, `${id}, killed at "${killedAt}": what was signed for it is not used`)
-}
-
-const tell = (t: TestContext, what: string, backMs: readonly number[]): void => {
-  const sorted = [...backMs].sort((a, b) => a - b)
-  const at = (share: number): string => ((sorted[Math.floor(share * (sorted.length - 1))] ?? 0) / 1000).toFixed(1)
-  t.diagnostic(`${what}; back after ${at(0.5)} s (median), ${at(1)} s (longest)`)
-}
 
 type Kill = { readonly step: AgentStep; readonly count: number }
 type Life = { readonly id: string; readonly recovery: Recovery; readonly kills: readonly Kill[] }
@@ -136,7 +74,7 @@ describe('an agent that is killed', { concurrency: true }, () => {
       issued += (await checkOnRecord(machine)).length
       await agent?.stop()
     })
-    tell(
+    tellBack(
       t,
       `${backMs.length} kills at ${agentSteps.length} steps, ${issued} certificates, no request signed twice`,
       backMs,
@@ -167,7 +105,7 @@ describe('an agent that is killed', { concurrency: true }, () => {
         issued += (await checkOnRecord(machine)).length
         await agent.stop()
       })
-      tell(t, `${lives.length * rounds} kills at random, ${issued} certificates, no request signed twice`, backMs)
+      tellBack(t, `${lives.length * rounds} kills at random, ${issued} certificates, no request signed twice`, backMs)
     }))
 
   test('and whose power is cut: what is torn, empty or gone beside its identity is made anew', async (t) => {
@@ -229,93 +167,3 @@ const checkFolder = ({ state, id }: Machine, after: string): Promise<true> =>
       !fs.existsSync(path.join(state, 'identity.json.new')),
     { withinMs: 20_000 },
   )
-
-describe('an agent that is killed after the commit of the plane', () => {
-  /** The plane tells its nodes the address of the proxies: the same ports on another loopback address. */
-  const network = shared(async (scope) => {
-    const plane = await planeOfBriefLives(scope, '--server-name', '127.0.0.2', '--server-name', '127.0.0.1')
-    const proxyOf = (port: number): Promise<FaultProxy> =>
-      startFaultProxy(scope, { host: '127.0.0.1', port }, { host: '127.0.0.2', port })
-    const recoveryPort = Number(new URL(plane.recoveryUrl).port)
-    return { plane, proxies: [await proxyOf(plane.nodePort), await proxyOf(recoveryPort)] }
-  })
-  const together = long ? 10 : 3
-
-  type Alive = { readonly machine: Machine; agent: Agent }
-
-  /** Replies with a certificate are lost until the plane has committed for every machine, and each was killed then. */
-  const killedUnanswered = async (
-    alive: readonly Alive[],
-    committed: (machine: Machine) => Promise<boolean>,
-    run: (one: Alive) => void,
-  ): Promise<void> => {
-    const { proxies } = network()
-    const before = proxies.reduce((sum, proxy) => sum + proxy.repliesDropped(), 0)
-    for (const proxy of proxies) proxy.dropReplies(Infinity, certificateBytes)
-    await Promise.all(
-      alive.map(async (one) => {
-        run(one)
-        const { id } = one.machine
-        await eventually(`the plane to commit for ${id}`, () => committed(one.machine), { withinMs: 60_000 })
-        await one.agent.kill9()
-        assert.ok(keptCredentials(one.machine.state)?.request, `${id} has no request to repeat`)
-      }),
-    )
-    const lost = proxies.reduce((sum, proxy) => sum + proxy.repliesDropped(), 0) - before
-    assert.ok(lost >= alive.length, `${lost} replies lost`)
-    for (const proxy of proxies) proxy.pass()
-  }
-
-  test(`and before the reply is read, ${rounds} times each: its request is answered with what was signed`, async (t) => {
-    const { plane } = network()
-    const backMs: number[] = []
-    let issued = 0
-    const back = async (one: Alive, killedAt: string): Promise<void> => {
-      const again = await restarted(one.machine, killedAt)
-      backMs.push(again.backMs)
-      one.agent = again.agent
-    }
-    const all = (alive: readonly Alive[], work: (one: Alive, place: number) => Promise<void>): Promise<unknown> =>
-      Promise.all(alive.map(work))
-    for (let pass = 0; pass < Math.ceil(rounds / together); pass++) {
-      const alive: Alive[] = []
-      for (let place = 0; place < together; place++) {
-        const id = `lost-${pass}-${place}`
-        const machine = await newMachine(t, plane, { id, profile: 'brief', recovery: recoveryOf(pass + place) })
-        alive.push({ machine, agent: machine.start() })
-      }
-      const isEnrolled = async (machine: Machine): Promise<boolean> => (await nodeOf(machine)).membership === 'enrolled'
-      await killedUnanswered(alive, isEnrolled, () => {})
-      await all(alive, (one) => back(one, 'enroll: answered'))
-
-      const isRenewed = async (machine: Machine): Promise<boolean> => slotIn(await nodeOf(machine), 'pending')
-      const over = new AbortController()
-      await killedUnanswered(alive, isRenewed, ({ machine, agent }) => void nudgedUntil(over.signal, machine, agent))
-      over.abort()
-      // Half of them come back too late for what was signed: it is the recovery that has to put up with the lost reply.
-      await all(alive, async (one, place) => {
-        if (place % 2 === 1) await untilExpired(one.machine)
-        await back(one, 'renew: answered')
-      })
-
-      const epochs = new Map<string, number>()
-      await all(alive, async ({ machine, agent }) => {
-        await agent.stop()
-        epochs.set(machine.id, (await nodeOf(machine)).epoch)
-        await untilExpired(machine)
-      })
-      const isRecovered = async (machine: Machine): Promise<boolean> =>
-        (await nodeOf(machine)).epoch > (epochs.get(machine.id) ?? Infinity)
-      await killedUnanswered(alive, isRecovered, (one) => void (one.agent = one.machine.start()))
-      await all(alive, async (one) => {
-        await back(one, 'recover: answered')
-        issued += (await checkOnRecord(one.machine)).length
-        await one.agent.stop()
-      })
-    }
-    tell(t, `${backMs.length} kills before the reply, ${issued} certificates, no request signed twice`, backMs)
-  })
-})
-
-const slotIn = (node: { certificates: { slot: string }[] }, name: string): boolean =>
-  node.certificates.some(({ slot }) => slot === name)
