@@ -161,6 +161,8 @@ const certificateNext = (status: StatusFile, nowMs: number, identity: IdentityFa
     return [
       `Its certificate is valid for ${durationWords(leftMs)} more and renewed ${fromNow(status.certificate.renew_at, nowMs)}.`,
     ]
+  // Keys that never reach a disk are not recovered, and need not be: the machine is let in as at its first start.
+  if (identity === null && status.certificate.key === 'memory') return ['It joins again, as it did at its start.']
   return identity === null || identity.recovery === 'none'
     ? ['It has nothing to recover with: somebody has to let it in again.']
     : [`It recovers by itself with its ${identity.recovery === 'key' ? 'recovery key' : 'recovery token'}.`]

@@ -1,6 +1,13 @@
 // GET /metrics for this machine. A port that is taken is said, and is no reason not to run.
 
-import { boundServer, createHttpServer, listenTcp, stopServer, type HttpServer } from '#platform/http-server.ts'
+import {
+  boundServer,
+  createHttpServer,
+  listenTcp,
+  stopServer,
+  type HttpRequest,
+  type HttpServer,
+} from '#platform/http-server.ts'
 import type { AgentParts } from './agent-deps.ts'
 import { metricFacts, metricsText, type Measured } from './metrics.ts'
 
@@ -29,10 +36,18 @@ export const showMetrics = async (agent: Showing): Promise<ShownMetrics> => {
   }
 }
 
+/** Asked for by any other name: a page in a browser of this machine, whose name was made to lead here. */
+const ownName = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)(?::\d{1,5})?$/i
+
+const statusOf = ({ method, url, headers }: HttpRequest): number => {
+  if (!ownName.test(headers.host ?? 'localhost')) return 421
+  if (url !== '/metrics') return 404
+  return method === 'GET' || method === 'HEAD' ? 200 : 405
+}
+
 const metricsServer = (agent: Showing): HttpServer => {
   const server = createHttpServer((request, response) => {
-    const allowed = request.method === 'GET' || request.method === 'HEAD'
-    const status = request.url !== '/metrics' ? 404 : allowed ? 200 : 405
+    const status = statusOf(request)
     response.writeHead(status, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
     response.end(status === 200 ? metricsText(metricFacts(agent)) : '')
   })

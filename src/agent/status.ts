@@ -99,7 +99,7 @@ const certificate = (status: StatusFile, running: boolean, expiresInMs: number |
   const { serial, not_after, renew_at, key } = status.certificate
   if (expiresInMs <= 0) {
     return [
-      `cert_expired: its certificate ${serial} expired ${ago(not_after, nowMs)}. What to do: muster token create --node ${status.node_id}`,
+      `cert_expired: its certificate ${serial} expired ${ago(not_after, nowMs)}. What to do: see how it comes back: muster agent explain`,
     ]
   }
   const left = durationWords(expiresInMs)

@@ -28,10 +28,15 @@ const show = async (t: Scope, port = 0): Promise<number | null> => {
   return shown.port
 }
 
-const ask = (port: number | null, path: string, method = 'GET'): Promise<{ status: number; body: string }> =>
+const ask = (
+  port: number | null,
+  path: string,
+  method = 'GET',
+  host = `127.0.0.1:${port}`,
+): Promise<{ status: number; body: string }> =>
   new Promise((resolve, reject) => {
     http
-      .request({ host: '127.0.0.1', port, path, method }, (response) => {
+      .request({ host: '127.0.0.1', port, path, method, headers: { host } }, (response) => {
         let body = ''
         response.setEncoding('utf8').on('data', (chunk: string) => (body += chunk))
         response.on('end', () => resolve({ status: response.statusCode ?? 0, body }))
@@ -55,6 +60,14 @@ test('nothing else is shown there, and nothing is taken', async (t) => {
   assert.equal((await ask(port, '/')).status, 404)
   assert.equal((await ask(port, '/metrics', 'POST')).status, 405)
   assert.equal((await ask(port, '/metrics', 'HEAD')).status, 200)
+})
+
+test('it is shown under the names of this machine only, so that no name made to lead here reads it', async (t) => {
+  const port = await show(t)
+  for (const host of ['localhost', `localhost:${port}`, '[::1]:9464', '127.0.0.1'])
+    assert.equal((await ask(port, '/metrics', 'GET', host)).status, 200, host)
+  for (const host of ['rebound.example', `rebound.example:${port}`, 'localhost.rebound.example', '127.0.0.1.example'])
+    assert.equal((await ask(port, '/metrics', 'GET', host)).status, 421, host)
 })
 
 test('a port that is taken does not keep the agent from running', async (t) => {
