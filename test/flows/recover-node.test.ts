@@ -395,6 +395,23 @@ test('a rehearsal is the same ceremony: nothing is signed, counted or changed bu
   assert.equal(codeOf(await setup.rehearse({ node: 'n1', credential: proofOfRecovery, counter })), 'RECOVERY_UNKNOWN')
 })
 
+test('a rehearsal of another process than the one that is connected is refused, and says nothing of the node', async (t) => {
+  const setup = await setUpRecovery(t)
+  const key = generateKey('p256')
+  const { counter } = await setup.recoverable('n1', key)
+  const evidence = evidenceOf('original')
+  setup.live.holder = { instance: evidence.instance, evidence, source: '192.0.2.7', serial: 'ab', sinceMs: 0 }
+  const credential = setup.keyCredential(key, { node: 'n1', csr: null, counter })
+  const more = { evidence: evidenceOf('copy'), diskReserve: false }
+  assert.equal(codeOf(await setup.rehearse({ node: 'n1', credential, counter, ...more })), 'DUPLICATE_IDENTITY')
+  const { rehearsal, conditions } = await setup.nodeNow('n1')
+  assert.equal(rehearsal, null)
+  assert.deepEqual(
+    conditions.map(({ name }) => name),
+    ['duplicate_identity'],
+  )
+})
+
 test('with a repair bundle another key is registered, on a challenge for this node or for nobody, and for no other', async (t) => {
   const setup = await setUpRecovery(t)
   await setup.recoverable('n1', generateKey('p256'))

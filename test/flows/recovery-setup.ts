@@ -181,7 +181,10 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
   ) => recover({ node, counter, csr, credential: keyCredential(key, { node, csr, counter }), ...more })
 
   const rehearse = (call: Pick<RehearseCall, 'node' | 'credential' | 'counter'> & Partial<RehearseCall>) =>
-    rehearseRecovery(deps, { diskReserve: true, clockSkewMs: 0, source, correlation: 'rehearsal', ...call })
+    rehearseRecovery(deps, {
+      ...{ evidence: evidenceOf('a'), diskReserve: true, clockSkewMs: 0, source, correlation: 'rehearsal' },
+      ...call,
+    })
   const renew = async (id: string, call: Partial<RenewCall> = {}) => {
     const node = await principal(id)
     return renewCertificate(deps, node, {

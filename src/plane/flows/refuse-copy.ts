@@ -23,8 +23,8 @@ export type Claim = {
   /** Null: an agent that does not say who it is. */
   readonly evidence: AgentEvidence | null
   readonly source: string
-  /** Of the certificate it presented. */
-  readonly serial: string
+  /** Of the certificate it presented; null: none. */
+  readonly serial: string | null
   readonly sign: DuplicateSign
   readonly correlation: string | null
 }

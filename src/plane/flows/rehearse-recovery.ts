@@ -4,30 +4,32 @@
 import type { NodeId, RehearsalStep } from '#domain/node.ts'
 import { decideRehearsal } from '#domain/rehearsal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
-import type { Feed } from '#plane/feed/feed.ts'
 import type { Store } from '#plane/store/store.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { RehearseRequest } from '#wire/recovery-api.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
 import type { ChallengeDeps } from './issue-challenge.ts'
 import type { NodePace } from './node-pace.ts'
 import { proveRecovery } from './prove-recovery.ts'
+import { refuseCopy, type CopyDeps } from './refuse-copy.ts'
 import { readCounter } from './signed-counter.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
 
-export type RehearseDeps = ChallengeDeps & {
-  readonly store: Store
-  readonly feed: Feed
-  readonly strangers: StrangersBudget
-  readonly admission: AdmissionQueue
-  readonly pace: NodePace
-  /** Counts them. */
-  readonly onRehearsal: (outcome: 'passed' | 'failed') => void
-}
+export type RehearseDeps = ChallengeDeps &
+  CopyDeps & {
+    readonly store: Store
+    readonly strangers: StrangersBudget
+    readonly admission: AdmissionQueue
+    readonly pace: NodePace
+    /** Counts them. */
+    readonly onRehearsal: (outcome: 'passed' | 'failed') => void
+  }
 
 export type RehearseCall = {
   readonly node: NodeId
   readonly credential: RehearseRequest['credential']
   readonly counter: string
+  readonly evidence: AgentEvidence
   readonly diskReserve: boolean
   readonly clockSkewMs: number
   readonly source: string
@@ -70,7 +72,15 @@ const rehearse = async (
   const { store, clock } = deps
   const counter = readCounter(deps, call.counter, call.node)
   if (isRefusal(counter)) return counter
-  const by = { actor: `node:${call.node}`, source: call.source, correlation: call.correlation }
+  const { source, evidence, correlation } = call
+  // A copy must not be able to say how the one that is connected would fare, nor use up what that one may write.
+  const copy = await refuseCopy(deps, {
+    ...{ node: call.node, source, evidence, correlation },
+    serial: null,
+    sign: 'second-instance',
+  })
+  if (copy !== null) return copy
+  const by = { actor: `node:${call.node}`, source, correlation }
   for (let attempt = 0; attempt < mostTries; attempt++) {
     const node = await store.get('node', call.node)
     const profile = node === null ? null : await store.get('profile', node.value.profile)

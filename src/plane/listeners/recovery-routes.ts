@@ -35,6 +35,7 @@ export const recoveryRoutes = (deps: RecoveryRouteDeps): readonly Route[] => [
         node: body.node_id,
         credential: body.credential,
         counter: body.counter,
+        evidence: body.evidence,
         diskReserve: body.disk_reserve,
         clockSkewMs: body.clock_skew_ms,
         source: call.principal.source,
