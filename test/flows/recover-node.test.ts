@@ -319,6 +319,19 @@ test('so many recoveries in so long: then people are asked, and their yes lets o
   assert.equal(codeOf(await setup.recoverByKey(key, 'n1', setup.counterOf(third))), 'enrolled')
 })
 
+test('a machine that recovers over and over, however often its profile lets it, is told to wait', async (t) => {
+  const setup = await setUpRecovery(t, recoveryOf({ limit: 1000 }))
+  const key = generateKey('p256')
+  let { counter } = await setup.recoverable('n1', key)
+  let outcome = await setup.recoverByKey(key, 'n1', counter)
+  for (let times = 1; times < 100 && outcome.kind === 'enrolled'; times++) {
+    counter = setup.counterOf(outcome)
+    outcome = await setup.recoverByKey(key, 'n1', counter)
+  }
+  assert.equal(codeOf(outcome), 'RATE_LIMITED')
+  assert.ok((await setup.nodeNow('n1')).epoch <= 62)
+})
+
 test('where people decide, a recovery waits for them; where the profile says no, nothing is registered', async (t) => {
   const asked = await setUpRecovery(t, recoveryOf({ mode: 'approve' }))
   const key = generateKey('p256')
