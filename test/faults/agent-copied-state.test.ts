@@ -128,10 +128,11 @@ const checkTold = async (machine: Machine): Promise<void> => {
   assert.match(story, /duplicate_identity/)
   for (const one of [theCopy, theOriginal]) assert.match(story, one)
   for (const command of ['repair-bundle', 'approve', 'quarantine']) assert.match(story, new RegExp(`node ${command} `))
-  const [alert] = await eventually('an alert', async () => {
+  const found = async (): Promise<readonly Json[] | null> => {
     const alerts = await alertsOf(machine)
-    return alerts.length > 0 && alerts
-  })
+    return alerts.length === 0 ? null : alerts
+  }
+  const [alert] = await eventually('an alert', found, patient)
   assert.equal(alert.severity, 'critical')
   assert.match(alert.reason, /127\.0\.0\.1, instance \S{8}.*; and 127\.0\.0\.1, instance \S{8}/)
   for (const one of [theCopy, theOriginal]) assert.match(alert.reason, one)

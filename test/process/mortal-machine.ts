@@ -76,7 +76,9 @@ const machineOf = (
   const joinFile = path.join(folder, 'join')
   const hardware = path.join(folder, 'hardware.json')
   fs.writeFileSync(hardware, JSON.stringify({ macs: [], bmc_serial: serial }))
-  const env = { MUSTER_HARDWARE_FILE: hardware }
+  // Hundreds of starts, of which each costs half as much when what was compiled is kept.
+  const compiled = path.join(path.dirname(plane.data), 'compiled')
+  const env = { MUSTER_HARDWARE_FILE: hardware, NODE_COMPILE_CACHE: compiled }
   return {
     ...{ plane, id, state, joinFile, recovery },
     start: () => startAgent(t, { state, args: ['--join-file', joinFile, '--recovery', recovery], env }),
@@ -169,13 +171,17 @@ export const checkOnRecord = async (machine: Machine): Promise<readonly Certific
   await eventually(`${id} to be well`, isWell, { withinMs: 60_000, everyMs: 200 }).catch((error: unknown) => {
     throw new Error(JSON.stringify([last.membership, last.conditions]), { cause: error })
   })
+  // Its agent goes on: what is written down later than this is not looked at.
+  const certificates = storedCertificates(plane, id)
   const entries = await journalEntries(plane, { node: id })
   const unwanted = entries.filter(({ type }) => ['node.second_holder', 'node.quarantined'].includes(type))
   assert.deepEqual(unwanted, [], id)
 
-  const certificates = storedCertificates(plane, id)
   const issuing = entries.filter(({ type }) => ['host.enrolled', 'node.renewed', 'node.recovered'].includes(type))
-  assert.equal(issuing.length, certificates.length, `${id}: each certificate has its entry`)
+  for (const { serial } of certificates) {
+    const told = issuing.filter((entry) => entry.serial === serial)
+    assert.equal(told.length, 1, `${id}: a certificate is in the journal ${told.length} times`)
+  }
   const orders = issuing.map(({ body }) => body.order)
   assert.equal(new Set(orders).size, orders.length, `${id}: an order was signed twice`)
   const signed = new Map<string, CertificateRecord>()
