@@ -74,9 +74,9 @@ const aMomentMs = 300
 type Group = { readonly name: string; readonly age: number; readonly members: readonly Member[] }
 
 const joinGroups = async (t: TestContext, plane: Plane): Promise<Group[]> => {
-  const lifetime = `certificate.lifetimeMs=${shortLifeMs}`
-  await makeProfile(plane, 'usual', [lifetime])
-  await makeProfile(plane, 'late', [lifetime, 'certificate.renewFrom=0.6666', 'certificate.renewTo=0.6667'])
+  const settings = [`certificate.lifetimeMs=${shortLifeMs}`, 'recovery.limit=100']
+  await makeProfile(plane, 'usual', settings)
+  await makeProfile(plane, 'late', [...settings, 'certificate.renewFrom=0.6666', 'certificate.renewTo=0.6667'])
   const group = async (name: string, age: number, profile: string, prefix: string): Promise<Group> => {
     const ids = Array.from({ length: long ? 6 : 2 }, (_, at) => `${prefix}-${at + 1}`)
     return { name, age, members: await Promise.all(ids.map((id) => joinMember(t, plane, { id, profile }))) }
@@ -99,8 +99,10 @@ const aligned = async (groups: readonly Group[]): Promise<number> => {
     await until(startMs + (age === oldest ? 0 : (oldest - age) * shortLifeMs + 1_000))
     const before = members.map((member) => certificateOf(member).serial)
     for (const member of members) member.signal('SIGUSR2')
-    await eventually('new certificates', () =>
-      members.every((member, at) => certificateOf(member).serial !== before[at]),
+    await eventually(
+      'new certificates',
+      () => members.every((member, at) => certificateOf(member).serial !== before[at]),
+      { withinMs: shortLifeMs / 3 },
     )
   })
   await Promise.all(renewed)
@@ -118,23 +120,53 @@ const loseRenewals = async ({ node }: ProxiedPlane, members: readonly Member[], 
   assert.ok(node.repliesDropped() >= before + members.length, 'no renewal is under way')
 }
 
-type Survival = { readonly id: string; readonly leftMs: number }
+const epochsOf = async (plane: Plane): Promise<readonly string[]> =>
+  (await nodesOf(plane)).map(({ id, membership, epoch }) => `${id} ${membership} ${epoch}`)
 
-/** Came through with a successor of the certificate it had, one, and in use before that had expired. */
-const survival = async (plane: Plane, member: Member, had: Certificate): Promise<Survival> => {
-  const find = async (): Promise<Json | undefined> => {
-    const entries = await journalEntries(plane, { node: member.id })
+type ShortOutage = {
+  readonly plane: Plane
+  readonly lastedMs: number
+  /** What there was right before. */
+  readonly had: ReadonlyMap<string, Certificate>
+  readonly epochs: readonly string[]
+}
+
+/** On a machine so busy that the plane cannot be started in that time the outage lasts longer: then it is no test. */
+const shortOutage = async (
+  proxied: ProxiedPlane,
+  groups: readonly Group[],
+  how: Outage,
+  tries = 3,
+): Promise<ShortOutage> => {
+  const everybody = groups.flatMap(({ members }) => members)
+  const beginMs = await aligned(groups)
+  const epochs = await epochsOf(proxied.plane)
+  const had = new Map(everybody.map((one) => [one.id, certificateOf(one)]))
+  await loseRenewals(proxied, groups[1]?.members ?? [], beginMs)
+  const sinceMs = performance.now()
+  const plane = await away(proxied, how, 0.3 * shortLifeMs)
+  const lastedMs = performance.now() - sinceMs
+  if (lastedMs < 0.31 * shortLifeMs) return { plane, lastedMs, had, epochs }
+  assert.ok(tries > 1, `the plane took ${seconds(lastedMs)} to be back`)
+  await untilConnected(everybody, { withinMs: backWithinMs })
+  return shortOutage({ ...proxied, plane }, groups, how, tries - 1)
+}
+
+/** How much was left of the certificate it had when its only successor was in use. */
+const leftOf = async (plane: Plane, { id }: Member, certificates: ShortOutage['had']): Promise<number> => {
+  const had = certificates.get(id) ?? assert.fail(id)
+  const inUse = async (): Promise<Json> => {
+    const entries = await journalEntries(plane, { node: id })
     const successors = entries.filter(({ type, body }) => type === 'node.renewed' && body.renews === had.serial)
-    assert.ok(successors.length <= 1, `${member.id}: ${successors.length} successors`)
+    assert.ok(successors.length <= 1, `${id}: ${successors.length} successors`)
     return entries.find(
-      ({ type, serial }) =>
-        type === 'node.renewal_confirmed' && serial === successors[0]?.serial && serial !== undefined,
+      ({ type, serial }) => type === 'node.renewal_confirmed' && serial !== null && serial === successors[0]?.serial,
     )
   }
-  const confirmed = await eventually(`${member.id} to be renewed`, find, { withinMs: shortLifeMs, everyMs: 200 })
+  const confirmed = await eventually(`${id} to be renewed`, inUse, { withinMs: shortLifeMs, everyMs: 200 })
   const leftMs = had.notAfterMs - confirmed.atMs
-  assert.ok(leftMs > 0, `${member.id} expired ${-leftMs} ms ago`)
-  return { id: member.id, leftMs }
+  assert.ok(leftMs > 0, `${id} was ${-leftMs} ms late`)
+  return leftMs
 }
 
 // Three lives.
@@ -218,30 +250,18 @@ describe('a plane that is away', { concurrency: true, timeout }, () => {
     const groups = await joinGroups(t, proxied.plane)
     let { plane } = proxied
     for (const how of outages) {
-      const beginMs = await aligned(groups)
-      const had = new Map(groups.flatMap(({ members }) => members.map((one) => [one.id, certificateOf(one)] as const)))
-      await loseRenewals(proxied, groups[1]?.members ?? [], beginMs)
-      const sinceMs = performance.now()
-      plane = await away({ ...proxied, plane }, how, 0.3 * shortLifeMs)
-      const lastedMs = performance.now() - sinceMs
-      assert.ok(lastedMs < 0.31 * shortLifeMs, `the plane took ${seconds(lastedMs)} to be back`)
+      const outage = await shortOutage({ ...proxied, plane }, groups, how)
+      plane = outage.plane
       for (const { name, members } of groups) {
-        const survivals = await Promise.all(members.map((one) => survival(plane, one, had.get(one.id)!)))
-        const least = Math.min(...survivals.map(({ leftMs }) => leftMs))
+        const left = await Promise.all(members.map((one) => leftOf(plane, one, outage.had)))
         t.diagnostic(
-          `${how} for ${seconds(lastedMs)} of lives of ${seconds(shortLifeMs)}, ${name}: ` +
-            `${members.length} agents renewed, the last one ${seconds(least)} before its end`,
+          `${how} for ${seconds(outage.lastedMs)} of lives of ${seconds(shortLifeMs)}, ${name}: ` +
+            `${members.length} agents renewed, the last one ${seconds(Math.min(...left))} before its end`,
         )
       }
       await untilConnected(groups.flatMap(({ members }) => members))
+      assert.deepEqual(await epochsOf(plane), outage.epochs)
     }
-    const nodes = await nodesOf(plane)
-    assert.deepEqual(new Set(nodes.map(({ epoch, membership }) => `${epoch} ${membership}`)), new Set(['1 active']))
-    const entries = await journalEntries(plane)
-    assert.deepEqual(
-      entries.filter(({ type }) => ['node.recovery_requested', 'node.superseded', 'node.lapsed'].includes(type)),
-      [],
-    )
     await noAlertIsLeft(plane)
     await verifies(plane)
   })
