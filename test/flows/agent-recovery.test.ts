@@ -57,6 +57,17 @@ test('an agent whose certificate expired while it was off recovers at its next s
   assert.equal(entries.filter(({ type }) => type === 'node.recovered').length, 1)
 })
 
+test('a plane that was restored from a backup knows an earlier epoch than the machine, which recovers all the same', async (t) => {
+  const plane = domain()
+  const agent = startAgent(t, { join: await plane.token('--node', 'restored-1', '--profile', 'brief') })
+  await connected(plane, 'restored-1', 1)
+  await stoppedUntilExpired(agent)
+  withIdentity(agent, (identity) => ({ ...identity, epoch: 7 }))
+  const again = agent.restart()
+  await connected(plane, 'restored-1', 2)
+  assert.equal(identityOf(again).epoch, 2)
+})
+
 test('roots of the runtime that went stale are refreshed through recovery', async (t) => {
   const plane = domain()
   const agent = startAgent(t, { join: await plane.token('--node', 'stale-1', '--profile', 'gpu-cloud') })

@@ -151,7 +151,7 @@ const identityFrom = (
     faultOfProfile(answer.profile) ??
     faultOfEndpoints(answer.endpoints) ??
     faultOfLineage(answer, { domain: way.domain, nodeId: way.node }) ??
-    faultOfSuccession(way, former, answer)
+    faultOfSuccession(way, answer)
   if (fault !== null) return unusableAnswer(fault, facts)
   const made = generationFrom(request, answer.certificate_chain)
   if (made.kind === 'unusable') return unusableAnswer(made.why, facts)
@@ -181,11 +181,10 @@ const identityFrom = (
   }
 }
 
-const faultOfSuccession = (way: WayBack, former: Identity | null, answer: EnrollResponse): string | null => {
+/** The epoch need not be a later one than ours: a plane that was restored from a backup counts on from there. */
+const faultOfSuccession = (way: WayBack, answer: EnrollResponse): string | null => {
   if (answer.domain !== way.domain || answer.node_id !== way.node) return 'it is for another node'
-  if (answer.liveness_grace_ms < 0) return 'a grace below zero'
-  // Of the same lineage it cannot be: what was before is denied by the very commit that made this one.
-  return answer.epoch <= (former?.epoch ?? -1) ? 'it is of no new epoch' : null
+  return answer.epoch < 0 || answer.liveness_grace_ms < 0 ? 'an epoch or a grace below zero' : null
 }
 
 /** Where a machine joins by its hardware it is known by this root, which may have been replaced meanwhile. */
