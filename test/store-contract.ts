@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Alert } from '#domain/alert.ts'
 import type { Change, Write } from '#domain/change.ts'
 import type { CommitGroup, Committed, JournalQuery, Store } from '#plane/store/store.ts'
+import { evidenceOf } from './fakes/agent-words.ts'
 import {
   change,
   newNode,
@@ -367,6 +368,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
           configRevision: null,
           report: null,
           rehearsedAtMs: null,
+          evidence: null,
         }
         assert.deepEqual(await store.observation('n1'), nothing)
         store.observe('n1', { lastSeenMs: 5, agentVersion: '1' })
@@ -383,11 +385,12 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
       })
 
       test('survive an orderly close, and leave no entry', async () => {
-        store.observe('n1', { lastSeenMs: 5, source: '10.0.0.1' })
+        const evidence = evidenceOf('n1', { machine: 'f'.repeat(64) })
+        store.observe('n1', { lastSeenMs: 5, source: '10.0.0.1', evidence })
         store = await under.reopen()
         store.observe('n1', { configRevision: 3 })
         const seen = { lastSeenMs: 5, agentVersion: null, source: '10.0.0.1', configRevision: 3 }
-        assert.deepEqual(await store.observation('n1'), { ...seen, report: null, rehearsedAtMs: null })
+        assert.deepEqual(await store.observation('n1'), { ...seen, report: null, rehearsedAtMs: null, evidence })
         assert.equal((await store.journal.read(everything)).length, 0)
       })
     })

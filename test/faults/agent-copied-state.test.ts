@@ -101,13 +101,14 @@ const checkBothNamed = async (machine: Machine, claimant: RegExp, holder: RegExp
 const theOriginal = /BMC serial ORIGINAL/
 const theCopy = /BMC serial COPY/
 
-/** Nobody was connected to be named: what was last seen is. */
-const checkFenced = async (machine: Machine, claimant: RegExp): Promise<void> => {
+/** Nobody was connected to be named: who was last seen is. */
+const checkFenced = async (machine: Machine, claimant: RegExp, holder: RegExp): Promise<void> => {
   const { conditions, sessions } = await nodeOf(machine)
   const { evidence } = conditions.find(({ name }: Json) => name === 'duplicate_identity')
   assert.match(evidence.claimant, /127\.0\.0\.1, instance \S{8}, agent /)
   assert.match(evidence.claimant_hardware, claimant)
   assert.match(evidence.holder, /127\.0\.0\.1, instance \S{8}, agent .*not connected/)
+  assert.match(evidence.holder_hardware, holder)
   assert.deepEqual(sessions, [])
   const fences = await journalEntries(plane(), { node: machine.id, type: 'node.quarantined' })
   assert.deepEqual(
@@ -287,7 +288,7 @@ describe('a copied state folder', { concurrency: 4 }, () => {
       const again = machine.start()
       await untilTold(machine, again, 'DUPLICATE_IDENTITY')
       await untilMembership(machine, 'quarantined')
-      await checkFenced(machine, theOriginal)
+      await checkFenced(machine, theOriginal, theCopy)
       const back = copy.start()
       await untilTold(copy, back, 'NODE_QUARANTINED')
 
@@ -306,7 +307,7 @@ describe('a copied state folder', { concurrency: 4 }, () => {
     const copied = copy.start()
     await untilTold(copy, copied, 'DUPLICATE_IDENTITY')
     await untilMembership(machine, 'quarantined')
-    await checkFenced(machine, theCopy)
+    await checkFenced(machine, theCopy, theOriginal)
     const again = machine.start()
     await untilTold(machine, again, 'RECOVERY_UNKNOWN')
 

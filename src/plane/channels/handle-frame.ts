@@ -49,7 +49,8 @@ const handle = async (deps: FrameDeps, session: Session, frame: AgentFrame): Pro
     case 'hello': {
       const { config_revision: config, trust_revision: trust } = frame.body
       const agentVersion = boundedText(frame.body.agent_version, 64)
-      deps.store.observe(principal.id, { agentVersion, source: principal.source, configRevision: config })
+      const { evidence } = session
+      deps.store.observe(principal.id, { agentVersion, source: principal.source, configRevision: config, evidence })
       await tellTaken(deps, session)
       return deps.updates.greeted(session, { config, trust })
     }

@@ -9,7 +9,11 @@ import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { LiveHolder } from './live-holder.ts'
 
 /** `evidence` is null where an older agent asks. */
-export const claimantFacts = (evidence: AgentEvidence | null, source: string, serial: string | null): HolderFacts => ({
+export const claimantFacts = (
+  evidence: AgentEvidence | null,
+  source: string | null,
+  serial: string | null,
+): HolderFacts => ({
   instance: evidence === null ? null : evidence.instance,
   source,
   macs: evidence === null ? [] : evidence.hardware.macs,
@@ -24,16 +28,18 @@ export const liveHolderFacts = ({ evidence, source, serial }: LiveHolder): Holde
 
 /** Null: nothing was ever seen of it. */
 export const lastSeenFacts = (node: Node, observed: Observation): HolderFacts | null => {
-  const { lastSeenMs, source, agentVersion, report } = observed
+  const { lastSeenMs, source, agentVersion, report, evidence } = observed
   if (lastSeenMs === null) return null
   const slots = slotsOf(node)
+  const serial = slots === null ? null : slots.current.serial
+  if (evidence !== null) return claimantFacts(evidence, source, serial)
   return {
     instance: report === null ? null : report.instance,
     source,
     macs: node.hardware.macs,
     bmcSerial: node.hardware.bmcSerial,
     machine: null,
-    serial: slots === null ? null : slots.current.serial,
+    serial,
     agentVersion,
   }
 }

@@ -48,6 +48,7 @@ const migrations: readonly string[] = [
      iif(key = 'high-assurance', 'fence', 'keep-live'));
    ALTER TABLE observation ADD COLUMN report TEXT;
    ALTER TABLE observation ADD COLUMN rehearsed_at_ms INTEGER;
+   ALTER TABLE observation ADD COLUMN evidence TEXT;
    ${documents('alert', ', id TEXT NOT NULL UNIQUE, unresolved INTEGER NOT NULL')}
    CREATE INDEX alert_unresolved ON alert (unresolved, id);
    CREATE TABLE webhook_progress (id INTEGER PRIMARY KEY CHECK (id = 1), doc TEXT NOT NULL) STRICT;`,

@@ -16,6 +16,14 @@ export type Observations = {
   flush(): Promise<void>
 }
 
+type Stored = Omit<Observation, 'report' | 'evidence'> & {
+  readonly report: string | null
+  readonly evidence: string | null
+}
+
+const fromJson = <T>(text: string | null): T | null => (text === null ? null : (JSON.parse(text) as T))
+const toJson = (value: object | null): string | null => (value === null ? null : JSON.stringify(value))
+
 const mostGathered = 100_000
 const slice = 500
 
@@ -25,20 +33,23 @@ export const openObservations = (
 ): Observations => {
   const select = database.prepare(
     `SELECT last_seen_ms AS lastSeenMs, agent_version AS agentVersion, source, config_revision AS configRevision,
-       report, rehearsed_at_ms AS rehearsedAtMs
+       report, rehearsed_at_ms AS rehearsedAtMs, evidence
      FROM observation WHERE node = ?`,
   )
   const selectRehearsed = database.prepare('SELECT rehearsed_at_ms AS atMs FROM observation WHERE node = ?')
-  const upsert = database.prepare('INSERT OR REPLACE INTO observation VALUES (?, ?, ?, ?, ?, ?, ?)')
+  const upsert = database.prepare('INSERT OR REPLACE INTO observation VALUES (?, ?, ?, ?, ?, ?, ?, ?)')
   const gathered = new Map<NodeId, Observation>()
 
   const of = (node: NodeId): Observation => {
     const known = gathered.get(node)
     if (known !== undefined) return known
-    const stored = select.get(node) as (Omit<Observation, 'report'> & { readonly report: string | null }) | undefined
+    const stored = select.get(node) as Stored | undefined
     if (stored === undefined) return nothingObserved
-    const { report } = stored
-    return { ...stored, report: report === null ? null : (JSON.parse(report) as Observation['report']) }
+    return {
+      ...stored,
+      report: fromJson<Observation['report']>(stored.report),
+      evidence: fromJson<Observation['evidence']>(stored.evidence),
+    }
   }
 
   const writeSlice = (nodes: readonly NodeId[]): void => {
@@ -54,8 +65,9 @@ export const openObservations = (
           seen.agentVersion,
           seen.source,
           seen.configRevision,
-          seen.report === null ? null : JSON.stringify(seen.report),
+          toJson(seen.report),
           seen.rehearsedAtMs,
+          toJson(seen.evidence),
         )
     })
     for (const [node] of written) gathered.delete(node)

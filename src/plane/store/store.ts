@@ -9,6 +9,7 @@ import type { HardwareIdentity, Membership, Node, NodeId } from '#domain/node.ts
 import type { OperatorKey } from '#domain/principal.ts'
 import type { Profile } from '#domain/profile.ts'
 import type { Token } from '#domain/token.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { ReportBody } from '#wire/report.ts'
 
 export type Store = {
@@ -99,6 +100,8 @@ export type Observation = {
   readonly report: ReportBody | null
   /** When it last rehearsed its recovery, whatever came of it. */
   readonly rehearsedAtMs: number | null
+  /** How the process that last opened a channel can be told from others. */
+  readonly evidence: AgentEvidence | null
 }
 
 export const nothingObserved: Observation = {
@@ -108,6 +111,7 @@ export const nothingObserved: Observation = {
   configRevision: null,
   report: null,
   rehearsedAtMs: null,
+  evidence: null,
 }
 
 export type Committed = {
