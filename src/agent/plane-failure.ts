@@ -82,7 +82,8 @@ export const failureFrom = (
   facts: ConnectionFacts = bareConnection,
 ): PlaneFailure => {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'UNKNOWN'
-  const words = error instanceof Error ? error.message : String(error)
+  // Node adds what a programmer could do; here that would be to trust whom we must not.
+  const words = (error instanceof Error ? error.message : String(error)).replace(/; if the root CA is .*$/, '')
   if (code === 'ABORT_ERR') return { kind: 'stopped' }
   if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
     return wrongDates({ kind: 'server-dates', url, for: facts.for, nowMs, validity: null, stated: false })

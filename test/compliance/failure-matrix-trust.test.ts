@@ -122,6 +122,31 @@ test('active CA bundle stale: an impostor where the plane should be gets no byte
   t.diagnostic(`an impostor was turned away ${impostor.seen.turnedAway} times and asked for nothing; one recovery`)
 })
 
+test('active CA bundle stale: a stranger that goes away before the recovery has cost none', async (t) => {
+  const { plane, runtime, recovery } = domain()
+  const impostor = await startImpostor(t)
+  const member = await joinMember(t, plane, { id: 'passing-1', profile: 'gpu-cloud' })
+  await untilConnected([member])
+  recovery.leadsTo({ host: listens, port: 1 })
+  runtime.leadsTo(impostor.address)
+  await untilItSays(member, 'recovery', 'endpoint_unreachable')
+  runtime.leadsTo({ host: listens, port: plane.nodePort })
+  await eventually(
+    'the identity there is to be good after all',
+    async () => {
+      member.signal('SIGUSR2')
+      return (await nodeOf(plane, 'passing-1')).channel_open
+    },
+    { withinMs: 30_000, everyMs: 500 },
+  )
+  recovery.leadsTo({ host: listens, port: Number(new URL(plane.recoveryUrl).port) })
+  assert.equal((await nodeOf(plane, 'passing-1')).epoch, 1)
+  assert.equal((await issuedTo(plane, 'passing-1')).recoveries, 0)
+  await eventually('it to have written that down', () =>
+    recordOf(member).some(({ text }) => text === 'The identity there is turned out to be good.'),
+  )
+})
+
 const staleTrust = (recovery: AgentRecovery | null): AgentRecovery => {
   assert.ok(recovery !== null)
   return { ...recovery, trust: { ...recovery.trust, roots: [anotherRoot()] } }

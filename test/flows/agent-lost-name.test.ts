@@ -99,6 +99,7 @@ test('a name that leads to a stranger, and nobody where the plane was: it is sai
   leads.addresses = ['127.0.0.2']
   const outcome = await connect()
   assert.equal('trouble' in outcome && outcome.trouble.class, 'server_tls_untrusted')
+  assert.doesNotMatch('trouble' in outcome ? outcome.trouble.text : '', /Node|--use/)
 })
 
 test('of several addresses those that do not answer are passed over, and that is no drift', async (t) => {
