@@ -39,6 +39,9 @@ export const nodeDrain = async (cli: Cli, options: GlobalOptions & { done?: bool
 
 type WithReason = GlobalOptions & { readonly reason: string }
 
+export const nodeSettle = async (cli: Cli, options: WithReason, id: string): Promise<void> =>
+  showState(cli, options, await act(cli, options, id, 'settle', { reason: options.reason }, NodeDetail))
+
 export const nodeQuarantine = async (cli: Cli, options: WithReason, id: string): Promise<void> =>
   showReceipt(
     cli,

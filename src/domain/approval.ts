@@ -1,8 +1,7 @@
-// Approval: people decide whether a node that was gone may come back, whether one may recover, and that whoever holds an
-// identity is the right one (rulings 3 and 6).
+// Approval: people decide whether a node that was gone may come back, and whether one may recover (rulings 3 and 6).
 
 import { readOf, type Row } from './change.ts'
-import { clearedEntry, hasCondition, withoutConditions } from './conditions.ts'
+import { hasCondition, withoutConditions } from './conditions.ts'
 import { entry } from './decision.ts'
 import { nodeDecided, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { Node } from './node.ts'
@@ -11,13 +10,11 @@ import { refuse, type Refusal } from './refusal.ts'
 
 export type ApproveFacts = NodeFacts & { readonly profile: Row<Profile> }
 
-/** One person's yes: to a return, to one recovery more, or else to whoever holds the identity now. */
-export const decideApprove = (facts: ApproveFacts): NodeDecided | Refusal => {
-  const { node, profile, by, nowMs } = facts
+/** One person's yes, to a return or to one recovery more. */
+export const decideApprove = ({ node, profile, by, nowMs }: ApproveFacts): NodeDecided | Refusal => {
   const { value } = node
   const unfit = notForApproval(value, profile.value)
   if (unfit !== null) return unfit
-  if (value.membership.kind === 'active' && !waits(value)) return settled(facts)
   if (value.approvals.some((approval) => approval.by === by.actor)) {
     return refuse('NODE_STATE_CONFLICT', `${by.actor} has approved ${value.id} already; another person has to`)
   }
@@ -35,23 +32,6 @@ export const decideApprove = (facts: ApproveFacts): NodeDecided | Refusal => {
   )
 }
 
-/** That somebody else holds an identity, or wants it. */
-const suspicions = ['duplicate_identity', 'spoof_suspected'] as const
-
-/**
- * It is on record who was suspected, and the other is gone: the holder goes on with what it has. Should the other come
- * again, it is refused again, and that is on record again. No yes to anything that is asked later.
- */
-const settled = ({ node, by, nowMs }: ApproveFacts): NodeDecided => {
-  const { value } = node
-  const over = value.conditions.filter(({ name }) => suspicions.some((suspicion) => suspicion === name))
-  const about = { node: value.id, epoch: value.epoch }
-  return nodeDecided(node, { ...value, conditions: withoutConditions(value.conditions, suspicions) }, [
-    entry(by, nowMs, 'node.approved', about, { approvals: 1, needed: 1, complete: true }),
-    ...over.map((condition) => clearedEntry(value, condition, by, nowMs)),
-  ])
-}
-
 const nothingHeldAgainst = (node: Node): Node => ({
   ...node,
   conditions: withoutConditions(node.conditions, ['needs_approval']),
@@ -66,7 +46,7 @@ const notForApproval = (node: Node, profile: Profile): Refusal | null => {
       return refuse('NODE_QUARANTINED')
     case 'registered':
     case 'active':
-      if (waits(node) || (node.membership.kind === 'active' && isSuspected(node))) return null
+      if (waits(node)) return null
       return refuse('NODE_STATE_CONFLICT', `${node.id} is ${node.membership.kind} and waits for no approval`)
     case 'enrolled':
     case 'inactive':
@@ -78,8 +58,6 @@ const notForApproval = (node: Node, profile: Profile): Refusal | null => {
 
 const waits = (node: Node): boolean =>
   hasCondition(node, 'needs_approval') || (node.recovery !== null && node.recovery.denied !== null)
-
-const isSuspected = (node: Node): boolean => suspicions.some((suspicion) => hasCondition(node, suspicion))
 
 export type DenyFacts = NodeFacts
 
@@ -106,7 +84,8 @@ export const decideDeny = ({ node, by, nowMs }: DenyFacts): NodeDecided | Refusa
   return nodeDecided(node, denied, [entry(by, nowMs, 'node.recovery_denied', about, body)])
 }
 
-const peopleAsked = (profile: Profile): number => Math.max(1, profile.comeback.people)
+/** To decide anything about a node of this profile. */
+export const peopleAsked = (profile: Profile): number => Math.max(1, profile.comeback.people)
 
 /** For its return. */
 export const approvalsNeeded = (profile: Profile): number =>

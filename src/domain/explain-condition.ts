@@ -15,11 +15,11 @@ const advice: Readonly<Record<ConditionName, (id: string, facts: RecoveryFacts) 
       ? `The certificate its repair gave it is of no use any more: muster node repair-bundle ${id} --reason REASON --out FILE`
       : `It can no longer renew: ${afterExpiry(facts)}`,
   spoof_suspected: (id) =>
-    `Another machine may be trying to take its identity. If so: muster node quarantine ${id} --reason REASON; if the machine was replaced: muster token create --node ${id} --replace; if it is settled: muster node approve ${id}`,
+    `Another machine may be trying to take its identity. If so: muster node quarantine ${id} --reason REASON; if the machine was replaced: muster token create --node ${id} --replace; if the one that is connected is the right one: muster node settle ${id} --reason REASON`,
   duplicate_identity: (id, facts) =>
     facts.node.membership.kind === 'quarantined'
       ? `Two machines may hold its identity, and both are fenced. Find the copy and end it; then let the right machine in: muster node repair-bundle ${id} --reason REASON --out FILE, or muster node release ${id} and muster token create --node ${id}`
-      : `Two machines may hold its identity. Find the copy and end it, then give the right machine a new identity: muster node repair-bundle ${id} --reason REASON --out FILE, or, installed anew, muster token create --node ${id} --replace; if the copy is gone for good: muster node approve ${id}; to fence both meanwhile: muster node quarantine ${id} --reason REASON`,
+      : `Two machines may hold its identity. Find the copy and end it, then give the right machine a new identity: muster node repair-bundle ${id} --reason REASON --out FILE, or, installed anew, muster token create --node ${id} --replace; if the one that is connected is the right one and the copy is gone for good: muster node settle ${id} --reason REASON; to fence both meanwhile: muster node quarantine ${id} --reason REASON`,
   needs_approval: (id) =>
     `It waits for people to approve it: muster node approve ${id}; to say no to its recovery: muster node deny ${id}`,
   not_persisted: () =>

@@ -85,6 +85,8 @@ const sentences: Partial<Record<EntryType, (body: EntryBody) => string>> = {
   'node.lapsed': (body) => `inactive: no channel since ${word(body, 'last_present')}`,
   'node.returned': () => 'back, and active again',
   'node.approved': (body) => `approved by ${word(body, 'approvals')} of ${word(body, 'needed')}`,
+  'node.settled': (body) =>
+    `the connected machine was said to be the right one by ${word(body, 'said')} of ${word(body, 'needed')}${because(body)}`,
   'node.draining': () => 'draining: nothing new is placed on it',
   'node.drained': () => 'drained: nothing runs on it',
   'node.undrained': () => 'work may be placed on it again',

@@ -16,6 +16,7 @@ export const entryTypes = [
   'node.lapsed',
   'node.returned',
   'node.approved',
+  'node.settled',
   'node.draining',
   'node.drained',
   'node.undrained',

@@ -28,8 +28,9 @@ test('one whose certificates have all expired is let in by token, or repaired', 
 })
 
 test('of two holders an operator finds the right machine; a repaired one is released once its evidence has passed', () => {
-  const [first] = next(nodeRow('active', { conditions: [condition('duplicate_identity')] }).value)
+  const [first, second] = next(nodeRow('active', { conditions: [condition('duplicate_identity')] }).value)
   assert.match(first ?? '', /repair-bundle/)
+  assert.equal(second, 'muster node settle gpu-001 --reason REASON')
   const repair = (passed: boolean): Repair => ({
     ...{ id: 'r1', hash: 'h', by: 'operator:alice', reason: 'r', issuedAtMs: 0, expiresAtMs: 1, usedBy: null },
     evidence: { passed, atMs: 0, checks: [] },

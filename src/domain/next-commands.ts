@@ -16,7 +16,7 @@ const token = 'token create --node ID'
 
 const byConditions = (node: Node): string[] => {
   const has = (name: Parameters<typeof hasCondition>[1]): boolean => hasCondition(node, name)
-  const settle = node.membership.kind === 'active' ? ['node approve ID'] : []
+  const settle = node.membership.kind === 'active' ? ['node settle ID --reason REASON'] : []
   const duplicate = has('duplicate_identity') && node.membership.kind !== 'quarantined'
   return [
     ...(has('needs_approval') ? ['node approve ID', 'node deny ID'] : []),

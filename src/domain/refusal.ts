@@ -64,7 +64,7 @@ export const refusals = {
   ],
   DUPLICATE_IDENTITY: [
     'Somebody else holds this identity too.',
-    'Find out which machine is the right one: muster node explain ID; then muster node repair-bundle ID or muster node revoke ID',
+    'Find out which machine is the right one: muster node explain ID; then muster node settle ID, muster node repair-bundle ID or muster node revoke ID',
   ],
 
   // recovery

@@ -104,7 +104,7 @@ export const RegisterRequest = Type.Object(
 )
 export type RegisterRequest = Static<typeof RegisterRequest>
 
-/** `POST /v1/nodes/{id}/quarantine|revoke|repair-bundle` */
+/** `POST /v1/nodes/{id}/quarantine|revoke|repair-bundle|settle` */
 export const ReasonRequest = Type.Object({ reason: text(256) }, closed)
 /** `POST /v1/nodes/{id}/drain|undrain|release|approve|deny` */
 export const EmptyRequest = Type.Object({}, closed)

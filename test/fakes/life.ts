@@ -24,6 +24,7 @@ import { decideRenew } from '#domain/renewal.ts'
 import { renewed } from '#domain/renewed.ts'
 import { decideDecommission, decideRevoke } from '#domain/revocation.ts'
 import { decideDrain, decideDrained, decideUndrain } from '#domain/scheduling.ts'
+import { decideSettle } from '#domain/settle.ts'
 import { everySlot, slotsOf } from '#domain/slots.ts'
 import { decideCreateToken, decideRevokeToken } from '#domain/tokens.ts'
 import {
@@ -71,6 +72,7 @@ export const aboutNode = [
   'unpersisted',
   'persisted',
   'expiring',
+  'settle',
 ] as const
 
 export type Life = {
@@ -249,6 +251,8 @@ export const startLife = (profile: Profile, startMs: number): Life => {
         return changeOf(decideClear({ ...facts, name: 'not_persisted' }))
       case 'expiring':
         return changeOf(decideExpiring(facts))
+      case 'settle':
+        return changeOf(decideSettle({ ...facts, profile: rules().profile, connected: true, reason: 'wiped' }))
     }
   }
 

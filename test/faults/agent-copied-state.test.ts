@@ -128,7 +128,7 @@ const checkTold = async (machine: Machine): Promise<void> => {
   const story = await muster('node', 'explain', machine.id)
   assert.match(story, /duplicate_identity/)
   for (const one of [theCopy, theOriginal]) assert.match(story, one)
-  for (const command of ['repair-bundle', 'approve', 'quarantine']) assert.match(story, new RegExp(`node ${command} `))
+  for (const command of ['repair-bundle', 'settle', 'quarantine']) assert.match(story, new RegExp(`node ${command} `))
   const found = async (): Promise<readonly Json[] | null> => {
     const alerts = await alertsOf(machine)
     return alerts.length === 0 ? null : alerts
@@ -363,7 +363,7 @@ describe('a copied state folder', { concurrency: 4 }, () => {
     const copied = copy.start()
     await untilTold(copy, copied, 'DUPLICATE_IDENTITY')
     await copied.stop()
-    await muster('node', 'approve', machine.id)
+    await muster('node', 'settle', machine.id, '--reason', 'the copy was wiped')
     await checkAlone({ machine, agent })
     await renewedOnce(machine, agent)
     await eventually('the alert to be over', async () => !(await alertsOf(machine)).some(isOpen), patient)

@@ -56,6 +56,32 @@ test('an operator says no to the recoveries of a node, and an approval takes tha
   assert.deepEqual(told, ['operator:the-operator'])
 })
 
+test('an operator settles who the right machine is, with a reason, while it is connected; an approval does not', async (t) => {
+  const plane = await setUpOperatorPlane(t)
+  const duplicate = { name: 'duplicate_identity', sinceMs: startMs, reason: 'two', evidence: {} } as const
+  await putNode(plane, 'gpu-001', { conditions: [duplicate] })
+  const path = '/v1/nodes/gpu-001'
+  const conflict = [409, 'NODE_STATE_CONFLICT']
+  const approved = await plane.call('operator', 'POST', `${path}/approve`)
+  assert.deepEqual([approved.status, approved.body.code], conflict)
+  const settle = (body: object, role: 'viewer' | 'operator' = 'operator') =>
+    plane.call(role, 'POST', `${path}/settle`, body)
+  assert.equal((await settle({ reason: 'wiped' }, 'viewer')).body.code, 'ROLE_FORBIDDEN')
+  assert.equal((await settle({})).body.code, 'REQUEST_INVALID')
+  const away = await settle({ reason: 'wiped' })
+  assert.deepEqual([away.status, away.body.code], conflict)
+
+  plane.sessions.set('gpu-001', [{ number: 7, sinceMs: startMs, serial: 'a1' }])
+  const { status, body } = await settle({ reason: 'wiped' })
+  assert.equal(status, 200, JSON.stringify(body))
+  assert.deepEqual(body.conditions, [])
+  assert.deepEqual(body.recoverable, { proven: false, why: 'nothing registered' })
+  const [told] = await plane.journal('node.settled')
+  assert.deepEqual([told?.actor, told?.body['reason']], ['operator:the-operator', 'wiped'])
+  const again = await settle({ reason: 'wiped' })
+  assert.deepEqual([again.status, again.body.code], conflict)
+})
+
 test('a repair bundle takes a platform-admin and a reason, works once, and only its hash is kept', async (t) => {
   const plane = await setUpOperatorPlane(t)
   await putNode(plane, 'gpu-001')

@@ -101,7 +101,7 @@ const declareActions = (node: Command, cli: Cli): void => {
   ])
   performs(cli, release, async () => (await acts()).nodeRelease)
 
-  const approve = verb(node, 'approve <id>', 'Say yes to a node: its return, one more recovery, or who holds it', [
+  const approve = verb(node, 'approve <id>', 'Say yes to a node: to its return, or to one more recovery', [
     ['muster node approve mesh-04', ''],
   ])
   performs(cli, approve, async () => (await acts()).nodeApprove)
@@ -110,6 +110,14 @@ const declareActions = (node: Command, cli: Cli): void => {
     ['muster node deny mesh-04', ''],
   ])
   performs(cli, deny, async () => (await acts()).nodeDeny)
+
+  const settle = verb(
+    node,
+    'settle <id>',
+    'Say that of two that claim to be a node the machine that is connected now is the right one',
+    [['muster node settle gpu-001 --reason "the copy was wiped"', '']],
+  ).requiredOption('--reason <text>', 'why; goes into the journal')
+  performs(cli, settle, async () => (await acts()).nodeSettle)
 
   const repair = verb(
     node,

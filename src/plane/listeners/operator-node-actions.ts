@@ -5,6 +5,7 @@ import type { Refusal } from '#domain/refusal.ts'
 import { endpointSet, type PlaneUrls } from '#plane/channels/configuration.ts'
 import { changeNode, type NodeAction } from '#plane/flows/change-node.ts'
 import { issueRepairBundle, type RepairBundleDeps } from '#plane/flows/issue-repair-bundle.ts'
+import { settleNode } from '#plane/flows/settle-node.ts'
 import { withdrawIdentity, type Withdrawal } from '#plane/flows/withdraw-identity.ts'
 import type { RecoveryAuthority } from '#plane/issuer/recovery-authority.ts'
 import { receiptView } from '#plane/views/receipt-view.ts'
@@ -46,8 +47,13 @@ export const operatorNodeActions = (deps: NodeActionDeps): readonly Route[] => [
     handle: (call) => change(deps, call, 'release'),
   },
   {
-    ...changing('approve', "One person's yes to a node: its return, a recovery, or who holds it"),
+    ...changing('approve', "One person's yes to a node: to its return, or to one recovery more"),
     handle: (call) => change(deps, call, 'approve'),
+  },
+  {
+    ...changing('settle', "One person's word that the machine that is connected now is the right one"),
+    body: ReasonRequest,
+    handle: (call) => settle(deps, call),
   },
   {
     ...changing('deny', "One person's no to the recoveries of a node, until it is approved"),
@@ -96,6 +102,11 @@ const withdrawing = <A extends 'operator' | 'platform-admin'>(action: string, su
 
 const change = async (deps: NodeRoutesDeps, call: Call, action: NodeAction): Promise<Answer | Refusal> => {
   const done = await changeNode(deps, param(call, 'id'), action, attributionOf(call))
+  return done.kind === 'refused' ? done : answer(await detailOf(deps, done.node))
+}
+
+const settle = async (deps: NodeRoutesDeps, call: Call): Promise<Answer | Refusal> => {
+  const done = await settleNode(deps, param(call, 'id'), reasonIn(call), attributionOf(call))
   return done.kind === 'refused' ? done : answer(await detailOf(deps, done.node))
 }
 
