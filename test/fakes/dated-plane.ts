@@ -58,8 +58,13 @@ export type DatedPlane = {
   answer: object
 }
 
-export const statementOf = (nonce: string, atMs: number, by: PrivateKey = statementKey): string =>
-  formatStatement('challenge', { domain: 'example.test', node: null, nonce, salt: 'x', time_ms: atMs }, (bytes) =>
+export const statementOf = (
+  nonce: string,
+  atMs: number,
+  by: PrivateKey = statementKey,
+  node: string | null = null,
+): string =>
+  formatStatement('challenge', { domain: 'example.test', node, nonce, salt: 'x', time_ms: atMs }, (bytes) =>
     by.sign(bytes),
   )
 

@@ -25,7 +25,7 @@ export const keepRehearsed = async (agent: AgentParts, identityNow: () => Identi
   let dueAtMs: number | null = null
   let nudges = nudge.count()
   while (!signal.aborted) {
-    await nudgedPause(agent, Math.min(lookEveryMs, everyMs(agent, identityNow())))
+    await nudgedPause(agent, lookEveryMs)
     if (!episode.channelIsOpen() || signal.aborted) continue
     const intervalMs = everyMs(agent, identityNow())
     dueAtMs ??= clock.monotonicMs() + Math.min(intervalMs, firstAfterMs * random.unit())
@@ -39,8 +39,9 @@ export const keepRehearsed = async (agent: AgentParts, identityNow: () => Identi
 
 const aDayMs = 86_400_000
 
+/** Never more often than we look, whatever a plane says. */
 const everyMs = ({ config }: AgentParts, { profile }: Identity): number =>
-  config.rehearseEveryMs ?? profile.recovery?.rehearse_every_ms ?? aDayMs
+  Math.max(lookEveryMs, config.rehearseEveryMs ?? profile.recovery?.rehearse_every_ms ?? aDayMs)
 
 /**
  * `nothing`: this node has no recovery to rehearse, or was stopped over it. `overtaken`: a renewal replaced what was
