@@ -7,6 +7,7 @@ import type { KeyBan } from './certificate.ts'
 import { readOf, type Change, type Row } from './change.ts'
 import { entry, type Attribution } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
+import { keyUnfit } from './key-fitness.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
 import { noHardware, type HardwareFacts, type HardwareIdentity, type Node, type NodeId, type Slot } from './node.ts'
 import type { SigningOrder } from './order.ts'
@@ -61,7 +62,7 @@ export const decideEnroll = (facts: EnrollFacts): EnrollVerdict => {
   const repeated = repeatOf(facts, key.spkiHash)
   if (repeated !== null) return repeated
 
-  const barred = tokenTaken(facts) ?? tokenOutlived(facts) ?? wayOfJoining(facts) ?? keyBanned(facts) ?? keyType(facts)
+  const barred = tokenTaken(facts) ?? tokenOutlived(facts) ?? wayOfJoining(facts) ?? keyBarred(facts, key)
   if (barred !== null) return barred
 
   if (node === null) return admit(facts, newcomer(facts), 'nothing')
@@ -161,16 +162,10 @@ const wayOfJoining = ({ credential, profile, node, reported }: EnrollFacts): Ref
 }
 
 /** A tombstone says more than the ban it left: another key would not get in either. */
-const keyBanned = ({ keyBan, node }: EnrollFacts): Refusal | null =>
-  keyBan === null || (node !== null && node.value.membership.kind === 'revoked') ? null : refuse('KEY_BLOCKED')
-
-const keyType = ({ key, profile, recovery }: EnrollFacts): Refusal | null => {
-  const allowed = profile.value.certificate.keyTypes
-  if (key.kind === 'key' && recovery?.kind === 'key' && recovery.spki === key.spkiHash) {
-    return refuse('CSR_INVALID', 'a recovery key is never certified: it has to be another key')
-  }
-  if (key.kind !== 'key' || allowed.includes(key.keyType)) return null
-  return refuse('CSR_INVALID', `profile ${profile.value.name} allows keys of type ${allowed.join(', ')}`)
+const keyBarred = ({ keyBan, node, profile, recovery: register }: EnrollFacts, key: KeyInRequest): Refusal | null => {
+  const buried = node !== null && node.value.membership.kind === 'revoked'
+  const recovery = node === null ? null : node.value.recovery
+  return keyUnfit({ keyBan: buried ? null : keyBan, profile, recovery, register }, key)
 }
 
 const anotherKeyWhileActive = (facts: EnrollFacts, node: Row<Node>): EnrollVerdict => {

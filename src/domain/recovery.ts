@@ -8,6 +8,7 @@ import type { Attribution } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import { decideDuplicate, type DuplicateVerdict, type HolderFacts } from './duplicate.ts'
 import type { FailureClass } from './failure-class.ts'
+import { keyUnfit } from './key-fitness.ts'
 import type { NodeDecided, NodeFacts } from './node-change.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
 import type { Node, Slot } from './node.ts'
@@ -76,8 +77,7 @@ export const decideRecover = (facts: RecoverFacts): RecoverVerdict => {
 
   const barred = facts.credential.by === 'repair' ? repairBarred(facts) : selfBarred(facts)
   if (barred !== null) return barred
-  const unfit = keyUnfit(facts, key)
-  return unfit ?? admit(facts, key)
+  return keyUnfit({ ...facts, recovery: node.value.recovery }, key) ?? admit(facts, key)
 }
 
 /** Same key, same credential, same answer, whatever the counter: its holder has not heard of the newer one. */
@@ -100,13 +100,14 @@ const credentialIsTheirs = ({ node, credential, key }: RecoverFacts): boolean =>
 }
 
 /** An operator decided already, whoever else may hold the identity: neither counter nor budget is asked. */
-const repairBarred = ({ node, credential, counter, nowMs }: RecoverFacts): Refusal | null => {
+const repairBarred = ({ node, credential, nowMs }: RecoverFacts): Refusal | null => {
   const { repair, membership } = node.value
   if (credential.by !== 'repair' || repair?.hash !== credential.hash) return refuse('REPAIR_TOKEN_INVALID')
   if (repair.usedBy !== null) return refuse('REPAIR_TOKEN_INVALID', 'it has been used')
   if (nowMs >= repair.expiresAtMs) return refuse('REPAIR_TOKEN_INVALID', 'it has expired')
-  if (membership.kind !== 'quarantined') return refuse('REPAIR_TOKEN_INVALID', 'the node is no longer in quarantine')
-  return counter === null ? null : foreignCounter(node.value, counter)
+  return membership.kind === 'quarantined'
+    ? null
+    : refuse('REPAIR_TOKEN_INVALID', 'the node is no longer in quarantine')
 }
 
 const selfBarred = (facts: RecoverFacts): RecoverVerdict | null => {
@@ -116,11 +117,8 @@ const selfBarred = (facts: RecoverFacts): RecoverVerdict | null => {
   if (membership.kind === 'quarantined') return refuse('NODE_QUARANTINED', 'it recovers only with a repair bundle')
   if (recovery.denied !== null) return refuse('RECOVERY_DENIED', `${recovery.denied.by} said no`)
   if (counter === null) return refuse('REQUEST_INVALID', 'a recovery presents the counter it was last given')
-  return foreignCounter(node.value, counter) ?? duplicate(facts, counter) ?? notAllowed(facts)
+  return duplicate(facts, counter) ?? notAllowed(facts)
 }
-
-const foreignCounter = (node: Node, counter: PresentedCounter): Refusal | null =>
-  counter.node === node.id ? null : refuse('REQUEST_INVALID', 'the counter was given to another node')
 
 const duplicate = (facts: RecoverFacts, { counter }: PresentedCounter): RecoverVerdict | null => {
   const old = counter < oldestCounter(facts.node.value) && !asksAgain(facts)
@@ -156,17 +154,6 @@ const notAllowed = ({ node, profile, nowMs }: RecoverFacts): Refusal | null => {
 
 export const recoveriesInWindow = (node: Node, { recovery }: Profile, nowMs: number): number =>
   node.recovery === null ? 0 : node.recovery.recoveredAtMs.filter((atMs) => atMs > nowMs - recovery.windowMs).length
-
-const keyUnfit = ({ node, keyBan, profile, register }: RecoverFacts, key: KeyInRequest): Refusal | null => {
-  if (keyBan !== null) return refuse('KEY_BLOCKED')
-  const allowed = profile.value.certificate.keyTypes
-  if (!allowed.includes(key.keyType)) {
-    return refuse('CSR_INVALID', `profile ${profile.value.name} allows keys of type ${allowed.join(', ')}`)
-  }
-  const credential = node.value.recovery?.credential
-  const recoveryKeys = [credential, register].map((one) => (one?.kind === 'key' ? one.spki : null))
-  return recoveryKeys.includes(key.spkiHash) ? refuse('CSR_INVALID', 'a recovery key is never certified') : null
-}
 
 const admit = (facts: RecoverFacts, key: KeyInRequest): RecoverVerdict => {
   const before = facts.node.value

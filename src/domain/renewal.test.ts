@@ -15,7 +15,7 @@ import {
   slot,
   slots,
 } from '../../test/fakes/sample-rows.ts'
-import type { Node, Slots } from './node.ts'
+import type { Condition, Node, Slots } from './node.ts'
 import { decideRenew, type RenewFacts } from './renewal.ts'
 import { renewed } from './renewed.ts'
 
@@ -42,6 +42,7 @@ const factsOf = (
   key: { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: key },
   keyBan: null,
   counter: null,
+  register: null,
   claimant: holder(0, { instance: null }),
   claimantLive: false,
   otherHolder: null,
@@ -112,7 +113,6 @@ test('an older counter is a copy; a newer one or none is not held against anybod
     ['admitted', 'admitted', 'admitted'],
   )
   assert.equal(asked(before, 'a1', 'new', { counter: counter(4) }), 'LINEAGE_CONFLICT')
-  assert.equal(asked(before, 'a1', 'new', { counter: { ...counter(5), node: 'gpu-002' } }), 'REQUEST_INVALID')
 })
 
 test('whoever names itself and is late is a second holder, live or not', () => {
@@ -166,4 +166,26 @@ test('a token is rotated with every renewal; one that never arrived is forgotten
 
 test('a recovery key is never certified', () => {
   assert.equal(asked(before, 'a1', 'recovery-key', {}, { recovery: keyRecovery() }), 'CSR_INVALID')
+})
+
+test('a node with nothing registered registers what it recovers with by a renewal, and only then', () => {
+  const register = { kind: 'key', spki: 'recovery-key', publicKey: 'p' } as const
+  const registeredBy = (changes: Partial<RenewFacts>, node: Partial<Node>) => {
+    const { node: after, change } = renewed(admitted(before, 'a1', 'key-of-c3', changes, node), issued, 'h3')
+    return { recovery: after.recovery, told: change.entries.at(-1)?.body['registered'] }
+  }
+  const anew = { credential: { ...register, registeredAtMs: noonMs }, recoveredAtMs: [], denied: null, episode: null }
+  assert.deepEqual(registeredBy({ register }, {}), { recovery: anew, told: 'key' })
+  const bearer = registeredBy({ register: { kind: 'bearer' } }, {})
+  const token = { kind: 'bearer', hash: 'h3', former: null, registeredAtMs: noonMs } as const
+  assert.deepEqual(bearer, { recovery: { ...anew, credential: token }, told: 'bearer' })
+
+  const known = registeredBy({ register }, { recovery: keyRecovery() })
+  assert.deepEqual(known, { recovery: keyRecovery(), told: null })
+  const nothing = { recovery: null, told: null }
+  assert.deepEqual(registeredBy({ register, profile: profileRow('hpc-diskless') }, {}), nothing)
+  const two: Condition = { name: 'duplicate_identity', sinceMs: noonMs, reason: 'r', evidence: {} }
+  assert.deepEqual(registeredBy({ register }, { conditions: [two] }), nothing)
+  const certified = { register: { ...register, spki: 'key-of-c3' } }
+  assert.equal(asked(before, 'a1', 'key-of-c3', certified), 'CSR_INVALID')
 })

@@ -12,12 +12,13 @@ import {
   type HolderFacts,
   type Suspicion,
 } from './duplicate.ts'
+import { keyUnfit } from './key-fitness.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
 import type { Node, Slot, Slots } from './node.ts'
 import type { SigningOrder } from './order.ts'
 import type { NodePrincipal } from './principal.ts'
 import type { Profile } from './profile.ts'
-import { oldestCounter, type PresentedCounter } from './recovery-credential.ts'
+import { oldestCounter, type PresentedCounter, type RecoveryRegistrationFacts } from './recovery-credential.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { slotNameOf, type SlotName } from './slots.ts'
 
@@ -30,6 +31,8 @@ export type RenewFacts = {
   readonly keyBan: Row<KeyBan> | null
   /** Null: an older agent, which is not held to it. */
   readonly counter: PresentedCounter | null
+  /** By what it wants to recover from now on; heard only where nothing is registered. */
+  readonly register: RecoveryRegistrationFacts | null
   readonly claimant: HolderFacts
   /** The claimant's own process has a channel open. */
   readonly claimantLive: boolean
@@ -75,7 +78,9 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
 
   const lineage = judgeLineage(facts, asking, succeeded)
   if (lineage.kind !== 'one-holder') return lineage
-  return keyUnfit(facts, slots, key) ?? ordered(facts, slots, lineage.suspicion, key)
+  if (slots.current.spki === key.spkiHash) return refuse('CSR_INVALID', 'a renewal needs a new key')
+  const unfit = keyUnfit({ ...facts, recovery: node.value.recovery }, key)
+  return unfit ?? ordered(facts, slots, lineage.suspicion, key)
 }
 
 type OneHolder = { readonly kind: 'one-holder'; readonly suspicion: Suspicion | null }
@@ -83,9 +88,6 @@ type OneHolder = { readonly kind: 'one-holder'; readonly suspicion: Suspicion | 
 /** One certificate has one successor, and one counter: anything else means that somebody else holds this identity too. */
 const judgeLineage = (facts: RenewFacts, asking: SlotName | null, succeeded: Slot | null): OneHolder | RenewVerdict => {
   const { node, counter, claimant, otherHolder } = facts
-  if (counter !== null && counter.node !== node.value.id) {
-    return refuse('REQUEST_INVALID', 'the counter was given to another node')
-  }
   const old = counter !== null && counter.counter < oldestCounter(node.value)
   // An older agent cannot be told from another, unless somebody who can is connected.
   if (claimant.instance === null && otherHolder === null) {
@@ -110,18 +112,6 @@ const signOf = (
   if (succeeded !== null) return 'second-successor'
   if (old) return 'old-counter'
   return otherHolder === null ? null : 'second-instance'
-}
-
-const keyUnfit = ({ node, keyBan, profile }: RenewFacts, slots: Slots, key: KeyInRequest): Refusal | null => {
-  if (slots.current.spki === key.spkiHash) return refuse('CSR_INVALID', 'a renewal needs a new key')
-  if (keyBan !== null) return refuse('KEY_BLOCKED')
-  const recovery = node.value.recovery?.credential
-  if (recovery?.kind === 'key' && recovery.spki === key.spkiHash) {
-    return refuse('CSR_INVALID', 'a recovery key is never certified')
-  }
-  const { name, certificate } = profile.value
-  if (certificate.keyTypes.includes(key.keyType)) return null
-  return refuse('CSR_INVALID', `profile ${name} allows keys of type ${certificate.keyTypes.join(', ')}`)
 }
 
 const ordered = (facts: RenewFacts, slots: Slots, suspicion: Suspicion | null, key: KeyInRequest): RenewVerdict => {

@@ -6,8 +6,8 @@ import { readOf, type Change, type Write } from './change.ts'
 import { hasCondition, withCondition } from './conditions.ts'
 import { entry } from './decision.ts'
 import type { EntryDraft } from './journal-entry.ts'
-import type { Node, Slot } from './node.ts'
-import { rotated } from './recovery-credential.ts'
+import type { Node, Recovery, Slot } from './node.ts'
+import { registeredRecovery, rotated } from './recovery-credential.ts'
 import type { Renewal } from './renewal.ts'
 
 /** The successor waits in the pending slot until it is used. `nextBearerHash` is used where the node recovers by a token. */
@@ -24,12 +24,11 @@ export const renewed = (
     subject: { kind: 'node', node: value.id, epoch: value.epoch },
     renews: slots.current.serial,
   }
-  const { recovery } = value
   const successor: Node = {
     ...value,
     membership: { ...value.membership, kind: 'active', slots: { ...slots, pending: slotOf(certificate) } },
     counter: value.counter + 1,
-    recovery: recovery === null ? null : { ...recovery, credential: rotated(recovery.credential, nextBearerHash) },
+    recovery: recoveryAfter(facts, nextBearerHash),
     conditions:
       suspicion === null
         ? value.conditions
@@ -44,6 +43,7 @@ export const renewed = (
     order: issued.order,
     not_after: isoTime(issued.notAfterMs),
     counter: successor.counter,
+    registered: value.recovery === null && successor.recovery !== null ? successor.recovery.credential.kind : null,
   }
   const writes: Write[] = [
     { put: 'node', value: successor },
@@ -66,6 +66,18 @@ export const renewed = (
       ],
     },
   }
+}
+
+/**
+ * A node that has none, because its agent or its plane knew none before or an operator's decision took it away, registers
+ * one here. Not while two may hold the identity: it would be whose turn it is.
+ */
+const recoveryAfter = (facts: Renewal['facts'], nextBearerHash: string | null): Recovery | null => {
+  const { node, profile, register, nowMs } = facts
+  const { recovery } = node.value
+  if (recovery !== null) return { ...recovery, credential: rotated(recovery.credential, nextBearerHash) }
+  if (hasCondition(node.value, 'duplicate_identity')) return null
+  return registeredRecovery(register, profile.value, nextBearerHash, nowMs)
 }
 
 /** The successor nobody has used is not one any more. */

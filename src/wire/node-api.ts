@@ -58,6 +58,8 @@ export const understoodFields: readonly string[] = [
   'counter',
   'evidence',
   'report',
+  // `recovery` of a renewal.
+  'renewal_recovery',
 ]
 
 const EndpointSet = Type.Object({
@@ -102,6 +104,8 @@ const lineage = {
   recovery_trust: Type.Optional(RecoveryTrust),
   /** The next bearer token, in compatibility mode; the one before is worth nothing once the certificate is used. */
   recovery_token: Type.Optional(Type.String({ maxLength: 256 })),
+  /** False: the plane has nothing registered that this node could recover with, whatever it had before. */
+  recovery_registered: Type.Optional(Type.Boolean()),
   clock_tolerance_ms: Type.Optional(Type.Integer()),
 }
 
@@ -126,7 +130,12 @@ export type EnrollResponse = Static<typeof EnrollResponse>
 
 /** `POST /v1/nodes/{id}/renew` */
 export const RenewRequest = Type.Object(
-  { csr: bounded(16_384), counter: Type.Optional(bounded(longestStatement)) },
+  {
+    csr: bounded(16_384),
+    counter: Type.Optional(bounded(longestStatement)),
+    /** From a node with nothing registered, to a plane that understands `renewal_recovery`. */
+    recovery: Type.Optional(RecoveryRegistration),
+  },
   closed,
 )
 export type RenewRequest = Static<typeof RenewRequest>

@@ -201,6 +201,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       key: keyOf(event.key),
       keyBan: ban,
       counter: counterOf(caller.node.value, event.behind ?? null),
+      register: registrationOf(caller.node.value.id, event.key),
       claimant: live === undefined ? { ...claimant, instance: null } : claimant,
       claimantLive: live === 'claimant',
       otherHolder: otherOf(live ?? 'nobody'),

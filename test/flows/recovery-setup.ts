@@ -190,6 +190,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     return renewCertificate(deps, node, {
       csr: newCsr(),
       counter: null,
+      recovery: null,
       evidence: null,
       correlation: 'renewal',
       ...call,

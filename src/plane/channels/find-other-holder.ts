@@ -73,10 +73,8 @@ export const openAwaitReturn =
     return true
   }
 
-const holderOf = ({ evidence, principal, openedAtMs }: Session): LiveHolder => ({
-  instance: evidence === null ? null : evidence.instance,
+const holderOf = ({ evidence, principal }: Session): LiveHolder => ({
   evidence,
   source: principal.source,
   serial: principal.proof.serial,
-  sinceMs: openedAtMs,
 })

@@ -4,11 +4,9 @@ import type { NodeId } from '#domain/node.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
 
 export type LiveHolder = {
-  readonly instance: string | null
   readonly evidence: AgentEvidence | null
   readonly source: string
   readonly serial: string
-  readonly sinceMs: number
 }
 
 /**

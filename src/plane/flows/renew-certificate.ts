@@ -6,23 +6,28 @@ import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Node } from '#domain/node.ts'
 import { actorOf, type NodePrincipal } from '#domain/principal.ts'
 import type { Profile } from '#domain/profile.ts'
+import type { RecoveryRegistrationFacts } from '#domain/recovery-credential.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
 import { decideRenew, type RenewFacts, type RenewVerdict } from '#domain/renewal.ts'
 import { renewed } from '#domain/renewed.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
+import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
+import { checkRegistration } from './check-registration.ts'
 import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
+import type { ChallengeDeps } from './issue-challenge.ts'
 import { keyInRequest } from './key-in-request.ts'
 import { nextBearerHash, type HandedOut, type LineageDeps } from './lineage.ts'
 import type { FindOtherHolder, HasChannel } from './live-holder.ts'
 import type { NodePace } from './node-pace.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
 import { settleDuplicate, type DuplicateDeps } from './settle-duplicate.ts'
-import { readCounter } from './signed-counter.ts'
+import { readRenewalCounter } from './signed-counter.ts'
 import { useCertificate, type InUse, type UseDeps } from './use-certificate.ts'
 
 export type RenewDeps = UseDeps &
+  ChallengeDeps &
   LineageDeps &
   DuplicateDeps & {
     readonly issuer: Issuer
@@ -36,6 +41,8 @@ export type RenewCall = {
   readonly csr: string
   /** Null from agents that were never given one. */
   readonly counter: string | null
+  /** By what it will recover; null: it does not say. */
+  readonly recovery: RecoveryRegistration | null
   readonly evidence: AgentEvidence | null
   readonly correlation: string
 }
@@ -76,8 +83,10 @@ const attemptRenewal = async (
   call: RenewCall,
   by: Attribution,
 ): Promise<Renewed | Refusal> => {
-  const counter = readCounter(deps, call.counter, principal.id)
+  const counter = readRenewalCounter(deps, call.counter, principal.id)
   if (isRefusal(counter)) return counter
+  const registration = registrationIn(deps, principal, call)
+  if (isRefusal(registration)) return registration
   const key = keyInRequest(call.csr)
   for (let attempt = 0; attempt < mostTries; attempt++) {
     // Asked before the node is read: what is decided on has to be at least as new.
@@ -88,6 +97,7 @@ const attemptRenewal = async (
       ...(await factsOf(deps, standing, key)),
       ...holders,
       counter,
+      register: registration.facts,
       principal,
       by,
     }
@@ -95,6 +105,23 @@ const attemptRenewal = async (
     if (outcome !== 'lost-race') return outcome
   }
   return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+}
+
+type Registration = { readonly kind: 'registration'; readonly facts: RecoveryRegistrationFacts | null }
+
+/** A key is proven for this node: unlike a machine that enrols, whoever renews knows its name. */
+const registrationIn = (
+  deps: RenewDeps,
+  { id }: NodePrincipal,
+  { recovery, csr }: RenewCall,
+): Registration | Refusal => {
+  if (recovery === null) return { kind: 'registration', facts: null }
+  const checked = checkRegistration(deps, recovery, csr)
+  if (isRefusal(checked)) return checked
+  if (recovery.kind === 'key' && checked.node !== id) {
+    return refuse('CHALLENGE_INVALID', 'it was not made for this node')
+  }
+  return checked
 }
 
 type Holders = Pick<RenewFacts, 'claimant' | 'claimantLive' | 'otherHolder' | 'lastSeen'>

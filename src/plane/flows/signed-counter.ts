@@ -18,6 +18,20 @@ export const signCounter = (
 ): string =>
   formatStatement('counter', { domain: domainName, node: id, epoch, counter }, (bytes) => recovery.signStatement(bytes))
 
+/**
+ * One that another key signed is like none: keys can be lost. Serials guard a renewal, and whoever has a copy of an identity
+ * could as well leave its counter out. Where nothing else guards, as in a recovery, it is `readCounter` that is asked.
+ */
+export const readRenewalCounter = (
+  deps: CounterDeps,
+  text: string | null,
+  node: NodeId,
+): PresentedCounter | null | Refusal => {
+  const parsed = text === null ? null : parseStatement('counter', text)
+  const foreign = parsed !== null && !deps.recovery.isOurStatement(parsed.signed, parsed.signature)
+  return foreign ? null : readCounter(deps, text, node)
+}
+
 /** Null: none was presented. */
 export const readCounter = (
   { recovery, domainName }: CounterDeps,

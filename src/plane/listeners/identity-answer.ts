@@ -30,6 +30,7 @@ export const renewalAnswer = (
     counter,
     recovery_trust: { roots: [...deps.recovery.roots()], statement_keys: [...deps.recovery.statementKeys()] },
     ...(recoveryToken !== null && { recovery_token: recoveryToken }),
+    recovery_registered: node.recovery !== null,
     clock_tolerance_ms: domain.clockToleranceMs,
   }
 }

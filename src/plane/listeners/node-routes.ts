@@ -67,9 +67,9 @@ export const nodeRoutes = (deps: NodeRouteDeps): readonly Route[] => [
     body: RenewRequest,
     answer: RenewResponse,
     handle: async (call) => {
-      const { csr, counter = null } = call.body as RenewRequest
+      const { csr, counter = null, recovery = null } = call.body as RenewRequest
       const { evidence, correlation } = call
-      const outcome = await renewCertificate(deps, self(call), { csr, counter, evidence, correlation })
+      const outcome = await renewCertificate(deps, self(call), { csr, counter, recovery, evidence, correlation })
       return outcome.kind === 'refused' ? outcome : answer(renewalAnswer(deps, outcome))
     },
   },
