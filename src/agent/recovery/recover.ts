@@ -36,7 +36,7 @@ export const recover = async (agent: AgentParts, story: Story): Promise<Provided
     if (next.orEnrol && isInvited(agent) && way.credential.kind !== 'repair') return { kind: 'not-mine' }
     tell(agent, tried, next, story)
     if (next.forget === 'key') agent.keeper.keep(withRequest(agent.keeper.credentials(), null))
-    if (next.forget === 'bundle') dropBundle(agent, way)
+    if (next.forget === 'bundle') withoutBundle(agent, way)
     const news = await waitForNews(agent, next.waitMs)
     if (news === 'join') return { kind: 'not-mine' }
     if (news === 'bundle') lastCode = null
@@ -111,6 +111,12 @@ const tell = (
     { code: trouble.code, class: trouble.class, next: trouble.next, nextTry: isoTime(nextTryAtMs), correlation },
     `${trouble.text} ${intent}`.trim(),
   )
+}
+
+/** That one was brought is no news any more: what is left to do is said of the recovery. */
+const withoutBundle = (agent: AgentParts, way: WayBack): void => {
+  dropBundle(agent, way)
+  agent.board.clear('enrollment')
 }
 
 const dropBundle = ({ bundles, log }: AgentParts, { credential }: WayBack): void => {
