@@ -60,6 +60,8 @@ test('how a node comes back follows from what it registered, what the plane gave
   assert.deepEqual(recoveryFrom(answer({ recovery_token: token }), { kind: 'none' }, null), bearer)
   const denied = answer({ profile: { ...answer({}).profile, recovery: { mode: 'deny', rehearse_every_ms: 1 } } })
   assert.deepEqual(recoveryFrom(denied, key, null), { trust, credential: { kind: 'none' } })
+  const dropped = answer({ recovery_registered: false, recovery_token: token })
+  assert.deepEqual(recoveryFrom(dropped, key, { trust, credential: key }), { trust, credential: { kind: 'none' } })
   const older = { profile: answer({}).profile }
   assert.equal(recoveryFrom(older, key, null), null)
   assert.deepEqual(recoveryFrom(older, key, { trust, credential: key }), { trust, credential: key })

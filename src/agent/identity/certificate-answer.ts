@@ -89,7 +89,7 @@ export const faultOfEndpoints = (endpoints: EndpointSet): string | null => {
 /** What an answer says besides its certificate; planes that know no recovery say nothing. */
 export type LineageAnswer = Pick<
   EnrollResponse,
-  'counter' | 'recovery_trust' | 'recovery_token' | 'clock_tolerance_ms' | 'profile'
+  'counter' | 'recovery_trust' | 'recovery_token' | 'recovery_registered' | 'clock_tolerance_ms' | 'profile'
 >
 
 const longestToleranceMs = 86_400_000
@@ -131,7 +131,8 @@ export const recoveryFrom = (
 ): AgentRecovery | null => {
   const trust = answer.recovery_trust ?? former?.trust
   if (trust === undefined) return null
-  if (answer.profile.recovery?.mode === 'deny') return { trust, credential: { kind: 'none' } }
+  const nothing = answer.profile.recovery?.mode === 'deny' || answer.recovery_registered === false
+  if (nothing) return { trust, credential: { kind: 'none' } }
   if (answer.recovery_token !== undefined) {
     return { trust, credential: { kind: 'bearer', token: answer.recovery_token } }
   }

@@ -26,6 +26,8 @@ export const keepRenewed = async (
   let exchangeBefore: { readonly atMs: number | null } | null = null
   let shown: Identity | null = null
   let nudges = nudge.count()
+  /** When to renew once more, for what the last renewal found missing. */
+  let againAtMs: number | null = null
   const doubt = openClockDoubt(agent)
   for (; !agent.signal.aborted; await nudgedPause(agent, lookEveryMs(identityNow().current))) {
     await reporter.check()
@@ -43,7 +45,9 @@ export const keepRenewed = async (
       lastTry = { atMs: nowMs, delayMs: spreadMs(remainingMs, agent.random.unit()) }
       exchangeBefore = null
     }
-    const nudged = nudge.count() !== nudges
+    const again = againAtMs !== null && clock.monotonicMs() >= againAtMs
+    if (again) againAtMs = null
+    const nudged = nudge.count() !== nudges || again
     nudges = nudge.count()
     // Another source renews its own.
     if (identity.source !== 'plane' || (!nudged && !renewalIsDue(nowMs, dueAtMs(identity), lastTry))) continue
@@ -54,6 +58,9 @@ export const keepRenewed = async (
     const patienceMs = Math.max(leastPatienceMs, remainingMs / 4)
     const outcome = unsettled ?? (await renewWithin(agent, identity, patienceMs))
     if (outcome.kind === 'renewed') {
+      againAtMs = outcome.lacksRecovery
+        ? clock.monotonicMs() + registerAfterMs(identityNow(), agent.random.unit())
+        : null
       agent.log.info({ serial: outcome.serial, persisted: outcome.persisted }, 'certificate renewed')
       agent.board.success('renewal', `The certificate was renewed: ${outcome.serial}.`)
       if (agent.episode.channelIsOpen()) agent.episode.over()
@@ -87,6 +94,10 @@ const dueAtMs = ({ current, profile }: Identity): number =>
 
 /** To a clock that is hours fast every new certificate is due at once: it is not renewed every second for that. */
 const shortestLifeMs = ({ current }: Identity): number => (current.notAfterMs - current.issuedAtMs) / 8
+
+/** Soon, and not in the moment in which everybody else does who was told the same. */
+const registerAfterMs = (identity: Identity, jitterUnit: number): number =>
+  Math.min(10_000, shortestLifeMs(identity)) * (1 - jitterUnit / 2)
 
 /** The slot the plane asked for, unless it would use up half of what is left. */
 const slotOf = (failure: PlaneFailure, { current }: Identity, nowMs: number): number =>

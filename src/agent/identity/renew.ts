@@ -1,10 +1,11 @@
 // One renewal: a new key and request, durable before they are sent; the answer checked, kept, and in force.
 
 import type { AgentParts } from '../agent-deps.ts'
-import { keyTypeFor, newKeyRequest } from '../keys/key-request.ts'
+import { keyTypeFor, newKeyRequest, newRecoveryKey } from '../keys/key-request.ts'
 import { callPlane } from '../plane-client.ts'
 import { noAnswer, unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
 import { RenewResponse, type RenewRequest } from '#wire/node-api.ts'
+import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
 import {
   faultOfEndpoints,
   faultOfLineage,
@@ -13,9 +14,16 @@ import {
   generationFrom,
   recoveryFrom,
 } from './certificate-answer.ts'
+import { heldAfter, lacksRecovery, lateRegistration } from './late-registration.ts'
 import { renewedTo, requestFor, withRequest, type Identity, type KeyRequest } from './credentials.ts'
 
-export type Renewed = { readonly kind: 'renewed'; readonly serial: string; readonly persisted: boolean }
+export type Renewed = {
+  readonly kind: 'renewed'
+  readonly serial: string
+  readonly persisted: boolean
+  /** Its answer says that nothing is registered to recover with: another renewal registers that. */
+  readonly lacksRecovery: boolean
+}
 
 /** A server that takes the connection and says nothing must not use up what is left of the certificate. */
 export const renewWithin = async (
@@ -39,9 +47,12 @@ const longestPatienceMs = 120_000
 const renewOnce = async (agent: AgentParts, identity: Identity): Promise<Renewed | PlaneFailure> => {
   const request = openRequest(agent, identity)
   if (request.kind !== 'request') return request
+  // Where time is short nothing may come before the renewal itself.
+  const hurried = isLastQuarter(identity, agent.clock.nowMs())
+  const registration = hurried ? null : await lateRegistration(agent, identity, request.request)
   const answer = await callPlane(agent, identity, {
     verb: 'renew',
-    json: renewBody(identity, request.request),
+    json: renewBody(identity, request.request, registration),
     answer: RenewResponse,
   })
   if (answer.kind !== 'answer') {
@@ -61,25 +72,39 @@ const renewOnce = async (agent: AgentParts, identity: Identity): Promise<Renewed
   // Read again: a trust update may have arrived while we waited.
   const latest = agent.keeper.credentials().identity ?? identity
   // A better source has taken over meanwhile: what we asked for is not needed.
-  if (latest.source !== identity.source) return { kind: 'renewed', serial: latest.current.serial, persisted: true }
+  if (latest.source !== identity.source) {
+    return { kind: 'renewed', serial: latest.current.serial, persisted: true, lacksRecovery: false }
+  }
+  const held = heldAfter(latest.recovery, request.request, answer.value.recovery_registered)
   const renewal = {
     profile,
     endpoints,
     roots,
     understands: answer.value.understands ?? latest.understands,
     counter: answer.value.counter ?? null,
-    recovery: recoveryFrom(answer.value, latest.recovery?.credential ?? { kind: 'none' }, latest.recovery),
+    recovery: recoveryFrom(answer.value, held, latest.recovery),
     clockToleranceMs: answer.value.clock_tolerance_ms ?? latest.clockToleranceMs,
   }
   const kept = agent.keeper.keep(renewedTo(latest, made.generation, renewal))
   agent.reached('renew: identity kept')
-  return { kind: 'renewed', serial: made.generation.serial, persisted: kept.persisted }
+  return {
+    kind: 'renewed',
+    serial: made.generation.serial,
+    persisted: kept.persisted,
+    // News only once: what could not be registered although it was known to lack waits for the next renewal.
+    lacksRecovery: !lacksRecovery(agent, identity) && lacksRecovery(agent, { ...latest, ...renewal }),
+  }
 }
 
 /** The counter shows that no copy of us has been here before; an older plane would not know what to make of it. */
-const renewBody = ({ counter, understands }: Identity, request: KeyRequest): RenewRequest => ({
+const renewBody = (
+  { counter, understands }: Identity,
+  request: KeyRequest,
+  recovery: RecoveryRegistration | null,
+): RenewRequest => ({
   csr: request.csrPem,
   ...(counter !== null && understands.includes('counter') ? { counter } : {}),
+  ...(recovery === null ? {} : { recovery }),
 })
 
 const openRequest = (
@@ -91,7 +116,8 @@ const openRequest = (
   const keyType = keyTypeFor(config.keyType, identity.profile.key_types)
   const open = requestFor(keeper.credentials(), purpose, keyType)
   if (open !== null) return { kind: 'request', request: open }
-  const request = newKeyRequest(purpose, keyType, identity.nodeId, clock.nowMs(), null)
+  const recoveryKey = config.recovery === 'key' && lacksRecovery(agent, identity) ? newRecoveryKey() : null
+  const request = newKeyRequest(purpose, keyType, identity.nodeId, clock.nowMs(), recoveryKey)
   const kept = keeper.keepFirst(withRequest(keeper.credentials(), request))
   if (kept.persisted) {
     agent.reached('renew: request kept')

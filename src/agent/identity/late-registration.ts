@@ -1,0 +1,44 @@
+// A machine with nothing to recover with registers it with its next renewal: its agent or its plane knew no recovery when
+// it enrolled, or the plane has dropped what a copy held too.
+
+import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
+import type { AgentParts } from '../agent-deps.ts'
+import { askChallenge } from '../enrollment/knock.ts'
+import { registrationOf } from '../recovery/prove.ts'
+import { runtimeDoor } from '../recovery/way-back.ts'
+import type { AgentRecovery, Identity, KeyRequest } from './credentials.ts'
+
+/** It could have something to recover with, and has not. */
+export const lacksRecovery = (
+  { config }: Pick<AgentParts, 'config'>,
+  { recovery, profile, understands }: Identity,
+): boolean =>
+  config.recovery !== 'none' &&
+  understands.includes('renewal_recovery') &&
+  profile.recovery?.mode !== 'deny' &&
+  (recovery === null || recovery.credential.kind === 'none')
+
+/** Null: nothing is registered with this request. No challenge to be had is no reason not to renew. */
+export const lateRegistration = async (
+  agent: AgentParts,
+  identity: Identity,
+  { recoveryKey, csrPem }: KeyRequest,
+): Promise<RecoveryRegistration | null> => {
+  if (!lacksRecovery(agent, identity)) return null
+  if (agent.config.recovery === 'bearer') return { kind: 'bearer' }
+  if (recoveryKey === null) return null
+  // Whose word it is need not be known, as at an enrollment: it only has to come back.
+  const asked = await askChallenge(agent, { ...runtimeDoor(identity), pinned: null }, identity.nodeId)
+  if (asked.kind !== 'challenge') return null
+  return registrationOf(recoveryKey, { node: identity.nodeId, challenge: asked.challenge, csrPem })
+}
+
+/** A key that went with a request is registered only where the plane says so; a request that was repeated may have been. */
+export const heldAfter = (
+  former: AgentRecovery | null,
+  { recoveryKey }: KeyRequest,
+  registered: boolean | undefined,
+): AgentRecovery['credential'] => {
+  const held = former === null ? { kind: 'none' as const } : former.credential
+  return held.kind === 'none' && recoveryKey !== null && registered === true ? { kind: 'key', ...recoveryKey } : held
+}
