@@ -41,8 +41,11 @@ export const connectAt = async (
 ): Promise<Connected | PlaneFailure> => {
   const { url, trust, purpose = 'runtime' } = target
   const judging: JudgedTarget = { url, address, trust, purpose, timeoutMs, client: null }
-  const first = await openBelieving(agent, target, judging, signal)
   const pinned = target.pinned ?? pinnedOf(agent)
+  const first =
+    pinned !== null && isBeforeOurs(agent)
+      ? wrongDates({ ...datesOf(agent, target), validity: null, stated: false })
+      : await openBelieving(agent, target, judging, signal)
   if (!isAboutDates(first) || pinned === null) return first
   const undated = await openUndatedConnection(agent, judging, signal)
   if (undated.kind !== 'undated') return undated
@@ -51,9 +54,20 @@ export const connectAt = async (
   learnTime(agent, timeMs)
   const second = await openBelieving(agent, target, judging, signal)
   if (!isAboutDates(second)) return second
-  const seen = { kind: 'server-dates', url: url.origin, for: purpose, nowMs: agent.clock.nowMs() } as const
-  return wrongDates({ ...seen, validity: undated.validity, stated: true })
+  return wrongDates({ ...datesOf(agent, target), validity: undated.validity, stated: true })
 }
+
+/**
+ * The plane has dated our own certificate later than it is now: so it is not now. A server whose certificate ran out long
+ * ago could be taken for the plane at such a time, so that is asked for before anybody is believed.
+ */
+const isBeforeOurs = ({ clock, keeper }: ConnectingAgent): boolean => {
+  const { identity } = keeper.credentials()
+  return identity !== null && clock.nowMs() < identity.current.issuedAtMs - identity.clockToleranceMs
+}
+
+const datesOf = ({ clock }: ConnectingAgent, { url, purpose = 'runtime' }: PlaneTarget) =>
+  ({ kind: 'server-dates', url: url.origin, for: purpose, nowMs: clock.nowMs() }) as const
 
 /** By Node's own check while the clock is right; by ours, at the time we believe, while it is not. */
 const openBelieving = async (

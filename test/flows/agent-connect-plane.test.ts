@@ -6,6 +6,8 @@ import * as net from 'node:net'
 import { test, type TestContext } from 'node:test'
 import type { Connected, PlaneTarget } from '#agent/connect-at.ts'
 import { connectPlane } from '#agent/connect-plane.ts'
+import type { Identity } from '#agent/identity/credentials.ts'
+import { openJudgedClock } from '#agent/judged-clock.ts'
 import type { PlaneFailure } from '#agent/plane-failure.ts'
 import { generateKey } from '#pki/keys.ts'
 import { systemClock } from '#platform/clock.ts'
@@ -160,6 +162,28 @@ test('a server that has expired while our clock is right is said to have expired
   assert.deepEqual([outcome.kind, classOf(outcome)], ['untrusted', 'server_tls_untrusted'])
   assert.deepEqual([agent.clock.offsetMs(), agent.troubles.get('clock')], [0, undefined])
   assert.ok('trouble' in outcome && outcome.trouble.evidence['valid_to'] !== null)
+})
+
+test('at a time before our own certificate was made nobody is believed who does not first say what time it is', async (t) => {
+  const agent = connectingAgent(t)
+  const setBack = { ...agent, clock: openJudgedClock({ ...systemClock, nowMs: () => now.atMs - 200 * day }) }
+  agent.keeper.keep({
+    identity: { current: { issuedAtMs: now.atMs }, clockToleranceMs: 300_000 } as Identity,
+    request: null,
+  })
+  // Perhaps one whose certificate ran out since: it was good at the time this machine believes in.
+  const silent = await startDatedPlane(t, now)
+  silent.challenge = () => 'whatever'
+  const outcome = await connectPlane(setBack, targetOf(silent, now), never)
+  assert.deepEqual([outcome.kind, classOf(outcome)], ['untrusted', 'clock_skew'])
+  assert.deepEqual(seenBy(silent), [['/v1/challenge', false]])
+  const plane = await startDatedPlane(t, now)
+  await talk(await connectPlane(setBack, targetOf(plane, now), never))
+  assert.deepEqual(seenBy(plane), [
+    ['/v1/challenge', false],
+    ['/hello', true],
+  ])
+  assert.ok(Math.abs(setBack.clock.nowMs() - now.atMs) < 60_000)
 })
 
 test('a recovery server that has expired blocks recovery', async (t) => {
