@@ -169,6 +169,18 @@ test('a refusal belongs to the story of the machine that asked', async () => {
   assert.equal(entry?.actor, 'node:refused')
 })
 
+test('whoever proves nothing adds nothing to the story of a machine', async () => {
+  await withRoom()
+  const machine = await recoverableNode(shared(), 'told-of')
+  const credential = { kind: 'bearer' as const, token: `recover_${'x'.repeat(43)}` }
+  assert.equal((await machine.recover({ credential, correlation: 'story-told-of' })).body.code, 'RECOVERY_UNKNOWN')
+  const entry = await eventually('the refusal to be journaled', async () =>
+    (await journalEntries(shared(), { node: 'told-of', type: 'refused' })).at(-1),
+  )
+  assert.equal(entry?.actor, 'anonymous')
+  assert.notEqual(entry?.correlation, 'story-told-of')
+})
+
 test('a quarantined node recovers with a repair bundle only, once, and may do nothing but show evidence', async () => {
   await withRoom()
   const machine = await recoverableNode(shared(), 'repaired')

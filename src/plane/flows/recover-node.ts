@@ -58,13 +58,13 @@ export type RecoverCall = {
 export const recoverNode = async (deps: RecoverDeps, call: RecoverCall): Promise<Enrolled | Refusal> => {
   const node = await deps.store.get('node', call.node)
   const credential = proveRecovery(deps, node, { ...call, purpose: 'recover' })
-  const { correlation } = call
   if (isRefusal(credential)) {
-    const about = { node: node === null ? null : node.value.id, correlation }
+    // The story it claims to belong to is not taken from somebody who has proved nothing.
+    const about = { node: node === null ? null : node.value.id }
     if (deps.strangers.room(call.source)) return { ...credential, about }
     return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs(), about }
   }
-  const about = { node: call.node, actor: `node:${call.node}`, correlation }
+  const about = { node: call.node, actor: `node:${call.node}`, correlation: call.correlation }
   const leave = deps.admission.enter()
   if (typeof leave !== 'function') return { ...leave, about }
   try {
