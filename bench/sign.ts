@@ -42,7 +42,7 @@ const recovery = await openRecoveryAuthority({ ...foundation, feed, options: cer
 const authority = await openAuthority({
   ...foundation,
   feed,
-  recoveryRoots: () => recovery.rootsOnRecord(),
+  recovery,
   options: { ...certificates, issuerKey: 'file', intermediateLifetimeMs: 5 * 365 * 86_400_000 },
 })
 const deps = {

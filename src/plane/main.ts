@@ -72,7 +72,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const authority = await openAuthority({
     ...foundation,
     feed,
-    recoveryRoots: () => recovery.rootsOnRecord(),
+    recovery,
     options: {
       ...certificates,
       issuerKey: config.issuerKey,
@@ -94,10 +94,9 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const correlation = (): string => sortableId(clock.nowMs(), random)
   const recoverability = recoverabilityCounts(store, clock, foundation.timers)
   const shared = { ...foundation, feed, authority, recovery, settings, correlation, urls, recoverability }
-  const unready = (): readonly string[] => [
-    ...(stopping ? ['the plane is stopping'] : []),
-    ...(clock.nowMs() < recovery.serverIdentity().notAfterMs ? [] : ['the recovery certificate has expired']),
-  ]
+  // Not the recovery listener's certificate: whoever takes the plane out of service for that takes the runtime away too.
+  // There is an alert for it.
+  const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])
   const seen = {
     onRefusal(refused: Refused): void {
       metrics.refused(refused.refusal.code, refused.path)

@@ -39,7 +39,7 @@ const openOn = (setup: Setup, commit: Store['commit']) =>
       path.join(setup.folder, 'keys'),
       findSealingKey({ dataFolder: setup.folder, keyFile: null, credentialsFolder: null }, systemRandom),
     ),
-    recoveryRoots: () => [],
+    recovery: { rootsOnRecord: () => [], warnings: () => [] },
     options: {
       domain: 'test.example',
       issuerKey: 'file',

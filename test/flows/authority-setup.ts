@@ -46,7 +46,7 @@ export type Setup = {
   open(
     options?: Partial<AuthorityOptions>,
     sealKeyFile?: string,
-    recoveryRoots?: AuthorityDeps['recoveryRoots'],
+    recovery?: AuthorityDeps['recovery'],
   ): Promise<Authority>
   openRecovery(): Promise<RecoveryAuthority>
   /** Every entry of a type, oldest first. */
@@ -92,7 +92,7 @@ export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}):
     clock,
     store,
     rootKeyFile: created.rootKeyFile,
-    open: (options, sealKeyFile, recoveryRoots = () => []) =>
+    open: (options, sealKeyFile, recovery = { rootsOnRecord: () => [], warnings: () => [] }) =>
       openAuthority({
         store,
         feed: openFeed(),
@@ -100,7 +100,7 @@ export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}):
         random: systemRandom,
         log: silentLog,
         custody: custodyWith(sealKeyFile ?? null),
-        recoveryRoots,
+        recovery,
         options: {
           domain: 'test.example',
           issuerKey: settings.issuerKey,

@@ -145,10 +145,27 @@ test('a recovery root whose key is lost has a successor at the next start', asyn
   assert.equal(splitPem(after.serverIdentity().chainPem)[1], after.roots()[0])
 })
 
+test('a statement key that is gone is made anew, and that is journaled and told; the first one is no news', async (t) => {
+  const setup = await setUp(t)
+  const first = await setup.openRecovery()
+  assert.deepEqual(first.warnings(), [])
+  for (const name of keyFilesOf(setup, 'statement')) fs.rmSync(path.join(setup.folder, 'keys', name))
+  const second = await setup.openRecovery()
+  assert.notDeepEqual(second.statementKeys(), first.statementKeys())
+  const authority = await setup.open({}, undefined, second)
+  assert.ok(authority.view().warnings.some((warning) => /signs statements was gone .* repair-bundle/.test(warning)))
+  const made = (await setup.journal('ca.created')).filter(({ body }) => body['role'] === 'statement')
+  assert.deepEqual(
+    made.map(({ body }) => body['why']),
+    ['first start', 'none here'],
+  )
+  assert.deepEqual((await setup.openRecovery()).warnings(), [])
+})
+
 test('operators see the recovery root beside the others, and hear of its end a year before', async (t) => {
   const setup = await setUp(t)
   const recovery = await setup.openRecovery()
-  const authority = await setup.open({}, undefined, () => recovery.rootsOnRecord())
+  const authority = await setup.open({}, undefined, recovery)
   const shown = authority.view().authorities.filter(({ role }) => role === 'recovery')
   assert.deepEqual(
     shown.map(({ signing, custody }) => [signing, custody]),

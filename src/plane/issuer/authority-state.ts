@@ -10,7 +10,7 @@ import { signerFrom, type CaSigner } from './ca-signer.ts'
 import type { IssuerBook } from './issuer-book.ts'
 import { longestLeaf } from './issuer-life.ts'
 import type { KeyCustody } from './key-custody.ts'
-import type { RecoveryRoot } from './recovery-roots.ts'
+import type { RecoveryAuthority } from './recovery-authority.ts'
 import type { HeldServerCertificate } from './server-identity.ts'
 
 export type AuthorityOptions = {
@@ -30,7 +30,7 @@ export type AuthorityDeps = {
   readonly log: Log
   readonly custody: KeyCustody
   /** What operators are shown of the other trust; none of it signs anything here. */
-  readonly recoveryRoots: () => readonly RecoveryRoot[]
+  readonly recovery: Pick<RecoveryAuthority, 'rootsOnRecord' | 'warnings'>
   readonly options: AuthorityOptions
 }
 

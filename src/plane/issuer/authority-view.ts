@@ -6,13 +6,10 @@ import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import { agingWarnings, type AgingWarning } from './authority-warnings.ts'
 import { certificateOf } from './ca-signer.ts'
 
-export const agingNow = (
-  { clock, options, recoveryRoots }: AuthorityDeps,
-  state: AuthorityState,
-): readonly AgingWarning[] =>
+export const agingNow = ({ clock, options, recovery }: AuthorityDeps, state: AuthorityState): readonly AgingWarning[] =>
   agingWarnings({
     book: state.book,
-    recoveryRoots: recoveryRoots().map(({ record }) => record),
+    recoveryRoots: recovery.rootsOnRecord().map(({ record }) => record),
     rootOnline: state.rootOnline,
     issuerKey: options.issuerKey,
     signs: signs(state, clock.nowMs()),
@@ -32,7 +29,7 @@ export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaVie
   const { book, signer, server, rootOnline } = state
   if (server === null) throw new Error('the authority was looked at before it was open')
   const nowMs = clock.nowMs()
-  const recovery = deps.recoveryRoots()
+  const recovery = deps.recovery.rootsOnRecord()
   const isSigning = (id: string): boolean =>
     recovery.some(({ record, signing }) => signing && record.id === id) ||
     (signer !== null && signer.record.id === id && signs(state, nowMs)) ||
@@ -64,6 +61,10 @@ export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaVie
       not_after: isoTime(server.presented.notAfterMs),
       names: [...server.presented.names.dns, ...server.presented.names.ip],
     },
-    warnings: [...(protectedSealing ? [] : [unsealed]), ...agingNow(deps, state).map(({ text }) => text)],
+    warnings: [
+      ...(protectedSealing ? [] : [unsealed]),
+      ...deps.recovery.warnings(),
+      ...agingNow(deps, state).map(({ text }) => text),
+    ],
   }
 }

@@ -2,8 +2,10 @@
 
 import { verifySignature } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
+import { entry } from '#domain/decision.ts'
 import type { IssuerRecord } from '#domain/issuer-record.ts'
 import type { ServerIdentity } from './authority.ts'
+import { byItself } from './issuer-entries.ts'
 import type { RecoveryAuthority } from './recovery-authority.ts'
 import { findBearerSecret, findStatementKeys } from './recovery-keys.ts'
 import { recoveryRootsInService, recoverySigner, type RecoveryDeps, type RecoveryRoot } from './recovery-roots.ts'
@@ -17,8 +19,9 @@ export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<Recove
   const deps: RecoveryDeps = { ...given, options: { ...given.options, serverNames } }
   const inTurn = takeTurns()
   const listeners: ((identity: ServerIdentity) => void)[] = []
-  const statementKeys = findStatementKeys(deps.custody)
+  const { keys: statementKeys, made } = findStatementKeys(deps.custody)
   const [statementKey] = statementKeys
+  const warnings = made === null ? [] : await tellStatementKey(deps, made)
   const statementSpkis = statementKeys.map(({ spki }) => Buffer.from(spki).toString('base64'))
 
   let roots = await recoveryRootsInService(deps)
@@ -48,6 +51,7 @@ export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<Recove
     onServerIdentity: (run) => void listeners.push(run),
     roots: () => pems,
     rootsOnRecord: () => roots.map((record): RecoveryRoot => ({ record, signing: record.id === signer?.record.id })),
+    warnings: () => warnings,
     maintain: () =>
       inTurn(async () => {
         roots = await recoveryRootsInService(deps)
@@ -60,6 +64,24 @@ export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<Recove
     isOurStatement: (bytes, signature) => statementKeys.some(({ spki }) => verifySignature(spki, bytes, signature)),
     bearerFor: findBearerSecret(deps.custody, deps.random),
   }
+}
+
+const lostStatementKey =
+  'The key that signs statements was gone from keys/ and has been made anew: machines take the new one with their next renewal; one whose certificate ends before that needs muster node repair-bundle or a new token. If a backup has keys/statement.*, put it back and start the plane again'
+
+/** The first is made with the first recovery root: where there is a root, one was lost. */
+const tellStatementKey = async (
+  { store, clock, feed, log }: RecoveryDeps,
+  made: string,
+): Promise<readonly string[]> => {
+  const lost = (await store.issuers()).some(({ value }) => value.role === 'recovery')
+  const body = { role: 'statement', custody: 'file', why: lost ? 'none here' : 'first start' }
+  const told = entry(byItself, clock.nowMs(), 'ca.created', { issuer: made }, body)
+  const outcome = await store.commit({ reads: [], writes: [], entries: [told] })
+  if (outcome !== 'lost-race') feed.publish(outcome)
+  if (!lost) return []
+  log.warn({ key: made }, lostStatementKey)
+  return [lostStatementKey]
 }
 
 const pemOf = ({ der }: IssuerRecord): string => toPem('CERTIFICATE', Buffer.from(der, 'base64'))

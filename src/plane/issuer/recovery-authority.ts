@@ -12,6 +12,8 @@ export type RecoveryAuthority = {
   roots(): readonly string[]
   /** The same, as operators are shown them. */
   rootsOnRecord(): readonly RecoveryRoot[]
+  /** What operators have to know besides, in sentences. */
+  warnings(): readonly string[]
   /** Renews the listener's certificate at half life, and makes the successor of a recovery root at its. Cheap when nothing is due. */
   maintain(): Promise<void>
   /** SubjectPublicKeyInfo, DER, base64; the first signs, the rest are still taken. */

@@ -7,13 +7,20 @@ import { sha256Hex } from '#platform/bytes.ts'
 import type { Random } from '#platform/random.ts'
 import type { KeyCustody } from './key-custody.ts'
 
-/** The first signs; statements of the others are still taken. */
-export const findStatementKeys = (custody: KeyCustody): readonly [PrivateKey, ...PrivateKey[]] => {
+export type StatementKeys = {
+  /** The first signs; statements of the others are still taken. */
+  readonly keys: readonly [PrivateKey, ...PrivateKey[]]
+  /** The id of the one that had to be made; null: there was one. */
+  readonly made: string | null
+}
+
+export const findStatementKeys = (custody: KeyCustody): StatementKeys => {
   const [first, ...others] = kept(custody, 'statement').map(loadPrivateKey)
-  if (first !== undefined) return [first, ...others]
-  const made = generateKey('p256')
-  custody.keep({ role: 'statement', id: keyId(made.spki) }, made.pkcs8Pem())
-  return [made]
+  if (first !== undefined) return { keys: [first, ...others], made: null }
+  const key = generateKey('p256')
+  const made = keyId(key.spki)
+  custody.keep({ role: 'statement', id: made }, key.pkcs8Pem())
+  return { keys: [key], made }
 }
 
 export type BearerFor = (about: { readonly node: string; readonly counter: number; readonly spki: string }) => string
