@@ -1,13 +1,14 @@
-// What the plane answers to a recovery is checked before it takes the place of anything, over real TLS.
+// What the plane answers to a recovery or a renewal is checked before it takes the place of anything, over real TLS.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AgentParts } from '#agent/agent-deps.ts'
 import { withRequest, type Identity } from '#agent/identity/credentials.ts'
+import { renewWithin } from '#agent/identity/renew.ts'
 import { recoverOnce } from '#agent/recovery/recover-call.ts'
 import type { WayBack } from '#agent/recovery/way-back.ts'
 import { trouble } from '#agent/trouble.ts'
-import { systemClock } from '#platform/clock.ts'
+import { isoTime, systemClock } from '#platform/clock.ts'
 import { formatStatement } from '#wire/statement.ts'
 import { generateKey } from '#pki/keys.ts'
 import { connectingAgent } from '../fakes/connecting-agent.ts'
@@ -34,7 +35,7 @@ const answer = {
   vcluster: null,
   profile: { name: 'x', key_storage: 'file', key_types: ['p256'], lifetime_ms: 1, renew_from: 0.5, renew_to: 0.6 },
   endpoints: { id: 'runtime', revision: 1, runtime: ['https://a.test'], stream: ['wss://a.test'] },
-  server_time: '2026-01-01T00:00:00.000Z',
+  server_time: isoTime(now.atMs),
   liveness_grace_ms: 1,
   understands: [],
   counter: counterOf('gpu-001'),
@@ -111,4 +112,41 @@ test('nobody is asked to recover whose challenge is not signed by a pinned key',
     ['/v1/challenge'],
   )
   assert.equal(agent.keeper.credentials().request, null)
+})
+
+test('a renewal may not exchange all roots at once, nor bring a profile that would not renew', async (t) => {
+  const plane = await startDatedPlane(t, now)
+  const { agent } = recovering(t, plane)
+  const identity = {
+    ...agent.keeper.credentials().identity,
+    source: 'plane',
+    roots,
+    endpoints: { ...answer.endpoints, runtime: [`https://localhost:${plane.port}`] },
+    origin: { url: `https://localhost:${plane.port}` },
+    understands: [],
+    counter: null,
+    current: {
+      serial: '1',
+      issuedAtMs: now.atMs,
+      notAfterMs: now.atMs + 60_000,
+      chainPem: now.client.certPem,
+      ...now.client,
+    },
+  } as unknown as Identity
+  agent.keeper.keep({ identity, request: null })
+  const stranger = timesAt(now.atMs).trust
+  const others = stranger.kind === 'roots' ? stranger.roots : []
+  for (const [change, shape] of [
+    [{}, /no certificate chain/],
+    [{ roots: others }, /none of the roots in use/],
+    [{ roots: [...others, ...roots] }, /no certificate chain/],
+    [{ profile: { ...answer.profile, renew_from: 0 } }, /would not renew in time/],
+    [{ counter: counterOf('gpu-002') }, /of another node/],
+  ] as const) {
+    plane.answer = { ...answer, ...change }
+    const outcome = await renewWithin(agent, identity, 10_000)
+    assert.ok(outcome.kind === 'refused', JSON.stringify(outcome))
+    assert.match(outcome.trouble.text, shape)
+    assert.deepEqual(agent.keeper.credentials().identity?.roots, roots)
+  }
 })
