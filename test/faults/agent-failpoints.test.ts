@@ -6,6 +6,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { describe, test } from 'node:test'
 import { agentSteps, type AgentStep } from '#agent/agent-deps.ts'
+import { readStatusFile } from '#agent/status-file.ts'
 import { reserveBytes } from '#agent/storage.ts'
 import { inParallel } from '#cli/in-parallel.ts'
 import { eventually } from '../process/eventually.ts'
@@ -93,6 +94,9 @@ describe('an agent that is killed', { concurrency: true }, () => {
         let agent = machine.start()
         await untilBack(machine, agent)
         for (let kill = 0; kill < rounds; kill++) {
+          const { pid } = agent
+          const isUp = (): boolean => readStatusFile(machine.state)?.pid === pid
+          await eventually(`${id} to be up`, isUp, { withinMs: 120_000 })
           await later(random.unit() * lifetimesMs[profile])
           await agent.kill9()
           assert.ok(keptIdentity(machine.state))
