@@ -17,7 +17,7 @@ import { withSeed } from '../process/with-seed.ts'
 const long = process.env['MUSTER_LONG'] === '1'
 const rotations = long ? 20 : 10
 const lifetimeMs = 60_000
-const reportEveryMs = 100
+const reportEveryMs = long ? 250 : 100
 /** A certificate is renewed at two thirds of its life at the latest. */
 const longestMs = rotations * lifetimeMs * (2 / 3) + 60_000
 const timeout = longestMs + 300_000
@@ -34,7 +34,7 @@ const kinds = [
 
 const joinAll = async (t: TestContext, plane: Plane, of: readonly (typeof kinds)[number][]): Promise<Member[]> => {
   await makeProfile(plane, 'minute', [`certificate.lifetimeMs=${lifetimeMs}`])
-  const each = Array.from({ length: long ? 4 : 1 }, (_, at) => at + 1)
+  const each = Array.from({ length: long ? 3 : 1 }, (_, at) => at + 1)
   const members = await Promise.all(
     of.flatMap(([kind, args]) =>
       each.map((at) => {
@@ -177,7 +177,7 @@ describe('with certificates of a minute', { concurrency: true, timeout }, () => 
     const renewed = await Promise.all(members.map((member) => lineageIsOne(plane, member)))
     await neverHappened(plane, [...nothingOfRecovery, 'node.condition_raised', 'refused', 'node.second_holder'])
     const gaps = taken.map(longestGapMs)
-    assert.ok(Math.max(...gaps) < 5_000, `a gap in a stream: ${gaps.join(', ')} ms`)
+    assert.ok(Math.max(...gaps) < 15_000, `a gap in a stream: ${gaps.join(', ')} ms`)
     t.diagnostic(
       `${members.length} agents, ${sum(renewed)} rotations in ${seconds(lastedMs)}, ` +
         `${sum(taken.map(({ length }) => length))} messages, longest gap ${Math.max(...gaps)} ms`,
