@@ -35,8 +35,8 @@ export const serve = async (agent: AgentParts, providers: readonly IdentityProvi
   } finally {
     over.abort()
     await Promise.allSettled(tasks)
-    agent.board.clear('channel')
-    agent.board.clear('renewal')
+    agent.board.clear('channel', 'untold')
+    agent.board.clear('renewal', 'untold')
   }
 }
 

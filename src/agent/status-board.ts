@@ -33,7 +33,8 @@ export type StatusBoard = {
   success(place: Place, text: string): void
   /** Attempts are counted while the same code stays. `correlation`: of the episode, as the plane is told. */
   trouble(place: Place, trouble: Trouble, nextTryAtMs: number | null, correlation?: string | null): void
-  clear(place: Place): void
+  /** `untold`: nobody tries there any more, which does not mean that it went well. */
+  clear(place: Place, untold?: 'untold'): void
   /** What the node says of itself now. */
   conditions(): readonly ReportedCondition[]
   /** What happened, the newest last. */
@@ -159,10 +160,11 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
       note(place, 'failed', { ...trouble, correlation, next_try: entry.next_try_at })
       change({ troubles: [...status.troubles.filter((other) => other.place !== place), entry] })
     },
-    clear: (place) => {
+    clear: (place, untold) => {
       const was = troubleAt(place)
       if (was === undefined) return
-      note(place, 'succeeded', { code: was.code, text: 'That is over.', correlation: was.correlation ?? null })
+      if (untold === undefined)
+        note(place, 'succeeded', { code: was.code, text: 'That is over.', correlation: was.correlation ?? null })
       over(place)
     },
     conditions: () => {

@@ -60,6 +60,16 @@ test('a node is renewed on request, and tells what is wrong when nobody answers'
   assert.equal(offline.code, 0, offline.stderr)
   assert.match(offline.stdout, /^endpoint_unreachable at /)
   assert.match(offline.stdout, /Which node it was is not known here/)
+  // Stopped without a plane: what did not go well is not said to have gone well.
+  const second = agent.restart()
+  await eventually('it to meet nobody', () =>
+    readStatusFile(agent.state)?.troubles.some(({ place }) => place === 'channel'),
+  )
+  await second.stop()
+  const stopped = await agentCall('explain')
+  assert.match(stopped.stdout, /channel failed: endpoint_unreachable/)
+  assert.doesNotMatch(stopped.stdout, /endpoint_unreachable: That is over/)
+
   const again = await plane.restart()
   const named = await explainCode(again, code.toLowerCase())
   assert.match(named.stdout, /It is node gpu-001\.\n/)

@@ -32,9 +32,14 @@ export const keepRehearsed = async (agent: AgentParts, identityNow: () => Identi
     if (clock.monotonicMs() < dueAtMs && nudge.count() === nudges) continue
     nudges = nudge.count()
     const outcome = await rehearseOnce(agent, identityNow())
-    const nextMs = outcome === 'failed' ? Math.min(intervalMs, againAfterMs) : intervalMs
-    dueAtMs = clock.monotonicMs() + (outcome === 'overtaken' ? 0 : nextMs * (1 - random.unit() / 5))
+    dueAtMs = clock.monotonicMs() + waitAfter(outcome, intervalMs) * (1 - random.unit() / 5)
   }
+}
+
+/** What is not there to rehearse may be with the next renewal, and looking costs nothing. */
+const waitAfter = (outcome: Rehearsed, intervalMs: number): number => {
+  if (outcome === 'nothing' || outcome === 'overtaken') return 0
+  return outcome === 'failed' ? Math.min(intervalMs, againAfterMs) : intervalMs
 }
 
 const aDayMs = 86_400_000
