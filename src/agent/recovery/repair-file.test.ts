@@ -7,6 +7,7 @@ import { toPem } from '#pki/pem.ts'
 import type { RepairBundle } from '#wire/recovery-api.ts'
 import { hierarchy, nowMs } from '../../../test/vectors/pki-hierarchy.ts'
 import { tempFolder } from '../../../test/process/temp-folder.ts'
+import type { Identity } from '../identity/credentials.ts'
 import { faultForNode, openRepairBundles, parseRepairBundle, putRepairBundle } from './repair-file.ts'
 
 const bundle: RepairBundle = {
@@ -65,6 +66,8 @@ test('a bundle that is spent is not found again, though the disk still has it, a
   assert.equal(bundles.find(null), null)
   putRepairBundle(folder, JSON.stringify(bundle))
   assert.deepEqual(bundles.find(null), bundle)
+  const another = { domain: 'example.test', nodeId: 'gpu-002' } as Identity
+  assert.equal(bundles.find(another), null, 'whoever put it there by hand')
   bundles.spent(bundle)
   assert.equal(bundles.find(null), null)
   assert.deepEqual(openRepairBundles(folder).find(null), bundle, 'another process may need it')
