@@ -10,9 +10,9 @@ export const readText = async (cli: Cli, file: string, limit: number): Promise<s
 }
 
 const readFile = (file: string, limit: number): string | null => {
-  const text = readOrFail(file, limit)
-  if (text === 'too-long') throw usageFailure(`${file} is too long.`)
-  return text
+  const found = readOrFail(file, limit)
+  if (found === 'too-long') throw usageFailure(`${file} is too long.`)
+  return found === null ? null : found.text
 }
 
 const readOrFail = (file: string, limit: number): ReturnType<typeof readShortFile> => {

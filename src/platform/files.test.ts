@@ -9,13 +9,13 @@ test('a file is read up to what it may hold, and one without end is too long', (
   const file = path.join(tempFolder(t), 'x')
   assert.equal(readShortFile(file, 4), null)
   for (const [content, expected] of [
-    ['', ''],
-    ['abc', 'abc'],
-    ['abcd', 'abcd'],
+    ['', { text: '' }],
+    ['abc', { text: 'abc' }],
+    ['abcd', { text: 'abcd' }],
     ['abcde', 'too-long'],
   ] as const) {
     fs.writeFileSync(file, content)
-    assert.equal(readShortFile(file, 4), expected)
+    assert.deepEqual(readShortFile(file, 4), expected)
   }
   assert.equal(readShortFile('/dev/zero', 1024), 'too-long')
   assert.throws(() => readShortFile(path.dirname(file), 4), { code: 'EISDIR' })

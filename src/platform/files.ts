@@ -60,7 +60,7 @@ export const readFileIfAny = (file: string): string | null => {
 }
 
 /** As `readFileIfAny`, and `too-long` for what has more bytes; no more than that is read, however long it is. */
-export const readShortFile = (file: string, longest: number): string | null | 'too-long' => {
+export const readShortFile = (file: string, longest: number): { readonly text: string } | null | 'too-long' => {
   const content = Buffer.alloc(longest + 1)
   let length = 0
   try {
@@ -76,7 +76,7 @@ export const readShortFile = (file: string, longest: number): string | null | 't
     if (errno(error) === 'ENOENT') return null
     throw error
   }
-  return length > longest ? 'too-long' : content.toString('utf8', 0, length)
+  return length > longest ? 'too-long' : { text: content.toString('utf8', 0, length) }
 }
 
 export const makeFolder = (folder: string, mode: 0o700 | 0o755): void => {

@@ -92,7 +92,7 @@ export const checkFenced = async (machine: Machine, claimant: RegExp, holder: Re
 }
 
 export const alertsOf = async (machine: Machine): Promise<readonly Json[]> => {
-  const { alerts } = JSON.parse(await muster(machine, 'alert', 'list', '-o', 'json')) as Json
+  const { alerts }: Json = JSON.parse(await muster(machine, 'alert', 'list', '-o', 'json'))
   return alerts.filter(({ node, kind }: Json) => node === machine.id && kind === 'duplicate_identity')
 }
 export const isOpen = ({ state }: Json): boolean => state === 'open'
