@@ -65,9 +65,9 @@ const stopBetweenRenewals = async (plane: Plane, member: Member): Promise<void> 
     const confirmed = await journalEntries(plane, { node: member.id, type: 'node.renewal_confirmed' })
     const shown = member.says()?.certificate
     const isSettled = renewed.length === confirmed.length && shown?.serial === renewed.at(-1)?.serial
-    return isSettled && shown !== undefined && shown !== null && Date.parse(shown.renew_at) - Date.now() > 5_000
+    return isSettled && shown !== undefined && shown !== null && Date.parse(shown.renew_at) - Date.now() > 2_000
   }
-  await eventually(`${member.id} to be between two renewals`, isQuiet, { withinMs: lifetimeMs, everyMs: 500 })
+  await eventually(`${member.id} to be between two renewals`, isQuiet, { withinMs: lifetimeMs, everyMs: 250 })
   await member.stop()
 }
 
