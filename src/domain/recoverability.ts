@@ -16,9 +16,20 @@ export const recoverabilityOf = (
   return why === null ? { recoverable: true, why: 'rehearsed' } : { recoverable: false, why }
 }
 
+/**
+ * Whether it counts at all: a node without a certificate has nothing to recover, and one that joins by its hardware comes
+ * back that way.
+ */
+export const isToRecover = ({ membership }: Node, profile: Profile): boolean =>
+  membership.kind !== 'registered' && membership.kind !== 'revoked' && !joinsAgain(profile)
+
+const joinsAgain = ({ recovery, join }: Profile): boolean =>
+  recovery.mode === 'deny' && join.allOf.every((method) => method === 'hardware')
+
 const obstacle = (node: Node, profile: Profile, rehearsedAtMs: number | null, nowMs: number): string | null => {
   const { membership, recovery, rehearsal } = node
   if (membership.kind === 'revoked' || membership.kind === 'quarantined') return membership.kind
+  if (joinsAgain(profile)) return 'not needed: joins again by its hardware'
   if (profile.recovery.mode === 'deny') return 'recovery denied by profile'
   if (recovery === null) return 'nothing registered'
   if (recovery.denied !== null) return 'recovery denied by an operator'

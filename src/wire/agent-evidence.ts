@@ -3,6 +3,7 @@
 
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
+import { redactSecrets } from '#platform/secret-shapes.ts'
 import { HardwareIdentityBody } from './node-api.ts'
 
 export const AgentEvidence = Type.Object(
@@ -30,11 +31,18 @@ export const parseEvidence = (header: string | undefined): AgentEvidence | null 
   if (header === undefined || header.length > longestHeader) return null
   try {
     const value: unknown = JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
-    return Value.Check(AgentEvidence, value) ? value : null
+    return Value.Check(AgentEvidence, value) ? withoutSecrets(value) : null
   } catch {
     return null
   }
 }
+
+/** It is remembered and named to operators: what somebody put into a serial number by mistake must not be. */
+const withoutSecrets = ({ hardware, ...evidence }: AgentEvidence): AgentEvidence => ({
+  ...evidence,
+  hardware: { ...hardware, bmc_serial: hardware.bmc_serial === null ? null : redactSecrets(hardware.bmc_serial) },
+  agent_version: redactSecrets(evidence.agent_version),
+})
 
 export const evidenceIn = (headers: Readonly<Record<string, string | string[] | undefined>>): AgentEvidence | null => {
   const sent = headers[evidenceHeader]

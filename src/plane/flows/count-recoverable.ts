@@ -1,7 +1,7 @@
 // Which share of the fleet would come back by itself, and why the rest would not. Looks at every node, so the result is
 // kept for a while and shared by whoever asks meanwhile.
 
-import { recoverabilityOf, type Recoverability } from '#domain/recoverability.ts'
+import { isToRecover, recoverabilityOf, type Recoverability } from '#domain/recoverability.ts'
 import type { Node, NodeId } from '#domain/node.ts'
 import type { Profile } from '#domain/profile.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -9,7 +9,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
 
 export type RecoverabilityCounts = {
-  /** Every node that is not revoked. */
+  /** Every node that has something to recover. */
   readonly nodes: number
   readonly proven: number
   /** Of those not proven: the commonest first. */
@@ -53,7 +53,8 @@ const count = async (store: Reading, clock: Clock, timers: Pick<Timers, 'soon'>)
   for (let after: NodeId | null = null; ;) {
     const page = await store.nodes({ membership: null, profile: null, after, limit: pageSize })
     for (const { value } of page) {
-      if (value.membership.kind === 'revoked') continue
+      const profile = profiles.get(value.profile)
+      if (profile !== undefined && !isToRecover(value, profile)) continue
       nodes++
       const { recoverable, why } = await recoverabilityNow(store, value, profiles, clock.nowMs())
       if (recoverable) proven++

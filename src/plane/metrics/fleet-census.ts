@@ -5,6 +5,7 @@ import { conditionNames, rehearsalSteps, type ConditionName, type Node, type Nod
 import { slotsOf } from '#domain/slots.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
+import { isToRecover } from '#domain/recoverability.ts'
 import { profilesByName, recoverabilityNow } from '#plane/flows/count-recoverable.ts'
 import type { Store } from '#plane/store/store.ts'
 
@@ -14,7 +15,7 @@ export type FleetCensus = {
   readonly expiring: Readonly<Record<ExpiryRange, number>>
   /** Nodes whose newest certificate is past five sixths of its life: renewing fails, or the node is away. */
   readonly overdue: number
-  /** Everybody but tombstones. */
+  /** Those that have something to recover. */
   readonly nodes: number
   readonly recoverable: number
   /** Why the others are not, in a closed set of words. */
@@ -66,9 +67,11 @@ const takeCensus = async (deps: CensusDeps): Promise<FleetCensus> => {
     const nowMs = deps.clock.nowMs()
     for (const { value: node } of page) {
       if (node.membership.kind === 'revoked') continue
-      tally.nodes++
       for (const { name } of node.conditions) tally.conditions[name]++
       countCertificate(tally, node, nowMs)
+      const profile = profiles.get(node.profile)
+      if (profile !== undefined && !isToRecover(node, profile)) continue
+      tally.nodes++
       const { recoverable, why } = await recoverabilityNow(deps.store, node, profiles, nowMs)
       if (recoverable) tally.recoverable++
       else tally.unrecoverable[wordFor(node, why)]++
