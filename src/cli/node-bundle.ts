@@ -59,6 +59,7 @@ export const nodeBundle = async (cli: Cli, options: Options, id: string): Promis
     if (createFile(options.out, content, 0o600) === 'exists') throw taken(options.out)
     print.answer({ ...body, file: options.out }, () => [options.out ?? ''])
   }
+  if (answer.registered) print.note(`registered ${nodeId} with profile ${answer.token.profile}`)
   print.note(`token ${answer.token.id} for node ${nodeId}, good once, until ${answer.token.expires_at}`)
 }
 
