@@ -199,7 +199,8 @@ describe('with certificates of a minute', { concurrency: true, timeout }, () => 
       }
       const lastedMs = performance.now() - sinceMs
       const { cuts, freezes } = await spoiled
-      await untilHeard(members, Date.now() + 3_000)
+      await untilConnected(members)
+      await eventually('everything to be told', () => members.every((member) => member.says()?.troubles.length === 0))
       await Promise.all(members.map((member) => stopBetweenRenewals(plane, member)))
 
       const taken = wholeStreams(log, members)
@@ -214,19 +215,6 @@ describe('with certificates of a minute', { concurrency: true, timeout }, () => 
     }),
   )
 })
-
-/** What an agent says of itself may be a second old: it has to be later than the last fault. */
-const untilHeard = (members: readonly Member[], fromMs: number): Promise<true> =>
-  eventually(
-    'everybody to be heard again',
-    () =>
-      members.every((member) => {
-        const { written_at, channel, troubles, reports } = member.says() ?? assert.fail('torn')
-        const isHeard = reports !== undefined && reports.sent - reports.acknowledged <= 2
-        return Date.parse(written_at) > fromMs && channel.open && troubles.length === 0 && isHeard
-      }),
-    { withinMs: 60_000, everyMs: 250 },
-  )
 
 /** Cuts every few seconds; now and then an answer with a certificate is lost, or what is open goes silent for a while. */
 const spoil = async (
