@@ -19,7 +19,7 @@ export const journalVerify = async (cli: Cli, options: GlobalOptions): Promise<v
   const { broken } = answer
   if (answer.intact && broken === null) {
     print.answer(answer, () => [`chain intact, ${answer.entries} ${answer.entries === 1 ? 'entry' : 'entries'}`])
-    if (answer.head !== null) print.note(`head ${answer.head.sequence} ${answer.head.hash}; keep it elsewhere`)
+    for (const head of answer.heads) print.note(`head ${head.sequence} ${head.hash}; keep it elsewhere`)
     return
   }
   const where =

@@ -6,7 +6,7 @@ import type { CertificateRecord, Denial, KeyBan } from './certificate.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import type { IssuerRecord } from './issuer-record.ts'
 import type { EntryDraft } from './journal-entry.ts'
-import type { Node } from './node.ts'
+import type { Node, NodeId } from './node.ts'
 import type { OperatorKey } from './principal.ts'
 import type { Profile } from './profile.ts'
 import type { Token } from './token.ts'
@@ -49,6 +49,8 @@ export type Change = {
   readonly writes: readonly Write[]
   /** At least one, in the order they are to be read. */
   readonly entries: readonly [EntryDraft, ...EntryDraft[]] | readonly [...EntryDraft[], EntryDraft]
+  /** Relies on no replica holding a channel of this node: one that was opened meanwhile wins the race. */
+  readonly unheld?: NodeId
 }
 
 export const readOf = (row: RowKind, key: string, found: Row<unknown> | null): Read => ({

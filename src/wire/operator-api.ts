@@ -295,8 +295,10 @@ export const JournalAnswer = Type.Object({ entries: Type.Array(EntryView), next:
 export const VerifyAnswer = Type.Object({
   intact: Type.Boolean(),
   entries: Type.Integer(),
-  head: orNull(Type.Object({ sequence: Type.Integer(), hash: Type.String(), key_id: Type.String() })),
-  broken: orNull(Type.Object({ from: Type.Integer(), to: Type.Integer(), why: Type.String() })),
+  heads: Type.Array(
+    Type.Object({ chain: Type.String(), sequence: Type.Integer(), hash: Type.String(), key_id: Type.String() }),
+  ),
+  broken: orNull(Type.Object({ chain: Type.String(), from: Type.Integer(), to: Type.Integer(), why: Type.String() })),
 })
 
 // ---- operator keys

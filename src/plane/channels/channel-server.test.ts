@@ -44,7 +44,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     },
     commit: async (change: Change) => {
       commits.push(change)
-      return { kind: 'committed', writes: change.writes, entries: [] }
+      return { kind: 'committed', origin: 'here', writes: change.writes, entries: [] }
     },
     denials: async () => [],
     observe: () => {},
@@ -98,7 +98,8 @@ test('a denial that is committed while a channel opens does not miss it', async 
   let revoke = (): void => {}
   const { feed, open, sessions } = await setUp((row) => row === 'domain' && revoke())
   // After the node's row was read: what was read still says that all is well.
-  revoke = () => feed.publish({ kind: 'committed', writes: [{ put: 'denial', value: denial }], entries: [] })
+  revoke = () =>
+    feed.publish({ kind: 'committed', origin: 'here', writes: [{ put: 'denial', value: denial }], entries: [] })
   const outcome = await open()
   assert.equal(outcome !== 'opened' && outcome.code, 'CLIENT_CERT_DENIED')
   assert.equal(sessions.count(), 0)

@@ -24,7 +24,12 @@ const setUp = () => {
   return { clock, registry, open, sweep }
 }
 
-const denied = (value: Denial): Committed => ({ kind: 'committed', entries: [], writes: [{ put: 'denial', value }] })
+const denied = (value: Denial): Committed => ({
+  kind: 'committed',
+  origin: 'here',
+  entries: [],
+  writes: [{ put: 'denial', value }],
+})
 
 test('a denied epoch ends its channels and those of the epochs before, and no others', () => {
   const { registry, open } = setUp()

@@ -25,7 +25,7 @@ const setUp = (kind: 'active' | 'revoked' = 'active') => {
     commit: (change: Change): Promise<Committed> => {
       commits.push(change)
       return new Promise((resolve) => {
-        finish = () => resolve({ kind: 'committed', writes: change.writes, entries: [] })
+        finish = () => resolve({ kind: 'committed', origin: 'here', writes: change.writes, entries: [] })
       })
     },
   }

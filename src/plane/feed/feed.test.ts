@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openFeed } from './feed.ts'
 
-const committed = { kind: 'committed', writes: [], entries: [] } as const
+const committed = { kind: 'committed', origin: 'here', writes: [], entries: [] } as const
 
 test('a subscriber that fails keeps the news from nobody else, and does not fail in silence', () => {
   const feed = openFeed()

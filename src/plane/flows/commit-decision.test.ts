@@ -8,7 +8,7 @@ import { commitDecision } from './commit-decision.ts'
 
 const by: Attribution = { actor: 'operator:ada', source: null, correlation: null }
 const change = { reads: [], writes: [], entries: [entry(by, 1, 'domain.changed', {})] } as const
-const committed: Committed = { kind: 'committed', writes: [], entries: [] }
+const committed: Committed = { kind: 'committed', origin: 'here', writes: [], entries: [] }
 
 const storeThatLoses = (races: number): Pick<Store, 'commit'> & { commits: number } => ({
   commits: 0,

@@ -3,6 +3,7 @@
 
 import type { Denial } from '#domain/certificate.ts'
 import type { Change, Write } from '#domain/change.ts'
+import type { NodeId } from '#domain/node.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sqliteTrouble, type Database } from '#platform/sqlite.ts'
 import type { Timers } from '#platform/timers.ts'
@@ -29,6 +30,7 @@ export type GroupCommitDeps = {
   readonly hardware: HardwareTable
   readonly journal: Journal
   readonly health: Health
+  readonly isHeld: (node: NodeId) => boolean
   readonly onGroup: (group: CommitGroup) => void
 }
 
@@ -133,9 +135,10 @@ const runTransaction = (deps: GroupCommitDeps, group: readonly Member[], guard: 
 /** Earlier members of the group have written already: a later one that read the same rows has lost to them. */
 const runMember = (deps: GroupCommitDeps, entries: JournalGroup, plan: CommitPlan, guard: Guard): Outcome => {
   for (const read of plan.reads) if (deps.rows.version(read.row, read.key) !== read.version) return 'lost-race'
+  if (plan.unheld !== null && deps.isHeld(plan.unheld)) return 'lost-race'
   const writes = guard(() => applyWrites(deps, plan))
   if (writes === 'lost-race') return 'lost-race'
-  return { kind: 'committed', writes, entries: entries.append(plan.entries) }
+  return { kind: 'committed', origin: 'here', writes, entries: entries.append(plan.entries) }
 }
 
 const applyWrites = (deps: GroupCommitDeps, plan: CommitPlan): readonly Write[] => {

@@ -17,6 +17,7 @@ export type JournalReaderDeps = { readonly clock: Clock; readonly timers: Timers
 const turnMs = 8
 const batchSize = 64
 const everything = { node: null, type: null }
+const noBase = 'the record of where the journal begins is missing'
 
 export const openJournalReader = (deps: JournalReaderDeps, journal: Journal): JournalReader => {
   const { table } = journal
@@ -26,16 +27,17 @@ export const openJournalReader = (deps: JournalReaderDeps, journal: Journal): Jo
     return table.after(behind(journal, query), query.limit, query).map(stored)
   }
 
-  const head = (): JournalHead | null => {
+  const heads = (): readonly JournalHead[] => {
     const row = table.newestSigned()
-    if (row === null || row.signature === null || row.keyId === null) return null
-    return {
-      chain: chainOf(journal),
-      sequence: row.sequence,
-      hash: hexOf(row.hash),
-      signature: Buffer.from(row.signature).toString('base64url'),
-      keyId: row.keyId,
-    }
+    if (row === null || row.signature === null || row.keyId === null) return []
+    const signature = Buffer.from(row.signature).toString('base64url')
+    return [{ chain: chainOf(journal), sequence: row.sequence, hash: hexOf(row.hash), signature, keyId: row.keyId }]
+  }
+
+  const hashAt = (chain: string, sequence: number): string | null => {
+    if (chain !== chainOf(journal)) return null
+    const [row] = table.after(sequence - 1, 1, everything)
+    return row === undefined || row.sequence !== sequence ? null : hexOf(row.hash)
   }
 
   const verify = async (): Promise<Verification> => {
@@ -43,8 +45,8 @@ export const openJournalReader = (deps: JournalReaderDeps, journal: Journal): Jo
     const base = table.base()
     if (base === null)
       return written === 0 && table.newest() === null
-        ? { kind: 'intact', entries: 0, head: null }
-        : { kind: 'broken', from: 1, to: 1, entries: 0, why: 'the record of where the journal begins is missing' }
+        ? { kind: 'intact', entries: 0, heads: [] }
+        : { kind: 'broken', chain: chainOf(journal), from: 1, to: 1, entries: 0, why: noBase }
     const check = startCheck(deps.signer, base)
     let broken = checkBase(deps.signer, base)
     let at = base.sequence
@@ -64,12 +66,15 @@ export const openJournalReader = (deps: JournalReaderDeps, journal: Journal): Jo
     }
     const entries = at - base.sequence
     broken ??= check.end(written) ?? strangers(journal)
-    return broken === null ? { kind: 'intact', entries, head: head() } : { kind: 'broken', ...broken, entries }
+    return broken === null
+      ? { kind: 'intact', entries, heads: heads() }
+      : { kind: 'broken', chain: base.chain, ...broken, entries }
   }
 
   return {
     read: async (query) => read(query),
-    head: async () => head(),
+    heads: async () => heads(),
+    hashAt: async (chain, sequence) => hashAt(chain, sequence),
     verify,
   }
 }

@@ -8,6 +8,7 @@ import type { FolderLock } from '#platform/private-folder.ts'
 import type { Random } from '#platform/random.ts'
 import { openDatabase, sqliteTrouble, sqliteVersion, type Database } from '#platform/sqlite.ts'
 import type { Timers } from '#platform/timers.ts'
+import { musterVersion } from '#platform/version.ts'
 import { lockDataFolder } from './data-folder-lock.ts'
 import { forgetEnded } from './forget.ts'
 import { openGroupCommit } from './group-commit.ts'
@@ -19,6 +20,7 @@ import { checkSchema, migrate } from './migrations.ts'
 import { openObservations } from './observations.ts'
 import { openRowQueries } from './row-queries.ts'
 import { openRowTables } from './row-tables.ts'
+import { openSoleReplica } from './sole-replica.ts'
 import { refuseOldSqlite } from './sqlite-release.ts'
 import { notAStore, StoreFault, StoreRefused } from './store-errors.ts'
 import type { CommitGroup, HeadSigner, Store } from './store.ts'
@@ -69,7 +71,14 @@ const assemble = (deps: SqliteStoreDeps, database: Database, lock: FolderLock): 
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const { clock, timers } = deps
   const onGroup = (group: CommitGroup): void => groupListeners.forEach((run) => run(group))
-  const commits = openGroupCommit({ clock, timers, database, rows, hardware, journal, health, onGroup })
+  const replicas = openSoleReplica({
+    name: `process ${process.pid}`,
+    version: musterVersion,
+    startedAtMs: clock.nowMs(),
+    activeNodes: async () => queries.activeNodes(),
+  })
+  const { isHeld } = replicas
+  const commits = openGroupCommit({ clock, timers, database, rows, hardware, journal, health, isHeld, onGroup })
   const stopTicking = deps.timers.every(observationsEveryMs, () => {
     void observations.flush()
     health.probe()
@@ -105,6 +114,11 @@ const assemble = (deps: SqliteStoreDeps, database: Database, lock: FolderLock): 
     alerts: (query) => reading(() => queries.alerts(query)),
     alertById: (id) => reading(() => queries.alertById(id)),
     commit: (change) => commits.commit(change),
+    // There is no other.
+    onForeignCommit: () => {},
+    replicas,
+    sealedKeys: null,
+    exclusively: (run) => run(),
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => reading(() => observations.of(node)),
     rehearsedAtMs: (node) => reading(() => observations.rehearsedAtMs(node)),

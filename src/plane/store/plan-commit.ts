@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import type { Denial } from '#domain/certificate.ts'
 import type { Change, Read, RowKind, Write } from '#domain/change.ts'
 import type { EntryDraft } from '#domain/journal-entry.ts'
+import type { NodeId } from '#domain/node.ts'
 import { canonicalJson } from './canonical-json.ts'
 import { claimsOf } from './columns.ts'
 import type { Holding } from './hardware-table.ts'
@@ -16,6 +17,7 @@ export type CommitPlan = {
   readonly writes: readonly PlannedWrite[]
   readonly holdings: readonly Holding[]
   readonly entries: readonly EncodedDraft[]
+  readonly unheld: NodeId | null
 }
 
 export type PlannedWrite = { readonly write: Write; readonly row: EncodedRow; readonly rule: WriteRule }
@@ -42,7 +44,13 @@ export const planCommit = (change: Change): CommitPlan => {
     places.add(place)
     return { write, row, rule: ruleOf(write, place, versions.get(place)) }
   })
-  return { reads: change.reads, writes, holdings: holdingsOf(change.writes), entries: change.entries.map(encodeDraft) }
+  return {
+    reads: change.reads,
+    writes,
+    holdings: holdingsOf(change.writes),
+    entries: change.entries.map(encodeDraft),
+    unheld: change.unheld ?? null,
+  }
 }
 
 const encodeDraft = (draft: EntryDraft): EncodedDraft => {

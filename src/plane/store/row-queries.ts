@@ -3,7 +3,7 @@
 import type { Alert } from '#domain/alert.ts'
 import type { Denial } from '#domain/certificate.ts'
 import type { Row, RowKind, RowTypes } from '#domain/change.ts'
-import { membershipKinds, type Membership, type Node } from '#domain/node.ts'
+import { membershipKinds, type Membership, type Node, type NodeId } from '#domain/node.ts'
 import type { Token } from '#domain/token.ts'
 import type { Database, SqlValue, Statement } from '#platform/sqlite.ts'
 import { tableShapes } from './columns.ts'
@@ -13,6 +13,7 @@ import type { AlertQuery, NodeQuery, TokenQuery } from './store.ts'
 export type RowQueries = {
   nodes(query: NodeQuery): readonly Row<Node>[]
   countNodes(): Readonly<Record<Membership['kind'], number>>
+  activeNodes(): readonly NodeId[]
   tokenById(id: string): Row<Token> | null
   tokens(query: TokenQuery): readonly Row<Token>[]
   denials(): readonly Denial[]
@@ -32,6 +33,7 @@ export const openRowQueries = (database: Database): RowQueries => {
     both: nodes(' AND membership = ? AND profile = ?'),
   }
   const count = database.prepare('SELECT membership, count(*) AS count FROM node GROUP BY membership')
+  const active = database.prepare("SELECT key FROM node WHERE membership = 'active'")
   const tokenById = select('token', 'WHERE id = ?')
   const tokens = select('token', 'ORDER BY rowid DESC LIMIT ?')
   const tokensOfNode = select('token', 'WHERE node = ? ORDER BY rowid DESC LIMIT ?')
@@ -60,6 +62,7 @@ export const openRowQueries = (database: Database): RowQueries => {
       for (const row of count.all()) counts[row['membership'] as Membership['kind']] = row['count'] as number
       return counts
     },
+    activeNodes: () => active.all().map((row) => row['key'] as NodeId),
     tokenById(id) {
       const found = tokenById.get(id)
       return found === undefined ? null : decodeRow(found)

@@ -39,3 +39,11 @@ export class CursorUnknown extends Error {
     this.name = 'CursorUnknown'
   }
 }
+
+/** The commit came from a replica that leads no more, or has no lease: another may have decided otherwise meanwhile. */
+export class Fenced extends StoreFault {
+  constructor(why: string) {
+    super('nothing was committed', why)
+    this.name = 'Fenced'
+  }
+}

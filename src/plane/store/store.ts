@@ -1,4 +1,5 @@
-// The seam every store keeps: SQLite now, PostgreSQL for replicas. Its contract is test/store-contract.ts, run on each.
+// The seam every store keeps: SQLite embedded, PostgreSQL for replicas. Its contract is test/store-contract.ts, run on
+// each.
 
 import type { Alert } from '#domain/alert.ts'
 import type { Change, Row, RowKind, RowTypes, Write } from '#domain/change.ts'
@@ -11,6 +12,7 @@ import type { Profile } from '#domain/profile.ts'
 import type { Token } from '#domain/token.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { ReportBody } from '#wire/report.ts'
+import type { Fence, Replicas } from './replicas.ts'
 
 export type Store = {
   /** Null: there is no such row. What is returned is committed and durable. */
@@ -38,9 +40,20 @@ export type Store = {
   /**
    * All or nothing, and durable when the promise resolves. `lost-race`: a row named in `reads` has another version by
    * now, or a unique value is taken; nothing was written, read again and decide again. Concurrent commits share one
-   * fsync; a lost race fails alone, any other trouble rejects every commit of the group.
+   * fsync; a lost race fails alone, any other trouble rejects every commit of the group. With a fence it is rejected as
+   * `Fenced` once another replica leads; without a lease of this replica's own everything is.
    */
-  commit(change: Change): Promise<Committed | 'lost-race'>
+  commit(change: Change, fence?: Fence): Promise<Committed | 'lost-race'>
+  /**
+   * Hears of what other replicas have committed, once each and in the order of each replica's own commits. A row is told
+   * as it stands by then, and never older than what was told of it before, by whomever.
+   */
+  onForeignCommit(run: (committed: Committed) => void): void
+  readonly replicas: Replicas
+  /** Sealed keys that every replica shares; null where they lie in files. */
+  readonly sealedKeys: SealedKeys | null
+  /** Of all replicas one at a time is in here: what is made once for the domain is made here. */
+  exclusively<T>(run: () => Promise<T>): Promise<T>
 
   /** What is seen but never decided on. Lossy: kept in memory and written now and then, without an entry. */
   observe(node: NodeId, observation: Partial<Observation>): void
@@ -116,6 +129,8 @@ export const nothingObserved: Observation = {
 
 export type Committed = {
   readonly kind: 'committed'
+  /** `elsewhere`: by another replica, which has counted it and told its caller. */
+  readonly origin: 'here' | 'elsewhere'
   readonly writes: readonly Write[]
   readonly entries: readonly StoredEntry[]
 }
@@ -134,8 +149,10 @@ export type StoredEntry = {
 export type JournalReader = {
   /** Oldest first, behind `after`; `last` instead counts back from the newest. */
   read(query: JournalQuery): Promise<readonly StoredEntry[]>
-  /** The newest place; null on an empty journal. */
-  head(): Promise<JournalHead | null>
+  /** The newest signed place of every chain; empty on an empty journal. */
+  heads(): Promise<readonly JournalHead[]>
+  /** The hash at this place of a chain (hex); null: there is no such place here. */
+  hashAt(chain: string, sequence: number): Promise<string | null>
   /** Recomputes every hash and checks every signed head. */
   verify(): Promise<Verification>
 }
@@ -157,15 +174,24 @@ export type JournalHead = {
 }
 
 export type Verification =
-  | { readonly kind: 'intact'; readonly entries: number; readonly head: JournalHead | null }
+  | { readonly kind: 'intact'; readonly entries: number; readonly heads: readonly JournalHead[] }
   | {
       readonly kind: 'broken'
+      readonly chain: string
       /** The first entry that is not what was written, or the range one of which is not. */
       readonly from: number
       readonly to: number
       readonly why: string
       readonly entries: number
     }
+
+/** Opaque texts by name, sealed by the caller. Durable when a promise resolves. */
+export type SealedKeys = {
+  all(): Promise<ReadonlyMap<string, string>>
+  /** False: there is one of that name, which stays. */
+  add(name: string, sealed: string): Promise<boolean>
+  remove(name: string): Promise<void>
+}
 
 /** Signs journal heads. Its key is not in the database, so whoever can only write that cannot make a head. */
 export type HeadSigner = {

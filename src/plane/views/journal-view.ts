@@ -11,13 +11,13 @@ export const entryView = ({ cursor, hash, bytes }: StoredEntry): Static<typeof E
 export const verificationView = (verification: Verification): Static<typeof VerifyAnswer> => {
   switch (verification.kind) {
     case 'intact': {
-      const { entries, head } = verification
-      const shown = head === null ? null : { sequence: head.sequence, hash: head.hash, key_id: head.keyId }
-      return { intact: true, entries, head: shown, broken: null }
+      const { entries, heads } = verification
+      const shown = heads.map(({ chain, sequence, hash, keyId }) => ({ chain, sequence, hash, key_id: keyId }))
+      return { intact: true, entries, heads: shown, broken: null }
     }
     case 'broken': {
-      const { entries, from, to, why } = verification
-      return { intact: false, entries, head: null, broken: { from, to, why } }
+      const { entries, chain, from, to, why } = verification
+      return { intact: false, entries, heads: [], broken: { chain, from, to, why } }
     }
   }
 }

@@ -1,0 +1,54 @@
+// The schema on PostgreSQL, as the steps that made it; the same documents and columns as the embedded store's. Text is
+// compared by its bytes ("C"), so that both stores list in one order. A step that has shipped is never edited.
+
+const text = 'TEXT COLLATE "C"'
+
+const documents = (table: string, columns: string): string =>
+  `CREATE TABLE ${table} (key ${text} PRIMARY KEY, version BIGINT NOT NULL, doc TEXT NOT NULL${columns});`
+
+export const migrations: readonly string[] = [
+  `${documents('node', `, membership ${text} NOT NULL, profile ${text} NOT NULL`)}
+   CREATE INDEX node_by_membership ON node (membership, key);
+   ${documents('token', `, id ${text} NOT NULL UNIQUE, node ${text}, made BIGINT GENERATED ALWAYS AS IDENTITY`)}
+   CREATE INDEX token_by_node ON token (node, made);
+   CREATE INDEX token_by_age ON token (made);
+   ${documents('certificate', `, node ${text}, not_after_ms BIGINT NOT NULL`)}
+   CREATE INDEX certificate_by_end ON certificate (not_after_ms);
+   ${documents('denial', ', until_ms BIGINT NOT NULL')}
+   CREATE INDEX denial_by_end ON denial (until_ms);
+   ${documents('key_ban', '')}
+   ${documents('profile', '')}
+   ${documents('domain', '')}
+   ${documents('operator_key', `, id ${text} NOT NULL UNIQUE, live_name ${text} UNIQUE`)}
+   ${documents('issuer', '')}
+   ${documents('alert', `, id ${text} NOT NULL UNIQUE, unresolved SMALLINT NOT NULL`)}
+   CREATE INDEX alert_unresolved ON alert (unresolved, id);
+
+   CREATE TABLE hardware (value ${text} PRIMARY KEY, node ${text} NOT NULL);
+   CREATE INDEX hardware_by_node ON hardware (node);
+
+   -- A chain is written by one replica at a time, so that writers never wait for each other. A replica that starts takes
+   -- over one that nobody with a lease writes, or begins a new one. sequence and hash are those of its newest entry.
+   CREATE TABLE chain (chain ${text} PRIMARY KEY, domain TEXT NOT NULL, base_sequence BIGINT NOT NULL,
+     base_hash BYTEA NOT NULL, base_signature BYTEA NOT NULL, base_key_id TEXT NOT NULL, sequence BIGINT NOT NULL,
+     hash BYTEA NOT NULL, writer BIGINT, settled BIGINT NOT NULL DEFAULT 0);
+   -- touched: the rows a commit wrote, as JSON [[kind, key], ...], on its first entry; for replicas, not for the chain.
+   CREATE TABLE journal (chain ${text} NOT NULL, sequence BIGINT NOT NULL, operation ${text} NOT NULL UNIQUE,
+     bytes TEXT NOT NULL, hash BYTEA NOT NULL, signature BYTEA, key_id TEXT, node ${text}, type ${text} NOT NULL,
+     touched TEXT, PRIMARY KEY (chain, sequence));
+   CREATE INDEX journal_by_operation_of_node ON journal (node, operation) WHERE node IS NOT NULL;
+   CREATE INDEX journal_by_operation_of_type ON journal (type, operation);
+
+   CREATE TABLE replica (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL,
+     version TEXT NOT NULL, started_at TIMESTAMPTZ NOT NULL, expires_at TIMESTAMPTZ NOT NULL);
+   -- number: the fence. Whoever leads holds it together with its own lease.
+   CREATE TABLE leadership (id SMALLINT PRIMARY KEY CHECK (id = 1), number BIGINT NOT NULL, replica BIGINT);
+   INSERT INTO leadership VALUES (1, 0, NULL);
+   CREATE TABLE holder (node ${text} PRIMARY KEY, replica BIGINT NOT NULL, session BIGINT NOT NULL, instance TEXT);
+   CREATE INDEX holder_by_replica ON holder (replica);
+
+   CREATE TABLE observation (node ${text} PRIMARY KEY, last_seen_ms BIGINT, agent_version TEXT, source TEXT,
+     config_revision BIGINT, report TEXT, rehearsed_at_ms BIGINT, evidence TEXT);
+   CREATE TABLE webhook_progress (id SMALLINT PRIMARY KEY CHECK (id = 1), doc TEXT NOT NULL);
+   CREATE TABLE sealed_key (name ${text} PRIMARY KEY, sealed TEXT NOT NULL);`,
+]

@@ -1,0 +1,81 @@
+// The replicas of one plane over one store, as each of them sees it. With the embedded store there is one, and every
+// question here has its obvious answer (sole-replica.ts); with PostgreSQL they know each other by lease rows.
+
+import type { NodeId } from '#domain/node.ts'
+
+/** Given once and never again: whoever starts, or comes back after its lease was over, has a higher one. */
+export type ReplicaNumber = number
+
+export type Standing =
+  | { readonly kind: 'serving' }
+  /** What others have committed has not been heard of for too long: no new session, no mutation, nothing dispatched. */
+  | { readonly kind: 'behind'; readonly why: string }
+  /** Others may act as if this replica were gone: its channels are cut, and no reply leaves it. */
+  | { readonly kind: 'expired'; readonly why: string }
+
+/** The right to sweep. A commit that carries it is refused once another replica leads. */
+export type Fence = { readonly number: number }
+
+export type Replicas = {
+  readonly self: ReplicaNumber
+  /** Judged by this process's clocks, asking nobody: cheap enough for every frame and every reply. */
+  standing(): Standing
+  /** Called when the kind of it changes, within a second of that. */
+  onStanding(run: (standing: Standing) => void): void
+  /** Null while another replica leads, or while this one is not serving. */
+  leadership(): Fence | null
+  /** Called when this replica begins to lead, and with null when it no longer does. */
+  onLeadership(run: (fence: Fence | null) => void): void
+  /** Those with a lease, this one among them. Asks the store. */
+  leased(): Promise<readonly Replica[]>
+  /** How many had a lease when last looked; at least 1. */
+  count(): number
+  readonly holders: Holders
+  /**
+   * Asks another replica. `no-answer`: it has a lease and did not answer in time, so nothing may be concluded; `gone`: it
+   * has none, so whatever it held is over.
+   */
+  ask(replica: ReplicaNumber, topic: string, question: unknown, withinMs: number): Promise<Asked>
+  /** What this replica answers on a topic; `null` from the handler is an answer too. */
+  onQuestion(topic: string, answer: (question: unknown, from: ReplicaNumber) => Promise<unknown>): void
+}
+
+export type Asked = { readonly kind: 'answer'; readonly value: unknown } | { readonly kind: 'no-answer' | 'gone' }
+
+export type Replica = {
+  readonly number: ReplicaNumber
+  /** Host and process, for people. */
+  readonly name: string
+  readonly version: string
+  readonly startedAtMs: number
+  readonly leads: boolean
+}
+
+/** Which replica holds the channel of a node. Without a journal entry: it is where somebody is, not what happened. */
+export type Holders = {
+  /**
+   * Durable when it resolves, so that from then on every replica finds it. Taken from a session of the same process, of
+   * this replica, or of a replica without a lease, without further ado; from any other only where `over` names that very
+   * session, found silent. Otherwise nothing changes and who holds it is returned.
+   */
+  claim(node: NodeId, session: ClaimedSession, over: Holder | null): Promise<'claimed' | Holder>
+  /** That session has ended. Does nothing to a newer one. Written soon, and lost without harm: the lease covers it. */
+  release(node: NodeId, session: number): void
+  /** Under a lease. */
+  of(node: NodeId): Promise<Holder | null>
+  /** Active nodes of which no replica under a lease holds a channel. */
+  absent(): Promise<readonly NodeId[]>
+}
+
+export type ClaimedSession = {
+  readonly number: number
+  /** The agent's process; null from agents that do not say. */
+  readonly instance: string | null
+}
+
+export type Holder = ClaimedSession & { readonly replica: ReplicaNumber }
+
+/** Older than this, and a replica is behind. */
+export const mostBehindMs = 10_000
+/** How long a lease is good for; longer than the above, so that a replica stops before it is given up. */
+export const leaseMs = 15_000
