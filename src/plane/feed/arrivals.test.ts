@@ -9,6 +9,7 @@ import { openFeed } from './feed.ts'
 
 const committed = (node: string): Committed => ({
   kind: 'committed',
+  origin: 'here',
   writes: [],
   entries: [{ cursor: '' as never, bytes: '', hash: '', entry: { node } as JournalEntry }],
 })
