@@ -3,6 +3,7 @@
 import { isoTime } from '#platform/clock.ts'
 import type { AgentParts } from './agent-deps.ts'
 import { observedTrouble } from './observed-trouble.ts'
+import { expiredCode } from './recovery/expired.ts'
 
 export type TimeLearner = Pick<AgentParts, 'clock' | 'vitals' | 'board' | 'log' | 'keeper'>
 
@@ -13,6 +14,7 @@ const usualToleranceMs = 300_000
 export const learnTime = (agent: TimeLearner, trueMs: number): void => {
   agent.clock.learn(trueMs, toleranceOf(agent))
   reviewClock(agent)
+  withdrawExpiry(agent, trueMs)
 }
 
 /** A change worth telling; less is the drift between two answers. */
@@ -21,6 +23,7 @@ const noticeableMs = 1_000
 /** Says how the clock stands, where that is new: also when somebody has set it right and nobody has told us. */
 export const reviewClock = (agent: TimeLearner): void => {
   const { clock, vitals, board, log } = agent
+  withdrawExpiry(agent, clock.nowMs())
   const skewMs = clock.offsetMs()
   const before = vitals.signs().clockSkewMs
   if (Math.abs(skewMs - before) < noticeableMs) return
@@ -34,6 +37,13 @@ export const reviewClock = (agent: TimeLearner): void => {
   const what = observedTrouble('clock_skew', text, { kind: 'skew', skewMs, toleranceMs: toleranceOf(agent) })
   if (before === 0) log.warn({ code: what.code, next: what.next }, `${what.text} The agent goes by the plane's.`)
   board.trouble('clock', what, null)
+}
+
+/** Whoever asks what is wrong must not be told of both in one breath: that the clock is wrong, and what it made us think. */
+const withdrawExpiry = ({ board, keeper }: TimeLearner, nowMs: number): void => {
+  const { identity } = keeper.credentials()
+  if (identity === null || nowMs >= identity.current.notAfterMs) return
+  board.withdraw(expiredCode, 'It was the clock: the certificate is good.')
 }
 
 const toleranceOf = ({ keeper }: TimeLearner): number =>

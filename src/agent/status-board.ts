@@ -35,6 +35,8 @@ export type StatusBoard = {
   trouble(place: Place, trouble: Trouble, nextTryAtMs: number | null, correlation?: string | null): void
   /** `untold`: nobody tries there any more, which does not mean that it went well. */
   clear(place: Place, untold?: 'untold'): void
+  /** It never was so: what was said under that code is taken back at every place. */
+  withdraw(code: string, why: string): void
   /** What the node says of itself now. */
   conditions(): readonly ReportedCondition[]
   /** What happened, the newest last. */
@@ -166,6 +168,12 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
       if (untold === undefined)
         note(place, 'succeeded', { code: was.code, text: 'That is over.', correlation: was.correlation ?? null })
       over(place)
+    },
+    withdraw: (code, why) => {
+      for (const { place, correlation = null } of status.troubles.filter((entry) => entry.code === code)) {
+        note(place, 'succeeded', { code, text: why, correlation })
+        over(place)
+      }
     },
     conditions: () => {
       pressedSince = storage.pressure() ? (pressedSince ?? now()) : null

@@ -47,6 +47,9 @@ export const connectingAgent = (
       story: () => [],
       trouble: (place, what) => void troubles.set(place, what),
       clear: (place) => void troubles.delete(place),
+      withdraw: (code) => {
+        for (const [place, what] of troubles) if (what.code === code) troubles.delete(place)
+      },
     },
   }
 }

@@ -3,12 +3,15 @@ import type { Identity } from '../identity/credentials.ts'
 import { observedTrouble } from '../observed-trouble.ts'
 import type { Trouble } from '../trouble.ts'
 
+/** Said by this machine, by its own clock; never by the plane. */
+export const expiredCode = 'cert_expired'
+
 /** By the clock the agent believes. */
 export const isExpired = ({ clock }: Pick<AgentParts, 'clock'>, { current }: Identity): boolean =>
   clock.nowMs() >= current.notAfterMs
 
 export const expired = ({ clock }: Pick<AgentParts, 'clock'>, { current }: Identity): Trouble =>
-  observedTrouble('cert_expired', `The certificate ${current.serial} of this node has expired.`, {
+  observedTrouble(expiredCode, `The certificate ${current.serial} of this node has expired.`, {
     kind: 'own-certificate',
     serial: current.serial,
     notAfterMs: current.notAfterMs,

@@ -6,6 +6,7 @@ import { isoTime } from '#platform/clock.ts'
 import type { AgentParts } from '../agent-deps.ts'
 import { enrolledAs, withRequest, type Identity } from '../identity/credentials.ts'
 import type { Provided } from '../identity/provider.ts'
+import { reviewClock } from '../learn-time.ts'
 import type { PlaneFailure } from '../plane-failure.ts'
 import type { Story } from './episode.ts'
 import { firstRecoveryMs, nextRecovery, type NextRecovery } from './next-recovery.ts'
@@ -22,6 +23,7 @@ export const recover = async (agent: AgentParts, story: Story): Promise<Provided
     const way = wayBack(agent)
     if (way === null) return { kind: 'not-mine' }
     agent.board.phase('rejoining')
+    reviewClock(agent)
     agent.board.attempt('recovery', `Recover the identity of ${way.node} (${way.credential.kind}).`)
     agent.vitals.recoveryTried(story.trouble.class ?? 'endpoint_unreachable')
     const tried = await recoverOnce(agent, way, story)

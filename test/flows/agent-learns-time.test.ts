@@ -1,0 +1,77 @@
+// What an agent says while its clock is wrong, at every moment somebody could ask.
+
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { explainAgent } from '#agent/explain.ts'
+import type { Identity } from '#agent/identity/credentials.ts'
+import { openJudgedClock } from '#agent/judged-clock.ts'
+import { learnTime, reviewClock, type TimeLearner } from '#agent/learn-time.ts'
+import { expired } from '#agent/recovery/expired.ts'
+import { openSenses } from '#agent/senses.ts'
+import { silentLog } from '#platform/log.ts'
+import { manualClock } from '../fakes/manual-clock.ts'
+import { manualTimers } from '../fakes/manual-timers.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+const hour = 3_600_000
+const year = 365.25 * 24 * hour
+const trueMs = Date.UTC(2026, 10, 15)
+const identity = {
+  current: { serial: 'aa', notAfterMs: trueMs + hour },
+  clockToleranceMs: 300_000,
+} as unknown as Identity
+
+/** An agent that was started with its clock so far off, and judged its certificate by it. */
+const startedAhead = (t: TestContext, aheadMs: number) => {
+  const system = manualClock(trueMs + aheadMs)
+  const timers = manualTimers(system)
+  const clock = openJudgedClock(system)
+  const stateFolder = tempFolder(t)
+  const { senses } = openSenses({ stateFolder, keyStorage: 'file' }, { clock, timers, log: silentLog })
+  const keeper = { credentials: () => ({ identity, request: null }) } as unknown as TimeLearner['keeper']
+  const { board } = senses
+  board.trouble('enrollment', expired({ clock }, identity), null, 'the-story')
+  const wrong = (): string => {
+    timers.advance(5_000)
+    return explainAgent(stateFolder, system).wrong.join('\n')
+  }
+  assert.match(wrong(), /cert_expired at enrollment/)
+  return { system, agent: { ...senses, clock, keeper }, board, wrong }
+}
+
+test('what a wrong clock made of the certificate is taken back in the moment a statement shows that it is wrong', (t) => {
+  const { agent, board, wrong } = startedAhead(t, 10 * year)
+  learnTime(agent, trueMs + 5_000)
+  assert.deepEqual(
+    board.conditions().map(({ name }) => name),
+    ['clock_skew'],
+  )
+  assert.match(wrong(), /clock_skew/)
+  assert.doesNotMatch(wrong(), /cert_expired/)
+  const back = board.story().findLast(({ place }) => place === 'enrollment')
+  assert.deepEqual([back?.event, back?.code, back?.correlation], ['succeeded', 'cert_expired', 'the-story'])
+})
+
+test('a clock that is ahead by less than is tolerated is right, and the plane still has the last word on the certificate', (t) => {
+  const { agent, board } = startedAhead(t, hour + 60_000)
+  learnTime(agent, agent.clock.nowMs() - 120_000)
+  assert.deepEqual(board.conditions(), [])
+  board.trouble('enrollment', expired(agent, identity), null)
+  learnTime(agent, agent.clock.nowMs())
+  assert.equal(board.story().at(-1)?.code, 'cert_expired')
+  assert.equal(board.story().at(-1)?.event, 'failed')
+})
+
+test('an expired certificate stays one when the clock is learned to be wrong the other way', (t) => {
+  const { agent, wrong } = startedAhead(t, 2 * hour)
+  learnTime(agent, trueMs + 20 * hour)
+  assert.match(wrong(), /clock_skew/)
+  assert.match(wrong(), /cert_expired/)
+})
+
+test('a clock that somebody sets right takes it back before the plane is heard of', (t) => {
+  const { system, agent, wrong } = startedAhead(t, 10 * year)
+  system.set(trueMs)
+  reviewClock(agent)
+  assert.doesNotMatch(wrong(), /cert_expired/)
+})
