@@ -12,7 +12,9 @@ import type { StandingAlerts } from './flows/standing-alerts.ts'
 import { watchAging, type WatchAgingDeps } from './flows/watch-aging.ts'
 import { watchFailures } from './flows/watch-failures.ts'
 import type { Foundation } from './foundation.ts'
-import type { UpkeepTask } from './upkeep.ts'
+import type { Led } from './leading.ts'
+import type { Store } from './store/store.ts'
+import { startUpkeep } from './upkeep.ts'
 import { callReceiver, type Receiver } from './webhook/call-receiver.ts'
 import { deliverAlerts, type AlertDelivery, type DeliveryOutcome } from './webhook/deliver-alerts.ts'
 import type { WebhookTarget } from './webhook/webhook-target.ts'
@@ -26,41 +28,49 @@ export type AlertingDeps = Foundation &
   }
 
 export type Alerting = {
-  readonly upkeep: readonly UpkeepTask[]
   onRefusal(call: RefusedCall): void
-  /** Changes of alerts the webhook has not been told of. */
+  /** Changes of alerts the webhook has not been told of; 0 while another replica tells it. */
   waitingDeliveries(): number
+  /** Follows alerts and delivers them, while this replica leads. */
+  lead(asLeader: Store): Led
   stop(): Promise<void>
 }
 
 export const openAlerting = (deps: AlertingDeps): Alerting => {
   // First: a webhook that cannot be used must not be found out about by its silence.
   const webhook = deps.webhook === null ? null : openReceiver(deps.webhook)
-  const follower = followAlerts(deps)
   const failures = watchFailures(deps)
-  const delivery = webhook === null ? null : startDelivery(deps, webhook)
-  const walked = follower
-    .walk()
-    .catch((error: unknown) => deps.log.error({ err: error }, 'not every node could be looked at for alerts'))
+  let delivery: AlertDelivery | null = null
   return {
     onRefusal: (call) => failures.heard(call),
-    upkeep: [
-      {
-        name: 'alerts',
-        everyMs: 10_000,
-        async run() {
-          await follower.again()
-          await failures.sweep()
-          await watchAging(deps)
-        },
-      },
-    ],
     waitingDeliveries: () => delivery?.waiting() ?? 0,
+    lead(asLeader) {
+      const leading = { ...deps, store: asLeader }
+      const follower = followAlerts(leading)
+      const delivering = webhook === null ? null : startDelivery(leading, webhook)
+      delivery = delivering
+      const walked = follower
+        .walk()
+        .catch((error: unknown) => deps.log.error({ err: error }, 'not every node could be looked at for alerts'))
+      const run = async (): Promise<void> => {
+        await follower.again()
+        await failures.sweep(asLeader)
+        await watchAging(leading)
+      }
+      const endUpkeep = startUpkeep(leading, [{ name: 'alerts', where: 'leader', everyMs: 10_000, run }])
+      return {
+        async stop() {
+          endUpkeep()
+          delivery = null
+          await follower.stop()
+          await walked
+          await delivering?.stop()
+        },
+      }
+    },
     async stop() {
-      await follower.stop()
-      await walked
+      failures.stop()
       await failures.settled()
-      await delivery?.stop()
     },
   }
 }

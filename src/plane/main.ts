@@ -8,6 +8,7 @@ import { openFileLimit } from '#platform/process-limits.ts'
 import { sortableId } from '#platform/random.ts'
 import { musterVersion } from '#platform/version.ts'
 import { openAlerting } from './alerting.ts'
+import { openBalancers } from './balancers.ts'
 import type { PlaneUrls } from './channels/configuration.ts'
 import { nodeUrlOf, type PlaneConfig } from './config.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
@@ -19,12 +20,13 @@ import { openAuthority } from './issuer/built-in-authority.ts'
 import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openMetrics } from './metrics/open-metrics.ts'
+import { startLeading } from './leading.ts'
 import { openNodePlane } from './node-plane.ts'
 import type { OperatorListener } from './listeners/operator-listener.ts'
 import { openOperatorPlane } from './operator-plane.ts'
 import { openRecoveryPlane } from './recovery-plane.ts'
 import { notReady } from './readiness.ts'
-import { startUpkeep } from './upkeep.ts'
+import { startUpkeep, type UpkeepTask } from './upkeep.ts'
 
 export type PlaneReady = {
   readonly nodeUrl: string
@@ -62,6 +64,8 @@ export const runPlane = async (
 const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialised) => {
   const { store, clock, random } = foundation
   const feed = openFeed()
+  // Before anything is loaded: what is committed elsewhere meanwhile is then seen twice, and never missed.
+  store.onForeignCommit((committed) => feed.publish(committed))
   const settings = await followSettings(foundation, feed)
   const certificates = {
     domain: settings().name,
@@ -93,7 +97,8 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   let stopping = false
   const correlation = (): string => sortableId(clock.nowMs(), random)
   const recoverability = recoverabilityCounts(store, clock, foundation.timers)
-  const shared = { ...foundation, feed, authority, recovery, settings, correlation, urls, recoverability }
+  const balancers = openBalancers({ ...foundation, onRefused: (why) => metrics.unproxied(why) }, config.proxyFrom)
+  const shared = { ...foundation, feed, authority, recovery, settings, correlation, urls, recoverability, balancers }
   // Not the recovery listener's certificate: whoever takes the plane out of service for that takes the runtime away too.
   // There is an alert for it.
   const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])
@@ -155,13 +160,24 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     metrics.close()
     throw error
   })
-  const endUpkeep = startUpkeep(foundation, [
+  const upkeep: readonly UpkeepTask[] = [
     ...nodePlane.upkeep,
-    ...alerting.upkeep,
-    { name: 'authority', everyMs: authorityEveryMs, run: maintain },
+    { name: 'authority', where: 'each', everyMs: authorityEveryMs, run: maintain },
     // Apart from the other: trouble of one trust must not let the other grow old.
-    { name: 'recovery authority', everyMs: authorityEveryMs, run: () => recovery.maintain() },
-  ])
+    { name: 'recovery authority', where: 'each', everyMs: authorityEveryMs, run: () => recovery.maintain() },
+  ]
+  const tasksOf = (where: UpkeepTask['where']) => upkeep.filter((task) => task.where === where)
+  const endUpkeep = startUpkeep(foundation, tasksOf('each'))
+  const leading = startLeading(foundation, (asLeader) => {
+    const endSweeps = startUpkeep({ ...foundation, store: asLeader }, tasksOf('leader'))
+    const alertsLed = alerting.lead(asLeader)
+    return {
+      async stop() {
+        endSweeps()
+        await alertsLed.stop()
+      },
+    }
+  })
 
   const { rootKeyFile } = foundation
   const ready: PlaneReady = {
@@ -185,6 +201,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
       endUpkeep()
       nodePlane.endChannels()
       await Promise.all([stopMachineDoors(drainWithinMs), operators.stop(drainWithinMs)])
+      await leading.stop()
       await alerting.stop()
       metrics.close()
     },
@@ -212,13 +229,13 @@ const authorityEveryMs = 5000
 
 /** The domain's settings as last committed, without a read on every use. */
 const followSettings = async ({ store }: Foundation, feed: Feed): Promise<() => DomainSettings> => {
-  const row = await store.get('domain', 'domain')
-  if (row === null) throw new Error('the data folder has no domain')
-  let settings = row.value
+  let heard: DomainSettings | null = null
   feed.subscribe(({ writes }) => {
-    for (const write of writes) if (write.put === 'domain') settings = write.value
+    for (const write of writes) if (write.put === 'domain') heard = write.value
   })
-  return () => settings
+  const row = await store.get('domain', 'domain')
+  if (row === null) throw new Error('the store has no domain')
+  return () => heard ?? row.value
 }
 
 const aborted = (signal: AbortSignal): Promise<void> =>

@@ -2,6 +2,7 @@
 
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { NodeId } from '#domain/node.ts'
+import type { Balancers } from '#platform/proxied-server.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openDenyList } from './authn/deny-list.ts'
 import { openNodeAuthn } from './authn/node-certificate.ts'
@@ -39,6 +40,7 @@ export type NodePlaneDeps = Foundation & {
   readonly recovery: RecoveryAuthority
   readonly urls: () => PlaneUrls
   readonly connections: number
+  readonly balancers: Balancers | null
   readonly correlation: () => string
   readonly settings: () => DomainSettings
   readonly onRefusal: (refused: Refused) => void
@@ -99,6 +101,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     identity: authority.serverIdentity(),
     roots: authority.roots(),
     connections: deps.connections,
+    balancers: deps.balancers,
     trouble: () => store.trouble(),
     onRefusal(refused) {
       deps.onRefusal(refused)
@@ -109,17 +112,27 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
 
   const steadyMs = openSteadyTime(clock)
   const upkeep: UpkeepTask[] = [
-    { name: 'channels', everyMs: 1000, run: () => sweepSessions(sessions, clock) },
-    { name: 'lapse', everyMs: 1000, run: () => lapseAbsent(shared) },
-    { name: 'overdue', everyMs: 30_000, run: () => raiseOverdue(shared) },
-    { name: 'counted refusals', everyMs: 10_000, run: () => recordCounted(shared) },
+    { name: 'channels', where: 'each', everyMs: 1000, run: () => sweepSessions(sessions, clock) },
+    { name: 'lapse', where: 'leader', everyMs: 1000, run: (asLeader) => lapseAbsent({ ...shared, store: asLeader }) },
+    {
+      name: 'overdue',
+      where: 'leader',
+      everyMs: 30_000,
+      run: (asLeader) => raiseOverdue({ ...shared, store: asLeader }),
+    },
+    { name: 'counted refusals', where: 'each', everyMs: 10_000, run: () => recordCounted(shared) },
+    {
+      name: 'deny-list',
+      where: 'each',
+      everyMs: 3_600_000,
+      run: () => denyList.prune(steadyMs()),
+    },
     {
       name: 'forget',
+      where: 'leader',
       everyMs: 3_600_000,
-      run: async () => {
-        const nowMs = steadyMs()
-        denyList.prune(nowMs)
-        await store.forget(nowMs)
+      run: async (asLeader) => {
+        await asLeader.forget(steadyMs())
       },
     },
   ]

@@ -3,9 +3,12 @@ import { test } from 'node:test'
 import { silentLog } from '#platform/log.ts'
 import { manualClock } from '../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../test/fakes/manual-timers.ts'
+import type { Store } from './store/store.ts'
 import { isUpkeepDue, startUpkeep, type UpkeepTask } from './upkeep.ts'
 
 const hour = 3_600_000
+/** The tasks of these tests touch none. */
+const unused = {} as Store
 
 const setUp = (everyMs: number, work: () => Promise<void> | void = () => {}) => {
   const clock = manualClock(1_000_000)
@@ -15,8 +18,8 @@ const setUp = (everyMs: number, work: () => Promise<void> | void = () => {}) => 
     runs++
     return work()
   }
-  const task: UpkeepTask = { name: 'it', everyMs, run }
-  const cancel = startUpkeep({ clock, timers, log: silentLog }, [task])
+  const task: UpkeepTask = { name: 'it', where: 'each', everyMs, run }
+  const cancel = startUpkeep({ store: unused, clock, timers, log: silentLog }, [task])
   /** Time passes, and whatever is under way gets its turns. */
   const pass = async (ms: number): Promise<void> => {
     timers.advance(ms)

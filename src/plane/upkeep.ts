@@ -3,14 +3,19 @@
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Cancel, Timers } from '#platform/timers.ts'
+import { Fenced } from './store/store-errors.ts'
+import type { Store } from './store/store.ts'
 
 export type UpkeepTask = {
   readonly name: string
+  /** `leader`: of all replicas one at a time. */
+  readonly where: 'leader' | 'each'
   readonly everyMs: number
-  run(): Promise<void> | void
+  /** The store of a leader commits nothing once another replica leads. */
+  run(store: Store): Promise<void> | void
 }
 
-export type UpkeepDeps = { readonly clock: Clock; readonly timers: Timers; readonly log: Log }
+export type UpkeepDeps = { readonly store: Store; readonly clock: Clock; readonly timers: Timers; readonly log: Log }
 
 type Times = { readonly wallMs: number; readonly monotonicMs: number }
 
@@ -27,7 +32,7 @@ export const isUpkeepDue = (everyMs: number, last: Times, now: Times): boolean =
 }
 
 /** Stops further runs when called, and waits for none. */
-export const startUpkeep = ({ clock, timers, log }: UpkeepDeps, tasks: readonly UpkeepTask[]): Cancel => {
+export const startUpkeep = ({ store, clock, timers, log }: UpkeepDeps, tasks: readonly UpkeepTask[]): Cancel => {
   const now = (): Times => ({ wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() })
   const started = tasks.map((task) => ({ task, last: now(), running: false }))
   return timers.every(tickMs, () => {
@@ -36,8 +41,11 @@ export const startUpkeep = ({ clock, timers, log }: UpkeepDeps, tasks: readonly 
       it.running = true
       it.last = now()
       Promise.resolve()
-        .then(() => it.task.run())
-        .catch((error: unknown) => log.error({ err: error, task: it.task.name }, 'upkeep failed'))
+        .then(() => it.task.run(store))
+        .catch((error: unknown) => {
+          if (error instanceof Fenced) log.info({ task: it.task.name }, 'another replica leads by now')
+          else log.error({ err: error, task: it.task.name }, 'upkeep failed')
+        })
         .finally(() => {
           it.running = false
         })

@@ -1,5 +1,6 @@
 // Hears every refusal of the planes nodes call, and raises an alert about an identity that is refused again and again.
-// Counted in memory: only what reaches the threshold costs a write, and that once.
+// Counted in memory: only what reaches the threshold costs a write, and that once. What other replicas refuse is heard of
+// through the journal, as far as they write it down: a load balancer spreads the failures of one machine over all of them.
 
 import {
   failedIdentity,
@@ -10,18 +11,28 @@ import {
   type RepeatedFailure,
 } from '#domain/alert-failures.ts'
 import { readOf } from '#domain/change.ts'
+import type { JournalEntry } from '#domain/journal-entry.ts'
 import type { NodeId } from '#domain/node.ts'
+import { refuse, type RefusalCode } from '#domain/refusal.ts'
 import type { Log } from '#platform/log.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import type { Store } from '#plane/store/store.ts'
 import type { RefusedCall } from './record-refusal.ts'
 import { settleAlert, type AlertLook, type SettleDeps } from './settle-alert.ts'
 import type { StandingAlerts } from './standing-alerts.ts'
 
-export type WatchFailuresDeps = SettleDeps & { readonly standing: StandingAlerts; readonly log: Log }
+export type WatchFailuresDeps = SettleDeps & {
+  readonly feed: Feed
+  readonly standing: StandingAlerts
+  readonly log: Log
+}
 
 export type FailureWatch = {
   heard(call: Pick<RefusedCall, 'refusal' | 'principal' | 'source'>): void
   /** Resolves the alerts about identities that have been quiet for long enough. */
-  sweep(): Promise<void>
+  sweep(asLeader: Pick<Store, 'get' | 'commit'>): Promise<void>
+  /** Hears nothing of other replicas from now on. */
+  stop(): void
   /** Resolves when what is under way has ended. */
   settled(): Promise<void>
 }
@@ -49,22 +60,30 @@ export const watchFailures = (deps: WatchFailuresDeps): FailureWatch => {
     raising.set(node, raised)
   }
 
+  const heard: FailureWatch['heard'] = ({ refusal, principal, source }) => {
+    const identity = failedIdentity(refusal, principal)
+    if (identity === null) return
+    const times = withFailure(failures.get(identity.node) ?? [], deps.clock.monotonicMs())
+    remember(identity.node, times)
+    if (times.length >= failuresToAlert) raise({ identity, code: refusal.code, source })
+  }
+  const stop = deps.feed.subscribe(({ origin, entries }) => {
+    if (origin === 'here') return
+    for (const { entry } of entries) if (entry.type === 'refused') heard(asRefused(entry))
+  })
+
   return {
-    heard({ refusal, principal, source }) {
-      const identity = failedIdentity(refusal, principal)
-      if (identity === null) return
-      const times = withFailure(failures.get(identity.node) ?? [], deps.clock.monotonicMs())
-      remember(identity.node, times)
-      if (times.length >= failuresToAlert) raise({ identity, code: refusal.code, source })
-    },
-    async sweep() {
+    heard,
+    stop,
+    async sweep(asLeader) {
       const nowMs = deps.clock.monotonicMs()
       for (const { kind, subject, node } of deps.standing.all()) {
         if (kind !== 'repeated_failures') continue
         // One from before the start may have failed just then.
         const lastMs = failures.get(subject)?.at(-1) ?? sinceStartMs
         if (nowMs - lastMs < quietToResolveMs && !(await isGone(deps, subject))) continue
-        await settleAlert(deps, async () => ({ about: { kind, subject, node }, wanted: null, reliedOn: [] }))
+        const look = async (): Promise<AlertLook> => ({ about: { kind, subject, node }, wanted: null, reliedOn: [] })
+        await settleAlert({ ...deps, store: asLeader }, look)
       }
     },
     async settled() {
@@ -72,6 +91,17 @@ export const watchFailures = (deps: WatchFailuresDeps): FailureWatch => {
     },
   }
 }
+
+const asRefused = ({
+  node,
+  actor,
+  source,
+  body,
+}: JournalEntry): Pick<RefusedCall, 'refusal' | 'principal' | 'source'> => ({
+  refusal: { ...refuse(String(body['code']) as RefusalCode), about: { node, actor } },
+  principal: null,
+  source: source ?? 'unknown',
+})
 
 const look = async ({ store }: WatchFailuresDeps, failure: RepeatedFailure): Promise<AlertLook> => {
   const { node: id } = failure.identity
