@@ -1,6 +1,12 @@
 // PostgreSQL as the store needs it: connections to a primary and nothing else, statements that are parsed once, and errors
 // told apart by what can be done about them.
 
+import { Socket } from 'node:net'
+import { getCACertificates, type ConnectionOptions } from 'node:tls'
+import { Client, DatabaseError } from 'pg'
+import { openSession, PgConnectionLost } from './postgres-session.ts'
+import { systemTimers } from './timers.ts'
+
 /** Where the database is. Several hosts are the members of one cluster: whichever of them is the primary is used. */
 export type PostgresTarget = {
   /** A host that begins with `/` is a folder with a Unix socket. */
@@ -47,3 +53,189 @@ export type PgTrouble =
   /** Name, password, database, rights. */
   | 'refused'
   | 'other'
+
+export type ConnectOptions = {
+  /** How the server's own lists name this connection. */
+  readonly applicationName: string
+  /** All hosts together. */
+  readonly connectWithinMs: number
+  /** Of the server, for this connection. */
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** Reachable, and not to be used. */
+class PgRefused extends Error {
+  constructor(why: string, cause?: unknown) {
+    super(why, { cause })
+    this.name = 'PgRefused'
+  }
+}
+
+class NotAPrimary extends Error {
+  constructor(host: string) {
+    super(`${host} is not a primary that can be written to`)
+    this.name = 'NotAPrimary'
+  }
+}
+
+/**
+ * What a role or a database may have been set to is overruled. A warning has to be heard, because one is all that a COMMIT
+ * without its standby says; and a statement that is cancelled while it waits for that standby looks committed, so
+ * nothing may cancel one.
+ */
+const settingsOfAll: Readonly<Record<string, string>> = {
+  bytea_output: 'hex',
+  client_min_messages: 'warning',
+  default_transaction_isolation: 'read committed',
+  idle_session_timeout: '0',
+  statement_timeout: '0',
+  synchronous_commit: 'on',
+  transaction_timeout: '0',
+}
+
+/** How long a host is waited for alone, before the next is asked as well. */
+const headStartMs = 400
+const keepAliveAfterMs = 5000
+
+/** Whichever host is a primary and can be written to. Several are asked in turn, the next as soon as one hesitates. */
+export const connectPostgres = async (target: PostgresTarget, options: ConnectOptions): Promise<PgSession> => {
+  const settled = new AbortController()
+  const cancelDeadline = systemTimers.after(options.connectWithinMs, () =>
+    settled.abort(new PgConnectionLost(`nobody answered within ${options.connectWithinMs} ms`)),
+  )
+  const attempts: Promise<PgSession>[] = []
+  for (const { host, port } of target.hosts) {
+    const before = attempts.at(-1)
+    const turn = before === undefined ? Promise.resolve() : failedOrSlow(before)
+    attempts.push(turn.then(() => connectHost(target, { host, port }, options, settled.signal)))
+  }
+  try {
+    return await Promise.any(attempts)
+  } catch (error) {
+    throw mostTelling(error instanceof AggregateError ? error.errors : [error])
+  } finally {
+    cancelDeadline()
+    settled.abort(new Error('another host was quicker'))
+  }
+}
+
+const failedOrSlow = (attempt: Promise<PgSession>): Promise<void> =>
+  new Promise((resolve) => {
+    const cancel = systemTimers.after(headStartMs, resolve)
+    attempt.catch(() => {
+      cancel()
+      resolve()
+    })
+  })
+
+/** A wrong password says more than a standby beside it, and a standby more than a host that is down. */
+const mostTelling = (errors: readonly unknown[]): unknown =>
+  errors.find((error) => pgTrouble(error) === 'refused') ??
+  errors.find((error) => error instanceof NotAPrimary) ??
+  errors[0]
+
+const connectHost = async (
+  target: PostgresTarget,
+  { host, port }: { host: string; port: number },
+  options: ConnectOptions,
+  settled: AbortSignal,
+): Promise<PgSession> => {
+  settled.throwIfAborted()
+  const socket = new Socket()
+  const client = new Client({
+    host,
+    port,
+    database: target.database,
+    user: target.user,
+    password: () => passwordOf(target),
+    application_name: options.applicationName,
+    ssl: tlsFor(target, host),
+    sslnegotiation: 'postgres',
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveAfterMs,
+    stream: () => socket,
+    // Statements are sent as they are given, without waiting for the answer to the one before.
+    pipeline: true,
+  })
+  const session = openSession(client, socket)
+  const give = (): void => session.destroy()
+  settled.addEventListener('abort', give)
+  try {
+    await client.connect()
+    await prepare(session, host, options)
+    settled.throwIfAborted()
+    return session
+  } catch (error) {
+    session.destroy()
+    settled.throwIfAborted()
+    throw refusalOf(error) ?? (isTold(error) ? error : new PgConnectionLost(error))
+  } finally {
+    settled.removeEventListener('abort', give)
+  }
+}
+
+const isTold = (error: unknown): boolean => error instanceof DatabaseError || error instanceof NotAPrimary
+
+const prepare = async (session: PgSession, host: string, options: ConnectOptions): Promise<void> => {
+  const settings = Object.entries({ ...settingsOfAll, ...options.settings })
+  // Asked first: a server whose default is to write nothing is none to write to.
+  const [state] = await Promise.all([
+    session.run(askState),
+    session.run(applySettings, [settings.map(([name]) => name), settings.map(([, value]) => value)]),
+  ])
+  if (state.rows[0]?.['writable'] !== true) throw new NotAPrimary(host)
+}
+
+/** Servers differ in what can be set: what one does not know needs no overruling. */
+const applySettings: Prepared = {
+  name: 'apply-settings',
+  text: `SELECT set_config(name, value, false) FROM unnest($1::text[], $2::text[]) AS wanted (name, value)
+    WHERE current_setting(name, true) IS NOT NULL`,
+}
+
+const askState: Prepared = {
+  name: 'ask-state',
+  text: `SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS writable`,
+}
+
+const passwordOf = async (target: PostgresTarget): Promise<string> => {
+  const password = await target.password()
+  if (password === null) throw new PgRefused('the server asks for a password, and none was given')
+  return password
+}
+
+/** A Unix socket has no use for TLS; whatever leaves this machine has it. */
+const tlsFor = ({ tls }: PostgresTarget, host: string): ConnectionOptions | false => {
+  if (host.startsWith('/')) return false
+  if (tls !== null)
+    return { ca: tls.ca ?? getCACertificates('system'), rejectUnauthorized: true, minVersion: 'TLSv1.2' }
+  if (isLoopback(host)) return false
+  throw new PgRefused(`${host} is another machine, and the connection would not be encrypted`)
+}
+
+const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+
+/** What the driver and Node report without a number of SQL: a certificate that does not convince, a server without TLS. */
+const refusalOf = (error: unknown): PgRefused | null => {
+  const cause = error instanceof PgConnectionLost ? error.cause : error
+  if (!(cause instanceof Error) || cause instanceof DatabaseError) return null
+  if (cause instanceof PgRefused) return cause
+  const code = 'code' in cause ? String(cause.code) : ''
+  const ofTls =
+    /^(ERR_TLS_|ERR_SSL_|CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_)/.test(code) || / SSL connection/.test(cause.message)
+  return ofTls || cause.message.startsWith('SASL:') ? new PgRefused(cause.message, cause) : null
+}
+
+export const pgTrouble = (error: unknown): PgTrouble => {
+  if (error instanceof PgRefused) return 'refused'
+  if (error instanceof PgConnectionLost || error instanceof NotAPrimary) return 'connection'
+  if (!(error instanceof DatabaseError)) return 'other'
+  const code = error.code ?? ''
+  if (code === '23505') return 'unique'
+  if (['40001', '40P01', '55P03'].includes(code)) return 'again'
+  if (isOfConnection(code)) return 'connection'
+  return /^(28|3D|42501)/.test(code) ? 'refused' : 'other'
+}
+
+/** 57P: the server stops, or has not started; 25006: it has become a standby; 25P03: we were silent too long. */
+const isOfConnection = (code: string): boolean => /^(08|57P)/.test(code) || ['25006', '25P03', '53300'].includes(code)

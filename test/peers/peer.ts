@@ -21,6 +21,7 @@ export const peerNames = [
   'systemd-analyze',
   'cloud-init',
   'unshare',
+  'postgres',
   'root',
   'tmpfs',
 ] as const
@@ -32,6 +33,8 @@ export const peer = (name: PeerName): Peer => {
   switch (name) {
     case 'faketime':
       return found(fakeTimeLibraries(), 'libfaketime is not installed')
+    case 'postgres':
+      return found([...debianPostgres(), ...onPath('postgres')], 'PostgreSQL is not installed')
     case 'root':
       return process.getuid?.() === 0 ? { path: '/' } : { missing: 'not running as root' }
     case 'tmpfs':
@@ -67,6 +70,15 @@ const onPath = (program: string): string[] =>
   [...(process.env['PATH'] ?? '').split(path.delimiter), '/usr/sbin', '/sbin']
     .filter((folder) => folder !== '' && !folder.endsWith(path.join('node_modules', '.bin')))
     .map((folder) => path.join(folder, program))
+
+/** Debian keeps the server out of the PATH, a folder a release; the newest first. */
+const debianPostgres = (): string[] => {
+  const folder = '/usr/lib/postgresql'
+  const releases = fs.existsSync(folder) ? fs.readdirSync(folder) : []
+  return releases
+    .toSorted((one, other) => Number(other) - Number(one))
+    .map((release) => path.join(folder, release, 'bin', 'postgres'))
+}
 
 /** The variant for programs with threads; distributions disagree about the folder. */
 const fakeTimeLibraries = (): string[] =>

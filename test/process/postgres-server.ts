@@ -1,0 +1,259 @@
+// A real PostgreSQL for tests: one server a run, a fresh database for whoever asks.
+
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import * as fs from 'node:fs'
+import * as net from 'node:net'
+import * as os from 'node:os'
+import * as path from 'node:path'
+import { promisify } from 'node:util'
+import { connectPostgres, type PgSession, type PostgresTarget } from '#platform/postgres.ts'
+import { peer } from '../peers/peer.ts'
+import { cleanup, type Scope } from './cleanup.ts'
+import { eventually, within } from './eventually.ts'
+
+export type TestDatabase = {
+  readonly name: string
+  readonly target: PostgresTarget
+  /** What a plane has to have in its environment to use it. */
+  readonly env: {
+    readonly PGHOST: string
+    readonly PGPORT: string
+    readonly PGUSER: string
+    readonly PGDATABASE: string
+  }
+  /** Ends with the test. */
+  connect(): Promise<PgSession>
+}
+
+export type PostgresServer = {
+  /** With the Unix socket. The server also listens on this port of 127.0.0.1. */
+  readonly folder: string
+  readonly port: number
+  readonly user: string
+  readonly pid: number
+  /** Gone after the test, whoever is still connected to it. */
+  database(t: Scope): Promise<TestDatabase>
+  /** Every process of it stands still, and connections stay open. */
+  pause(): void
+  resume(): void
+  /** `fast` ends connections and keeps what is committed; `crash` is SIGKILL, and a repair at the next start. */
+  stop(how: 'fast' | 'crash'): Promise<void>
+  /** After `stop`: the same data, the same addresses. */
+  start(): Promise<void>
+  /** What the server wrote to its log. */
+  log(): string
+}
+
+type Place = Pick<PostgresServer, 'folder' | 'port' | 'user'>
+
+/** Names the server of this run to the processes of its tests. */
+export const postgresVariable = 'MUSTER_TEST_POSTGRES'
+export const placeText = ({ folder, port, user }: Place): string => JSON.stringify({ folder, port, user })
+
+const superuser = 'muster'
+const endsWithinMs = 20_000
+
+/** Rejects where there is no PostgreSQL: ask `withPeer(t, 'postgres')` first. */
+export const startPostgres = async (
+  t: Scope,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<PostgresServer> => {
+  const { server, remove } = await makeServer(settings)
+  cleanup(t, async () => {
+    await server.stop('fast')
+    remove()
+  })
+  return server
+}
+
+/** In the server of this run; in one of this process where a test is run alone. */
+export const postgresDatabase = async (t: Scope): Promise<TestDatabase> => {
+  const given = process.env[postgresVariable]
+  return databaseIn(t, given === undefined ? await ownServer() : (JSON.parse(given) as Place))
+}
+
+let own: Promise<PostgresServer> | null = null
+
+const ownServer = (): Promise<PostgresServer> => {
+  own ??= makeServer({}).then(({ server, remove }) => {
+    process.once('exit', () => {
+      process.kill(server.pid, 'SIGKILL')
+      remove()
+    })
+    return server
+  })
+  return own
+}
+
+const makeServer = async (
+  settings: Readonly<Record<string, string>>,
+): Promise<{ server: PostgresServer; remove(): void }> => {
+  const found = peer('postgres')
+  if ('missing' in found) throw new Error(found.missing)
+  const owner = unprivileged()
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-pg-'))
+  const remove = (): void => fs.rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  if (owner.uid !== undefined && owner.gid !== undefined) fs.chownSync(folder, owner.uid, owner.gid)
+  // Planes under other users connect, too; the data inside stays private.
+  fs.chmodSync(folder, 0o755)
+  const data = path.join(folder, 'data')
+  const initdb = path.join(path.dirname(found.path), 'initdb')
+  const asked = ['-D', data, '-U', superuser, '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync']
+  await promisify(execFile)(initdb, asked, { ...owner, cwd: folder })
+  const place: Place = { folder, port: await freePort(), user: superuser }
+  const logFile = path.join(folder, 'log')
+  let running = await startProcess(found.path, owner, data, place, settings)
+  const server: PostgresServer = {
+    ...place,
+    get pid() {
+      return running.pid ?? -1
+    },
+    database: (scope) => databaseIn(scope, place),
+    pause: () => signalAll(running, 'SIGSTOP'),
+    resume: () => signalAll(running, 'SIGCONT'),
+    async stop(how) {
+      if (running.exitCode !== null || running.signalCode !== null) return
+      const ended = new Promise((resolve) => running.once('exit', resolve))
+      if (how === 'fast') {
+        signalAll(running, 'SIGCONT')
+        running.kill('SIGINT')
+      } else signalAll(running, 'SIGKILL')
+      await within('PostgreSQL to end', endsWithinMs, ended)
+    },
+    async start() {
+      running = await startProcess(found.path, owner, data, place, settings)
+    },
+    log: () => fs.readFileSync(logFile, 'utf8'),
+  }
+  return { server, remove }
+}
+
+type Owner = { readonly uid?: number; readonly gid?: number }
+
+/** The server refuses to run as root. */
+const unprivileged = (): Owner => {
+  if (process.getuid?.() !== 0) return {}
+  const users = fs
+    .readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'))
+  const user = users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody')
+  if (user === undefined) throw new Error('there is no user that PostgreSQL could run as')
+  return { uid: Number(user[2]), gid: Number(user[3]) }
+}
+
+const startProcess = async (
+  program: string,
+  owner: Owner,
+  data: string,
+  place: Place,
+  settings: Readonly<Record<string, string>>,
+): Promise<ChildProcess> => {
+  const all = {
+    listen_addresses: '127.0.0.1',
+    port: String(place.port),
+    unix_socket_directories: place.folder,
+    max_connections: '300',
+    shared_buffers: '64MB',
+    ...settings,
+  }
+  const log = fs.openSync(path.join(place.folder, 'log'), 'a')
+  const child = spawn(
+    program,
+    ['-D', data, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+    {
+      ...owner,
+      cwd: place.folder,
+      stdio: ['ignore', log, log],
+      env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C.UTF-8' },
+    },
+  )
+  fs.closeSync(log)
+  // A test file that is run alone ends when its tests have, and takes the server along.
+  child.unref()
+  await eventually(
+    'PostgreSQL to accept connections',
+    async () => {
+      if (child.exitCode !== null) return 'ended'
+      await (await connectPostgres(targetOf(place, 'postgres'), patience)).end()
+      return 'ready'
+    },
+    { withinMs: 30_000, everyMs: 50 },
+  ).then((state) => {
+    if (state === 'ended')
+      throw new Error(`PostgreSQL ended:\n${fs.readFileSync(path.join(place.folder, 'log'), 'utf8')}`)
+  })
+  return child
+}
+
+const patience = { applicationName: 'muster test', connectWithinMs: 5000 }
+
+const targetOf = ({ folder, port, user }: Place, database: string): PostgresTarget => ({
+  hosts: [{ host: folder, port }],
+  database,
+  user,
+  password: async () => null,
+  tls: null,
+})
+
+const databaseIn = async (t: Scope, place: Place): Promise<TestDatabase> => {
+  const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 10)}`
+  await administer(place, `CREATE DATABASE ${name} TEMPLATE template0`)
+  const sessions: PgSession[] = []
+  cleanup(t, async () => {
+    await Promise.all(sessions.map((session) => session.end()))
+    await administer(place, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+  })
+  const target = targetOf(place, name)
+  return {
+    name,
+    target,
+    env: { PGHOST: place.folder, PGPORT: String(place.port), PGUSER: place.user, PGDATABASE: name },
+    async connect() {
+      const session = await connectPostgres(target, patience)
+      sessions.push(session)
+      return session
+    },
+  }
+}
+
+const administer = async (place: Place, sql: string): Promise<void> => {
+  const session = await connectPostgres(targetOf(place, 'postgres'), patience)
+  await session.exec(sql)
+  await session.end()
+}
+
+/** Backends are in sessions of their own, so they are found as children of the first process. */
+const signalAll = (server: ChildProcess, signal: NodeJS.Signals): void => {
+  const children = fs
+    .readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => parentOf(pid) === server.pid)
+  // The first process first: it replaces what dies.
+  for (const pid of [server.pid, ...children.map(Number)]) {
+    try {
+      if (pid !== undefined) process.kill(pid, signal)
+    } catch {
+      // It ended by itself meanwhile.
+    }
+  }
+}
+
+const parentOf = (pid: string): number | null => {
+  try {
+    const status = fs.readFileSync(`/proc/${pid}/status`, 'utf8')
+    return Number(/^PPid:\s*(\d+)$/m.exec(status)?.[1])
+  } catch {
+    return null
+  }
+}
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const probe = net.createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as net.AddressInfo
+      probe.close(() => resolve(port))
+    })
+  })
