@@ -1,9 +1,11 @@
 // How a plane is set up: options first, then environment variables, then defaults; parsed once into a complete value.
 
 import * as path from 'node:path'
+import type { Network } from '#pki/ip-network.ts'
 import { isIP } from '#platform/addresses.ts'
 import { parseDuration } from '#wire/duration.ts'
 import { domainNameShape } from '#wire/join-string.ts'
+import { proxyFrom } from './proxy-from.ts'
 import { webhookTarget, type WebhookTarget } from './webhook/webhook-target.ts'
 
 export type ListenAddress = { readonly host: string; readonly port: number }
@@ -17,6 +19,8 @@ export type PlaneConfig = {
   readonly operatorListen: ListenAddress
   /** The operator plane on TCP speaks TLS; without it only loopback is allowed. */
   readonly operatorTls: boolean
+  /** Load balancers, which say by the PROXY protocol whose connections they pass on. */
+  readonly proxyFrom: readonly Network[]
   /** Names and addresses the server certificates are for; the first is how nodes are told to call the plane. */
   readonly serverNames: readonly string[]
   readonly issuerKey: 'file' | 'memory'
@@ -81,6 +85,7 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
       recoveryListen === null ? { host: nodeListen.host, port: 8442 } : listenAddress('recoveryListen', recoveryListen),
     operatorListen: listenAddress('operatorListen', given('operatorListen') ?? '127.0.0.1:8440'),
     operatorTls: options['operatorTls'] === true || env['MUSTER_OPERATOR_TLS'] === '1',
+    proxyFrom: proxies(options['proxyFrom'], env['MUSTER_PROXY_FROM']),
     serverNames: serverNames(options['serverName'], env['MUSTER_SERVER_NAME']),
     issuerKey: oneOf('issuerKey', ['file', 'memory'], 'file'),
     sealKeyFile: given('sealKey'),
@@ -120,6 +125,12 @@ const alertWebhook = (
   })
   if (typeof target === 'string') throw new ConfigProblem(target)
   return target
+}
+
+const proxies = (option: unknown, fromEnv: string | undefined): readonly Network[] => {
+  const networks = proxyFrom(Array.isArray(option) ? option.map(String) : (fromEnv?.split(',') ?? []))
+  if (typeof networks === 'string') throw new ConfigProblem(networks)
+  return networks
 }
 
 const serverNames = (option: unknown, fromEnv: string | undefined): readonly string[] => {

@@ -23,6 +23,7 @@ import { notReady } from './readiness.ts'
 import type { Store } from './store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
+import type { Balancers } from '#platform/proxied-server.ts'
 import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
 
@@ -46,6 +47,7 @@ export type OperatorPlaneDeps = {
   readonly machineRoutes: MachineRoutes
   readonly version: string
   readonly correlation: () => string
+  readonly balancers: Balancers | null
   /** Keeps the plane from being ready besides what it sees itself; empty when nothing does. */
   readonly unready: () => readonly string[]
 }
@@ -91,7 +93,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     arrivals.close()
   }
   const onTurnedAway = ({ code }: Refusal): void => metrics.refused(code)
-  return openOperatorListener({ app, authority, timers, onTurnedAway, beforeStop }, doors)
+  return openOperatorListener({ app, authority, timers, balancers: deps.balancers, onTurnedAway, beforeStop }, doors)
 }
 
 const describe = ({ version, machineRoutes }: OperatorPlaneDeps, routes: readonly Route[]): object =>

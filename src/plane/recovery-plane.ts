@@ -3,6 +3,7 @@
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
+import type { Balancers } from '#platform/proxied-server.ts'
 import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
 import { recordRefusal, type RefusalDeps } from './flows/record-refusal.ts'
@@ -23,6 +24,7 @@ export type RecoveryPlaneDeps = RecoveryRouteDeps &
     readonly recovery: RecoveryAuthority
     readonly correlation: () => string
     readonly connections: number
+    readonly balancers: Balancers | null
     readonly onRefusal: (refused: Refused) => void
   }
 
@@ -38,6 +40,7 @@ export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<Recove
     log,
     identity: recovery.serverIdentity(),
     connections: deps.connections,
+    balancers: deps.balancers,
     trouble: () => store.trouble(),
     onRefusal(refused) {
       deps.onRefusal(refused)

@@ -42,6 +42,11 @@ export const boundServer = (server: HttpServer, bounds: ServerBounds): void => {
     if (!gone) socket.write(bounds.unreadable(errno(error) === 'HPE_HEADER_OVERFLOW'))
     socket.destroySoon()
   })
+  // Asked for once, the address of a caller is kept; of one that has hung up it cannot be had any more, and whatever it
+  // sent before would be nobody's.
+  server.on('secureConnection', (socket: net.Socket) => {
+    if (socket.remoteAddress === undefined) socket.destroy()
+  })
   // After a handshake that failed or took too long nothing can be said: the words would wait for its end, and with them
   // the socket, for good.
   server.on('tlsClientError', (_error: Error, socket: net.Socket) => socket.destroy())

@@ -69,7 +69,14 @@ const open = async (
     log: silentLog,
   })
   const authority = { serverIdentity: () => current, onServerIdentity: (run: typeof replaced) => void (replaced = run) }
-  const deps = { app, authority, timers: systemTimers, onTurnedAway: () => undefined, beforeStop: () => undefined }
+  const deps = {
+    app,
+    authority,
+    timers: systemTimers,
+    balancers: null,
+    onTurnedAway: () => undefined,
+    beforeStop: () => undefined,
+  }
   const listener = await openOperatorListener(deps, { ...closed, ...doors })
   cleanup(t, () => listener.stop(0))
   return {

@@ -83,6 +83,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       machineRoutes: { node: [], recovery: [] },
       version: '0.0.0',
       correlation: () => `call-${calls++}`,
+      balancers: null,
       unready: () => unready,
     },
     { socket: path.join(folder, 'run', 'operator.sock'), http: { host: '127.0.0.1', port: 0 }, tls: null },

@@ -32,6 +32,11 @@ export const planeOptions = (command: Command): Command =>
       'a name or address nodes call the plane by; may be repeated (MUSTER_SERVER_NAME)',
       collect,
     )
+    .option(
+      '--proxy-from <address|cidr>',
+      'a load balancer that sends PROXY protocol v2; may be repeated (MUSTER_PROXY_FROM)',
+      collect,
+    )
     .addOption(
       new Option('--issuer-key <kind>', 'where the issuing key lives (MUSTER_ISSUER_KEY)').choices(['file', 'memory']),
     )

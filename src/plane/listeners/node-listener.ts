@@ -12,6 +12,7 @@ import {
   type HttpsServer,
   type TLSSocket,
 } from '#platform/tls-server.ts'
+import { readProxyHeaders, type Balancers } from '#platform/proxied-server.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { NodeAuthn } from '#plane/authn/node-certificate.ts'
 import type { ChannelServer } from '#plane/channels/channel-server.ts'
@@ -35,6 +36,7 @@ export type NodeListenerDeps = ReplyOptions & {
   readonly identity: ServerIdentity
   readonly roots: readonly string[]
   readonly connections: number
+  readonly balancers: Balancers | null
 }
 
 export type NodeListener = {
@@ -62,6 +64,7 @@ export const openNodeListener = async (deps: NodeListenerDeps): Promise<NodeList
     connections: deps.connections,
     unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
   })
+  const headers = readProxyHeaders(server, deps.balancers, deps.timers)
   // A port scanner or a client of another trust is daily business, not an error of ours.
   server.on('tlsClientError', (error: Error) => deps.log.debug({ err: error }, 'TLS handshake failed'))
   server.on(
@@ -74,6 +77,7 @@ export const openNodeListener = async (deps: NodeListenerDeps): Promise<NodeList
     replaceIdentity: (identity, roots) => replaceServerIdentity(server, tlsOptions(identity, roots)),
     connections: () => countConnections(server),
     async stop(withinMs) {
+      headers.close()
       await stopServer(server, deps.timers, withinMs)
       await app.close()
     },

@@ -13,8 +13,9 @@ import {
   type HttpHandler,
   type HttpServer,
 } from '#platform/http-server.ts'
+import { readProxyHeaders, type Balancers, type HeaderReading } from '#platform/proxied-server.ts'
 import type { Timers } from '#platform/timers.ts'
-import { createTlsServer, replaceServerIdentity } from '#platform/tls-server.ts'
+import { createTlsServer, replaceServerIdentity, type HttpsServer } from '#platform/tls-server.ts'
 import { refusalResponse, refusalText } from '#wire/error-body.ts'
 import { loopbackAddress, loopbackRule, sameOriginRule, type HostRule } from './host-rule.ts'
 
@@ -29,6 +30,8 @@ export type OperatorListenerDeps = {
   readonly app: FastifyInstance
   readonly authority: Pick<Authority, 'serverIdentity' | 'onServerIdentity'>
   readonly timers: Timers
+  /** Asked about callers by TLS only. */
+  readonly balancers: Balancers | null
   /** Hears of what was turned away before it was a call. */
   readonly onTurnedAway: (refusal: Refusal) => void
   /** Tells every call that waits for news to end. */
@@ -51,8 +54,10 @@ export const openOperatorListener = async (
 ): Promise<OperatorListener> => {
   await deps.app.ready()
   const open: HttpServer[] = []
+  const headers: HeaderReading[] = []
   const stop = async (withinMs: number): Promise<void> => {
     deps.beforeStop()
+    for (const reading of headers) reading.close()
     await Promise.all(open.map((server) => stopServer(server, deps.timers, withinMs)))
     await deps.app.close()
   }
@@ -64,10 +69,14 @@ export const openOperatorListener = async (
     open.push(server)
     return server
   }
+  const keepTls = (server: HttpsServer): HttpsServer => {
+    headers.push(readProxyHeaders(server, deps.balancers, deps.timers))
+    return keep(server)
+  }
   try {
     if (doors.socket !== null) await listenUnix(keep(createHttpServer(deps.app.routing)), doors.socket)
     const httpUrl = doors.http === null ? null : await openLoopback(deps, keep, doors.http)
-    const tlsUrl = doors.tls === null ? null : await openTls(deps, keep, doors.tls)
+    const tlsUrl = doors.tls === null ? null : await openTls(deps, keepTls, doors.tls)
     return { socket: doors.socket, httpUrl, tlsUrl, stop }
   } catch (error) {
     // One door that cannot open closes the others: a plane with half its doors would look healthy.
@@ -93,7 +102,11 @@ const openLoopback = async (deps: OperatorListenerDeps, keep: Keep, { host, port
   return `http://${inUrl(address)}:${taken}`
 }
 
-const openTls = async (deps: OperatorListenerDeps, keep: Keep, { host, port }: Address): Promise<string> => {
+const openTls = async (
+  deps: OperatorListenerDeps,
+  keep: (server: HttpsServer) => HttpsServer,
+  { host, port }: Address,
+): Promise<string> => {
   const { authority } = deps
   const options = ({ keyPem, chainPem }: ServerIdentity) => ({
     keyPem,

@@ -4,6 +4,7 @@
 import { refuse } from '#domain/refusal.ts'
 import { boundServer, listenTcp, stopServer } from '#platform/http-server.ts'
 import { createTlsServer, replaceServerIdentity } from '#platform/tls-server.ts'
+import { readProxyHeaders, type Balancers } from '#platform/proxied-server.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { ServerIdentity } from '#plane/issuer/authority.ts'
 import { refusalText } from '#wire/error-body.ts'
@@ -17,6 +18,7 @@ export type RecoveryListenerDeps = ReplyOptions & {
   readonly timers: Timers
   readonly identity: ServerIdentity
   readonly connections: number
+  readonly balancers: Balancers | null
 }
 
 export type RecoveryListener = {
@@ -41,11 +43,13 @@ export const openRecoveryListener = async (deps: RecoveryListenerDeps): Promise<
     connections: deps.connections,
     unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
   })
+  const headers = readProxyHeaders(server, deps.balancers, deps.timers)
   server.on('tlsClientError', (error: Error) => deps.log.debug({ err: error }, 'TLS handshake failed'))
   return {
     listen: (host, port) => listenTcp(server, host, port),
     replaceIdentity: (identity) => replaceServerIdentity(server, tlsOptions(identity)),
     async stop(withinMs) {
+      headers.close()
       await stopServer(server, deps.timers, withinMs)
       await app.close()
     },

@@ -1,5 +1,7 @@
-// The one place that says where a request came from. A load balancer's PROXY protocol will feed it.
+// The one place that says where a request came from: the caller a load balancer names, else who is at the other end.
 
-/** A Unix socket has no address. */
+import { proxiedCaller } from '#platform/proxied-server.ts'
+
+/** A Unix socket has no address. An IPv4 address is spelled as one, whatever socket it came in by. */
 export const sourceAddress = (socket: { readonly remoteAddress?: string | undefined }): string =>
-  socket.remoteAddress === undefined ? 'local' : socket.remoteAddress.replace(/^::ffff:(?=\d+\.)/, '')
+  (proxiedCaller(socket) ?? socket.remoteAddress ?? 'local').replace(/^::ffff:(?=\d+\.)/, '')

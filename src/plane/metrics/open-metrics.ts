@@ -3,6 +3,7 @@
 
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
 import { refusals, type RefusalCode } from '#domain/refusal.ts'
+import { headerTroubles, type HeaderTrouble } from '#platform/proxied-server.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import { deliveryOutcomes, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -22,6 +23,8 @@ export type Metrics = {
   refused(code: RefusalCode, path?: string | null): void
   rehearsed(outcome: 'passed' | 'failed'): void
   reported(): void
+  /** A connection of a load balancer that was closed for want of a PROXY header. */
+  unproxied(trouble: HeaderTrouble): void
   delivered(outcome: DeliveryOutcome): void
   /** In the text format of Prometheus. */
   text(): Promise<string>
@@ -51,8 +54,14 @@ const openCounters = (registers: Registry[]): Omit<Metrics, 'text' | 'close'> =>
     help: 'Recoveries asked for and refused',
     registers,
   })
+  const unproxied = labelled(
+    'muster_proxy_headers_refused_total',
+    'Connections of load balancers closed for want of a PROXY header, by what was wrong',
+    'trouble',
+  )
   const reports = new Counter({ name: 'muster_reports_total', help: 'Reports of agents taken', registers })
   for (const code of Object.keys(refusals)) counted(refused, { code })
+  for (const trouble of headerTroubles) counted(unproxied, { trouble })
   for (const outcome of deliveryOutcomes) counted(deliveries, { outcome })
   for (const outcome of ['passed', 'failed', 'refused']) counted(rehearsals, { outcome })
   return {
@@ -63,6 +72,7 @@ const openCounters = (registers: Registry[]): Omit<Metrics, 'text' | 'close'> =>
     },
     rehearsed: (outcome) => rehearsals.inc({ outcome }),
     reported: () => reports.inc(),
+    unproxied: (trouble) => unproxied.inc({ trouble }),
     delivered: (outcome) => deliveries.inc({ outcome }),
   }
 }

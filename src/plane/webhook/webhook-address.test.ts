@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { mayBeCalled, parseNetwork, type Network } from './webhook-address.ts'
+import { parseNetwork, type Network } from '#pki/ip-network.ts'
+import { mayBeCalled } from './webhook-address.ts'
 import { hostOf } from './webhook-target.ts'
 
 const listed = (...texts: string[]): Network[] => texts.map((text) => parseNetwork(text) as Network)

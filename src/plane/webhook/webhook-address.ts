@@ -2,18 +2,7 @@
 // this machine can: so an address is public, or an operator has listed its network.
 
 import { ipBytes } from '#pki/ip-address.ts'
-
-export type Network = { readonly bytes: Uint8Array; readonly bits: number }
-
-/** `10.0.0.0/8`; null for anything else, and where bits behind the prefix are set. */
-export const parseNetwork = (text: string): Network | null => {
-  const [, address = '', length = ''] = /^([0-9a-fA-F.:]+)\/(0|[1-9]\d{0,2})$/.exec(text) ?? []
-  const bytes = ipBytes(address)
-  const bits = Number(length)
-  if (bytes === null || length === '' || bits > bytes.length * 8) return null
-  const network = { bytes, bits }
-  return bytes.every((byte, at) => (byte & ~maskAt(network, at)) === 0) ? network : null
-}
+import { inOneOf, parseNetwork, type Network } from '#pki/ip-network.ts'
 
 /** Every address that is not one of the Internet at large, as IANA keeps the lists (RFC 6890 and after). */
 const notPublicIpv4 = networks(
@@ -44,20 +33,6 @@ const loopback = networks('127.0.0.0/8 ::1/128')
 export const isLoopback = (address: string): boolean => {
   const bytes = ipBytes(address)
   return bytes !== null && inOneOf(loopback, bytes)
-}
-
-function inOneOf(all: readonly Network[], bytes: Uint8Array): boolean {
-  return all.some(
-    (network) =>
-      network.bytes.length === bytes.length &&
-      network.bytes.every((byte, at) => ((byte ^ (bytes[at] ?? 0)) & maskAt(network, at)) === 0),
-  )
-}
-
-/** The bits of the byte at this place that belong to the prefix. */
-function maskAt({ bits }: Network, at: number): number {
-  const here = Math.min(8, Math.max(0, bits - at * 8))
-  return (0xff << (8 - here)) & 0xff
 }
 
 function networks(...texts: readonly string[]): readonly Network[] {
