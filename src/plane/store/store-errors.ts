@@ -1,7 +1,13 @@
 // The two ways a store says no: it will not open, or the world broke under a call.
 
 export type StoreRefusedCode =
-  'SQLITE_TOO_OLD' | 'SCHEMA_TOO_NEW' | 'DATA_FOLDER_IN_USE' | 'NOT_A_STORE' | 'JOURNAL_UNREADABLE'
+  | 'SQLITE_TOO_OLD'
+  | 'POSTGRES_TOO_OLD'
+  | 'DATABASE_REFUSED'
+  | 'SCHEMA_TOO_NEW'
+  | 'DATA_FOLDER_IN_USE'
+  | 'NOT_A_STORE'
+  | 'JOURNAL_UNREADABLE'
 
 /** The store does not open on this folder, and trying again changes nothing. */
 export class StoreRefused extends Error {
