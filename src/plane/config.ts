@@ -6,12 +6,19 @@ import { isIP } from '#platform/addresses.ts'
 import { parseDuration } from '#wire/duration.ts'
 import { domainNameShape } from '#wire/join-string.ts'
 import { proxyFrom } from './proxy-from.ts'
+import type { PostgresTarget } from '#platform/postgres.ts'
+import { storeTarget } from './store-target.ts'
 import { webhookTarget, type WebhookTarget } from './webhook/webhook-target.ts'
 
 export type ListenAddress = { readonly host: string; readonly port: number }
 
+export type StoreChoice = { readonly kind: 'sqlite' } | { readonly kind: 'postgres'; readonly target: PostgresTarget }
+
 export type PlaneConfig = {
   readonly dataFolder: string
+  readonly store: StoreChoice
+  /** How many processes share the ports; more than one only on PostgreSQL. */
+  readonly replicas: number
   /** The trust domain. Used at the first start only: after that the store knows it. */
   readonly domainName: string
   readonly nodeListen: ListenAddress
@@ -74,10 +81,13 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
 
   const domainName = given('domain') ?? 'muster.local'
   if (!domainNameShape.test(domainName)) throw new ConfigProblem(`--domain takes a DNS name, not ${domainName}`)
+  const store = storeChoice(given('store'), env)
   const nodeListen = listenAddress('nodeListen', given('nodeListen') ?? '127.0.0.1:8443')
   const recoveryListen = given('recoveryListen')
   return {
     dataFolder: path.resolve(given('data') ?? 'data'),
+    store,
+    replicas: replicas(given('replicas'), store),
     domainName,
     nodeListen,
     // Where nodes connect they must be able to recover, also with a plane that was set up before there was recovery.
@@ -103,6 +113,29 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
 const environmentName = (name: string): string =>
   `MUSTER_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 const optionName = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+
+/** What was given instead is never repeated: it is an address with a password more often than not. */
+const notInArguments =
+  '--store takes sqlite or postgres and nothing else. Where the database is, and its password, everybody on this machine could read on a command line: put postgres://USER:PASSWORD@HOST:PORT/DATABASE into a file of mode 0600 and its name into MUSTER_STORE_FILE, or use PGHOST and PGPASSFILE. A password that was given here is to be changed'
+
+const storeChoice = (text: string | null, env: Env): StoreChoice => {
+  if (text === null || text === 'sqlite') return { kind: 'sqlite' }
+  if (text !== 'postgres') throw new ConfigProblem(notInArguments)
+  const target = storeTarget(env)
+  if (typeof target === 'string') throw new ConfigProblem(target)
+  return { kind: 'postgres', target }
+}
+
+const mostReplicas = 64
+
+const replicas = (text: string | null, store: StoreChoice): number => {
+  const count = /^\d{1,2}$/.test(text ?? '1') ? Number(text ?? '1') : 0
+  if (count < 1 || count > mostReplicas) throw new ConfigProblem(`--replicas takes a number from 1 to ${mostReplicas}`)
+  if (count > 1 && store.kind === 'sqlite') {
+    throw new ConfigProblem('--replicas needs --store postgres: the embedded store has one plane')
+  }
+  return count
+}
 
 const listenAddress = (name: string, text: string): ListenAddress => {
   const [, host, port] = /^(\[[0-9a-fA-F:]+\]|[^:[\]]+):(\d{1,5})$/.exec(text) ?? []

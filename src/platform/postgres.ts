@@ -7,14 +7,16 @@ import { Client, DatabaseError } from 'pg'
 import { openSession, PgConnectionLost } from './postgres-session.ts'
 import { systemTimers } from './timers.ts'
 
+export type PostgresHost = { readonly host: string; readonly port: number }
+
 /** Where the database is. Several hosts are the members of one cluster: whichever of them is the primary is used. */
 export type PostgresTarget = {
   /** A host that begins with `/` is a folder with a Unix socket. */
-  readonly hosts: readonly { readonly host: string; readonly port: number }[]
+  readonly hosts: readonly PostgresHost[]
   readonly database: string
   readonly user: string
   /** Asked at every connection, so that a changed password file is seen; null: none is needed. */
-  readonly password: () => Promise<string | null>
+  readonly password: (at: PostgresHost) => Promise<string | null>
   /** Null: no TLS, which only a Unix socket or a loopback address may do without. Always verified, name included. */
   readonly tls: { readonly ca: string | null } | null
 }
@@ -147,7 +149,7 @@ const connectHost = async (
     port,
     database: target.database,
     user: target.user,
-    password: () => passwordOf(target),
+    password: () => passwordOf(target, { host, port }),
     application_name: options.applicationName,
     ssl: tlsFor(target, host),
     sslnegotiation: 'postgres',
@@ -198,8 +200,8 @@ const askState: Prepared = {
   text: `SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS writable`,
 }
 
-const passwordOf = async (target: PostgresTarget): Promise<string> => {
-  const password = await target.password()
+const passwordOf = async (target: PostgresTarget, at: PostgresHost): Promise<string> => {
+  const password = await target.password(at)
   if (password === null) throw new PgRefused('the server asks for a password, and none was given')
   return password
 }

@@ -11,14 +11,23 @@ export const declarePlane = (program: Command, cli: Cli): void => {
         'muster plane --data ./second --node-listen 127.0.0.1:0 --recovery-listen 127.0.0.1:0 --operator-listen 127.0.0.1:0',
         'beside another one',
       ],
+      [
+        'MUSTER_STORE_FILE=/etc/muster/store muster plane --store postgres --replicas 4 --seal-key /etc/muster/seal.key',
+        'four processes on one port set, over PostgreSQL',
+      ],
     ]),
   )
+  plane.option('--replicas <number>', 'so many processes on the same ports, with --store postgres (MUSTER_REPLICAS)')
   performs(cli, plane, async () => (await import('../plane.ts')).plane)
 }
 
 /** Shared with `ca init`, which makes what `plane` would. */
 export const planeOptions = (command: Command): Command =>
   command
+    .option(
+      '--store <sqlite|postgres>',
+      'where everything is kept; postgres is found by MUSTER_STORE_FILE (a file of mode 0600 that holds a postgres:// URL) or PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSFILE, PGSSLROOTCERT (MUSTER_STORE)',
+    )
     .option('--domain <name>', 'trust domain, at the first start only (MUSTER_DOMAIN)')
     .option('--node-listen <host:port>', 'where nodes connect (MUSTER_NODE_LISTEN)')
     .option(
