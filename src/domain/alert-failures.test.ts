@@ -45,6 +45,7 @@ test("the plane's own trouble, what an operator decided and what has an alert of
     'BUSY',
     'RATE_LIMITED',
     'DISK_TROUBLE',
+    'REPLICA_BEHIND',
     'NODE_REVOKED',
     'NODE_QUARANTINED',
     'APPROVAL_REQUIRED',

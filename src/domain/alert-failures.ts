@@ -23,6 +23,7 @@ const notCounted: readonly RefusalCode[] = [
   'BUSY',
   'UNAVAILABLE',
   'DISK_TROUBLE',
+  'REPLICA_BEHIND',
   'RATE_LIMITED',
   'NODE_REVOKED',
   'NODE_QUARANTINED',

@@ -182,6 +182,7 @@ const refusalClass = (code: string, at: Purpose): FailureClass => {
     case 'RATE_LIMITED':
     case 'UNAVAILABLE':
     case 'DISK_TROUBLE':
+    case 'REPLICA_BEHIND':
       return 'endpoint_unreachable'
     default:
       return at === 'recovery' && !/^HTTP_5\d\d$/.test(code) ? 'recovery_enrollment_blocked' : 'endpoint_unreachable'

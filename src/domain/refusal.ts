@@ -147,6 +147,10 @@ export const refusals = {
     'The plane cannot write to its store.',
     'Make room or repair the disk of the plane; nothing was changed',
   ],
+  REPLICA_BEHIND: [
+    'This replica of the plane has lost touch with the others.',
+    'Try again after the time in Retry-After: another replica, or this one once it is back, answers',
+  ],
   UNAVAILABLE: ['The plane could not finish this.', 'Try again; the log of the plane says why'],
 } as const satisfies Record<string, readonly [sentence: string, next: string]>
 

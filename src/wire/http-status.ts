@@ -54,6 +54,7 @@ const statuses = {
   BUSY: 503,
   TOO_LARGE: 413,
   DISK_TROUBLE: 503,
+  REPLICA_BEHIND: 503,
   UNAVAILABLE: 503,
 } as const satisfies Record<RefusalCode, number>
 

@@ -22,6 +22,7 @@ const afterEnrollRefusal = (code: string): Prospect => {
     case 'RATE_LIMITED':
     case 'UNAVAILABLE':
     case 'DISK_TROUBLE':
+    case 'REPLICA_BEHIND':
     case 'CHALLENGE_INVALID':
       return 'again'
     case 'ALREADY_ACTIVE':

@@ -24,6 +24,7 @@ const afterRecoveryRefusal = (code: string): Prospect => {
     case 'RATE_LIMITED':
     case 'UNAVAILABLE':
     case 'DISK_TROUBLE':
+    case 'REPLICA_BEHIND':
     case 'CHALLENGE_INVALID':
       return 'again'
     case 'KEY_BLOCKED':

@@ -121,6 +121,7 @@ const stepOfRefusal = (failure: PlaneFailure): RehearsalStep => {
     case 'RATE_LIMITED':
     case 'UNAVAILABLE':
     case 'DISK_TROUBLE':
+    case 'REPLICA_BEHIND':
     case 'NOT_FOUND':
       return 'endpoint'
     default:
