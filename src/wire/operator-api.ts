@@ -281,7 +281,8 @@ export const EntryView = Type.Object({
 })
 export const JournalQueryBody = Type.Object(
   {
-    after: Type.Optional(text(128)),
+    /** A cursor names the place in every chain. */
+    after: Type.Optional(text(8000)),
     last: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
     node: Type.Optional(NodeIdText),

@@ -25,7 +25,10 @@ export type BaseRow = {
   readonly keyId: string
 }
 
-export type JournalFilter = { readonly node: NodeId | null; readonly type: EntryType | null }
+export type JournalFilter = {
+  readonly node: NodeId | null
+  readonly type: EntryType | readonly EntryType[] | null
+}
 
 export type JournalTable = {
   base(): BaseRow | null
@@ -65,10 +68,27 @@ export const openJournalTable = (database: Database): JournalTable => {
     sign: (sequence, signature, keyId) => void sign.run(signature, keyId, sequence),
     newest: () => one(newest),
     newestSigned: () => one(newestSigned),
-    after: (sequence, limit, filter) => forward(filter, sequence, limit),
-    last: (count, filter) => backward(filter, 0, count).toReversed(),
+    after: (sequence, limit, filter) =>
+      ofEachType(filter, (one) => forward(one, sequence, limit))
+        .toSorted(bySequence)
+        .slice(0, limit),
+    last: (count, filter) =>
+      ofEachType(filter, (one) => backward(one, 0, count))
+        .toSorted(bySequence)
+        .slice(-count),
   }
 }
+
+const bySequence = (one: JournalRow, other: JournalRow): number => one.sequence - other.sequence
+
+type OneType = { readonly node: NodeId | null; readonly type: EntryType | null }
+
+/** The journal finds entries of one type at a time. */
+const ofEachType = (
+  { node, type }: JournalFilter,
+  read: (filter: OneType) => readonly JournalRow[],
+): readonly JournalRow[] =>
+  typeof type === 'string' || type === null ? read({ node, type }) : type.flatMap((one) => read({ node, type: one }))
 
 /** One statement for each combination of filters: a condition that may be switched off keeps SQLite from its indexes. */
 const filtered = (prepare: (where: string) => Statement) => {
@@ -77,7 +97,7 @@ const filtered = (prepare: (where: string) => Statement) => {
   const byNode = prepare(' AND node = ?')
   const byType = prepare(' AND type = ?')
   const all = prepare('')
-  return ({ node, type }: JournalFilter, sequence: number, limit: number): readonly JournalRow[] => {
+  return ({ node, type }: OneType, sequence: number, limit: number): readonly JournalRow[] => {
     const statement = node !== null ? (type !== null ? both : byNode) : type !== null ? byType : all
     const values: SqlValue[] = [node, type].filter((value) => value !== null)
     return statement.all(sequence, ...values, limit) as JournalRow[]

@@ -5,8 +5,9 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { Database } from '#platform/sqlite.ts'
+import { extendChain, headSignature, newBase, tailAt, tailAtBase, type Tail } from './chain-tail.ts'
 import { cursorOf } from './journal-cursor.ts'
-import { chainedHash, entryBytes, genesisHash, hexOf, placeEntry, scarredHash, signedBytes } from './journal-chain.ts'
+import { hexOf } from './journal-chain.ts'
 import type { ChainPlace, EncodedDraft } from './journal-chain.ts'
 import { openJournalTable, type JournalTable } from './journal-table.ts'
 import { StoreRefused } from './store-errors.ts'
@@ -34,19 +35,14 @@ export type JournalGroup = {
   committed(): void
 }
 
-/** `chainTo` is the hash of `place`, but for a scar. */
-type Tail = { readonly place: ChainPlace; readonly chainTo: Uint8Array }
-
 export const openJournal = (deps: JournalDeps, database: Database): Journal => {
   const table = openJournalTable(database)
   let tail = loadTail(deps, table)
 
   const startChain = (): Tail => {
-    const chain = sortableId(deps.clock.nowMs(), deps.random)
-    const place = { chain, sequence: 0, hash: genesisHash(chain, deps.domainName()) }
-    const signature = deps.signer.sign(signedBytes('base', place, deps.signer.keyId))
-    table.insertBase({ ...place, domain: deps.domainName(), signature, keyId: deps.signer.keyId })
-    return { place, chainTo: place.hash }
+    const base = newBase(deps.signer, sortableId(deps.clock.nowMs(), deps.random), deps.domainName())
+    table.insertBase(base)
+    return tailAtBase(base)
   }
 
   const startGroup = (): JournalGroup => {
@@ -55,23 +51,16 @@ export const openJournal = (deps: JournalDeps, database: Database): Journal => {
     return {
       append(drafts) {
         const commit = sortableId(deps.clock.nowMs(), deps.random)
-        const domain = deps.domainName()
-        return drafts.map(({ draft, body }, index) => {
-          const { place, chainTo } = now ?? startChain()
-          const { chain } = place
-          const sequence = place.sequence + 1
-          const entry = placeEntry(draft, { chain, sequence, domain, commit, index })
-          const bytes = entryBytes(entry, body)
-          const hash = chainedHash(chainTo, bytes)
+        const extended = extendChain(now ?? startChain(), drafts, { domain: deps.domainName(), commit })
+        now = extended.tail
+        return extended.placed.map(({ entry, bytes, hash }) => {
           table.append(entry, bytes, hash)
-          now = { place: { chain, sequence, hash }, chainTo: hash }
-          return { cursor: cursorOf(chain, sequence), entry, bytes, hash: hexOf(hash) }
+          return { cursor: cursorOf(entry.chain, entry.sequence), entry, bytes, hash: hexOf(hash) }
         })
       },
       signHead() {
         if (now === null || now === before) return
-        const { keyId } = deps.signer
-        table.sign(now.place.sequence, deps.signer.sign(signedBytes('head', now.place, keyId)), keyId)
+        table.sign(now.place.sequence, headSignature(deps.signer, now), deps.signer.keyId)
       },
       committed() {
         tail = now
@@ -93,16 +82,6 @@ const loadTail = (deps: JournalDeps, table: JournalTable): Tail | null => {
       'Keep a copy of the data folder as evidence and restore the last good copy',
     )
   const { chain } = base
-  // Every group commits its entry and signed head together, so an unsigned end was not left by us.
-  if (newest === null) return scarred(deps, base)
-  const place = { chain, sequence: newest.sequence, hash: newest.hash }
-  const { signature, keyId } = newest
-  const proven =
-    signature !== null && keyId !== null && deps.signer.verify(signedBytes('head', place, keyId), signature)
-  return proven ? { place, chainTo: place.hash } : scarred(deps, place)
-}
-
-const scarred = (deps: JournalDeps, { chain, sequence, hash }: ChainPlace): Tail => {
-  deps.log.error({ sequence }, 'the end of the journal carries no signature of ours; see: muster journal verify')
-  return { place: { chain, sequence, hash }, chainTo: scarredHash(hash) }
+  const place = newest === null ? base : { chain, sequence: newest.sequence, hash: newest.hash }
+  return tailAt(deps, place, newest)
 }

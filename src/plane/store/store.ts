@@ -162,7 +162,8 @@ export type JournalQuery = {
   readonly last: number | null
   readonly limit: number
   readonly node: NodeId | null
-  readonly type: EntryType | null
+  /** Several: entries of any of them. */
+  readonly type: EntryType | readonly EntryType[] | null
 }
 
 export type JournalHead = {

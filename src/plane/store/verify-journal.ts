@@ -2,6 +2,8 @@
 // and says which entry, or which smallest range, is not what it was.
 
 import { sameBytes } from '#platform/bytes.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Timers } from '#platform/timers.ts'
 import { chainedHash, genesisHash, scarredHash, signedBytes } from './journal-chain.ts'
 import type { BaseRow, JournalRow } from './journal-table.ts'
 import type { HeadSigner } from './store.ts'
@@ -14,6 +16,49 @@ export type JournalCheck = {
   /** What the end itself says; `written` is the newest sequence known to have been written. */
   end(written: number): Broken | null
 }
+
+/** How long a check keeps the event loop to itself: enrollments go on beside it. */
+const turnMs = 8
+
+export type CheckDeps = { readonly clock: Clock; readonly timers: Timers; readonly signer: HeadSigner }
+
+/**
+ * One chain from its base to `written`, the newest sequence known to have been written, a page at a time. `entries`: how
+ * many are what was written.
+ */
+export const checkChain = async (
+  deps: CheckDeps,
+  base: BaseRow,
+  written: number,
+  pageAfter: (sequence: number) => readonly JournalRow[] | Promise<readonly JournalRow[]>,
+): Promise<{ readonly broken: Broken | null; readonly entries: number }> => {
+  const check = startCheck(deps.signer, base)
+  let broken = checkBase(deps.signer, base)
+  let at = base.sequence
+  let turnEndsMs = deps.clock.monotonicMs() + turnMs
+  while (broken === null && at < written) {
+    const rows = await pageAfter(at)
+    for (const row of rows) {
+      broken = check.step(row)
+      if (broken !== null) break
+      at = row.sequence
+      if (at === written) break
+    }
+    if (rows.length === 0) break
+    if (deps.clock.monotonicMs() < turnEndsMs) continue
+    await new Promise<void>((resolve) => deps.timers.soon(resolve))
+    turnEndsMs = deps.clock.monotonicMs() + turnMs
+  }
+  return { broken: broken ?? check.end(written), entries: at - base.sequence }
+}
+
+export const noBase = 'the record of where the journal begins is missing'
+
+/** Entries behind the newest one a chain is said to have. */
+export const strangers = (written: number, newest: number): Broken | null =>
+  newest > written
+    ? { from: written + 1, to: newest, why: `entries behind ${written} were not written by this plane` }
+    : null
 
 export const checkBase = (signer: HeadSigner, base: BaseRow): Broken | null => {
   const first = base.sequence + 1

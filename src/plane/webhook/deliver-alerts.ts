@@ -8,7 +8,6 @@ import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Store, WebhookProgress } from '#plane/store/store.ts'
-import { readAlertEntries } from './alert-entries.ts'
 import type { AttemptMade } from './call-receiver.ts'
 import {
   isGivenUp,
@@ -69,7 +68,14 @@ export const deliverAlerts = (deps: DeliverDeps): AlertDelivery => {
     done ??= await begin()
     const { settled } = done
     while (window.length < windowSize && !stopping.signal.aborted) {
-      const entries = await readAlertEntries(deps.store.journal, read, windowSize - window.length)
+      const limit = windowSize - window.length
+      const entries = await deps.store.journal.read({
+        after: read,
+        last: null,
+        limit,
+        node: null,
+        type: alertEntryTypes,
+      })
       const nowMs = deps.clock.monotonicMs()
       const fresh = entries.map((stored) => newDelivery(stored, nowMs, settled.includes(stored.entry.operation)))
       window = [...window, ...fresh]
