@@ -38,13 +38,17 @@ export const openSession = (client: Client, socket: Socket): PgSession => {
   client.on('error', hasEnded)
   client.on('end', () => hasEnded(new Error('it has ended')))
 
-  const ask = async <T>(send: () => Promise<T>): Promise<T> => {
+  const refuseIfEnded = (): void => {
     if (end !== null) throw new PgConnectionLost(end.error)
-    try {
-      return await send()
-    } catch (error) {
+  }
+  const ask = async <T>(send: () => Promise<T>): Promise<T> => {
+    refuseIfEnded()
+    const answer = await send().catch((error: unknown) => {
       throw error instanceof DatabaseError ? error : new PgConnectionLost(error)
-    }
+    })
+    // Cut while the answer was being taken in: then it is not to be relied on.
+    refuseIfEnded()
+    return answer
   }
 
   return {

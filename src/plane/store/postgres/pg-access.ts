@@ -7,10 +7,16 @@ import { connectPostgres, pgTrouble } from '#platform/postgres.ts'
 import type { PgResult, PgSession, PgValue, PostgresTarget, Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 import { StoreFault } from '../store-errors.ts'
+import { openPool } from './pg-pool.ts'
 
 export type PgAccess = {
   /** What is committed. Harmless to repeat, and repeated once when its connection broke. Rejects with a StoreFault. */
   read(statement: Prepared, values?: readonly PgValue[]): Promise<PgResult>
+  /**
+   * One statement that commits by itself, beside the groups of commits: for what no decision is made on, or what may be
+   * written twice. Durable when it resolves; when it rejects, with a StoreFault, it may have happened or not.
+   */
+  write(statement: Prepared, values?: readonly PgValue[]): Promise<PgResult>
   /** Ends with its owner. Rejects with the driver's error: see `pgTrouble`. */
   connect(purpose: string, settings?: Readonly<Record<string, string>>): Promise<PgSession>
   close(): Promise<void>
@@ -23,89 +29,54 @@ export type PgAccessDeps = {
   readonly clock: Clock
 }
 
-const mostConnections = 4
+const mostReaders = 4
+/** So that a replica that was stopped, or a lock that is never given back, holds up nobody. */
+const writerSettings = { lock_timeout: '4s' }
 const connectWithinMs = 4000
-/** A read in all, its repetition included. */
+/** A write, or a read with its repetition. */
 const answeredWithinMs = 5000
 
 export const openPgAccess = (deps: PgAccessDeps): PgAccess => {
-  const pool = new Set<Pooled>()
-  let closed = false
-
   const connect: PgAccess['connect'] = (purpose, settings = {}) =>
     connectPostgres(deps.target, { applicationName: `muster ${purpose}`, connectWithinMs, settings })
+  const readers = openPool(deps, mostReaders, () => connect('read', { default_transaction_read_only: 'on' }))
+  const writers = openPool(deps, 1, async () => {
+    const session = await connect('write', writerSettings)
+    // A COMMIT that says more than that it is done is not to be relied on: whoever waits hears of a broken connection.
+    session.onWarning(() => session.destroy())
+    return session
+  })
+  let closed = false
 
-  const add = (): Pooled => {
-    const session = connect('read', { default_transaction_read_only: 'on' })
-    const pooled = { session, waiting: 0 }
-    pool.add(pooled)
-    const leave = (): void => void pool.delete(pooled)
-    session.then((it) => {
-      it.onEnd(leave)
-      if (closed) it.destroy()
-    }, leave)
-    return pooled
-  }
-
-  /** The one with the least to do; another is made only when all have something to do. */
-  const pick = (): Pooled => {
-    const [idlest] = [...pool].sort((one, other) => one.waiting - other.waiting)
-    return idlest !== undefined && (idlest.waiting === 0 || pool.size >= mostConnections) ? idlest : add()
-  }
-
-  const attempt = async (statement: Prepared, values: readonly PgValue[], untilMs: number): Promise<PgResult> => {
-    const pooled = pick()
-    pooled.waiting++
-    let cancel = (): void => {}
-    const tooLate = new Promise<never>((_resolve, reject) => {
-      cancel = deps.timers.after(untilMs - deps.clock.monotonicMs(), () => {
-        reject(new Error(`no answer within ${answeredWithinMs} ms`))
-        // Nothing that waits on it will be answered either.
-        pool.delete(pooled)
-        pooled.session.then(
-          (session) => session.destroy(),
-          () => {},
-        )
-      })
-    })
-    try {
-      return await Promise.race([tooLate, pooled.session.then((session) => session.run(statement, values))])
-    } finally {
-      cancel()
-      pooled.waiting--
-    }
-  }
-
-  const read = async (statement: Prepared, values: readonly PgValue[] = []): Promise<PgResult> => {
+  const read: PgAccess['read'] = async (statement, values = []) => {
     if (closed) throw new StoreFault('the store cannot be read', 'it is closed')
     const untilMs = deps.clock.monotonicMs() + answeredWithinMs
     try {
-      return await attempt(statement, values, untilMs)
+      return await readers.run(statement, values, untilMs)
     } catch (error) {
       const over = closed || deps.clock.monotonicMs() >= untilMs
       if (over || pgTrouble(error) !== 'connection') throw new StoreFault('the store cannot be read', error)
       deps.log.debug({ err: error, statement: statement.name }, 'a read is repeated on another connection')
     }
-    return attempt(statement, values, untilMs).catch((error: unknown) => {
+    return readers.run(statement, values, untilMs).catch((error: unknown) => {
       throw new StoreFault('the store cannot be read', error)
+    })
+  }
+
+  const write: PgAccess['write'] = async (statement, values = []) => {
+    if (closed) throw new StoreFault('nothing was written', 'the store is closed')
+    return writers.run(statement, values, deps.clock.monotonicMs() + answeredWithinMs).catch((error: unknown) => {
+      throw new StoreFault('the store cannot be written to', error)
     })
   }
 
   return {
     read,
+    write,
     connect,
     async close() {
       closed = true
-      await Promise.all(
-        [...pool].map(({ session }) =>
-          session.then(
-            (it) => it.end(),
-            () => {},
-          ),
-        ),
-      )
+      await Promise.all([readers.close(), writers.close()])
     },
   }
 }
-
-type Pooled = { readonly session: Promise<PgSession>; waiting: number }

@@ -1,0 +1,30 @@
+// One replica at a time: a lock of the database that is held by a connection, and let go when that ends, however it
+// ends.
+
+import type { Prepared } from '#platform/postgres.ts'
+import { StoreFault } from '../store-errors.ts'
+import type { PgAccess } from './pg-access.ts'
+
+/** Of session locks; see run-migrations.ts. */
+const exclusiveLock = 0x4d535452_02
+const waitForOthers = '60s'
+
+/** Not to be nested: the inner would wait for the outer. */
+export const exclusively = async <T>(access: Pick<PgAccess, 'connect'>, run: () => Promise<T>): Promise<T> => {
+  const session = await access.connect('exclusive', { lock_timeout: waitForOthers }).catch(fault)
+  try {
+    await session.run(takeLock, [exclusiveLock]).catch(fault)
+    const lost = new Promise<never>((_resolve, reject) => {
+      session.onEnd((error) => reject(new StoreFault('another replica may have begun the same meanwhile', error)))
+    })
+    return await Promise.race([run(), lost])
+  } finally {
+    await session.end()
+  }
+}
+
+const fault = (error: unknown): never => {
+  throw new StoreFault('no turn was had alone', error)
+}
+
+const takeLock: Prepared = { name: 'exclusive-lock', text: 'SELECT pg_advisory_lock($1::bigint)' }

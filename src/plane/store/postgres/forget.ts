@@ -1,0 +1,29 @@
+// What can no longer matter is removed: denials past their end, and certificates long past theirs. A certificate's row
+// stays a while after it has expired, so that its holder hears "expired" and not "unknown".
+
+import type { Prepared } from '#platform/postgres.ts'
+import type { PgAccess } from './pg-access.ts'
+
+const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
+const slice = 500
+
+export const forgetEndedRows = async (access: Pick<PgAccess, 'write'>, nowMs: number): Promise<number> => {
+  let total = 0
+  for (const { statement, before } of [
+    { statement: denials, before: nowMs },
+    { statement: certificates, before: nowMs - keptAfterExpiryMs },
+  ]) {
+    for (let removed = slice; removed === slice; total += removed)
+      removed = (await access.write(statement, [before])).count
+  }
+  return total
+}
+
+/** A row that somebody is about to write is left alone: it may be about to last longer. */
+const removal = (table: string, end: string): Prepared => ({
+  name: `forget-${table}`,
+  text: `DELETE FROM ${table} WHERE key IN (SELECT key FROM ${table} WHERE ${end} < $1 LIMIT ${slice} FOR UPDATE SKIP LOCKED)`,
+})
+
+const denials = removal('denial', 'until_ms')
+const certificates = removal('certificate', 'not_after_ms')

@@ -1,0 +1,76 @@
+// A few connections that anybody shares, made when they are needed and replaced when they break.
+
+import type { Clock } from '#platform/clock.ts'
+import type { PgResult, PgSession, PgValue, Prepared } from '#platform/postgres.ts'
+import type { Timers } from '#platform/timers.ts'
+
+export type PgPool = {
+  /** Rejects by `untilMs` (monotonic) at the latest, and with the driver's error before. */
+  run(statement: Prepared, values: readonly PgValue[], untilMs: number): Promise<PgResult>
+  close(): Promise<void>
+}
+
+type Pooled = { readonly session: Promise<PgSession>; waiting: number }
+
+export const openPool = (
+  deps: { readonly clock: Clock; readonly timers: Timers },
+  most: number,
+  connect: () => Promise<PgSession>,
+): PgPool => {
+  const pool = new Set<Pooled>()
+  let closed = false
+
+  const add = (): Pooled => {
+    const session = connect()
+    const pooled = { session, waiting: 0 }
+    pool.add(pooled)
+    const leave = (): void => void pool.delete(pooled)
+    session.then((it) => {
+      it.onEnd(leave)
+      if (closed) it.destroy()
+    }, leave)
+    return pooled
+  }
+
+  /** The one with the least to do; another is made only when all have something to do. */
+  const pick = (): Pooled => {
+    const [idlest] = [...pool].sort((one, other) => one.waiting - other.waiting)
+    return idlest !== undefined && (idlest.waiting === 0 || pool.size >= most) ? idlest : add()
+  }
+
+  return {
+    async run(statement, values, untilMs) {
+      const pooled = pick()
+      pooled.waiting++
+      let cancel = (): void => {}
+      const tooLate = new Promise<never>((_resolve, reject) => {
+        cancel = deps.timers.after(untilMs - deps.clock.monotonicMs(), () => {
+          reject(new Error('no answer in time'))
+          // Nothing that waits on it will be answered either.
+          pool.delete(pooled)
+          pooled.session.then(
+            (session) => session.destroy(),
+            () => {},
+          )
+        })
+      })
+      try {
+        return await Promise.race([tooLate, pooled.session.then((session) => session.run(statement, values))])
+      } finally {
+        cancel()
+        pooled.waiting--
+      }
+    },
+    async close() {
+      closed = true
+      await Promise.all(
+        [...pool].map(({ session }) =>
+          session.then(
+            (it) => it.end(),
+            () => {},
+          ),
+        ),
+      )
+    },
+  }
+}

@@ -1,0 +1,91 @@
+// Single rows. What is asked for in one turn of the event loop goes to the database in one question a kind.
+
+import type { Row, RowKind, RowTypes } from '#domain/change.ts'
+import type { Prepared } from '#platform/postgres.ts'
+import type { Timers } from '#platform/timers.ts'
+import { tableShapes } from '../columns.ts'
+import { decodeRow } from '../row-tables.ts'
+import type { PgAccess } from './pg-access.ts'
+
+export type RowReads = {
+  get<K extends RowKind>(kind: K, key: string): Promise<Row<RowTypes[K]> | null>
+  /** To be called when a commit, of whichever replica, wrote such a row, or lost over one: it is read again. */
+  forgetPolicy(kind: RowKind, key: string): void
+}
+
+type Found = Row<unknown> | null
+type Asked = { readonly resolve: (found: Found) => void; readonly reject: (error: unknown) => void }
+
+/** Few rows, read by every decision and hardly ever written. An outdated one costs a lost race, which reads it again. */
+const policyKinds: ReadonlySet<RowKind> = new Set<RowKind>(['profile', 'domain'])
+const mostKeys = 1000
+
+export const openRowReads = (deps: { readonly access: Pick<PgAccess, 'read'>; readonly timers: Timers }): RowReads => {
+  const policy = new Map<string, Found>()
+  const asking = new Map<RowKind, Map<string, Asked[]>>()
+  let forgotten = 0
+
+  const answer = async (kind: RowKind, asked: ReadonlyMap<string, readonly Asked[]>): Promise<void> => {
+    try {
+      const found = await readRows(deps.access, kind, [...asked.keys()])
+      for (const [key, askers] of asked) for (const { resolve } of askers) resolve(found.get(key) ?? null)
+    } catch (error) {
+      for (const askers of asked.values()) for (const { reject } of askers) reject(error)
+    }
+  }
+
+  const askAll = (): void => {
+    for (const [kind, asked] of asking) {
+      const keys = [...asked]
+      for (let from = 0; from < keys.length; from += mostKeys)
+        void answer(kind, new Map(keys.slice(from, from + mostKeys)))
+    }
+    asking.clear()
+  }
+
+  const ask = (kind: RowKind, key: string): Promise<Found> =>
+    new Promise((resolve, reject) => {
+      if (asking.size === 0) deps.timers.soon(askAll)
+      const asked = asking.get(kind) ?? new Map<string, Asked[]>()
+      asking.set(kind, asked)
+      asked.set(key, [...(asked.get(key) ?? []), { resolve, reject }])
+    })
+
+  const askPolicy = async (kind: RowKind, key: string): Promise<Found> => {
+    const place = `${kind} ${key}`
+    const known = policy.get(place)
+    if (known !== undefined) return known
+    const before = forgotten
+    const found = await ask(kind, key)
+    // What was forgotten meanwhile may be this very row, as it was before.
+    if (found !== null && before === forgotten) policy.set(place, found)
+    return found
+  }
+
+  return {
+    get: <K extends RowKind>(kind: K, key: string) =>
+      (policyKinds.has(kind) ? askPolicy(kind, key) : ask(kind, key)) as Promise<Row<RowTypes[K]> | null>,
+    forgetPolicy(kind, key) {
+      if (!policyKinds.has(kind)) return
+      forgotten++
+      policy.delete(`${kind} ${key}`)
+    },
+  }
+}
+
+/** Those that are there, as they are now and from no cache, by key. */
+export const readRows = async <K extends RowKind>(
+  access: Pick<PgAccess, 'read'>,
+  kind: K,
+  keys: readonly string[],
+): Promise<ReadonlyMap<string, Row<RowTypes[K]>>> => {
+  const { rows } = await access.read(selects[kind], [keys])
+  return new Map(rows.map((row) => [row['key'] as string, decodeRow<RowTypes[K]>(row)]))
+}
+
+const selects = Object.fromEntries(
+  Object.entries(tableShapes).map(([kind, { table }]) => [
+    kind,
+    { name: `get-${kind}`, text: `SELECT key, version, doc FROM ${table} WHERE key = ANY($1::text[])` },
+  ]),
+) as Record<RowKind, Prepared>
