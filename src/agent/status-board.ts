@@ -91,6 +91,8 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
   const write = (): void => {
     cancelWrite = null
     writtenAtMs = deps.clock.monotonicMs()
+    // Whoever reads how it is now finds in the record how it came to be so.
+    record.flush()
     try {
       makeFolder(stateFolder, 0o700)
       const content = JSON.stringify({ ...status, written_at: now(), plane: planeOf(vitals.signs()) }, null, 1)
@@ -191,7 +193,6 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
       })
       cancelWrite?.()
       write()
-      record.flush()
     },
   }
 }

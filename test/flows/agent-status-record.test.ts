@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readRecord } from '#agent/record.ts'
+import { openSenses } from '#agent/senses.ts'
+import { readStatusFile } from '#agent/status-file.ts'
+import { trouble } from '#agent/trouble.ts'
+import { silentLog } from '#platform/log.ts'
+import { manualClock } from '../fakes/manual-clock.ts'
+import { manualTimers } from '../fakes/manual-timers.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+test('whoever reads in the status how the agent is finds in its record how that came to be', (t) => {
+  const clock = manualClock(Date.UTC(2026, 10, 15))
+  const timers = manualTimers(clock)
+  const stateFolder = tempFolder(t)
+  const { senses } = openSenses({ stateFolder, keyStorage: 'file' }, { clock, timers, log: silentLog })
+  const { board } = senses
+  // The record was written a moment later than the status, so that its next turn comes later too.
+  timers.advance(600)
+  board.attempt('channel', 'Connect.')
+  timers.advance(500)
+  board.trouble('channel', trouble('channel_closed', 'The channel ended.', 'Wait'), null)
+  board.channel(true, 'wss://plane.example.test')
+  for (let waitedMs = 0; readStatusFile(stateFolder)?.channel.open !== true; waitedMs += 50) {
+    assert.ok(waitedMs < 1_500, 'never written')
+    timers.advance(50)
+  }
+  assert.deepEqual(
+    readRecord(stateFolder).map(({ code }) => code),
+    ['started', '', 'channel_closed', 'channel_open'],
+  )
+})
