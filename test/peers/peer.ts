@@ -21,6 +21,9 @@ export const peerNames = [
   'systemd-analyze',
   'cloud-init',
   'unshare',
+  'haproxy',
+  'etcd',
+  'patroni',
   'postgres',
   'root',
   'tmpfs',
@@ -48,6 +51,9 @@ export const peer = (name: PeerName): Peer => {
     case 'systemd-analyze':
     case 'cloud-init':
     case 'unshare':
+    case 'haproxy':
+    case 'etcd':
+    case 'patroni':
       return found(onPath(name), `${name} is not installed`)
   }
 }
