@@ -31,7 +31,7 @@ export type PostgresServer = {
   readonly port: number
   readonly user: string
   readonly pid: number
-  /** Gone after the test, whoever is still connected to it. */
+  /** Goes with the server. */
   database(t: Scope): Promise<TestDatabase>
   /** Every process of it stands still, and connections stay open. */
   pause(): void
@@ -54,11 +54,14 @@ const superuser = 'muster'
 const endsWithinMs = 20_000
 
 /** Rejects where there is no PostgreSQL: ask `withPeer(t, 'postgres')` first. */
-export const startPostgres = async (
-  t: Scope,
-  settings: Readonly<Record<string, string>> = {},
-): Promise<PostgresServer> => {
-  const { server, remove } = await makeServer(settings)
+export const startPostgres = async (t: Scope, settings: Settings = {}): Promise<PostgresServer> =>
+  endedWith(t, await makeServer(settings, 'empty'))
+
+/** Follows its primary by streaming, and takes no writes. */
+export const startStandby = async (t: Scope, primary: Place, settings: Settings = {}): Promise<PostgresServer> =>
+  endedWith(t, await makeServer(settings, primary))
+
+const endedWith = (t: Scope, { server, remove }: Made): PostgresServer => {
   cleanup(t, async () => {
     await server.stop('fast')
     remove()
@@ -66,49 +69,51 @@ export const startPostgres = async (
   return server
 }
 
-/** In the server of this run; in one of this process where a test is run alone. */
+/** In the server of this run, or in one of this process where a test is run alone; gone after the test. */
 export const postgresDatabase = async (t: Scope): Promise<TestDatabase> => {
   const given = process.env[postgresVariable]
-  return databaseIn(t, given === undefined ? await ownServer() : (JSON.parse(given) as Place))
+  const place = given === undefined ? await ownServer() : (JSON.parse(given) as Place)
+  const database = await makeDatabase(place)
+  cleanup(t, () => administer(place, `DROP DATABASE IF EXISTS ${database.name} WITH (FORCE)`))
+  return connectable(t, database)
 }
 
 let own: Promise<PostgresServer> | null = null
 
 const ownServer = (): Promise<PostgresServer> => {
-  own ??= makeServer({}).then(({ server, remove }) => {
-    process.once('exit', () => {
-      process.kill(server.pid, 'SIGKILL')
-      remove()
-    })
-    return server
-  })
+  own ??= makeServer({}, 'empty').then(({ server }) => server)
   return own
 }
 
-const makeServer = async (
-  settings: Readonly<Record<string, string>>,
-): Promise<{ server: PostgresServer; remove(): void }> => {
+type Settings = Readonly<Record<string, string>>
+type Made = { readonly server: PostgresServer; remove(): void }
+
+const makeServer = async (settings: Settings, from: 'empty' | Place): Promise<Made> => {
   const found = peer('postgres')
   if ('missing' in found) throw new Error(found.missing)
-  const owner = unprivileged()
+  const owner = serverOwner()
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-pg-'))
   const remove = (): void => fs.rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   if (owner.uid !== undefined && owner.gid !== undefined) fs.chownSync(folder, owner.uid, owner.gid)
   // Planes under other users connect, too; the data inside stays private.
   fs.chmodSync(folder, 0o755)
   const data = path.join(folder, 'data')
-  const initdb = path.join(path.dirname(found.path), 'initdb')
-  const asked = ['-D', data, '-U', superuser, '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync']
-  await promisify(execFile)(initdb, asked, { ...owner, cwd: folder })
+  const [maker, ...asked] = from === 'empty' ? initial(data) : copied(data, from)
+  await promisify(execFile)(path.join(path.dirname(found.path), maker), asked, { ...owner, cwd: folder })
   const place: Place = { folder, port: await freePort(), user: superuser }
   const logFile = path.join(folder, 'log')
   let running = await startProcess(found.path, owner, data, place, settings)
+  // Whatever becomes of the tests of this process: no server outlives it.
+  process.once('exit', () => {
+    running.kill('SIGKILL')
+    remove()
+  })
   const server: PostgresServer = {
     ...place,
     get pid() {
       return running.pid ?? -1
     },
-    database: (scope) => databaseIn(scope, place),
+    database: async (scope) => connectable(scope, await makeDatabase(place)),
     pause: () => signalAll(running, 'SIGSTOP'),
     resume: () => signalAll(running, 'SIGCONT'),
     async stop(how) {
@@ -128,10 +133,22 @@ const makeServer = async (
   return { server, remove }
 }
 
+type Command = readonly [program: string, ...args: string[]]
+
+const initial = (data: string): Command => {
+  const options = ['-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync']
+  return ['initdb', '-D', data, '-U', superuser, ...options]
+}
+
+const copied = (data: string, { folder, port, user }: Place): Command => {
+  const source = ['-h', folder, '-p', String(port), '-U', user]
+  return ['pg_basebackup', '-D', data, ...source, '--write-recovery-conf', '--checkpoint=fast', '--no-sync']
+}
+
 type Owner = { readonly uid?: number; readonly gid?: number }
 
-/** The server refuses to run as root. */
-const unprivileged = (): Owner => {
+/** The server refuses to run as root; empty: it runs as whoever we are. */
+export const serverOwner = (): Owner => {
   if (process.getuid?.() !== 0) return {}
   const users = fs
     .readFileSync('/etc/passwd', 'utf8')
@@ -147,7 +164,7 @@ const startProcess = async (
   owner: Owner,
   data: string,
   place: Place,
-  settings: Readonly<Record<string, string>>,
+  settings: Settings,
 ): Promise<ChildProcess> => {
   const all = {
     listen_addresses: '127.0.0.1',
@@ -175,8 +192,7 @@ const startProcess = async (
     'PostgreSQL to accept connections',
     async () => {
       if (child.exitCode !== null) return 'ended'
-      await (await connectPostgres(targetOf(place, 'postgres'), patience)).end()
-      return 'ready'
+      return acceptsConnections(place)
     },
     { withinMs: 30_000, everyMs: 50 },
   ).then((state) => {
@@ -184,6 +200,15 @@ const startProcess = async (
       throw new Error(`PostgreSQL ended:\n${fs.readFileSync(path.join(place.folder, 'log'), 'utf8')}`)
   })
   return child
+}
+
+const acceptsConnections = async (place: Place): Promise<'ready'> => {
+  try {
+    await (await connectPostgres(targetOf(place, 'postgres'), patience)).end()
+  } catch (error) {
+    if (!(error instanceof Error && error.name === 'NotAPrimary')) throw error
+  }
+  return 'ready'
 }
 
 const patience = { applicationName: 'muster test', connectWithinMs: 5000 }
@@ -196,26 +221,21 @@ const targetOf = ({ folder, port, user }: Place, database: string): PostgresTarg
   tls: null,
 })
 
-const databaseIn = async (t: Scope, place: Place): Promise<TestDatabase> => {
+const makeDatabase = async (place: Place): Promise<Omit<TestDatabase, 'connect'>> => {
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 10)}`
   await administer(place, `CREATE DATABASE ${name} TEMPLATE template0`)
-  const sessions: PgSession[] = []
-  cleanup(t, async () => {
-    await Promise.all(sessions.map((session) => session.end()))
-    await administer(place, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
-  })
-  const target = targetOf(place, name)
-  return {
-    name,
-    target,
-    env: { PGHOST: place.folder, PGPORT: String(place.port), PGUSER: place.user, PGDATABASE: name },
-    async connect() {
-      const session = await connectPostgres(target, patience)
-      sessions.push(session)
-      return session
-    },
-  }
+  const env = { PGHOST: place.folder, PGPORT: String(place.port), PGUSER: place.user, PGDATABASE: name }
+  return { name, target: targetOf(place, name), env }
 }
+
+const connectable = (t: Scope, database: Omit<TestDatabase, 'connect'>): TestDatabase => ({
+  ...database,
+  async connect() {
+    const session = await connectPostgres(database.target, patience)
+    cleanup(t, () => session.end())
+    return session
+  },
+})
 
 const administer = async (place: Place, sql: string): Promise<void> => {
   const session = await connectPostgres(targetOf(place, 'postgres'), patience)
