@@ -13,6 +13,7 @@ import { declareKey } from './nouns/key.ts'
 import { declareNode } from './nouns/node.ts'
 import { declarePlane } from './nouns/plane.ts'
 import { declareProfile } from './nouns/profile.ts'
+import { declareStore } from './nouns/store.ts'
 import { declareToken } from './nouns/token.ts'
 import { declareVersion } from './nouns/version.ts'
 
@@ -26,6 +27,7 @@ export const allNouns: readonly DeclareNoun[] = [
   declareCa,
   declareAlert,
   declareJournal,
+  declareStore,
   declareKey,
   declareAgent,
   declareExplain,

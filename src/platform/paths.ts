@@ -24,3 +24,6 @@ export const isStream = (place: string): boolean => {
 export const makeTemporaryFolder = (prefix: string): string => fs.mkdtempSync(path.join(os.tmpdir(), prefix))
 
 export const removeFolder = (folder: string): void => fs.rmSync(folder, { recursive: true, force: true })
+
+/** Takes the place of a file of that name, or of an empty folder. */
+export const renamePath = (from: string, to: string): void => fs.renameSync(from, to)

@@ -1,7 +1,8 @@
 // SQLite as Node carries it, opened so that nobody but the owner reads the file.
 
 import * as fs from 'node:fs'
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import { backup, DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 
 export type Database = DatabaseSync
 export type Statement = StatementSync
@@ -11,6 +12,35 @@ export type SqlValue = SQLInputValue
 export const openDatabase = (file: string, busyMs: number): Database => {
   ownerOnly(file)
   return new DatabaseSync(file, { timeout: busyMs })
+}
+
+/** Beside whoever writes it. SQLite leaves its two files beside a database that nobody has open. */
+export const openDatabaseToRead = (file: string, busyMs: number): Database =>
+  new DatabaseSync(file, { readOnly: true, timeout: busyMs })
+
+/** A file that nobody writes: it is read without any file beside it. */
+export const openFinishedDatabase = (file: string): Database => {
+  const url = pathToFileURL(file)
+  url.searchParams.set('immutable', '1')
+  return new DatabaseSync(url, { readOnly: true })
+}
+
+const pagesAtOnce = 1000
+
+/**
+ * A copy of what the connection sees in its open transaction, whatever others write meanwhile: without one the copying
+ * would begin anew with every commit of theirs. The file is new, and only its owner reads it.
+ */
+export const copyDatabase = async (
+  database: Database,
+  file: string,
+  onProgress: (pages: { readonly done: number; readonly total: number }) => void,
+): Promise<void> => {
+  if (!database.isTransaction) throw new Error('a copy is made of what a transaction sees')
+  fs.closeSync(fs.openSync(file, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, 0o600))
+  const progress = ({ totalPages, remainingPages }: { totalPages: number; remainingPages: number }): void =>
+    onProgress({ done: totalPages - remainingPages, total: totalPages })
+  await backup(database, file, { rate: pagesAtOnce, progress })
 }
 
 /** The release the running Node was built with, such as `3.53.4`. */

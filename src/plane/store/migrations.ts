@@ -54,12 +54,12 @@ const migrations: readonly string[] = [
    CREATE TABLE webhook_progress (id INTEGER PRIMARY KEY CHECK (id = 1), doc TEXT NOT NULL) STRICT;`,
 ]
 
-const newestSchema = migrations.length
+export const newestSchema = migrations.length
 
 /** Looks without touching: a file that is not ours is left as it was found. */
 export const checkSchema = (database: Database): void => {
   const known = pragma(database, 'application_id')
-  const schema = pragma(database, 'user_version')
+  const schema = schemaVersion(database)
   const tables = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get()?.['count']
   if (known !== applicationId && !(known === 0 && tables === 0)) throw notAStore('another program wrote it')
   if (schema > newestSchema)
@@ -70,8 +70,11 @@ export const checkSchema = (database: Database): void => {
     )
 }
 
+/** How many steps were taken; 0: the file is new. */
+export const schemaVersion = (database: Database): number => pragma(database, 'user_version')
+
 export const migrate = (database: Database): void => {
-  for (let step = pragma(database, 'user_version'); step < newestSchema; step++) {
+  for (let step = schemaVersion(database); step < newestSchema; step++) {
     transact(database, () => {
       database.exec(migrations[step] as string)
       database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${step + 1}`)

@@ -1,0 +1,20 @@
+import { backupStore } from '#plane/backup-store.ts'
+import type { Cli } from './cli.ts'
+import { printer } from './print.ts'
+import { storeRun, withStore, type StoreOptions } from './store-run.ts'
+import { movedBody, movedFacts } from './store-moved.ts'
+import { renderFacts } from './table.ts'
+
+export const storeBackup = async (cli: Cli, options: StoreOptions, folder: string): Promise<void> => {
+  const run = storeRun(cli)
+  const done = await withStore(cli, options, 'There is no backup.', (config) =>
+    backupStore(config, folder, run).finally(run.over),
+  )
+  const print = printer(cli, options)
+  print.answer({ folder, ...movedBody(done), with_sealing_key: done.withSealingKey }, () =>
+    renderFacts([['folder', folder], ...movedFacts(done)]),
+  )
+  if (done.withSealingKey) print.note('the sealing key and admin.key are in it: it is as secret as the plane itself')
+  else print.note(`the sealing key (${done.sealingKeyFile}) and admin.key are not in it: keep copies of them elsewhere`)
+  print.note(`to restore: copy it, and muster plane --data COPY`)
+}
