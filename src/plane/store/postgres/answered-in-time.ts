@@ -1,0 +1,26 @@
+// The client's own deadline. A statement is never cancelled: while it waits for a standby, that would make it look
+// committed.
+
+import type { PgSession } from '#platform/postgres.ts'
+import type { Timers } from '#platform/timers.ts'
+
+/** A connection that does not answer in time is cut: whatever else waits on it would not be answered either. */
+export const answeredInTime = async <T>(
+  timers: Timers,
+  session: PgSession,
+  withinMs: number,
+  answer: Promise<T>,
+): Promise<T> => {
+  let cancel = (): void => {}
+  const late = new Promise<never>((_resolve, reject) => {
+    cancel = timers.after(withinMs, () => {
+      reject(new Error(`no answer within ${withinMs} ms`))
+      session.destroy()
+    })
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    cancel()
+  }
+}

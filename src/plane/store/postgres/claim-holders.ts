@@ -1,0 +1,133 @@
+// Claims of many nodes in one transaction: a boot storm opens thousands of channels at once.
+//
+// The row of the node is locked, so that a lapse, which has it to itself, either comes first or sees the claim. Rows are
+// locked in one order by everybody, and a node that somebody is just writing is left for the next transaction instead of
+// making all the others wait.
+
+import type { NodeId } from '#domain/node.ts'
+import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { ClaimedSession, Holder, ReplicaNumber } from '../replicas.ts'
+import { Fenced, StoreFault } from '../store-errors.ts'
+import { decideClaim } from './decide-claim.ts'
+
+export type Claim = { readonly node: NodeId; readonly session: ClaimedSession; readonly over: Holder | null }
+
+/** `again`: somebody else was at that node in the same moment. */
+export type ClaimOutcome = 'claimed' | 'again' | Holder
+
+/** One outcome a claim, in their order; durable when it resolves. */
+export const claimHolders = async (
+  session: PgSession,
+  self: ReplicaNumber,
+  claims: readonly Claim[],
+): Promise<readonly ClaimOutcome[]> => {
+  try {
+    return await inTransaction(session, self, claims)
+  } catch (error) {
+    if (!session.ended) await session.exec('ROLLBACK')
+    throw error
+  }
+}
+
+const inTransaction = async (
+  session: PgSession,
+  self: ReplicaNumber,
+  claims: readonly Claim[],
+): Promise<readonly ClaimOutcome[]> => {
+  const nodes = [...new Set(claims.map(({ node }) => node))].sort()
+  const [, own, free, held, leases] = await Promise.all([
+    session.exec('BEGIN'),
+    session.run(ownLease, [self]),
+    session.run(lockNodes, [nodes]),
+    session.run(lockHolders, [nodes]),
+    session.run(leased),
+  ])
+  if (own.count !== 1) throw new Fenced('the lease of this replica is over')
+  const before = new Map(held.rows.map((row) => [row['node'] as NodeId, holderOf(row)]))
+  const outcomes = decideAll(claims, {
+    self,
+    before,
+    locked: new Set(free.rows.map((row) => row['key'] as NodeId)),
+    leased: new Set(leases.rows.map((row) => row['number'] as ReplicaNumber)),
+  })
+  const taken = new Map<NodeId, ClaimedSession>()
+  claims.forEach(({ node, session: its }, at) => outcomes[at] === 'claimed' && taken.set(node, its))
+  const changed = [...taken].filter(([node]) => before.has(node))
+  const fresh = [...taken].filter(([node]) => !before.has(node)).sort(([one], [other]) => (one < other ? -1 : 1))
+  const [, inserted] = await Promise.all([
+    session.run(changeHolders, [self, ...columnsOf(changed)]),
+    session.run(addHolders, [self, ...columnsOf(fresh)]),
+    session.exec('COMMIT'),
+  ])
+  if (session.ended) throw new StoreFault('a claim was not confirmed', 'its connection has ended')
+  const added = new Set(inserted.rows.map((row) => row['node'] as NodeId))
+  return outcomes.map((outcome, at) => {
+    const { node } = claims[at] as Claim
+    return outcome === 'claimed' && !before.has(node) && !added.has(node) ? 'again' : outcome
+  })
+}
+
+type BatchFacts = {
+  readonly self: ReplicaNumber
+  readonly before: ReadonlyMap<NodeId, Holder>
+  readonly locked: ReadonlySet<NodeId>
+  readonly leased: ReadonlySet<ReplicaNumber>
+}
+
+/** Later claims of a node see earlier ones. */
+const decideAll = (claims: readonly Claim[], facts: BatchFacts): readonly ClaimOutcome[] => {
+  const now = new Map(facts.before)
+  return claims.map(({ node, session, over }) => {
+    if (!facts.locked.has(node)) return 'again'
+    const outcome = decideClaim({ ...facts, session, over, holder: now.get(node) ?? null })
+    if (outcome === 'claimed') now.set(node, { ...session, replica: facts.self })
+    return outcome
+  })
+}
+
+export const holderOf = (row: Readonly<Record<string, unknown>>): Holder => ({
+  replica: row['replica'] as ReplicaNumber,
+  number: row['session'] as number,
+  instance: row['instance'] as string | null,
+})
+
+const columnsOf = (sessions: readonly (readonly [NodeId, ClaimedSession])[]) => [
+  sessions.map(([node]) => node),
+  sessions.map(([, { number }]) => number),
+  sessions.map(([, { instance }]) => instance),
+]
+
+/** A renewal does not disturb it; removing the lease has to wait. */
+const ownLease: Prepared = {
+  name: 'claim-own-lease',
+  text: 'SELECT FROM replica WHERE number = $1 AND expires_at > clock_timestamp() FOR KEY SHARE',
+}
+
+const lockNodes: Prepared = {
+  name: 'claim-lock-nodes',
+  text: 'SELECT key FROM node WHERE key = ANY ($1::text[]) ORDER BY key FOR SHARE SKIP LOCKED',
+}
+
+const lockHolders: Prepared = {
+  name: 'claim-lock-holders',
+  text: `SELECT node, replica, session, instance FROM holder WHERE node = ANY ($1::text[]) ORDER BY node FOR UPDATE`,
+}
+
+const leased: Prepared = {
+  name: 'claim-leased',
+  text: 'SELECT number FROM replica WHERE expires_at > clock_timestamp()',
+}
+
+const changeHolders: Prepared = {
+  name: 'claim-change',
+  text: `UPDATE holder SET replica = $1, session = claim.session, instance = claim.instance
+    FROM unnest($2::text[], $3::bigint[], $4::text[]) AS claim (node, session, instance)
+    WHERE holder.node = claim.node`,
+}
+
+const addHolders: Prepared = {
+  name: 'claim-add',
+  text: `INSERT INTO holder (node, replica, session, instance)
+    SELECT node, $1, session, instance FROM unnest($2::text[], $3::bigint[], $4::text[]) AS claim (node, session, instance)
+    ON CONFLICT (node) DO NOTHING RETURNING node`,
+}

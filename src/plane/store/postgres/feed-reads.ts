@@ -1,0 +1,86 @@
+// What the feed reads: where the chains end, what is new in them, and how the rows stand that were written.
+
+import type { RowKind, Write } from '#domain/change.ts'
+import type { PgResult, PgValue, Prepared } from '#platform/postgres.ts'
+import { tableShapes } from '../columns.ts'
+import { hexOf } from '../journal-chain.ts'
+import type { ChainRow, Position, ReadCommit } from './chain-reading.ts'
+import type { FoundRow } from './told-rows.ts'
+
+export type Run = (statement: Prepared, values?: readonly PgValue[]) => Promise<PgResult>
+
+export type ChainEnd = {
+  readonly chain: string
+  /** It begins behind this. */
+  readonly base: number
+  readonly end: number
+  readonly hash: string
+  readonly writer: number | null
+}
+
+export const chainEnds = async (run: Run): Promise<readonly ChainEnd[]> => {
+  const { rows } = await run(chainsStatement)
+  return rows.map((row) => {
+    const { chain, base, end, hash, writer } = row as Omit<ChainEnd, 'hash'> & { readonly hash: Uint8Array }
+    return { chain, base, end, hash: hexOf(hash), writer }
+  })
+}
+
+/** Of every chain the first so many, from its place on; the entry at that place comes along. */
+export const entriesBehind = async (
+  run: Run,
+  ends: readonly ChainEnd[],
+  place: (chain: string) => Position,
+  atMost: number,
+): Promise<(chain: string) => readonly ChainRow[]> => {
+  const chains = ends.map(({ chain }) => chain)
+  const first = chains.map((chain) => place(chain).sequence)
+  const { rows } = await run(entriesStatement, [chains, first, ends.map(({ end }) => end), atMost])
+  const byChain = Map.groupBy(rows as readonly (ChainRow & { readonly chain: string })[], ({ chain }) => chain)
+  return (chain) => byChain.get(chain) ?? []
+}
+
+/** As they stand now; null: it was forgotten, because it no longer mattered. */
+export const rowsOf = async (
+  run: Run,
+  touched: ReadCommit['touched'],
+): Promise<(kind: string, key: string) => FoundRow | null> => {
+  const found = new Map<string, FoundRow>()
+  const kinds = [...Map.groupBy(touched, ([kind]) => kind)].flatMap(([kind, places]) =>
+    isKnown(kind) ? [{ kind, keys: [...new Set(places.map(([, key]) => key))] }] : [],
+  )
+  await Promise.all(
+    kinds.map(async ({ kind, keys }) => {
+      const { rows } = await run(rowStatements[kind], [keys])
+      for (const row of rows) {
+        const { key, version, doc } = row as { readonly key: string; readonly version: number; readonly doc: string }
+        found.set(`${kind} ${key}`, { key, version, write: { put: kind, value: JSON.parse(doc) } as Write })
+      }
+    }),
+  )
+  return (kind, key) => found.get(`${kind} ${key}`) ?? null
+}
+
+/** A newer plane may write kinds of rows this one has never heard of. */
+const isKnown = (kind: string): kind is RowKind => Object.hasOwn(tableShapes, kind)
+
+const rowStatements = Object.fromEntries(
+  Object.entries(tableShapes).map(([kind, { table }]) => [
+    kind,
+    { name: `feed-rows-${kind}`, text: `SELECT key, version, doc FROM ${table} WHERE key = ANY ($1::text[])` },
+  ]),
+) as Readonly<Record<RowKind, Prepared>>
+
+const chainsStatement: Prepared = {
+  name: 'feed-chains',
+  text: 'SELECT chain, base_sequence AS base, sequence AS end, hash, writer FROM chain',
+}
+
+const entriesStatement: Prepared = {
+  name: 'feed-entries',
+  text: `SELECT wanted.chain, entry.sequence, entry.bytes, entry.hash, entry.touched
+    FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS wanted (chain, first, last)
+    CROSS JOIN LATERAL (SELECT sequence, bytes, hash, touched FROM journal
+      WHERE chain = wanted.chain AND sequence BETWEEN wanted.first AND wanted.last ORDER BY sequence LIMIT $4) AS entry
+    ORDER BY wanted.chain, entry.sequence`,
+}

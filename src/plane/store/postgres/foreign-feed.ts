@@ -1,0 +1,200 @@
+// What other replicas have committed, told here. The journal is the truth: each chain is followed by its sequence, from
+// where it stood when the store was opened. Hints only say when to look; every renewal of the lease looks as well.
+
+import type { Change } from '#domain/change.ts'
+import type { Log } from '#platform/log.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Committed } from '../store.ts'
+import { answeredInTime } from './answered-in-time.ts'
+import { readChain, type Position, type ReadCommit } from './chain-reading.ts'
+import { chainEnds, entriesBehind, rowsOf, type ChainEnd, type Run } from './feed-reads.ts'
+import type { Lease, Renewal } from './lease.ts'
+import { openOwnCommits } from './own-commits.ts'
+import type { ReplicaPace } from './replica-pace.ts'
+import { openToldRows, type FoundRow } from './told-rows.ts'
+
+export type ForeignFeed = {
+  /** Takes the ends of all chains as its places: whatever is loaded from the store afterwards is not older. */
+  start(): Promise<void>
+  /** Soon, and again if one is under way. */
+  look(): void
+  /**
+   * Every commit of this replica is made in here. What comes back is to be told by whoever made it, in the same turn; the
+   * feed leaves it out.
+   */
+  commitHere(change: Change, commit: () => Promise<Committed | 'lost-race'>): Promise<Committed | 'lost-race'>
+  onForeignCommit(run: (committed: Committed) => void): void
+  stop(): Promise<void>
+}
+
+export type ForeignFeedDeps = {
+  readonly lease: Pick<Lease, 'renewal' | 'heard' | 'onRenewed'>
+  readonly timers: Timers
+  readonly log: Log
+  readonly pace: ReplicaPace
+}
+
+const entriesAtOnce = 500
+
+export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
+  const { lease, log } = deps
+  const positions = new Map<string, Position>()
+  const own = openOwnCommits()
+  const toldRows = openToldRows()
+  const listeners: ((committed: Committed) => void)[] = []
+  const brokenAt = new Map<string, string>()
+  let looking: Promise<void> | null = null
+  let again = false
+  let stopped = false
+
+  const place = (chain: string): Position => positions.get(chain) ?? { sequence: 0, hash: null }
+
+  const tell = ({ entries, touched }: ReadCommit, found: (kind: string, key: string) => FoundRow | null): void => {
+    const writes = touched.flatMap(([kind, key]) => {
+      const row = found(kind, key)
+      return row === null ? [] : [toldRows.telling(row)]
+    })
+    for (const run of listeners) {
+      try {
+        run({ kind: 'committed', origin: 'elsewhere', writes, entries })
+      } catch (error) {
+        log.error({ err: error }, 'what another replica has committed could not be told to everybody')
+      }
+    }
+  }
+
+  /** Only the feed moves a place, so it is still where it was when the entries behind it were read. */
+  const tellSteps = async (run: Run, steps: readonly Step[]): Promise<void> => {
+    toldRows.beginReading()
+    try {
+      const found = await rowsOf(
+        run,
+        steps.filter((step) => !step.told).flatMap((step) => step.commit.touched),
+      )
+      for (const { chain, commit, told } of steps) {
+        if (!told) tell(commit, found)
+        positions.set(chain, commit.position)
+      }
+    } finally {
+      toldRows.endReading()
+    }
+  }
+
+  const stepsOf = (chain: string, commits: readonly ReadCommit[]): { steps: Step[]; waits: boolean } => {
+    const steps: Step[] = []
+    for (const commit of commits) {
+      const sequence = commit.entries[0]?.entry.sequence as number
+      const told = own.wasTold(chain, sequence)
+      if (!told && own.mayBeAnswered(chain, sequence)) return { steps, waits: true }
+      steps.push({ chain, commit, told })
+    }
+    return { steps, waits: false }
+  }
+
+  /** True when everything up to the ends has been told here. */
+  const follow = async (run: Run, ends: readonly ChainEnd[], self: number): Promise<boolean> => {
+    let left = ends
+    let complete = true
+    for (let atMost = entriesAtOnce; ;) {
+      for (const { chain } of left) positions.set(chain, own.skip(chain, place(chain)))
+      left = left.filter(({ chain, end }) => place(chain).sequence < end)
+      if (left.length === 0) return complete
+      const rows = await entriesBehind(run, left, place, atMost)
+      const steps: Step[] = []
+      const stuck = new Set<ChainEnd>()
+      for (const one of left) {
+        const { commits, broken } = readChain(place(one.chain), rows(one.chain), { atMost, end: one.end })
+        const next = stepsOf(one.chain, commits)
+        steps.push(...next.steps)
+        if (!next.waits && broken === null) continue
+        stuck.add(one)
+        // What this replica is still waiting for itself was committed by nobody else.
+        if (!next.waits || one.writer !== self) complete = false
+        if (!next.waits) complain(one.chain, broken)
+      }
+      await tellSteps(run, steps)
+      left = left.filter((one) => !stuck.has(one))
+      // A commit with more entries than were read.
+      if (steps.length === 0) atMost *= 2
+    }
+  }
+
+  const complain = (chain: string, broken: string | null): void => {
+    if (broken === null || brokenAt.get(chain) === broken) return
+    brokenAt.set(chain, broken)
+    log.error({ chain, broken }, 'the journal cannot be followed; see: muster journal verify')
+  }
+
+  const lookOnce = async (renewal: Renewal): Promise<void> => {
+    const run = runIn(deps, renewal)
+    const before = new Map(positions)
+    const ends = await chainEnds(run)
+    for (const { chain, base, writer } of ends) {
+      if (!positions.has(chain)) positions.set(chain, { sequence: base, hash: null })
+      if (writer === renewal.number) own.ownChain(chain)
+    }
+    // A database that was set back: what comes now would be told as if it followed what is lost.
+    const shorter = ends.filter(({ chain, end }) => end < (before.get(chain)?.sequence ?? 0))
+    for (const { chain } of shorter) complain(chain, 'it has lost entries that were read before')
+    const complete = await follow(
+      run,
+      ends.filter((one) => !shorter.includes(one)),
+      renewal.number,
+    )
+    if (complete && shorter.length === 0) lease.heard(renewal.sentAt)
+  }
+  const look = (): void => {
+    again = looking !== null
+    if (again || stopped) return
+    looking = lookOnce(lease.renewal())
+      // The next renewal looks again, on another connection if need be.
+      .catch((error: unknown) => log.debug({ err: error }, 'the journal could not be followed'))
+      .finally(() => {
+        looking = null
+        if (again) look()
+      })
+  }
+  lease.onRenewed(look)
+  own.onAnswered(look)
+
+  return {
+    async start() {
+      const renewal = lease.renewal()
+      for (const { chain, base, end, hash } of await chainEnds(runIn(deps, renewal)))
+        positions.set(chain, { sequence: end, hash: end === base ? null : hash })
+      lease.heard(renewal.sentAt)
+    },
+    look,
+    async commitHere(change, commit) {
+      const commitOfOurs = own.begin()
+      const rows = toldRows.awaited(change)
+      try {
+        const outcome = await commit()
+        if (outcome === 'lost-race') {
+          rows.failed()
+          return outcome
+        }
+        commitOfOurs.told(outcome.entries)
+        return rows.committed(outcome)
+      } catch (error) {
+        rows.failed()
+        throw error
+      } finally {
+        commitOfOurs.end()
+      }
+    },
+    onForeignCommit: (run) => void listeners.push(run),
+    async stop() {
+      stopped = true
+      await looking
+    },
+  }
+}
+
+/** `told`: by a flow of this replica. */
+type Step = { readonly chain: string; readonly commit: ReadCommit; readonly told: boolean }
+
+const runIn =
+  ({ timers, pace }: ForeignFeedDeps, { session }: Renewal): Run =>
+  (statement, values) =>
+    answeredInTime(timers, session, pace.answerWithinMs, session.run(statement, values))

@@ -1,0 +1,184 @@
+// Which replica holds the channel of a node, in one table and under leases. Claims that arrive together share a
+// transaction; releases are written a moment later.
+
+import type { NodeId } from '#domain/node.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { pgTrouble, type PgSession, type Prepared } from '#platform/postgres.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Holder, Holders, ReplicaNumber } from '../replicas.ts'
+import { Fenced, StoreFault } from '../store-errors.ts'
+import { answeredInTime } from './answered-in-time.ts'
+import { claimHolders, type Claim, type ClaimOutcome } from './claim-holders.ts'
+import { openHolderLookup } from './holder-lookup.ts'
+import type { Lease } from './lease.ts'
+import type { PgAccess } from './pg-access.ts'
+import type { ReplicaPace } from './replica-pace.ts'
+
+export type PgHolders = Holders & { close(): Promise<void> }
+
+export type PgHoldersDeps = {
+  readonly access: Pick<PgAccess, 'connect' | 'read'>
+  readonly lease: Pick<Lease, 'self' | 'standing' | 'number' | 'confirmed'>
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly log: Log
+  readonly pace: ReplicaPace
+}
+
+type Waiting = Claim & {
+  readonly untilMs: number
+  resolve(outcome: 'claimed' | Holder): void
+  reject(fault: StoreFault): void
+}
+type Release = { readonly node: NodeId; readonly session: number; readonly replica: ReplicaNumber }
+
+const claimsAtOnce = 500
+const againAfterMs = 15
+
+export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
+  const { lease, clock, timers, log, pace } = deps
+  let claims: Waiting[] = []
+  /** Met somebody else at their node. */
+  const delayed = new Set<Waiting>()
+  let releasesDue = false
+  const releases = new Map<string, Release>()
+  let session: PgSession | null = null
+  let working: Promise<void> | null = null
+  let closed = false
+
+  const connected = async (): Promise<PgSession> => {
+    if (session !== null && !session.ended) return session
+    const fresh = await deps.access.connect('holders', {
+      lock_timeout: '5s',
+      idle_in_transaction_session_timeout: '5s',
+    })
+    fresh.onWarning((message) => {
+      log.warn({ message }, 'the server warned about a claim, which may not be replicated: it does not count')
+      fresh.destroy()
+    })
+    session = fresh
+    return fresh
+  }
+
+  const serving = (): ReplicaNumber | null => (lease.standing().kind === 'serving' ? lease.self() : null)
+
+  const answer = (waiting: Waiting, outcome: ClaimOutcome): void => {
+    if (outcome !== 'again') waiting.resolve(outcome)
+    else if (clock.monotonicMs() < waiting.untilMs) later(waiting)
+    else waiting.reject(new StoreFault('a channel was not claimed', 'the node is being changed'))
+  }
+  const later = (waiting: Waiting): void => {
+    delayed.add(waiting)
+    timers.after(againAfterMs, () => delayed.delete(waiting) && enqueue(waiting), 'background')
+  }
+  const enqueue = (waiting: Waiting): void => {
+    claims.push(waiting)
+    if (claims.length === 1) timers.soon(wake)
+  }
+
+  const claimAll = async (batch: readonly Waiting[]): Promise<void> => {
+    const self = serving()
+    let outcomes: readonly ClaimOutcome[]
+    try {
+      if (self === null) throw new Fenced('this replica is not serving')
+      const on = await connected()
+      outcomes = await answeredInTime(timers, on, pace.claimWithinMs, claimHolders(on, self, batch))
+      // What was claimed under a lease that is over by now is nobody's.
+      if (serving() !== self) throw new Fenced('this replica is not serving')
+    } catch (error) {
+      if (pgTrouble(error) === 'again') return batch.forEach((waiting) => answer(waiting, 'again'))
+      if (!(error instanceof Fenced)) session?.destroy()
+      const fault = error instanceof StoreFault ? error : new StoreFault('a channel was not claimed', error)
+      for (const waiting of batch) {
+        waiting.reject(fault)
+        // It may have been kept all the same.
+        release(waiting.node, waiting.session.number)
+      }
+      return
+    }
+    batch.forEach((waiting, at) => answer(waiting, outcomes[at] as ClaimOutcome))
+  }
+
+  const release = (node: NodeId, number: number): void =>
+    void releases.set(`${node} ${number}`, { node, session: number, replica: lease.number() })
+
+  /** Until it is written, or the lease it was held under is over: then it means nothing any more. */
+  const releaseAll = async (): Promise<void> => {
+    const self = lease.self()
+    for (const [place, { replica }] of releases) if (replica !== lease.number()) releases.delete(place)
+    const claimed = new Set([...claims, ...delayed].map(({ node, session: { number } }) => `${node} ${number}`))
+    const due = [...releases].filter(([place]) => !claimed.has(place))
+    if (self === null || due.length === 0) return
+    const nodes = due.map(([, { node }]) => node)
+    const numbers = due.map(([, { session: number }]) => number)
+    try {
+      const on = await connected()
+      await answeredInTime(timers, on, pace.answerWithinMs, on.run(releaseStatement, [self, nodes, numbers]))
+      for (const [place] of due) releases.delete(place)
+    } catch (error) {
+      log.debug({ err: error }, 'channels that have ended are still on record; it is tried again')
+      if (pgTrouble(error) !== 'again') session?.destroy()
+    }
+  }
+
+  const workOff = async (): Promise<void> => {
+    const batch = claims.slice(0, claimsAtOnce)
+    claims = claims.slice(claimsAtOnce)
+    if (batch.length > 0) await claimAll(batch)
+    if (releasesDue) await releaseAll()
+    releasesDue = false
+  }
+  const wake = (): void => {
+    if (closed || working !== null) return
+    working = workOff().finally(() => {
+      working = null
+      if (claims.length > 0) wake()
+    })
+  }
+  const stopReleasing = timers.every(pace.releaseEveryMs, () => {
+    releasesDue = releases.size > 0
+    if (releasesDue) wake()
+  })
+  return {
+    async claim(node, its, over) {
+      if (closed) throw new StoreFault('a channel was not claimed', 'the store is closed')
+      if (serving() === null) throw new Fenced('this replica is not serving')
+      return new Promise((resolve, reject) => {
+        const untilMs = clock.monotonicMs() + pace.claimWithinMs
+        enqueue({ node, session: its, over, untilMs, resolve, reject })
+      })
+    },
+    release,
+    of: openHolderLookup(lease),
+    async absent() {
+      const { rows } = await deps.access.read(absentStatement)
+      return rows.map((row) => row['key'] as NodeId)
+    },
+    async close() {
+      closed = true
+      stopReleasing()
+      await working
+      for (const { reject } of [...claims, ...delayed])
+        reject(new StoreFault('a channel was not claimed', 'the store is closed'))
+      await session?.end()
+    },
+  }
+}
+
+/** In the order in which claims lock them. */
+const releaseStatement: Prepared = {
+  name: 'holders-release',
+  text: `WITH ended AS (SELECT holder.node FROM holder
+      JOIN unnest($2::text[], $3::bigint[]) AS gone (node, session)
+        ON holder.node = gone.node AND holder.session = gone.session AND holder.replica = $1
+      ORDER BY holder.node FOR UPDATE OF holder)
+    DELETE FROM holder USING ended WHERE holder.node = ended.node`,
+}
+
+const absentStatement: Prepared = {
+  name: 'holders-absent',
+  text: `SELECT key FROM node WHERE membership = 'active' AND NOT EXISTS (
+      SELECT FROM holder JOIN replica ON replica.number = holder.replica
+      WHERE holder.node = node.key AND replica.expires_at > statement_timestamp())`,
+}

@@ -1,0 +1,116 @@
+// Of all replicas one leads: it is named in one row, together with a fence number that grows whenever another takes over.
+// Leading counts only under the lease it was taken with.
+
+import type { Log } from '#platform/log.ts'
+import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Fence, ReplicaNumber } from '../replicas.ts'
+import { answeredInTime } from './answered-in-time.ts'
+import type { Lease, Renewal } from './lease.ts'
+import type { ReplicaPace } from './replica-pace.ts'
+
+export type Leadership = {
+  current(): Fence | null
+  /** Called at once where this replica leads already. */
+  onChange(run: (fence: Fence | null) => void): void
+  /** How many had a lease when last looked. */
+  replicas(): number
+}
+
+export type LeadershipDeps = {
+  readonly lease: Pick<Lease, 'self' | 'standing' | 'onStanding' | 'onRenewed'>
+  readonly timers: Timers
+  readonly log: Log
+  readonly pace: ReplicaPace
+}
+
+export const openLeadership = (deps: LeadershipDeps): Leadership => {
+  const { lease, log } = deps
+  const listeners: ((fence: Fence | null) => void)[] = []
+  let held: { readonly fence: Fence; readonly by: ReplicaNumber } | null = null
+  let replicas = 1
+  let looking: Promise<void> | null = null
+
+  const current = (): Fence | null =>
+    held !== null && held.by === lease.self() && lease.standing().kind === 'serving' ? held.fence : null
+  let told: Fence | null = null
+  const tell = (): void => {
+    const now = current()
+    if (now?.number === told?.number) return
+    told = now
+    log.info({ fence: now?.number ?? null }, now === null ? 'this replica no longer leads' : 'this replica leads')
+    for (const run of listeners) {
+      try {
+        run(now)
+      } catch (error) {
+        log.error({ err: error }, 'a listener of the leadership failed')
+      }
+    }
+  }
+
+  const look = async ({ session, number }: Renewal): Promise<void> => {
+    const seen = await seenBy(deps, session)
+    replicas = Math.max(1, seen.replicas)
+    const fence = seen.leader === number ? seen.fence : seen.led ? null : await take(deps, session, seen.fence, number)
+    held = fence === null ? null : { fence: { number: fence }, by: number }
+    tell()
+  }
+
+  lease.onStanding(tell)
+  lease.onRenewed((renewal) => {
+    looking ??= look(renewal)
+      // The next renewal looks again. A replica that stood still inside a transaction keeps the row for a moment.
+      .catch((error: unknown) => log.debug({ err: error }, 'who leads could not be found out'))
+      .finally(() => (looking = null))
+  })
+
+  return {
+    current,
+    onChange(run) {
+      listeners.push(run)
+      if (told !== null) run(told)
+    },
+    replicas: () => replicas,
+  }
+}
+
+type Seen = {
+  readonly fence: number
+  readonly leader: ReplicaNumber | null
+  readonly led: boolean
+  readonly replicas: number
+}
+
+const seenBy = async ({ timers, pace }: LeadershipDeps, session: PgSession): Promise<Seen> => {
+  const { rows } = await answeredInTime(timers, session, pace.answerWithinMs, session.run(lookStatement))
+  return rows[0] as Seen
+}
+
+/**
+ * A lease that is over stays over, and the number is still the one that was seen with it: so nobody who leads is ever
+ * replaced, and of several that try one succeeds. Null: it was another.
+ */
+const take = async (
+  { timers, pace }: LeadershipDeps,
+  session: PgSession,
+  seen: number,
+  self: ReplicaNumber,
+): Promise<number | null> => {
+  const answer = session.run(takeStatement, [seen, self])
+  const { count } = await answeredInTime(timers, session, pace.answerWithinMs, answer)
+  return count === 1 && !session.ended ? seen + 1 : null
+}
+
+const lookStatement: Prepared = {
+  name: 'leadership-look',
+  text: `SELECT number AS fence, replica AS leader,
+      EXISTS (SELECT FROM replica WHERE replica.number = leadership.replica AND expires_at > statement_timestamp()) AS led,
+      (SELECT count(*) FROM replica WHERE expires_at > statement_timestamp()) AS replicas
+    FROM leadership WHERE id = 1`,
+}
+
+const takeStatement: Prepared = {
+  name: 'leadership-take',
+  text: `UPDATE leadership SET number = number + 1, replica = $2 WHERE id = 1 AND number = $1
+    AND EXISTS (SELECT FROM replica WHERE replica.number = $2 AND expires_at > clock_timestamp())`,
+}

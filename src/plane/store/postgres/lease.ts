@@ -1,0 +1,224 @@
+// The lease of this replica: a row with a number that is given once, renewed every second by a synchronous write. It is
+// good for so long by the database's clock; here it is counted from the moment the renewal was sent, so it is over here
+// before anybody else takes it to be. A lease that is over is never renewed: whoever comes back has a new number.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { pgTrouble, type PgResult, type PgSession, type Prepared } from '#platform/postgres.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { ReplicaNumber, Standing } from '../replicas.ts'
+import { Fenced, StoreFault } from '../store-errors.ts'
+import { answeredInTime } from './answered-in-time.ts'
+import type { PgAccess } from './pg-access.ts'
+import type { ReplicaPace } from './replica-pace.ts'
+import { instantOf, standingAt, type Instant } from './standing-at.ts'
+
+export type Lease = {
+  /** The number given last, whatever became of it. */
+  number(): ReplicaNumber
+  /** Null once the lease is over, by our own clocks. */
+  self(): ReplicaNumber | null
+  standing(): Standing
+  onStanding(run: (standing: Standing) => void): void
+  renewal(): Renewal
+  onRenewed(run: (renewal: Renewal) => void): void
+  /** Everything that had been committed by then has been told here. */
+  heard(by: Instant): void
+  /**
+   * What is seen there was true on the primary: the same connection confirms a synchronous write afterwards, which a
+   * primary that has been given up cannot.
+   */
+  confirmed<T>(look: (session: PgSession) => Promise<T>): Promise<T>
+  start(): void
+  /** Gives the lease back, together with what hangs on it. */
+  close(): Promise<void>
+}
+
+/** A lease as it was confirmed last, and the connection that confirmed it. */
+export type Renewal = { readonly session: PgSession; readonly number: ReplicaNumber; readonly sentAt: Instant }
+
+export type LeaseDeps = {
+  readonly access: Pick<PgAccess, 'connect'>
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly log: Log
+  readonly pace: ReplicaPace
+  /** Host and process, for people. */
+  readonly name: string
+  readonly version: string
+}
+
+/** Rejects where no lease can be had. */
+export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
+  const { clock, timers, log, pace } = deps
+  const standingListeners: ((standing: Standing) => void)[] = []
+  const renewalListeners: ((renewal: Renewal) => void)[] = []
+  const startedAtMs = clock.nowMs()
+  let session = await connectLease(deps)
+  let renewal = await register(deps, session, startedAtMs)
+  /** Null: the row is gone, or has expired. */
+  let renewed: Instant | null = renewal.sentAt
+  let heard: Instant | null = null
+  let beating: Promise<void> | null = null
+  let troubled = false
+  let closing: Promise<void> | null = null
+  let stopTicking = (): void => {}
+  let cancelRetry = (): void => {}
+
+  const standing = (): Standing => standingAt({ now: instantOf(clock), renewed, heard, ...pace })
+  let told = standing().kind
+  /** Before every change of what is known, too: an interval in which the lease was over is told, however it ended. */
+  const judge = (): void => {
+    const now = standing()
+    if (now.kind === told) return
+    told = now.kind
+    log.info({ standing: now.kind, why: 'why' in now ? now.why : null }, 'the standing of this replica has changed')
+    tellAll(standingListeners, now)
+  }
+  const tellAll = <T>(listeners: readonly ((value: T) => void)[], value: T): void => {
+    for (const run of listeners) {
+      try {
+        run(value)
+      } catch (error) {
+        log.error({ err: error }, 'a listener of the lease failed')
+      }
+    }
+  }
+  const learn = (change: () => void): void => {
+    judge()
+    change()
+    judge()
+  }
+  const keep = (next: Renewal): void => {
+    learn(() => {
+      renewal = next
+      renewed = next.sentAt
+    })
+    tellAll(renewalListeners, next)
+  }
+
+  const renewOn = async (on: PgSession): Promise<'renewed' | 'over'> => {
+    const { number } = renewal
+    const sentAt = instantOf(clock)
+    const { count } = await confirmedWrite(deps, on, renewStatement, [number, pace.leaseMs])
+    // Meanwhile there may be another connection, and another number.
+    if (number !== renewal.number) return 'over'
+    if (count !== 1) learn(() => void (renewed = null))
+    else if (sentAt.monotonicMs >= renewal.sentAt.monotonicMs) keep({ session: on, number, sentAt })
+    return count === 1 ? 'renewed' : 'over'
+  }
+  const beatOnce = async (): Promise<void> => {
+    if (session.ended) session = await connectLease(deps)
+    if ((await renewOn(session)) === 'over') keep(await register(deps, session, startedAtMs))
+    if (troubled) log.info({ replica: renewal.number }, 'the lease is renewed again')
+    troubled = false
+  }
+  const beat = (): void => {
+    judge()
+    if (closing !== null) return
+    beating ??= beatOnce()
+      .catch((error: unknown) => {
+        if (!troubled) log.warn({ err: error }, 'the lease could not be renewed; it is tried again')
+        troubled = true
+        if (pgTrouble(error) !== 'again') session.destroy()
+        cancelRetry = timers.after(pace.renewEveryMs / 4, beat, 'background')
+      })
+      .finally(() => (beating = null))
+  }
+
+  const close = async (): Promise<void> => {
+    stopTicking()
+    await beating
+    cancelRetry()
+    try {
+      if (!session.ended) await giveBack(deps, session, renewal.number)
+    } catch (error) {
+      log.warn({ err: error }, 'the lease could not be given back; it ends by itself')
+    }
+    learn(() => void (renewed = null))
+    await session.end()
+  }
+
+  return {
+    number: () => renewal.number,
+    self: () => (standing().kind === 'expired' ? null : renewal.number),
+    standing,
+    onStanding: (run) => void standingListeners.push(run),
+    renewal: () => renewal,
+    onRenewed: (run) => void renewalListeners.push(run),
+    heard: (by) => learn(() => void (heard = by)),
+    async confirmed(look) {
+      const on = session
+      const seen = await answeredInTime(timers, on, pace.answerWithinMs, look(on))
+      if ((await renewOn(on)) === 'over') throw new Fenced('the lease of this replica is over')
+      return seen
+    },
+    start() {
+      const stops = [timers.every(pace.renewEveryMs, beat), timers.every(pace.judgeEveryMs, judge)]
+      stopTicking = () => stops.forEach((stop) => stop())
+    },
+    close: () => (closing ??= close()),
+  }
+}
+
+const connectLease = async ({ access, log }: LeaseDeps): Promise<PgSession> => {
+  // Nothing that is stuck behind somebody else's lock may keep a renewal waiting.
+  const session = await access.connect('lease', { lock_timeout: '500ms' })
+  session.onWarning((message) => {
+    log.warn({ message }, 'the server warned about a renewal, which may not be replicated: it does not count')
+    session.destroy()
+  })
+  return session
+}
+
+const register = async (deps: LeaseDeps, session: PgSession, startedAtMs: number): Promise<Renewal> => {
+  const sentAt = instantOf(deps.clock)
+  const values = [deps.name, deps.version, startedAtMs, deps.pace.leaseMs]
+  const { rows } = await confirmedWrite(deps, session, registerStatement, values)
+  const number = rows[0]?.['number'] as ReplicaNumber
+  deps.log.info({ replica: number }, 'this replica has a lease')
+  return { session, number, sentAt }
+}
+
+const confirmedWrite = async (
+  { timers, pace }: LeaseDeps,
+  session: PgSession,
+  statement: Prepared,
+  values: readonly (string | number)[],
+): Promise<PgResult> => {
+  const result = await answeredInTime(timers, session, pace.answerWithinMs, session.run(statement, values))
+  if (session.ended) throw new StoreFault('a renewal was not confirmed', 'its connection has ended')
+  return result
+}
+
+/** The number goes last: whoever still writes under it holds that row, and is waited for. */
+const giveBack = async ({ timers, pace }: LeaseDeps, session: PgSession, number: ReplicaNumber): Promise<void> => {
+  const steps = [
+    session.exec("BEGIN; SET LOCAL lock_timeout = '2s'"),
+    session.run(leaveHolders, [number]),
+    session.run(leaveLeadership, [number]),
+    session.run(leaveLease, [number]),
+    session.exec('COMMIT'),
+  ]
+  await answeredInTime(timers, session, pace.answerWithinMs, Promise.all(steps))
+}
+
+const registerStatement: Prepared = {
+  name: 'lease-register',
+  text: `INSERT INTO replica (name, version, started_at, expires_at)
+    VALUES ($1, $2, to_timestamp($3::float8 / 1000), clock_timestamp() + $4::float8 * interval '1 millisecond')
+    RETURNING number`,
+}
+
+const renewStatement: Prepared = {
+  name: 'lease-renew',
+  text: `UPDATE replica SET expires_at = clock_timestamp() + $2::float8 * interval '1 millisecond'
+    WHERE number = $1 AND expires_at > clock_timestamp()`,
+}
+
+const leaveHolders: Prepared = { name: 'lease-leave-holders', text: 'DELETE FROM holder WHERE replica = $1' }
+const leaveLeadership: Prepared = {
+  name: 'lease-leave-leadership',
+  text: 'UPDATE leadership SET replica = NULL WHERE replica = $1',
+}
+const leaveLease: Prepared = { name: 'lease-leave', text: 'DELETE FROM replica WHERE number = $1' }

@@ -1,0 +1,138 @@
+// Everything that makes planes over one PostgreSQL replicas of each other.
+
+import type { Change } from '#domain/change.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Prepared } from '#platform/postgres.ts'
+import type { Random } from '#platform/random.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Replica, ReplicaNumber, Replicas } from '../replicas.ts'
+import type { Committed } from '../store.ts'
+import { answeredInTime } from './answered-in-time.ts'
+import { openQuestions } from './ask.ts'
+import { openForeignFeed } from './foreign-feed.ts'
+import { forgetReplicas } from './forget-replicas.ts'
+import { openPgHolders } from './holders.ts'
+import { openLeadership } from './leadership.ts'
+import { openLease, type Lease } from './lease.ts'
+import type { PgAccess } from './pg-access.ts'
+import { openReplicaMessages } from './replica-messages.ts'
+import { usualPace, type ReplicaPace } from './replica-pace.ts'
+
+export type PgReplicas = {
+  readonly replicas: Replicas
+  /** What a group of commits writes under; null once the lease is over, by our own clocks. */
+  self(): ReplicaNumber | null
+  /** After each group of commits: the others look sooner. */
+  notifyOthers(): void
+  /**
+   * Every commit of the store is made in here, so that the feed knows which entries the flows of this replica tell
+   * themselves, and neither of them tells a row older than the other has. Whoever called tells what comes back, in the
+   * turn it comes back in.
+   */
+  commitHere(change: Change, commit: () => Promise<Committed | 'lost-race'>): Promise<Committed | 'lost-race'>
+  onForeignCommit(run: (committed: Committed) => void): void
+  /** After the last commit: gives back the lease, the leadership and the channels, so that others take over at once. */
+  close(): Promise<void>
+}
+
+export type PgReplicasDeps = {
+  readonly access: PgAccess
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly log: Log
+  /** Host and process, for people. */
+  readonly name: string
+  readonly version: string
+  readonly pace?: ReplicaPace
+}
+
+/**
+ * With a lease, and with its places in the journal taken: whatever is read from the store from now on is not older than
+ * those. Rejects where there is no primary that confirms a write.
+ */
+export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> => {
+  const { access, clock, timers, random, log, name, version, pace = usualPace } = deps
+  const opened: (() => Promise<void>)[] = []
+  const close = async (): Promise<void> => {
+    for (const step of opened.splice(0).toReversed()) await step()
+  }
+  try {
+    const lease = await openLease({ access, clock, timers, log, pace, name, version })
+    opened.push(() => lease.close())
+    const feed = openForeignFeed({ lease, timers, log, pace })
+    const leadership = openLeadership({ lease, timers, log, pace })
+    await feed.start()
+    opened.push(() => feed.stop())
+    const messages = await openReplicaMessages({ access, clock, timers, log, pace, number: () => lease.number() })
+    opened.push(() => messages.close())
+    messages.onHint(() => feed.look())
+    const questions = openQuestions({ lease, messages, timers, random, log })
+    const holders = openPgHolders({ access, lease, clock, timers, log, pace })
+    opened.push(() => holders.close())
+    const stopForgetting = timers.every(pace.forgetEveryMs, () => {
+      if (leadership.current() !== null) void forget({ timers, log, pace }, lease)
+    })
+    opened.push(async () => stopForgetting())
+    lease.start()
+
+    const replicas: Replicas = {
+      get self() {
+        return lease.number()
+      },
+      standing: () => lease.standing(),
+      onStanding: (run) => lease.onStanding(run),
+      leadership: () => leadership.current(),
+      onLeadership: (run) => leadership.onChange(run),
+      leased: () => leased(access),
+      count: () => leadership.replicas(),
+      holders,
+      ask: (replica, topic, question, withinMs) => questions.ask(replica, topic, question, withinMs),
+      onQuestion: (topic, answer) => questions.onQuestion(topic, answer),
+    }
+    let closing: Promise<void> | null = null
+    return {
+      replicas,
+      self: () => lease.self(),
+      notifyOthers: () => messages.hint(),
+      commitHere: (change, commit) => feed.commitHere(change, commit),
+      onForeignCommit: (run) => feed.onForeignCommit(run),
+      close: () => (closing ??= close()),
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+const forget = async (
+  { timers, log, pace }: { timers: Timers; log: Log; pace: ReplicaPace },
+  lease: Pick<Lease, 'renewal'>,
+): Promise<void> => {
+  const { session } = lease.renewal()
+  try {
+    await forgetReplicas(
+      {
+        run: (statement, values) =>
+          answeredInTime(timers, session, pace.answerWithinMs, session.run(statement, values)),
+      },
+      pace.forgetAfterMs,
+    )
+  } catch (error) {
+    log.debug({ err: error }, 'what replicas have left behind is removed another time')
+  }
+}
+
+const leased = async (access: Pick<PgAccess, 'read'>): Promise<readonly Replica[]> => {
+  const { rows } = await access.read(leasedStatement)
+  return rows.map((row) => row as Replica)
+}
+
+const leasedStatement: Prepared = {
+  name: 'replicas-leased',
+  text: `SELECT replica.number, name, version, floor(extract(epoch FROM started_at) * 1000)::bigint AS "startedAtMs",
+      leadership.replica IS NOT NULL AS leads
+    FROM replica LEFT JOIN leadership ON leadership.replica = replica.number
+    WHERE expires_at > statement_timestamp() ORDER BY replica.number`,
+}

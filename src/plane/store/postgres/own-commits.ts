@@ -1,0 +1,78 @@
+// Which entries the flows of this replica have told themselves, so that the feed leaves them out. It tells everything
+// else, whoever wrote it: what an earlier process wrote, and what was written here for a caller that was never answered,
+// because the connection broke and it took too long to find out.
+//
+// An entry that can be read already may still be about to be answered. Only commits that were under way when it was first
+// seen can have written it: once each of them has been answered, and none of them was it, it is the feed's to tell.
+
+import type { Position } from './chain-reading.ts'
+import type { StoredEntry } from '../store.ts'
+
+export type OwnCommits = {
+  begin(): OwnCommit
+  /** This replica writes it, or has. */
+  ownChain(chain: string): void
+  /** How far one can go from there without meeting an entry that was not told here. */
+  skip(chain: string, from: Position): Position
+  wasTold(chain: string, sequence: number): boolean
+  mayBeAnswered(chain: string, sequence: number): boolean
+  /** An entry that had to wait has to wait no more. */
+  onAnswered(run: () => void): void
+}
+
+export type OwnCommit = {
+  told(entries: readonly StoredEntry[]): void
+  /** Whatever came of it. */
+  end(): void
+}
+
+type Waiting = { readonly sequence: number; readonly for: Set<OwnCommit> }
+
+export const openOwnCommits = (): OwnCommits => {
+  const underWay = new Set<OwnCommit>()
+  /** By chain and sequence, the hash of each entry the feed has not come to. */
+  const told = new Map<string, Map<number, string>>()
+  const chains = new Set<string>()
+  const waiting = new Map<string, Waiting>()
+  const listeners: (() => void)[] = []
+
+  const keep = ({ entry, hash }: StoredEntry): void => {
+    const ofChain = told.get(entry.chain) ?? new Map<number, string>()
+    ofChain.set(entry.sequence, hash)
+    told.set(entry.chain, ofChain)
+    chains.add(entry.chain)
+  }
+  const answered = (commit: OwnCommit): void => {
+    underWay.delete(commit)
+    for (const one of waiting.values()) {
+      if (one.for.delete(commit) && one.for.size === 0) listeners.forEach((run) => run())
+    }
+  }
+
+  return {
+    begin() {
+      const commit: OwnCommit = { told: (entries) => entries.forEach(keep), end: () => answered(commit) }
+      underWay.add(commit)
+      return commit
+    },
+    ownChain: (chain) => void chains.add(chain),
+    skip(chain, from) {
+      const ofChain = told.get(chain)
+      let at = from
+      for (let hash = ofChain?.get(at.sequence + 1); hash !== undefined; hash = ofChain?.get(at.sequence + 1)) {
+        at = { sequence: at.sequence + 1, hash }
+        ofChain?.delete(at.sequence)
+      }
+      return at
+    },
+    wasTold: (chain, sequence) => told.get(chain)?.has(sequence) ?? false,
+    mayBeAnswered(chain, sequence) {
+      if (!chains.has(chain)) return false
+      const known = waiting.get(chain)
+      const one = known?.sequence === sequence ? known : { sequence, for: new Set(underWay) }
+      waiting.set(chain, one)
+      return one.for.size > 0
+    },
+    onAnswered: (run) => void listeners.push(run),
+  }
+}

@@ -1,0 +1,125 @@
+// Notifications between replicas, over a connection of its own. None of them is the truth and any of them may be lost: a
+// hint says that there is something to read, and whoever asks a question knows what silence means.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { ReplicaNumber } from '../replicas.ts'
+import { answeredInTime } from './answered-in-time.ts'
+import type { PgAccess } from './pg-access.ts'
+import type { ReplicaPace } from './replica-pace.ts'
+
+export type ReplicaMessages = {
+  /** Something was committed. Several in a row become one. */
+  hint(): void
+  onHint(run: () => void): void
+  /** Null: there is no connection. What is too long for a notification throws. */
+  send(to: ReplicaNumber, message: string): Promise<void> | null
+  onMessage(run: (message: string) => void): void
+  close(): Promise<void>
+}
+
+export type ReplicaMessagesDeps = {
+  readonly access: Pick<PgAccess, 'connect'>
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly log: Log
+  readonly pace: ReplicaPace
+  /** Whose messages are taken; asked again and again. */
+  number(): ReplicaNumber
+}
+
+const hints = 'muster_commits'
+const channelOf = (replica: ReplicaNumber): string => `muster_replica_${replica}`
+/** PostgreSQL takes fewer than 8000 bytes. */
+const longestMessage = 7999
+
+export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<ReplicaMessages> => {
+  const { clock, timers, log, pace } = deps
+  const hintListeners: (() => void)[] = []
+  const messageListeners: ((message: string) => void)[] = []
+  let session: PgSession | null = null
+  let listensAs: ReplicaNumber | null = null
+  let working: Promise<void> | null = null
+  let closed = false
+
+  const heard = (channel: string, payload: string): void => {
+    if (channel === hints) hintListeners.forEach((run) => run())
+    else messageListeners.forEach((run) => run(payload))
+  }
+  const connect = async (): Promise<PgSession> => {
+    // A notification is as good as its listeners; none of them reads it after a crash.
+    const fresh = await deps.access.connect('messages', { synchronous_commit: 'off' })
+    fresh.onNotification(heard)
+    fresh.onEnd(() => {
+      if (session === fresh) session = null
+    })
+    await answeredInTime(timers, fresh, pace.answerWithinMs, fresh.exec(`LISTEN ${hints}`))
+    listensAs = null
+    return fresh
+  }
+  /** Connected, listening under the number of today, and answering: a connection can be dead without anybody saying so. */
+  const check = async (): Promise<void> => {
+    const caughtUp = session !== null
+    const now = (session ??= await connect())
+    if (closed) return now.destroy()
+    const number = deps.number()
+    const answer =
+      listensAs === number
+        ? now.exec('SELECT')
+        : now.exec(`${listensAs === null ? '' : `UNLISTEN ${channelOf(listensAs)};`} LISTEN ${channelOf(number)}`)
+    await answeredInTime(timers, now, pace.answerWithinMs, answer)
+    listensAs = number
+    if (!caughtUp) hintListeners.forEach((run) => run())
+  }
+  const checkSoon = (): Promise<void> => {
+    working ??= check()
+      .catch((error: unknown) => {
+        log.debug({ err: error }, 'no connection for messages between replicas; it is made again')
+        session?.destroy()
+      })
+      .finally(() => (working = null))
+    return working
+  }
+
+  const notify = (channel: string, payload: string): Promise<void> | null => {
+    if (Buffer.byteLength(payload) > longestMessage)
+      throw new RangeError('a message between replicas is too long for a notification')
+    if (session === null) return null
+    const answer = session.run(notifyStatement, [channel, payload])
+    return answeredInTime(timers, session, pace.answerWithinMs, answer).then(() => {})
+  }
+
+  let hintedAtMs = -Infinity
+  let cancelHint: (() => void) | null = null
+  const sendHint = (): void => {
+    cancelHint = null
+    hintedAtMs = clock.monotonicMs()
+    notify(hints, String(deps.number()))?.catch((error: unknown) => log.debug({ err: error }, 'a hint was lost'))
+  }
+
+  await check()
+  const stopChecking = timers.every(pace.renewEveryMs, () => void checkSoon())
+
+  return {
+    hint() {
+      if (closed || cancelHint !== null) return
+      const waitMs = hintedAtMs + pace.hintEveryMs - clock.monotonicMs()
+      if (waitMs <= 0) sendHint()
+      else cancelHint = timers.after(waitMs, sendHint, 'background')
+    },
+    onHint: (run) => void hintListeners.push(run),
+    send: (to, message) => notify(channelOf(to), message),
+    onMessage: (run) => void messageListeners.push(run),
+    async close() {
+      closed = true
+      stopChecking()
+      cancelHint?.()
+      await working
+      await session?.end()
+    },
+  }
+}
+
+const notifyStatement: Prepared = { name: 'messages-notify', text: 'SELECT pg_notify($1, $2)' }

@@ -1,0 +1,34 @@
+// How often, and how long. Tests that wait for a lease to end use shorter ones.
+
+import { leaseMs, mostBehindMs } from '../replicas.ts'
+
+export type ReplicaPace = {
+  readonly leaseMs: number
+  readonly mostBehindMs: number
+  readonly renewEveryMs: number
+  /** A connection that is silent for longer is given up. */
+  readonly answerWithinMs: number
+  /** How soon a change of standing is told. */
+  readonly judgeEveryMs: number
+  /** Hints of one replica are at least so far apart. */
+  readonly hintEveryMs: number
+  readonly releaseEveryMs: number
+  /** How long a claim waits for a row that somebody else is writing. */
+  readonly claimWithinMs: number
+  readonly forgetEveryMs: number
+  /** A lease that has been over for so long is removed. */
+  readonly forgetAfterMs: number
+}
+
+export const usualPace: ReplicaPace = {
+  leaseMs,
+  mostBehindMs,
+  renewEveryMs: 1000,
+  answerWithinMs: 2500,
+  judgeEveryMs: 250,
+  hintEveryMs: 20,
+  releaseEveryMs: 200,
+  claimWithinMs: 8000,
+  forgetEveryMs: 30_000,
+  forgetAfterMs: 60_000,
+}

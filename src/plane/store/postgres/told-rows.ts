@@ -1,0 +1,105 @@
+// Who hears of rows keeps the last thing told, and two parties tell: the flows of this replica, when their commits are
+// answered, and the feed, when it has read what others committed. Both learn from the database over different connections,
+// so either can be overtaken by the other. Here whichever is about to tell is given what is newer.
+//
+// Rows are compared by their versions. Denials and bans have none a commit could know beforehand, and need none: of two
+// denials everybody keeps the one that lasts longer, and a ban never changes.
+
+import { strict as assert } from 'node:assert'
+import type { Change, RowKind, RowTypes, Write } from '#domain/change.ts'
+import { tableShapes } from '../columns.ts'
+import type { Committed } from '../store.ts'
+
+export type ToldRows = {
+  /** A commit of this replica that is under way. */
+  awaited(change: Change): Awaited
+  /** Before rows are read that are to be told: what flows tell from now on may be newer than what is found. */
+  beginReading(): void
+  /** They have been told, in the turn they were found in. */
+  endReading(): void
+  /** About to be told by the feed; returns what is to be told instead, if that is newer. */
+  telling(row: FoundRow): Write
+}
+
+export type Awaited = {
+  /** It is about to be told by its flow; returns what is to be told instead, where that is newer. */
+  committed(committed: Committed): Committed
+  /** There is nothing to tell of it. */
+  failed(): void
+}
+
+export type FoundRow = { readonly key: string; readonly version: number; readonly write: Write }
+
+/** `overtakenBy`: what the feed has told of its rows meanwhile, where that is newer. */
+type UnderWay = { readonly versions: ReadonlyMap<string, number>; readonly overtakenBy: Map<string, FoundRow> }
+
+export const openToldRows = (): ToldRows => {
+  const underWay = new Map<string, Set<UnderWay>>()
+  /** Told by flows since a reading began; null: there is none. */
+  let toldHere: Map<string, FoundRow> | null = null
+
+  const leave = (one: UnderWay): void => {
+    for (const place of one.versions.keys()) {
+      const writers = underWay.get(place)
+      writers?.delete(one)
+      if (writers?.size === 0) underWay.delete(place)
+    }
+  }
+
+  return {
+    awaited(change) {
+      const one: UnderWay = { versions: versionsOf(change), overtakenBy: new Map() }
+      for (const place of one.versions.keys()) {
+        const writers = underWay.get(place)
+        if (writers === undefined) underWay.set(place, new Set([one]))
+        else writers.add(one)
+      }
+      return {
+        committed(committed) {
+          leave(one)
+          const writes = committed.writes.map((write) => {
+            const key = keyOf(write)
+            const place = placeOf(write.put, key)
+            const version = one.versions.get(place)
+            if (version === undefined) return write
+            const newest = one.overtakenBy.get(place) ?? { key, version, write }
+            toldHere?.set(place, newest)
+            return newest.write
+          })
+          return { ...committed, writes }
+        },
+        failed: () => leave(one),
+      }
+    },
+    beginReading: () => void (toldHere = new Map()),
+    endReading: () => void (toldHere = null),
+    telling(row) {
+      const place = placeOf(row.write.put, row.key)
+      const here = toldHere?.get(place)
+      if (here !== undefined && here.version > row.version) return here.write
+      for (const one of underWay.get(place) ?? []) {
+        const version = one.versions.get(place)
+        assert(version !== undefined)
+        if (row.version > version) one.overtakenBy.set(place, row)
+      }
+      return row.write
+    },
+  }
+}
+
+/** The version each written row will have, where that is known before it is written. */
+const versionsOf = (change: Change): ReadonlyMap<string, number> => {
+  const read = new Map(change.reads.map(({ row, key, version }) => [placeOf(row, key), version]))
+  const versions = new Map<string, number>()
+  for (const write of change.writes) {
+    const place = placeOf(write.put, keyOf(write))
+    const before =
+      write.put === 'denial' ? undefined : (read.get(place) ?? (write.put === 'certificate' ? 0 : undefined))
+    if (before !== undefined) versions.set(place, before + 1)
+  }
+  return versions
+}
+
+const keyOf = (write: Write): string => keyIn(write.put, write.value as never)
+const keyIn = <K extends RowKind>(kind: K, value: RowTypes[K]): string => tableShapes[kind].key(value)
+const placeOf = (kind: RowKind, key: string): string => `${kind} ${key}`
