@@ -15,6 +15,8 @@ export type TableShape<T> = {
   readonly columns: Readonly<Record<string, (value: T) => ColumnValue>>
   /** Columns a row is born with and keeps: leaving them out of updates spares their indexes. */
   readonly fixed: readonly string[]
+  /** Columns of which no two rows have the same value, where they have one. */
+  readonly unique?: readonly string[]
 }
 
 export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } = {
@@ -29,6 +31,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     key: (token) => token.hash,
     columns: { id: (token) => token.id, node: nodeOfToken },
     fixed: ['id'],
+    unique: ['id'],
   },
   certificate: {
     table: 'certificate',
@@ -49,6 +52,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     // A name is taken as long as its key is live.
     columns: { id: (key) => key.id, live_name: (key) => (key.revokedAtMs === null ? key.name : null) },
     fixed: ['id'],
+    unique: ['id', 'live_name'],
   },
   issuer: { table: 'issuer', key: (issuer) => issuer.id, columns: {}, fixed: [] },
   alert: {
@@ -56,6 +60,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     key: alertKey,
     columns: { id: (alert) => alert.id, unresolved: (alert) => (alert.state.kind === 'resolved' ? 0 : 1) },
     fixed: [],
+    unique: ['id'],
   },
 }
 

@@ -1,7 +1,6 @@
 // Commits that arrive together share one transaction and one fsync. A group runs in one turn, so nothing else of this
 // process is ever seen between its first statement and its COMMIT, and nobody is answered before that.
 
-import type { Denial } from '#domain/certificate.ts'
 import type { Change, Write } from '#domain/change.ts'
 import type { NodeId } from '#domain/node.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -10,7 +9,7 @@ import type { Timers } from '#platform/timers.ts'
 import type { HardwareTable } from './hardware-table.ts'
 import type { Health } from './health.ts'
 import type { Journal, JournalGroup } from './journal.ts'
-import { planCommit, type CommitPlan, type PlannedWrite } from './plan-commit.ts'
+import { lastsLonger, planCommit, type CommitPlan, type PlannedWrite } from './plan-commit.ts'
 import type { RowTables } from './row-tables.ts'
 import { StoreFault } from './store-errors.ts'
 import type { CommitGroup, Committed } from './store.ts'
@@ -184,5 +183,3 @@ const applyWrite = (rows: RowTables, { write, row, rule }: PlannedWrite): Write 
     }
   }
 }
-
-const lastsLonger = (kept: Denial, given: Denial): boolean => kept.untilMs >= given.untilMs

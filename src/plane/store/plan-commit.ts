@@ -30,6 +30,8 @@ export type WriteRule =
   /** A ban that was not read: it may come twice, and the first one stays. */
   | { readonly kind: 'keep-first' }
 
+export const lastsLonger = (kept: Denial, given: Denial): boolean => kept.untilMs >= given.untilMs
+
 /** An entry is small by design; a body this long has outside text in it that nobody bounded. */
 const longestBody = 64 * 1024
 

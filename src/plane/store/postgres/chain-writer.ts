@@ -1,0 +1,102 @@
+// The end of this replica's own chain. It takes one over that nobody with a lease writes, or begins a new one; nobody else
+// writes it from then on, so it has no gaps, and no other writer ever waits for it.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { PgSession, Prepared } from '#platform/postgres.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import { newBase, tailAt, tailAtBase, type Tail } from '../chain-tail.ts'
+import type { BaseRow } from '../journal-table.ts'
+import type { ReplicaNumber } from '../replicas.ts'
+import type { HeadSigner } from '../store.ts'
+import { lockKey } from './group-needs.ts'
+import type { FoundChain } from './lock-rows.ts'
+
+export type ChainWriterDeps = {
+  readonly clock: Clock
+  readonly random: Random
+  readonly signer: HeadSigner
+  readonly log: Log
+  domainName(): string
+}
+
+/** A chain as its row was found, and where entries are added to it. */
+export type OwnChain = {
+  readonly writer: ReplicaNumber
+  /** Null: it is new, and has no row yet. */
+  readonly row: { readonly sequence: number; readonly writer: ReplicaNumber | null } | null
+  readonly base: BaseRow | null
+  readonly tail: Tail
+}
+
+/** Inside the transaction that is going to write it. `known`: what this replica wrote last. */
+export const ownChain = async (
+  deps: ChainWriterDeps,
+  session: PgSession,
+  self: ReplicaNumber,
+  known: OwnChain | null,
+  chains: readonly FoundChain[],
+): Promise<OwnChain> => {
+  if (known !== null && known.writer === self && isUnchanged(known, chains)) return known
+  return (await takeOver(deps, session, self)) ?? (await begin(deps, session, self))
+}
+
+const isUnchanged = ({ row, writer, tail }: OwnChain, chains: readonly FoundChain[]): boolean => {
+  const now = chains.find(({ chain }) => chain === tail.place.chain)
+  return now !== undefined && now.writer === writer && now.sequence === row?.sequence
+}
+
+const takeOver = async (deps: ChainWriterDeps, session: PgSession, self: ReplicaNumber): Promise<OwnChain | null> => {
+  const { rows } = await session.run(findFree, [self])
+  for (const { chain, writer } of rows as readonly { chain: string; writer: ReplicaNumber | null }[]) {
+    // One that another replica is just taking, or that its late writer is about to change, is passed over.
+    const [found] = (await session.run(lockFree, [chain, writer])).rows
+    if (found === undefined) continue
+    const sequence = found['sequence'] as number
+    const [newest] = (await session.run(readNewest, [chain])).rows
+    const end = newest ?? { sequence: found['base_sequence'], hash: found['base_hash'] }
+    const place = { chain, sequence: end['sequence'] as number, hash: end['hash'] as Uint8Array }
+    // Where the row and the newest entry differ, somebody else was at work.
+    const signed =
+      newest === undefined || newest['sequence'] !== sequence
+        ? null
+        : { signature: newest['signature'] as Uint8Array | null, keyId: newest['key_id'] as string | null }
+    return { writer: self, row: { sequence, writer }, base: null, tail: tailAt(deps, place, signed) }
+  }
+  return null
+}
+
+const begin = async (deps: ChainWriterDeps, session: PgSession, self: ReplicaNumber): Promise<OwnChain> => {
+  const chain = sortableId(deps.clock.nowMs(), deps.random)
+  const base = newBase(deps.signer, chain, deps.domainName())
+  // Whoever has to find out whether this transaction was committed waits here until it has ended.
+  await session.run(lockNewChain, [lockKey('chain', chain)])
+  return { writer: self, row: null, base, tail: tailAtBase(base) }
+}
+
+/** By itself it is nobody's; also without a lease that has to end first. */
+export const releaseChain: Prepared = {
+  name: 'chain-release',
+  text: 'UPDATE chain SET writer = NULL WHERE chain = $1 AND writer = $2',
+}
+
+export const lockNewChain: Prepared = { name: 'chain-lock-new', text: 'SELECT pg_advisory_xact_lock($1)' }
+
+const findFree: Prepared = {
+  name: 'chain-find-free',
+  text: `SELECT chain, writer FROM chain
+    WHERE writer IS NULL OR writer = $1
+      OR NOT EXISTS (SELECT FROM replica WHERE replica.number = writer AND expires_at > clock_timestamp())
+    ORDER BY writer = $1 DESC NULLS LAST, chain`,
+}
+
+const lockFree: Prepared = {
+  name: 'chain-lock-free',
+  text: `SELECT sequence, base_sequence, base_hash FROM chain
+    WHERE chain = $1 AND writer IS NOT DISTINCT FROM $2 FOR UPDATE SKIP LOCKED`,
+}
+
+const readNewest: Prepared = {
+  name: 'chain-read-newest',
+  text: 'SELECT sequence, hash, signature, key_id FROM journal WHERE chain = $1 ORDER BY sequence DESC LIMIT 1',
+}

@@ -1,0 +1,125 @@
+// Commits that arrive together share one transaction: while one group is on its way the next gathers. Nobody is answered
+// before the COMMIT was, or was settled.
+
+import type { Change, RowKind } from '#domain/change.ts'
+import type { Fence } from '../replicas.ts'
+import { planCommit, type CommitPlan } from '../plan-commit.ts'
+import { Fenced, StoreFault } from '../store-errors.ts'
+import type { CommitGroup, Committed, StoredEntry } from '../store.ts'
+import { refuseUnstorable } from './refuse-unstorable.ts'
+import { policyKinds } from './row-statements.ts'
+import { openGroupRunner, type GroupRunnerDeps } from './run-group.ts'
+import type { MemberOutcome } from './run-transaction.ts'
+
+export type PgGroupCommit = {
+  commit(change: Change, fence?: Fence): Promise<Committed | 'lost-race'>
+  /** How far every chain had come, as far as acknowledged commits of this replica have seen. */
+  known(): ReadonlyMap<string, number>
+  /** Resolves when everything queued so far has been answered; what comes later is rejected. */
+  finish(): Promise<void>
+}
+
+export type PgGroupCommitDeps = GroupRunnerDeps & {
+  readonly onGroup: (group: CommitGroup) => void
+  readonly health: { failed(error: unknown): void; worked(): void }
+  /** Rows that are not what they were, or were not what somebody took them for. */
+  onTouched(rows: readonly TouchedRow[]): void
+  /** In the turn in which the commits are answered. */
+  afterCommit(entries: readonly StoredEntry[]): void
+}
+
+export type TouchedRow = { readonly kind: RowKind; readonly key: string }
+
+type Outcome = Committed | 'lost-race'
+type Member = {
+  readonly plan: CommitPlan
+  readonly fence: Fence | null
+  readonly resolve: (outcome: Outcome) => void
+  readonly reject: (fault: StoreFault) => void
+}
+
+const largestGroup = 256
+/** How often a commit that is in doubt is asked about when nobody has anything else to write. */
+const settleEveryMs = 1000
+
+export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
+  const runner = openGroupRunner(deps)
+  let queue: Member[] = []
+  let running: Promise<void> | null = null
+  let finished = false
+
+  const drain = async (): Promise<void> => {
+    // Whoever comes in the same turn comes along.
+    await new Promise<void>((resolve) => deps.timers.soon(resolve))
+    if (queue.length === 0) await runner.settle()
+    while (queue.length > 0) {
+      const group = queue.slice(0, largestGroup)
+      queue = queue.slice(largestGroup)
+      const fault = await answer(group)
+      // They wait for the same database, and each has its own caller that waits.
+      if (fault !== null) for (const member of queue.splice(0)) member.reject(fault)
+    }
+  }
+  const wake = (): void => {
+    running ??= drain().finally(() => {
+      running = null
+      if (queue.length > 0) wake()
+      else if (runner.unsettled() && !finished) deps.timers.after(settleEveryMs, wake, 'background')
+    })
+  }
+
+  /** The fault that befell all of them; null: each has its own answer. */
+  const answer = async (group: readonly Member[]): Promise<StoreFault | null> => {
+    const startedMs = deps.clock.monotonicMs()
+    const tell = (lostRaces: number, failed: boolean): void =>
+      deps.onGroup({ commits: group.length, lostRaces, failed, ms: deps.clock.monotonicMs() - startedMs })
+    let outcomes: readonly MemberOutcome[]
+    try {
+      outcomes = await runner.run(group)
+    } catch (error) {
+      const fault = error instanceof StoreFault ? error : new StoreFault('nothing was committed', error)
+      if (!(fault instanceof Fenced)) deps.health.failed(fault)
+      for (const member of group) member.reject(fault)
+      tell(0, true)
+      return fault
+    }
+    deps.health.worked()
+    deps.onTouched(group.flatMap(({ plan }, at) => touchedBy(plan, outcomes[at] as MemberOutcome)))
+    group.forEach(({ resolve, reject }, at) => {
+      const outcome = outcomes[at] as MemberOutcome
+      if (outcome === 'fenced') reject(new Fenced('another replica leads'))
+      else resolve(outcome)
+    })
+    const entries = outcomes.flatMap((outcome) => (typeof outcome === 'string' ? [] : outcome.entries))
+    if (entries.length > 0) deps.afterCommit(entries)
+    tell(outcomes.filter((outcome) => outcome === 'lost-race').length, false)
+    return null
+  }
+
+  return {
+    async commit(change, fence) {
+      if (finished) throw new StoreFault('nothing was committed', 'the store is closed')
+      const plan = planCommit(change)
+      refuseUnstorable(plan)
+      return new Promise<Outcome>((resolve, reject) => {
+        queue.push({ plan, fence: fence ?? null, resolve, reject })
+        wake()
+      })
+    },
+    known: () => runner.known(),
+    async finish() {
+      finished = true
+      while (running !== null) await running
+      await runner.settle()
+      await runner.close()
+    },
+  }
+}
+
+/** A policy row that somebody lost over is not what is remembered of it. */
+const touchedBy = ({ writes, reads }: CommitPlan, outcome: MemberOutcome): readonly TouchedRow[] => {
+  if (outcome === 'fenced') return []
+  if (outcome === 'lost-race')
+    return reads.filter(({ row }) => policyKinds.has(row)).map(({ row, key }) => ({ kind: row, key }))
+  return writes.map(({ row }) => ({ kind: row.kind, key: row.key }))
+}

@@ -1,0 +1,101 @@
+// What has to be looked at and held on to before the members of a group can be judged: pure, from their plans alone.
+//
+// A row that is there is held by its own lock. A row that a decision relies on not being there has none, so whoever relies
+// on it and whoever inserts it meet at an advisory lock: of few and rarely inserted rows at one for each row, which those
+// who rely on it share; of rows that are inserted all the time at one for the kind, which those who insert share.
+
+import type { RowKind } from '#domain/change.ts'
+import type { NodeId } from '#domain/node.ts'
+import { sha256 } from '#platform/bytes.ts'
+import { tableShapes } from '../columns.ts'
+import type { CommitPlan, PlannedWrite } from '../plan-commit.ts'
+import { policyKinds } from './row-statements.ts'
+
+export type AdvisoryLock = { readonly key: bigint; readonly exclusive: boolean }
+
+export type GroupNeeds = {
+  /** The rows that were read or are to be written. */
+  readonly keys: ReadonlyMap<RowKind, ReadonlySet<string>>
+  /** In the order in which everybody takes them. */
+  readonly locks: readonly AdvisoryLock[]
+  /** By kind and column, the values that must be free. */
+  readonly uniques: ReadonlyMap<RowKind, ReadonlyMap<string, ReadonlySet<string>>>
+  readonly nodesWritten: ReadonlySet<NodeId>
+  readonly claims: ReadonlySet<string>
+  readonly unheld: ReadonlySet<NodeId>
+}
+
+const insertedOften: ReadonlySet<RowKind> = new Set<RowKind>(['node', 'token', 'certificate', 'denial'])
+
+/** `alsoLocked`: nodes that nobody reads or writes, and that must not change meanwhile. */
+export const groupNeeds = (plans: readonly CommitPlan[], alsoLocked: ReadonlySet<NodeId>): GroupNeeds => {
+  const keys = new Map<RowKind, Set<string>>()
+  const uniques = new Map<RowKind, Map<string, Set<string>>>()
+  const locks = new Map<bigint, boolean>()
+  const nodesWritten = new Set<NodeId>()
+  const claims = new Set<string>()
+  const unheld = new Set<NodeId>()
+
+  const look = (kind: RowKind, key: string): void => void setIn(keys, kind).add(key)
+  const lock = (key: bigint, exclusive: boolean): void => void locks.set(key, exclusive || (locks.get(key) ?? false))
+  const rely = (kind: RowKind, key: string): void =>
+    insertedOften.has(kind) ? lock(lockKey(kind), true) : lock(lockKey(kind, key), false)
+  const insert = (kind: RowKind, key: string): void =>
+    insertedOften.has(kind) ? lock(lockKey(kind), false) : lock(lockKey(kind, key), true)
+
+  for (const node of alsoLocked) look('node', node)
+  for (const plan of plans) {
+    const written = new Set(plan.writes.map(({ row }) => `${row.kind} ${row.key}`))
+    for (const { row, key, version } of plan.reads) {
+      look(row, key)
+      if (policyKinds.has(row) || (version === 0 && !written.has(`${row} ${key}`))) rely(row, key)
+    }
+    for (const planned of plan.writes) {
+      const { kind, key } = planned.row
+      look(kind, key)
+      if (policyKinds.has(kind) || mayInsert(planned)) insert(kind, key)
+      for (const { column, value } of uniquesSet(planned)) {
+        if (value === null) continue
+        const ofKind = uniques.get(kind) ?? new Map<string, Set<string>>()
+        uniques.set(kind, ofKind)
+        setIn(ofKind, column).add(value)
+      }
+    }
+    for (const holding of plan.holdings) {
+      nodesWritten.add(holding.node)
+      for (const claim of holding.claims) claims.add(claim)
+    }
+    if (plan.unheld === null) continue
+    look('node', plan.unheld)
+    unheld.add(plan.unheld)
+  }
+  return { keys, locks: inOrder(locks), uniques, nodesWritten, claims, unheld }
+}
+
+const mayInsert = ({ rule }: PlannedWrite): boolean => rule.kind !== 'after' || rule.version === 0
+
+/** What a write sets of unique values; null: it has none. Those a row is born with stay its own. */
+export const uniquesSet = (
+  planned: PlannedWrite,
+): readonly { readonly column: string; readonly value: string | null }[] => {
+  const { fixed, unique = [], columns } = tableShapes[planned.row.kind]
+  const names = Object.keys(columns)
+  return unique
+    .filter((column) => mayInsert(planned) || !fixed.includes(column))
+    .map((column) => ({ column, value: planned.row.columns[names.indexOf(column)] as string | null }))
+}
+
+/** Of one row, or of a kind. */
+export const lockKey = (kind: RowKind | 'chain', key?: string): bigint => {
+  const hash = sha256(`muster ${kind}${key === undefined ? '' : ` ${key}`}`)
+  return new DataView(hash.buffer, hash.byteOffset).getBigInt64(0)
+}
+
+const inOrder = (locks: ReadonlyMap<bigint, boolean>): readonly AdvisoryLock[] =>
+  [...locks].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([key, exclusive]) => ({ key, exclusive }))
+
+const setIn = <K, V>(map: Map<K, Set<V>>, key: K): Set<V> => {
+  const found = map.get(key) ?? new Set<V>()
+  map.set(key, found)
+  return found
+}

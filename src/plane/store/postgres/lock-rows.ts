@@ -1,0 +1,145 @@
+// The first half of a group's transaction: everything its members rely on is locked, in an order that all replicas keep, and
+// read. All of it is asked in one go; the answers come in the order of the questions.
+
+import type { Denial } from '#domain/certificate.ts'
+import type { RowKind } from '#domain/change.ts'
+import type { NodeId } from '#domain/node.ts'
+import type { PgResult, PgSession, Prepared } from '#platform/postgres.ts'
+import { tableShapes } from '../columns.ts'
+import type { ReplicaNumber } from '../replicas.ts'
+import type { GroupNeeds } from './group-needs.ts'
+import { rowKinds, rowStatements } from './row-statements.ts'
+
+export type FoundRow = {
+  readonly version: number
+  /** By column; null: it has none. */
+  readonly uniques: Readonly<Record<string, string | null>>
+  readonly denial: Denial | null
+}
+
+export type FoundChain = { readonly chain: string; readonly sequence: number; readonly writer: ReplicaNumber | null }
+
+export type GroupFacts = {
+  /** By the database's clock. */
+  readonly leased: boolean
+  /** The fence under which this replica leads; null: it does not. */
+  readonly fence: number | null
+  /** By kind and key, see `placeOf`. What is not in here is not there. */
+  readonly rows: ReadonlyMap<string, FoundRow>
+  /** Keys by kind, column and value, see `uniqueOf`. */
+  readonly owners: ReadonlyMap<string, string>
+  /** Who holds a claim, and whether that node is a tombstone. */
+  readonly hardware: ReadonlyMap<string, { readonly node: NodeId; readonly tombstone: boolean }>
+  readonly locked: ReadonlySet<NodeId>
+  /** Nodes of which a replica under a lease has a channel. */
+  readonly held: ReadonlySet<NodeId>
+  readonly chains: readonly FoundChain[]
+}
+
+export const placeOf = (kind: RowKind, key: string): string => `${kind} ${key}`
+export const uniqueOf = (kind: RowKind, column: string, value: string): string => `${kind} ${column} ${value}`
+
+export const lockRows = async (
+  session: PgSession,
+  self: ReplicaNumber,
+  needs: GroupNeeds,
+  asLeader: boolean,
+): Promise<GroupFacts> => {
+  const nothing: Promise<PgResult> = Promise.resolve({ rows: [], count: 0 })
+  const looked: [RowKind, Promise<PgResult>][] = []
+  const taken: [RowKind, Promise<PgResult>][] = []
+
+  const begun = session.exec('BEGIN')
+  const lease = session.run(lockLease, [self])
+  const leads = asLeader ? session.run(lockLeadership, [self]) : nothing
+  const locked =
+    needs.locks.length === 0
+      ? nothing
+      : session.run(lockAdvisory, [needs.locks.map(({ key }) => key), needs.locks.map(({ exclusive }) => exclusive)])
+  for (const kind of rowKinds) {
+    const keys = needs.keys.get(kind)
+    if (keys !== undefined) looked.push([kind, session.run(rowStatements[kind].lock, [[...keys]])])
+  }
+  for (const [kind, values] of needs.uniques) {
+    const statement = rowStatements[kind].taken
+    const columns = (tableShapes[kind].unique ?? []).map((column) => [...(values.get(column) ?? [])])
+    if (statement !== null) taken.push([kind, session.run(statement, columns)])
+  }
+  const hardware =
+    needs.nodesWritten.size === 0 ? nothing : session.run(readHardware, [[...needs.nodesWritten], [...needs.claims]])
+  const held = needs.unheld.size === 0 ? nothing : session.run(readHeld, [[...needs.unheld]])
+  const chains = session.run(readChains)
+  await Promise.all([begun, lease, leads, locked, ...looked.map(([, answer]) => answer)])
+
+  const rows = new Map<string, FoundRow>()
+  const owners = new Map<string, string>()
+  for (const [kind, answer] of looked)
+    for (const row of (await answer).rows) {
+      const found = foundRow(kind, row)
+      rows.set(placeOf(kind, row['key'] as string), found)
+    }
+  for (const [kind, answer] of [...looked, ...taken])
+    for (const row of (await answer).rows)
+      for (const [column, value] of Object.entries(uniquesOf(kind, row)))
+        if (value !== null) owners.set(uniqueOf(kind, column, value), row['key'] as string)
+  return {
+    leased: (await lease).count === 1,
+    fence: ((await leads).rows[0]?.['number'] ?? null) as number | null,
+    rows,
+    owners,
+    hardware: new Map(
+      (await hardware).rows.map((row) => [
+        row['value'] as string,
+        { node: row['node'] as NodeId, tombstone: row['membership'] === 'revoked' },
+      ]),
+    ),
+    locked: needs.keys.get('node') ?? new Set(),
+    held: new Set((await held).rows.map((row) => row['node'] as NodeId)),
+    chains: (await chains).rows as readonly FoundChain[],
+  }
+}
+
+const foundRow = (kind: RowKind, row: Readonly<Record<string, unknown>>): FoundRow => ({
+  version: row['version'] as number,
+  uniques: uniquesOf(kind, row),
+  denial: kind === 'denial' ? (JSON.parse(row['doc'] as string) as Denial) : null,
+})
+
+const uniquesOf = (kind: RowKind, row: Readonly<Record<string, unknown>>): Record<string, string | null> =>
+  Object.fromEntries((tableShapes[kind].unique ?? []).map((column) => [column, row[column] as string | null]))
+
+/** A renewal passes it, and whoever removes the lease waits for it. */
+const lockLease: Prepared = {
+  name: 'group-lock-lease',
+  text: 'SELECT number FROM replica WHERE number = $1 AND expires_at > clock_timestamp() FOR KEY SHARE',
+}
+
+/** Nobody takes over before this transaction has ended. */
+const lockLeadership: Prepared = {
+  name: 'group-lock-leadership',
+  text: 'SELECT number FROM leadership WHERE id = 1 AND replica = $1 FOR SHARE',
+}
+
+/** One after the other, as they are given. */
+const lockAdvisory: Prepared = {
+  name: 'group-lock-advisory',
+  text: `SELECT CASE WHEN exclusive THEN pg_advisory_xact_lock(key) ELSE pg_advisory_xact_lock_shared(key) END
+    FROM unnest($1::bigint[], $2::boolean[]) AS wanted (key, exclusive)`,
+}
+
+/** What a node holds changes only together with its row, or by somebody who has locked it. */
+const readHardware: Prepared = {
+  name: 'group-read-hardware',
+  text: `SELECT held.value, held.node, node.membership
+    FROM (SELECT value, node FROM hardware WHERE node = ANY($1::text[])
+          UNION SELECT value, node FROM hardware WHERE value = ANY($2::text[])) AS held
+    LEFT JOIN node ON node.key = held.node`,
+}
+
+const readHeld: Prepared = {
+  name: 'group-read-held',
+  text: `SELECT holder.node FROM holder JOIN replica ON replica.number = holder.replica
+    WHERE holder.node = ANY($1::text[]) AND replica.expires_at > clock_timestamp()`,
+}
+
+const readChains: Prepared = { name: 'group-read-chains', text: 'SELECT chain, sequence, writer FROM chain' }

@@ -1,0 +1,183 @@
+// A group of commits until it is known what became of it: run again while another replica is quicker or the connection
+// breaks, settled where a COMMIT was not answered, and given up after a while.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { pgTrouble } from '#platform/postgres.ts'
+import type { Random } from '#platform/random.ts'
+import { sleep, type Timers } from '#platform/timers.ts'
+import type { ReplicaNumber } from '../replicas.ts'
+import { Fenced, StoreFault } from '../store-errors.ts'
+import type { Committed, HeadSigner } from '../store.ts'
+import { answeredInTime } from './answered-in-time.ts'
+import { releaseChain, type OwnChain } from './chain-writer.ts'
+import type { Judgeable } from './judge-group.ts'
+import type { PgAccess } from './pg-access.ts'
+import { runTransaction, type CommitMade, type MemberOutcome } from './run-transaction.ts'
+import { settleCommit, unsettledCommit, type Unsettled } from './settle-commit.ts'
+import { Outrun } from './write-rows.ts'
+import { openWriter, type Writer } from './writer-session.ts'
+
+export type GroupRunnerDeps = {
+  readonly access: Pick<PgAccess, 'connect'>
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly log: Log
+  readonly signer: HeadSigner
+  domainName(): string
+  self(): ReplicaNumber | null
+  /** Was committed although whoever asked for it was told that this is not known. */
+  onSettledLate(committed: readonly Committed[]): void
+}
+
+export type GroupRunner = {
+  /** Rejects with a StoreFault when nothing of it was committed, or when that cannot be told. */
+  run(members: readonly Judgeable[]): Promise<readonly MemberOutcome[]>
+  /** A COMMIT of which it is still not known whether it was carried out. */
+  unsettled(): boolean
+  /** Tries to find out. */
+  settle(): Promise<void>
+  /** How far every chain had come, as far as acknowledged commits of this replica have seen. */
+  known(): ReadonlyMap<string, number>
+  close(): Promise<void>
+}
+
+/** A group that has not come through by then is given up. */
+const givenUpAfterMs = 15_000
+/** A COMMIT waits for the disks of two machines; longer than this, and its connection is not believed in any more. */
+const commitMs = 5000
+/** Several statements, each of which may wait for a lock. */
+const stepMs = 12_000
+const shortestPauseMs = 5
+const longestPauseMs = 500
+
+export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
+  const { clock, timers, log } = deps
+  const places = new Map<string, number>()
+  let writer: Writer | null = null
+  let own: OwnChain | null = null
+  let unsettled: Unsettled | null = null
+
+  const connected = async (): Promise<Writer> => {
+    if (writer === null || writer.session.ended) writer = await openWriter(deps.access)
+    return writer
+  }
+  const drop = (): void => {
+    writer?.session.destroy()
+    writer = null
+  }
+  const rollBack = async (): Promise<void> => {
+    if (writer === null || writer.session.ended) return
+    const { session } = writer
+    await answeredInTime(timers, session, stepMs, session.exec('ROLLBACK')).catch(drop)
+  }
+  const keep = ({ written }: CommitMade): void => {
+    unsettled = null
+    if (written === null) return
+    own = written.chain
+    for (const { chain, sequence } of written.chains) places.set(chain, Math.max(sequence, places.get(chain) ?? 0))
+  }
+
+  const attempt = async (members: readonly Judgeable[]): Promise<CommitMade> => {
+    const self = deps.self()
+    if (self === null) throw new Fenced('this replica has no lease')
+    const { session, warnings } = await connected()
+    const made = await answeredInTime(timers, session, stepMs, runTransaction(deps, session, self, own, members))
+    if (made.written === null) return made
+    warnings.splice(0)
+    unsettled = unsettledCommit(members, made, made.written)
+    await answeredInTime(timers, session, commitMs, session.exec('COMMIT'))
+    // All that is said of a commit that its standby does not have.
+    if (warnings.length > 0) throw new Error(warnings.join('; '))
+    keep(made)
+    return made
+  }
+
+  /** What was in doubt, if it was committed. On a new connection: the one before may still be at work on the server. */
+  const settle = async (which: Unsettled): Promise<CommitMade | null> => {
+    drop()
+    const became = await settleCommit(timers, await connected(), which)
+    const { chain, operation, made } = which
+    log.warn({ chain, operation, became }, 'a commit that was in doubt is settled')
+    unsettled = null
+    if (became === 'not-committed') return null
+    keep(made)
+    return made
+  }
+  /** What these members come to, if that was what was in doubt. */
+  const settleFirst = async (members: readonly Judgeable[]): Promise<CommitMade | null> => {
+    const which = unsettled
+    const made = which === null ? null : await settle(which)
+    if (made === null || which?.of === members) return made
+    deps.onSettledLate(made.outcomes.filter((outcome) => typeof outcome !== 'string'))
+    return null
+  }
+
+  /** Leaves no transaction open. */
+  const mayTryAgain = async (error: unknown): Promise<boolean> => {
+    if (error instanceof Fenced) {
+      await rollBack()
+      return false
+    }
+    if (error instanceof Outrun) {
+      await rollBack()
+      return true
+    }
+    const trouble = writer?.session.ended === true ? 'connection' : pgTrouble(error)
+    if (trouble === 'again' || trouble === 'unique') await rollBack()
+    else drop()
+    // Where somebody has put entries behind it, its end has to be found again.
+    if (trouble === 'unique') own = null
+    return trouble === 'again' || trouble === 'unique' || trouble === 'connection'
+  }
+
+  const run = async (members: readonly Judgeable[]): Promise<readonly MemberOutcome[]> => {
+    const untilMs = clock.monotonicMs() + givenUpAfterMs
+    let pauseMs = shortestPauseMs
+    for (;;) {
+      try {
+        return ((await settleFirst(members)) ?? (await attempt(members))).outcomes
+      } catch (error) {
+        const again = (await mayTryAgain(error)) || unsettled !== null
+        if (!again || clock.monotonicMs() >= untilMs) throw faultOf(error, unsettled?.of === members)
+        log.debug({ err: error }, 'a group of commits is tried again')
+      }
+      await sleep(timers, pauseMs * (0.5 + deps.random.unit()))
+      pauseMs = Math.min(2 * pauseMs, longestPauseMs)
+    }
+  }
+
+  return {
+    run,
+    unsettled: () => unsettled !== null,
+    async settle() {
+      try {
+        await settleFirst([])
+      } catch (error) {
+        drop()
+        log.debug({ err: error }, 'a commit is still in doubt')
+      }
+    },
+    known: () => places,
+    async close() {
+      const session = writer?.session
+      if (session === undefined || session.ended) return
+      try {
+        // The next replica goes on with it at once.
+        if (own !== null) {
+          const released = session.run(releaseChain, [own.tail.place.chain, own.writer])
+          await answeredInTime(timers, session, commitMs, released)
+        }
+      } catch (error) {
+        log.debug({ err: error }, 'the chain was not released; it is free when the lease is over')
+      }
+      await session.end()
+    },
+  }
+}
+
+const faultOf = (error: unknown, inDoubt: boolean): StoreFault => {
+  if (error instanceof Fenced) return error
+  return new StoreFault(inDoubt ? 'it is not known whether this was committed' : 'nothing was committed', error)
+}

@@ -1,0 +1,101 @@
+// One group of commits as one transaction, up to but without its COMMIT.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { PgSession } from '#platform/postgres.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import type { NodeId } from '#domain/node.ts'
+import type { ReplicaNumber } from '../replicas.ts'
+import { Fenced } from '../store-errors.ts'
+import type { Committed, HeadSigner } from '../store.ts'
+import { ownChain, type OwnChain } from './chain-writer.ts'
+import { groupNeeds } from './group-needs.ts'
+import { judgeGroup, NodeNotLocked, type Judged, type Judgeable } from './judge-group.ts'
+import { lockRows, type FoundChain, type GroupFacts } from './lock-rows.ts'
+import { placeEntries, storedEntries, writeEntries } from './write-entries.ts'
+import { checkCounts, writeRows } from './write-rows.ts'
+
+export type TransactionDeps = {
+  readonly clock: Clock
+  readonly random: Random
+  readonly signer: HeadSigner
+  readonly log: Log
+  domainName(): string
+}
+
+export type MemberOutcome = Committed | 'lost-race' | 'fenced'
+
+/** What a group comes to when its COMMIT is carried out. */
+export type CommitMade = {
+  readonly outcomes: readonly MemberOutcome[]
+  /** Null: nobody won, and there is nothing to commit. */
+  readonly written: Written | null
+}
+
+export type Written = {
+  /** As it will stand. */
+  readonly chain: OwnChain
+  readonly isNew: boolean
+  /** All of them, as they will stand. */
+  readonly chains: readonly FoundChain[]
+}
+
+/** `known`: the chain as this replica left it. Throws `Outrun` and `Fenced`, and what the server says. */
+export const runTransaction = async (
+  deps: TransactionDeps,
+  session: PgSession,
+  self: ReplicaNumber,
+  known: OwnChain | null,
+  members: readonly Judgeable[],
+): Promise<CommitMade> => {
+  const { facts, judged } = await lockAndJudge(session, self, members, new Set())
+  const won = members.filter((_, at) => Array.isArray(judged.verdicts[at]))
+  if (won.length === 0) {
+    await session.exec('ROLLBACK')
+    return { outcomes: judged.verdicts as readonly ('lost-race' | 'fenced')[], written: null }
+  }
+  const chain = await ownChain(deps, session, self, known, facts.chains)
+  const plans = won.map(({ plan }) => plan)
+  const placed = placeEntries(chain, plans, deps.domainName(), () => sortableId(deps.clock.nowMs(), deps.random))
+  await checkCounts([
+    ...writeRows(session, judged.rows, judged.hardware),
+    ...writeEntries(session, deps.signer, chain, placed),
+  ])
+  const { sequence } = placed.tail.place
+  const moved: OwnChain = { writer: self, row: { sequence, writer: self }, base: null, tail: placed.tail }
+  const others = facts.chains.filter((other) => other.chain !== placed.tail.place.chain)
+  const waiting = placed.commits.values()
+  return {
+    outcomes: judged.verdicts.map((verdict) => {
+      if (verdict === 'lost-race' || verdict === 'fenced') return verdict
+      const commit = waiting.next().value
+      if (commit === undefined) throw new Error('a commit without entries')
+      return { kind: 'committed', origin: 'here', writes: verdict, entries: storedEntries(commit, others) }
+    }),
+    written: {
+      chain: moved,
+      isNew: chain.row === null,
+      chains: [...others, { chain: placed.tail.place.chain, sequence, writer: self }],
+    },
+  }
+}
+
+const lockAndJudge = async (
+  session: PgSession,
+  self: ReplicaNumber,
+  members: readonly Judgeable[],
+  alsoLocked: ReadonlySet<NodeId>,
+): Promise<{ readonly facts: GroupFacts; readonly judged: Judged }> => {
+  const plans = members.map(({ plan }) => plan)
+  const asLeader = members.some(({ fence }) => fence !== null)
+  const facts = await lockRows(session, self, groupNeeds(plans, alsoLocked), asLeader)
+  if (!facts.leased) throw new Fenced('this replica has no lease')
+  try {
+    return { facts, judged: judgeGroup(facts, members) }
+  } catch (error) {
+    if (!(error instanceof NodeNotLocked) || alsoLocked.has(error.node)) throw error
+    // Locks are taken in one order or not at all.
+    await session.exec('ROLLBACK')
+    return lockAndJudge(session, self, members, new Set([...alsoLocked, error.node]))
+  }
+}

@@ -1,0 +1,69 @@
+// A COMMIT that was sent and not answered as it should be: its connection broke, it took too long, or the server warned
+// that no standby has it. Whether it was carried out is looked up, once nobody can carry it out any more, and the look-up
+// ends with a synchronous write of its own: what it has seen is then as durable as that.
+
+import type { Prepared } from '#platform/postgres.ts'
+import type { Timers } from '#platform/timers.ts'
+import { sameBytes } from '#platform/bytes.ts'
+import { answeredInTime } from './answered-in-time.ts'
+import { lockNewChain } from './chain-writer.ts'
+import { lockKey } from './group-needs.ts'
+import type { Judgeable } from './judge-group.ts'
+import type { CommitMade, Written } from './run-transaction.ts'
+import type { Writer } from './writer-session.ts'
+
+export type Unsettled = {
+  readonly of: readonly Judgeable[]
+  readonly chain: string
+  /** Whether the transaction was to make the row of the chain. */
+  readonly isNew: boolean
+  /** Of its last entry. */
+  readonly operation: string
+  readonly hash: Uint8Array
+  /** What it is, if it was committed. */
+  readonly made: CommitMade
+}
+
+export const unsettledCommit = (of: readonly Judgeable[], made: CommitMade, { chain, isNew }: Written): Unsettled => {
+  const { place } = chain.tail
+  const last = made.outcomes.findLast((outcome) => typeof outcome !== 'string')
+  const operation = last?.entries.at(-1)?.entry.operation
+  if (operation === undefined) throw new Error('a transaction that wrote no entry')
+  return { of, chain: place.chain, isNew, operation, hash: place.hash, made }
+}
+
+const withinMs = 8000
+
+/** Rejects when it cannot be told now: then it is asked again before anything else is written. */
+export const settleCommit = async (
+  timers: Timers,
+  { session, warnings }: Writer,
+  { chain, isNew, operation, hash }: Unsettled,
+): Promise<'committed' | 'not-committed'> => {
+  const asked = Promise.all([
+    session.exec('BEGIN'),
+    // The old transaction holds the row of its chain to its end, and where it made that row, this lock.
+    isNew ? session.run(lockNewChain, [lockKey('chain', chain)]) : null,
+    session.run(lockChain, [chain]),
+    session.run(findOperation, [operation]),
+    session.run(markSettled, [chain]),
+  ])
+  const [, , , found, marked] = await answeredInTime(timers, session, withinMs, asked)
+  warnings.splice(0)
+  await answeredInTime(timers, session, withinMs, session.exec('COMMIT'))
+  if (warnings.length > 0) throw new Error(`the look-up itself is in doubt: ${warnings.join('; ')}`)
+  const [row] = found.rows
+  const committed = row !== undefined && row['chain'] === chain && sameBytes(row['hash'] as Uint8Array, hash)
+  if (committed && marked.count !== 1) throw new Error('the chain of a committed entry has no row')
+  return committed ? 'committed' : 'not-committed'
+}
+
+const lockChain: Prepared = { name: 'settle-lock-chain', text: 'SELECT chain FROM chain WHERE chain = $1 FOR UPDATE' }
+const findOperation: Prepared = {
+  name: 'settle-find-operation',
+  text: 'SELECT chain, hash FROM journal WHERE operation = $1',
+}
+const markSettled: Prepared = {
+  name: 'settle-mark',
+  text: 'UPDATE chain SET settled = settled + 1 WHERE chain = $1',
+}

@@ -1,0 +1,83 @@
+// The second half of a group's transaction: what was judged is written, a statement a kind. Every count is checked; one
+// that does not fit means that another replica was quicker, whatever was read before.
+
+import type { RowKind } from '#domain/change.ts'
+import type { PgResult, PgSession, PgValue, Prepared } from '#platform/postgres.ts'
+import type { HardwareChange, RowToWrite } from './judge-group.ts'
+import { rowKinds, rowStatements } from './row-statements.ts'
+
+/** The group is rolled back, and run again from its reads. */
+export class Outrun extends Error {}
+
+export type Counted = { readonly what: string; readonly expected: number; readonly answer: Promise<PgResult> }
+
+export const checkCounts = async (all: readonly Counted[]): Promise<void> => {
+  await Promise.all(all.map(({ answer }) => answer))
+  for (const { what, expected, answer } of all) {
+    const { count } = await answer
+    if (count !== expected) throw new Outrun(`${what}: ${count} of ${expected}`)
+  }
+}
+
+/** Updates first: a name that one row gives up may be taken by another. */
+export const writeRows = (
+  session: PgSession,
+  rows: readonly RowToWrite[],
+  { givenUp, taken }: HardwareChange,
+): readonly Counted[] => {
+  const counted: Counted[] = []
+  const run = (what: string, statement: Prepared, expected: number, values: readonly PgValue[]): void =>
+    void counted.push({ what, expected, answer: session.run(statement, values) })
+  const ofKind = new Map<RowKind, RowToWrite[]>()
+  for (const each of rows) ofKind.set(each.row.kind, [...(ofKind.get(each.row.kind) ?? []), each])
+  const each = (write: (kind: RowKind, rows: readonly RowToWrite[]) => void): void =>
+    rowKinds.forEach((kind) => write(kind, (ofKind.get(kind) ?? []).toSorted(byKey)))
+
+  each((kind, all) => {
+    const changed = all.filter(({ before }) => before > 0)
+    if (changed.length > 0) run(`changed ${kind}`, rowStatements[kind].update, changed.length, updateArrays(changed))
+  })
+  each((kind, all) => {
+    const fresh = all.filter(({ before }) => before === 0)
+    if (fresh.length > 0) run(`new ${kind}`, rowStatements[kind].insert, fresh.length, insertArrays(fresh))
+  })
+  const claims = (pairs: HardwareChange['taken']): readonly PgValue[] => {
+    const sorted = pairs.toSorted(([one], [other]) => (one < other ? -1 : 1))
+    return [sorted.map(([claim]) => claim), sorted.map(([, node]) => node)]
+  }
+  if (givenUp.length > 0) run('hardware given up', giveUp, givenUp.length, claims(givenUp))
+  if (taken.length > 0) run('hardware taken', take, taken.length, claims(taken))
+  return counted
+}
+
+const byKey = (one: RowToWrite, other: RowToWrite): number => (one.row.key < other.row.key ? -1 : 1)
+
+const updateArrays = (rows: readonly RowToWrite[]): readonly PgValue[] => [
+  rows.map(({ row }) => row.key),
+  rows.map(({ before }) => before),
+  rows.map(({ version }) => version),
+  rows.map(({ row }) => row.doc),
+  ...columnsOf(rows.map(({ row }) => row.changing)),
+]
+
+const insertArrays = (rows: readonly RowToWrite[]): readonly PgValue[] => [
+  rows.map(({ row }) => row.key),
+  rows.map(({ version }) => version),
+  rows.map(({ row }) => row.doc),
+  ...columnsOf(rows.map(({ row }) => row.columns)),
+]
+
+const columnsOf = (rows: readonly (readonly unknown[])[]): readonly PgValue[] =>
+  (rows[0] ?? []).map((_, at) => rows.map((row) => row[at] as PgValue))
+
+const giveUp: Prepared = {
+  name: 'group-give-up-hardware',
+  text: `DELETE FROM hardware USING unnest($1::text[], $2::text[]) AS wanted (value, node)
+    WHERE hardware.value = wanted.value AND hardware.node = wanted.node`,
+}
+
+const take: Prepared = {
+  name: 'group-take-hardware',
+  text: `INSERT INTO hardware (value, node) SELECT value, node FROM unnest($1::text[], $2::text[]) AS wanted (value, node)
+    ON CONFLICT DO NOTHING`,
+}
