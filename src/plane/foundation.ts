@@ -14,6 +14,7 @@ import type { Store } from '#plane/store/store.ts'
 import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { initialiseDomain, type Initialised } from './initialise.ts'
 import { openHeadSigner } from './journal-key.ts'
+import { openSharedStore } from './shared-store.ts'
 
 export type Foundation = {
   readonly clock: Clock
@@ -24,27 +25,42 @@ export type Foundation = {
   readonly custody: KeyCustody
 }
 
+export type Base = Pick<Foundation, 'clock' | 'timers' | 'random' | 'log'>
+
 export const layFoundation = async (config: PlaneConfig, log: Log): Promise<Foundation & Initialised> => {
-  const { dataFolder, sealKeyFile: keyFile, credentialsFolder } = config
+  const { dataFolder } = config
   makeFolder(dataFolder, 0o700)
   const fault = faultOfPrivateFolder(dataFolder)
   if (fault !== null) throw new ConfigProblem(`the data folder ${dataFolder} ${fault}: chown it, and chmod 700`)
-  const sealing = findSealingKey({ dataFolder, keyFile, credentialsFolder }, systemRandom)
+  const base: Base = { clock: systemClock, timers: systemTimers, random: systemRandom, log }
   let domainName = config.domainName
-  const base = { clock: systemClock, timers: systemTimers, random: systemRandom, log }
-  const store = await openSqliteStore({
-    ...base,
-    folder: dataFolder,
-    signer: openHeadSigner(dataFolder, sealing.key),
-    domainName: () => domainName,
-  })
-  const domain = await store.get('domain', 'domain')
-  if (domain !== null) domainName = domain.value.name
-  const foundation = { ...base, store, custody: openKeyCustody(path.join(dataFolder, 'keys'), sealing) }
-  return { ...foundation, ...(await initialiseDomain(foundation, config)) }
+  const asked = (): string => domainName
+  const { store, custody } = await (config.store.kind === 'sqlite'
+    ? openOwnStore(base, config, asked)
+    : openSharedStore(base, config, config.store.target, asked))
+  const foundation = { ...base, store, custody }
+  try {
+    const domain = await store.get('domain', 'domain')
+    if (domain !== null) domainName = domain.value.name
+    return { ...foundation, ...(await initialiseDomain(foundation, config)) }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
 }
 
-/** `muster ca init`: makes the data folder without starting a plane on it. */
+const openOwnStore = async (
+  base: Base,
+  { dataFolder, sealKeyFile: keyFile, credentialsFolder }: PlaneConfig,
+  domainName: () => string,
+): Promise<Pick<Foundation, 'store' | 'custody'>> => {
+  const sealing = findSealingKey({ dataFolder, keyFile, credentialsFolder }, systemRandom)
+  const signer = openHeadSigner(dataFolder, sealing.key)
+  const store = await openSqliteStore({ ...base, folder: dataFolder, signer, domainName })
+  return { store, custody: openKeyCustody(path.join(dataFolder, 'keys'), sealing) }
+}
+
+/** `muster ca init`: makes the domain without starting a plane on it. */
 export const initialisePlane = async (config: PlaneConfig, log: Log): Promise<Initialised> => {
   const { store, firstRun, rootKeyFile } = await layFoundation(config, log)
   await store.close()

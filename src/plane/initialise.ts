@@ -1,5 +1,6 @@
 // The first start of a domain: certificate authority, settings, profiles and an administrator's key, in one commit. The
-// keys are durable before it, so a crash in between leaves files that nothing names; the next start makes new ones.
+// keys are durable before it, so a crash in between leaves keys that nothing names; the next start makes new ones. Of
+// several planes that start at once one makes the domain, and has the administrator's key in its data folder.
 
 import * as path from 'node:path'
 import { decided, entry, type Attribution } from '#domain/decision.ts'
@@ -19,13 +20,23 @@ const by: Attribution = { actor: 'system:first-start', source: null, correlation
 
 export type Initialised = { readonly firstRun: boolean; readonly rootKeyFile: string | null }
 
-/** Does nothing on a data folder that holds a domain already. */
+/** Does nothing where there is a domain already. */
 export const initialiseDomain = async (foundation: Foundation, config: PlaneConfig): Promise<Initialised> => {
-  const { store, clock, random, custody } = foundation
-  if ((await store.get('domain', 'domain')) !== null) return { firstRun: false, rootKeyFile: null }
+  const { store, custody } = foundation
+  const isMade = async (): Promise<boolean> => (await store.get('domain', 'domain')) !== null
+  const there = { firstRun: false, rootKeyFile: null }
+  if (await isMade()) return there
+  return store.exclusively(async () => {
+    if (!(await isMade())) return makeDomain(foundation, config)
+    await custody.refresh()
+    return there
+  })
+}
 
+const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<Initialised> => {
+  const { store, clock, random, custody } = foundation
   const nowMs = clock.nowMs()
-  const authority = createAuthority(
+  const authority = await createAuthority(
     { clock, random, custody },
     {
       domain: config.domainName,
@@ -76,9 +87,8 @@ export const initialiseDomain = async (foundation: Foundation, config: PlaneConf
       entry(by, nowMs, 'operator_key.created', {}, { key_id: key.id, name: key.name, role: key.role }),
     ],
   })
-  if ((await store.commit(change)) === 'lost-race')
-    throw new Error('the data folder was set up by somebody else just now')
+  if ((await store.commit(change)) === 'lost-race') throw new Error('the domain was made by somebody else just now')
   return { firstRun: true, rootKeyFile: authority.rootKeyFile }
 }
 
-const adminKeyFile = (dataFolder: string): string => path.join(dataFolder, 'admin.key')
+export const adminKeyFile = (dataFolder: string): string => path.join(dataFolder, 'admin.key')

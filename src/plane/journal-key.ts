@@ -1,22 +1,37 @@
-// The key that signs journal heads. Sealed like the keys of the authority, and never in the database.
+// The key that signs journal heads. Sealed like the keys of the authority, with a key that is not in the database.
 
 import * as path from 'node:path'
 import { generateKey, loadPrivateKey, keyId, verifySignature, type PrivateKey } from '#pki/keys.ts'
 import { makeFolder, readFileIfAny } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
 import type { SealingKey } from '#plane/issuer/seal.ts'
-import type { HeadSigner } from '#plane/store/store.ts'
+import type { HeadSigner, SealedKeys } from '#plane/store/store.ts'
 
 const sealedName = 'journal/head'
 
-export const openHeadSigner = (dataFolder: string, sealing: SealingKey): HeadSigner => {
-  const key = findKey(path.join(dataFolder, 'keys'), sealing)
-  return {
-    keyId: keyId(key.spki),
-    sign: (head) => key.sign(head),
-    verify: (head, signature) => verifySignature(key.spki, head, signature),
-  }
+export const openHeadSigner = (dataFolder: string, sealing: SealingKey): HeadSigner =>
+  signerWith(findKey(path.join(dataFolder, 'keys'), sealing))
+
+/** Of planes that share a store: the key that is there first is the one of all. */
+export const openSharedHeadSigner = async (keys: SealedKeys, sealing: SealingKey): Promise<HeadSigner> => {
+  const find = async () => (await keys.all()).get(sealedName)
+  if ((await find()) === undefined) await keys.add(sealedName, sealing.seal(sealedName, generateKey('p256').pkcs8Pem()))
+  const sealed = await find()
+  if (sealed === undefined) throw new Error('the key that signs heads was there a moment ago')
+  return signerWith(loadPrivateKey(sealing.unseal(sealedName, sealed)))
 }
+
+/** Throws where what planes share is sealed with another key. */
+export const checkSealing = (kept: ReadonlyMap<string, string>, sealing: SealingKey): void => {
+  const sealed = kept.get(sealedName)
+  if (sealed !== undefined) sealing.unseal(sealedName, sealed)
+}
+
+const signerWith = (key: PrivateKey): HeadSigner => ({
+  keyId: keyId(key.spki),
+  sign: (head) => key.sign(head),
+  verify: (head, signature) => verifySignature(key.spki, head, signature),
+})
 
 /** P-256, which signs twice as fast as Ed25519 here, and a head is signed in every group. Two planes starting on one new folder must not sign with different keys: the file that is there wins. */
 const findKey = (folder: string, sealing: SealingKey): PrivateKey => {

@@ -6,7 +6,7 @@ import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Credentials } from '#agent/identity/credentials.ts'
 import { openKeyCustody } from '#plane/issuer/key-custody.ts'
-import { findBearerSecret } from '#plane/issuer/recovery-keys.ts'
+import { bearerIn } from '#plane/issuer/recovery-keys.ts'
 import { sealingKeyOf } from '#plane/issuer/seal.ts'
 import { systemRandom } from '#platform/random.ts'
 import { formsOfKey, formsOfText, type Fragment } from './secret-forms.ts'
@@ -123,7 +123,7 @@ export const learnFromPlane = (ledger: Ledger, dataFolder: string, sealKeyHex: s
 export const learnDerivedTokens = (ledger: Ledger, dataFolder: string, sealKeyHex: string): void => {
   const sealing = sealingKeyOf(Buffer.from(sealKeyHex, 'hex'), systemRandom)
   const custody = openKeyCustody(path.join(dataFolder, 'keys'), { key: sealing, file: '', protection: 'protected' })
-  const bearerFor = findBearerSecret(custody, systemRandom)
+  const bearerFor = bearerIn(custody)
   const database = new DatabaseSync(path.join(dataFolder, 'muster.db'), { readOnly: true })
   try {
     const known = database.prepare(

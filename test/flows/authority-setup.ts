@@ -73,7 +73,7 @@ export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}):
     intermediateLifetimeMs,
     ...wanted,
   }
-  const created = createAuthority({ clock, random: systemRandom, custody: custodyWith(null) }, settings, operator)
+  const created = await createAuthority({ clock, random: systemRandom, custody: custodyWith(null) }, settings, operator)
   if (isRefusal(created)) throw new Error(created.detail ?? created.code)
   const writes = [
     { put: 'domain', value: defaultDomainSettings('test.example') } as const,

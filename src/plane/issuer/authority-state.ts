@@ -15,7 +15,7 @@ import type { HeldServerCertificate } from './server-identity.ts'
 
 export type AuthorityOptions = {
   readonly domain: string
-  /** `memory`: the key that signs leaves is made at every start and never written. */
+  /** `memory`: the key that signs leaves is made at every start and never written; each replica has its own. */
   readonly issuerKey: 'file' | 'memory'
   readonly intermediateLifetimeMs: number
   readonly serverNames: ServerNames
@@ -23,8 +23,11 @@ export type AuthorityOptions = {
 }
 
 export type AuthorityDeps = {
-  readonly store: Pick<Store, 'get' | 'issuers' | 'profiles' | 'commit' | 'journal'>
-  readonly feed: Pick<Feed, 'publish'>
+  readonly store: Pick<
+    Store,
+    'get' | 'issuers' | 'profiles' | 'commit' | 'journal' | 'replicas' | 'sealedKeys' | 'exclusively'
+  >
+  readonly feed: Pick<Feed, 'publish' | 'subscribe'>
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -57,6 +60,10 @@ export const signerAbove = (
   if (above === null || above.notAfterMs <= clock.nowMs()) return null
   return signerFrom(custody, above)
 }
+
+/** What other planes change too: the root, the CAs below it and their keys, but for an issuer in memory. */
+export const isShared = ({ store, options }: AuthorityDeps, role: 'domain-ca' | 'issuing'): boolean =>
+  store.sealedKeys !== null && !(role === 'issuing' && options.issuerKey === 'memory')
 
 export const longestLeafNow = ({ clock, options }: AuthorityDeps, { book, rootOnline }: AuthorityState): number =>
   longestLeaf({

@@ -1,5 +1,6 @@
 // The built-in certificate authority (ruling 1): signs leaves, and looks after itself.
 
+import type { SigningOrder } from '#domain/order.ts'
 import { isRefusal, refuse } from '#domain/refusal.ts'
 import { toPem } from '#pki/pem.ts'
 import type { Authority, ServerIdentity } from './authority.ts'
@@ -9,6 +10,7 @@ import { certificateOf, signerFrom } from './ca-signer.ts'
 import { dropAnsweredRequests, importIntermediate, requestIntermediate } from './ceremony.ts'
 import { bookOf, type IssuerBook } from './issuer-book.ts'
 import { byItself } from './issuer-entries.ts'
+import { lookAgain } from './look-again.ts'
 import { replaceIssuer, replaceWhatIsDue } from './replace-issuer.ts'
 import { findServerCertificate, renewServerCertificate, type ServerKind } from './server-identity.ts'
 import { canonicalNames } from './server-names.ts'
@@ -17,13 +19,16 @@ import { dropOrphans } from './take-into-service.ts'
 import { tellAging } from './tell-aging.ts'
 import { takeTurns } from './turns.ts'
 
+/** How often a plane looks at what others have replaced, while its own issuer does not fit what is ordered. */
+const lookEveryMs = 1000
+
 /** The domain has to have an authority already (create-authority.ts). */
 export const openAuthority = async (given: AuthorityDeps): Promise<Authority> => {
   const deps = { ...given, options: { ...given.options, serverNames: canonicalNames(given.options.serverNames) } }
-  const state = await openState(deps)
   const inTurn = takeTurns()
   const listeners: ((identity: ServerIdentity) => void)[] = []
   const anchors = rememberAnchors()
+  const state = await openState(deps)
 
   const renewServer = async (cause: 'if due' | 'issuer replaced'): Promise<void> => {
     const kind = serverKind(state.book)
@@ -31,6 +36,12 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
     if (renewed === null) return
     state.server = renewed
     for (const listener of listeners) listener(renewed.identity)
+  }
+  const seeWhatOthersDid = async (): Promise<void> => {
+    const before = state.signer
+    await lookAgain(deps, state)
+    await replaceWhatIsDue(deps, state, state.longestLeafMs, 'running')
+    if (state.signer?.record.id !== before?.record.id) await renewServer('issuer replaced')
   }
   const identityNow = (): ServerIdentity => {
     if (state.server === null) throw new Error('there is no server certificate, and no CA here that could sign one')
@@ -42,18 +53,40 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
     deps.log.error({ err: error }, 'the server certificate could not be renewed')
   })
   identityNow()
+  // What happened since the book was read is seen by `maintain`, as is whatever is not heard of.
+  deps.feed.subscribe(({ origin, writes }) => {
+    if (origin === 'here' || !writes.some(({ put }) => put === 'issuer')) return
+    inTurn(seeWhatOthersDid).catch((error: unknown) => cannotLook(deps, error))
+  })
+
+  const fits = ({ issuedAtMs, lifetimeMs }: SigningOrder): boolean =>
+    state.signer !== null && issuedAtMs + lifetimeMs <= state.signer.record.notAfterMs
+  let lookedAtMs = -lookEveryMs
+  const makeRoomFor = async (order: SigningOrder): Promise<void> => {
+    const nowMs = deps.clock.monotonicMs()
+    if (deps.store.sealedKeys !== null && nowMs - lookedAtMs >= lookEveryMs) {
+      lookedAtMs = nowMs
+      await lookAgain(deps, state)
+    }
+    if (fits(order)) return
+    const longestMs = Math.max(state.longestLeafMs, order.lifetimeMs)
+    if ((await replaceWhatIsDue(deps, state, longestMs, 'running')) === 'left-to-leader')
+      throw new Error('the issuing CA does not fit any more, and the plane that leads has not replaced it yet')
+  }
 
   return {
     async sign(order) {
-      const fits = state.signer !== null && order.issuedAtMs + order.lifetimeMs <= state.signer.record.notAfterMs
-      if (!fits) {
-        const longestMs = Math.max(state.longestLeafMs, order.lifetimeMs)
-        await inTurn(() => replaceWhatIsDue(deps, state, longestMs))
-      }
+      if (!fits(order)) await inTurn(() => makeRoomFor(order))
       if (state.signer === null) throw new Error('no issuing CA can sign now')
       return signLeaf(state.signer, order, deps.random)
     },
-    chainOf: (issuer) => state.book.pathOf(issuer).intermediates,
+    chainOf(issuer) {
+      // Another plane made it a moment ago: whoever asks again is told.
+      if (state.book.find(issuer) === null) {
+        inTurn(() => lookAgain(deps, state)).catch((error: unknown) => cannotLook(deps, error))
+      }
+      return state.book.pathOf(issuer).intermediates
+    },
     roots: () => anchors(state.book).pems,
     rootFingerprint: () => anchors(state.book).fingerprint,
     longestLeafMs: () => longestLeafNow(deps, state),
@@ -63,8 +96,9 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
     maintain: (longestLeafMs) =>
       inTurn(async () => {
         state.longestLeafMs = Math.max(longestLeafMs, deps.options.serverLifetimeMs)
+        if (deps.store.sealedKeys !== null) await lookAgain(deps, state)
         state.rootOnline = deps.custody.has({ role: 'root', id: state.book.root.id })
-        await replaceWhatIsDue(deps, state, state.longestLeafMs)
+        await replaceWhatIsDue(deps, state, state.longestLeafMs, 'running')
         await tellAging(deps, state)
         await renewServer('if due')
       }),
@@ -73,14 +107,24 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
 
     rotate: (by) =>
       inTurn(async () => {
-        const wanted = { role: 'issuing', longestLeafMs: state.longestLeafMs, why: 'asked for', by } as const
-        if ((await replaceIssuer(deps, state, wanted)) === 'above-offline') return refuse('CA_ROOT_OFFLINE')
+        const wanted = {
+          ...inAnyCase,
+          role: 'issuing',
+          longestLeafMs: state.longestLeafMs,
+          why: 'asked for',
+          by,
+        } as const
+        const outcome = await replaceIssuer(deps, state, { ...wanted, everywhere: true })
+        if (outcome === 'above-offline') return refuse('CA_ROOT_OFFLINE')
         await renewServer('issuer replaced')
       }),
-    request: (by) => inTurn(() => requestIntermediate(deps, by)),
+    request: (by) => inTurn(() => deps.store.exclusively(() => requestIntermediate(deps, by))),
     importIssued: (certificatePem, by) =>
       inTurn(async () => {
-        const outcome = await importIntermediate(deps, state, certificatePem, by)
+        const outcome = await deps.store.exclusively(async () => {
+          await lookAgain(deps, state)
+          return importIntermediate(deps, state, certificatePem, by)
+        })
         if (isRefusal(outcome)) return outcome
         await startMemoryIssuer(deps, state)
         await renewServer('issuer replaced')
@@ -88,26 +132,35 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
   }
 }
 
+const inAnyCase = { isDue: null, fence: null, everywhere: false }
+
+const cannotLook = ({ log }: AuthorityDeps, error: unknown): void =>
+  log.warn({ err: error }, 'the authorities on record could not be looked at; it is tried again')
+
 const openState = async (deps: AuthorityDeps): Promise<AuthorityState> => {
   const { custody, options, store } = deps
-  const book = bookOf(await store.issuers())
-  if (options.issuerKey === 'memory' && certificateOf(book.root).pathLen === 1) {
-    throw new Error('the root of this domain has path length 1, which leaves no room for issuers with keys in memory')
-  }
-  // Opened once at start, so that a wrong sealing key is noticed now and not in years.
-  const rootOnline = signerFrom(custody, book.root) !== null
-  dropOrphans(custody, book)
-  dropAnsweredRequests(deps, book)
+  const book = await store.exclusively(async () => {
+    await custody.refresh()
+    const found = bookOf(await store.issuers())
+    if (options.issuerKey === 'memory' && certificateOf(found.root).pathLen === 1) {
+      throw new Error('the root of this domain has path length 1, which leaves no room for issuers with keys in memory')
+    }
+    // Opened once at start, so that a wrong sealing key is noticed now and not in years.
+    signerFrom(custody, found.root)
+    await dropOrphans(custody, found)
+    await dropAnsweredRequests(deps, found)
+    return found
+  })
   const profiles = await store.profiles()
   const state: AuthorityState = {
     book,
-    rootOnline,
+    rootOnline: custody.has({ role: 'root', id: book.root.id }),
     signer: book.issuing === null || options.issuerKey === 'memory' ? null : signerFrom(custody, book.issuing),
     server: await findServerCertificate(deps, serverKind(book)),
     longestLeafMs: Math.max(options.serverLifetimeMs, ...profiles.map(({ value }) => value.certificate.lifetimeMs)),
     agingToldAtMs: null,
   }
-  await replaceWhatIsDue(deps, state, state.longestLeafMs)
+  await replaceWhatIsDue(deps, state, state.longestLeafMs, 'starting')
   return state
 }
 
@@ -137,6 +190,6 @@ const rememberAnchors = (): ((book: IssuerBook) => Anchors) => {
 /** After an import, so that leaves hang under the new domain CA at once. */
 const startMemoryIssuer = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
   if (deps.options.issuerKey !== 'memory') return
-  const wanted = { role: 'issuing', longestLeafMs: state.longestLeafMs, why: 'new domain CA', by: byItself } as const
-  await replaceIssuer(deps, state, wanted)
+  const wanted = { ...inAnyCase, role: 'issuing', longestLeafMs: state.longestLeafMs, by: byItself } as const
+  await replaceIssuer(deps, state, { ...wanted, why: 'new domain CA' })
 }

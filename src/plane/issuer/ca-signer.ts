@@ -46,7 +46,7 @@ export const signerFrom = (custody: KeyCustody, record: IssuerRecord): CaSigner 
   return { record, certificate, key }
 }
 
-/** Durable when it returns; a key in memory custody is never written, and one offline is not ours to keep. */
-export const keepKey = (custody: KeyCustody, { record, key }: CaSigner): void => {
-  if (record.custody === 'file') custody.keep({ role: record.role, id: record.id }, key.pkcs8Pem())
+/** Durable when it resolves; a key in memory custody is never written, and one offline is not ours to keep. */
+export const keepKey = async (custody: KeyCustody, { record, key }: CaSigner): Promise<void> => {
+  if (record.custody === 'file') await custody.keep({ role: record.role, id: record.id }, key.pkcs8Pem())
 }

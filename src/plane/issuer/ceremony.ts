@@ -23,9 +23,11 @@ type Pending = {
   readonly role: RequestedRole
 }
 
+/** While nobody else does anything of this kind: two planes must not show two requests. */
 export const requestIntermediate = async (deps: AuthorityDeps, by: Attribution): Promise<string> => {
   const role = deps.options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
-  const pending = findPending(deps, role) ?? newPending(deps, role)
+  await deps.custody.refresh()
+  const pending = findPending(deps, role) ?? (await newPending(deps, role))
   const body = { role, key: `SHA256:${spkiHash(pending.key.spki)}` }
   const asked = entry(by, deps.clock.nowMs(), 'ca.requested', {}, body)
   const outcome = await deps.store.commit({ reads: [], writes: [], entries: [asked] })
@@ -34,6 +36,7 @@ export const requestIntermediate = async (deps: AuthorityDeps, by: Attribution):
   return pending.requestPem
 }
 
+/** While nobody else does anything of this kind, and the book has just been read. */
 export const importIntermediate = async (
   deps: AuthorityDeps,
   state: AuthorityState,
@@ -63,29 +66,30 @@ export const importIntermediate = async (
   if (state.book.find(record.id) !== null)
     return refuse('CA_REQUEST_INVALID', 'its key identifier is on record already')
   const made = { record, certificate, key: pending.key }
-  keepKey(deps.custody, made)
-  const outcome = await takeIntoService(deps, state, made, { why: 'imported', by })
+  await keepKey(deps.custody, made)
+  const story = { why: 'imported', by, fence: null, everywhere: false }
+  const outcome = await takeIntoService(deps, state, made, story)
   if (outcome === 'lost-race') return importIntermediate(deps, state, certificatePem, by)
-  deps.custody.drop(pending.name)
+  await deps.custody.drop(pending.name)
   return 'imported'
 }
 
 /** A crash between the import and its end leaves a request that has been answered. */
-export const dropAnsweredRequests = (deps: AuthorityDeps, book: IssuerBook): void => {
+export const dropAnsweredRequests = async (deps: AuthorityDeps, book: IssuerBook): Promise<void> => {
   const known = book.rows.map(({ value }) => certificateOf(value).spki)
   for (const { name, key } of allPending(deps)) {
-    if (known.some((spki) => sameBytes(spki, key.spki))) deps.custody.drop(name)
+    if (known.some((spki) => sameBytes(spki, key.spki))) await deps.custody.drop(name)
   }
 }
 
 const isInService = (book: IssuerBook, der: Uint8Array): boolean =>
   book.rows.some(({ value }) => value.retiredAtMs === null && value.der === Buffer.from(der).toString('base64'))
 
-const newPending = ({ custody }: AuthorityDeps, role: RequestedRole): Pending => {
+const newPending = async ({ custody }: AuthorityDeps, role: RequestedRole): Promise<Pending> => {
   const key = generateKey('p256')
   const requestPem = makeRequest(key, role)
   const name: KeyName = { role: 'request', id: keyId(key.spki) }
-  custody.keep(name, key.pkcs8Pem() + requestPem)
+  await custody.keep(name, key.pkcs8Pem() + requestPem)
   return { name, key, requestPem, role }
 }
 

@@ -1,4 +1,4 @@
-// The first run of a domain: its root, and the CA below it. The keys are durable when this returns; the caller commits
+// The first run of a domain: its root, and the CA below it. The keys are durable when this resolves; the caller commits
 // the records together with the domain itself. An issuer with a key in memory is made at every start, the first included.
 
 import * as path from 'node:path'
@@ -38,11 +38,11 @@ export type CreatedAuthority = {
 
 export type CreateDeps = { readonly clock: Clock; readonly random: Random; readonly custody: KeyCustody }
 
-export const createAuthority = (
+export const createAuthority = async (
   deps: CreateDeps,
   wanted: NewAuthority,
   by: Attribution,
-): CreatedAuthority | Refusal => {
+): Promise<CreatedAuthority | Refusal> => {
   const { domain, rootOut, issuerKey } = wanted
   if (issuerKey === 'memory' && wanted.rootPathLen === 1) {
     return refuse('SETTING_INVALID', 'a root of path length 1 leaves no room for issuers with keys in memory')
@@ -62,8 +62,8 @@ export const createAuthority = (
 
   const rootKeyFile = rootOut === null ? null : carryOut(root, rootOut)
   if (typeof rootKeyFile === 'object' && rootKeyFile !== null) return rootKeyFile
-  keepKey(deps.custody, root)
-  keepKey(deps.custody, below)
+  await keepKey(deps.custody, root)
+  await keepKey(deps.custody, below)
   return {
     kind: 'created',
     records: [root.record, below.record],

@@ -13,6 +13,7 @@ export type IssuerBook = {
   readonly roots: readonly IssuerRecord[]
   /** The newest that still serves, or null. */
   readonly domainCa: IssuerRecord | null
+  /** One with a key that is kept comes before those in the memory of some plane. */
   readonly issuing: IssuerRecord | null
   find(id: IssuerId): Row<IssuerRecord> | null
   /** An issuer not on record is a bug of the caller. */
@@ -42,7 +43,7 @@ export const bookOf = (all: readonly Row<IssuerRecord>[]): IssuerBook => {
     root,
     roots,
     domainCa: serving('domain-ca')[0] ?? null,
-    issuing: serving('issuing')[0] ?? null,
+    issuing: serving('issuing').find(({ custody }) => custody === 'file') ?? serving('issuing')[0] ?? null,
     find: (id) => byId.get(id) ?? null,
     pathOf(id) {
       const path = paths.get(id)

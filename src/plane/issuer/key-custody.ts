@@ -1,5 +1,5 @@
-// Where the authority's private keys lie: sealed, one file each, in a folder nobody else may read. A key in memory
-// custody is simply never given to it.
+// Where the authority's private keys lie: sealed, one file each, in a folder nobody else may read; or, where several
+// planes share a store, in there (shared-custody.ts). A key in memory custody is simply never given to it.
 
 import * as path from 'node:path'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
@@ -27,36 +27,46 @@ export type KeyName = {
 export type KeyCustody = {
   /** Unprotected: the sealing key lies beside what it seals, or others may read it. */
   readonly protection: 'protected' | 'unprotected'
-  /** Durable when it returns. The text is PEM, a private key and what belongs to it; or a secret that is no key. */
-  keep(name: KeyName, text: string): void
+  /** Durable when it resolves. The text is PEM, a private key and what belongs to it; or a secret that is no key. */
+  keep(name: KeyName, text: string): Promise<void>
   /** Null: it is not here. Throws where it is here and cannot be opened. */
   find(name: KeyName): string | null
   has(name: KeyName): boolean
-  drop(name: KeyName): void
+  drop(name: KeyName): Promise<void>
   names(): readonly KeyName[]
+  /** What other planes have kept and dropped is seen from here on. */
+  refresh(): Promise<void>
 }
 
-const fileShape = new RegExp(`^(${roles.join('|')})\\.([0-9a-f]+(?:\\.[0-9a-f]+)?)\\.key$`)
+const id = '[0-9a-f]+(?:\\.[0-9a-f]+)?'
+const fileShape = new RegExp(`^(${roles.join('|')})\\.(${id})\\.key$`)
+const sealedShape = new RegExp(`^(${roles.join('|')})/(${id})$`)
+
+const nameFrom = (parts: RegExpExecArray | null): KeyName | null =>
+  parts === null ? null : { role: parts[1] as KeyName['role'], id: parts[2] as string }
+
+/** What a key is sealed under, and called where several planes share it. */
+export const sealedNameOf = ({ role, id: of }: KeyName): string => `${role}/${of}`
+
+/** Null: not the name of a key. */
+export const keyNameOfSealed = (sealedName: string): KeyName | null => nameFrom(sealedShape.exec(sealedName))
 
 export const openKeyCustody = (folder: string, sealing: FoundSealingKey): KeyCustody => {
   makeFolder(folder, 0o700)
-  const fileOf = ({ role, id }: KeyName): string => path.join(folder, `${role}.${id}.key`)
-  const sealedName = ({ role, id }: KeyName): string => `${role}/${id}`
-  const names = (): readonly KeyName[] =>
-    namesIn(folder).flatMap((file) => {
-      const parts = fileShape.exec(file)
-      return parts === null ? [] : [{ role: parts[1] as KeyName['role'], id: parts[2] as string }]
-    })
+  const fileOf = (name: KeyName): string => path.join(folder, `${name.role}.${name.id}.key`)
+  const names = (): readonly KeyName[] => namesIn(folder).flatMap((file) => nameFrom(fileShape.exec(file)) ?? [])
 
   return {
     protection: sealing.protection,
-    keep: (name, text) => replaceFile(fileOf(name), sealing.key.seal(sealedName(name), text), 0o600),
+    keep: async (name, text) => replaceFile(fileOf(name), sealing.key.seal(sealedNameOf(name), text), 0o600),
     find(name) {
       const sealed = readFileIfAny(fileOf(name))
-      return sealed === null ? null : sealing.key.unseal(sealedName(name), sealed)
+      return sealed === null ? null : sealing.key.unseal(sealedNameOf(name), sealed)
     },
-    has: (name) => names().some(({ role, id }) => role === name.role && id === name.id),
-    drop: (name) => removeFile(fileOf(name)),
+    has: (name) => names().some((one) => sealedNameOf(one) === sealedNameOf(name)),
+    drop: async (name) => removeFile(fileOf(name)),
     names,
+    // They are looked for on the disk each time.
+    refresh: async () => {},
   }
 }

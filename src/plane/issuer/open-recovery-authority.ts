@@ -7,8 +7,16 @@ import type { IssuerRecord } from '#domain/issuer-record.ts'
 import type { ServerIdentity } from './authority.ts'
 import { byItself } from './issuer-entries.ts'
 import type { RecoveryAuthority } from './recovery-authority.ts'
-import { findBearerSecret, findStatementKeys } from './recovery-keys.ts'
-import { recoveryRootsInService, recoverySigner, type RecoveryDeps, type RecoveryRoot } from './recovery-roots.ts'
+import type { KeyCustody } from './key-custody.ts'
+import { bearerIn, makeMissingSecrets, statementKeysIn } from './recovery-keys.ts'
+import {
+  recoveryRootsInService,
+  recoveryRootsOnRecord,
+  recoverySigner,
+  whyRecoveryRootDue,
+  type RecoveryDeps,
+  type RecoveryRoot,
+} from './recovery-roots.ts'
 import { findServerCertificate, renewServerCertificate, type ServerKind } from './server-identity.ts'
 import { canonicalNames } from './server-names.ts'
 import { takeTurns } from './turns.ts'
@@ -19,12 +27,16 @@ export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<Recove
   const deps: RecoveryDeps = { ...given, options: { ...given.options, serverNames } }
   const inTurn = takeTurns()
   const listeners: ((identity: ServerIdentity) => void)[] = []
-  const { keys: statementKeys, made } = findStatementKeys(deps.custody)
-  const [statementKey] = statementKeys
-  const warnings = made === null ? [] : await tellStatementKey(deps, made)
-  const statementSpkis = statementKeys.map(({ spki }) => Buffer.from(spki).toString('base64'))
-
-  let roots = await recoveryRootsInService(deps)
+  // Everything here is made once for the domain, by whichever plane is first.
+  const warnings = await deps.store.exclusively(async () => {
+    await deps.custody.refresh()
+    const made = await makeMissingSecrets(deps.custody, deps.random)
+    const told = made === null ? [] : await tellStatementKey(deps, made)
+    await recoveryRootsInService(deps, null)
+    return told
+  })
+  let statements = openStatements(deps.custody)
+  let roots = await recoveryRootsOnRecord(deps)
   let signer = recoverySigner(deps, roots)
   let pems = roots.map(pemOf)
   let held = await findServerCertificate(deps, kindOf(roots))
@@ -54,20 +66,43 @@ export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<Recove
     warnings: () => warnings,
     maintain: () =>
       inTurn(async () => {
-        roots = await recoveryRootsInService(deps)
+        await deps.custody.refresh()
+        const fence = deps.store.replicas.leadership()
+        roots = await recoveryRootsOnRecord(deps)
+        if (fence !== null && whyRecoveryRootDue(deps, roots) !== null) {
+          roots = await deps.store.exclusively(() => recoveryRootsInService(deps, fence))
+        }
         signer = recoverySigner(deps, roots)
         pems = roots.map(pemOf)
+        if (!statements.areThoseOf(deps.custody)) statements = openStatements(deps.custody)
         await renew()
       }),
-    statementKeys: () => statementSpkis,
-    signStatement: (bytes) => statementKey.sign(bytes),
-    isOurStatement: (bytes, signature) => statementKeys.some(({ spki }) => verifySignature(spki, bytes, signature)),
-    bearerFor: findBearerSecret(deps.custody, deps.random),
+    statementKeys: () => statements.spkis,
+    signStatement: (bytes) => statements.keys[0].sign(bytes),
+    isOurStatement: (bytes, signature) => statements.keys.some(({ spki }) => verifySignature(spki, bytes, signature)),
+    bearerFor: bearerIn(deps.custody),
   }
 }
 
+const openStatements = (custody: KeyCustody) => {
+  const keys = statementKeysIn(custody)
+  const names = statementNames(custody)
+  return {
+    keys,
+    spkis: keys.map(({ spki }) => Buffer.from(spki).toString('base64')),
+    areThoseOf: (now: KeyCustody): boolean => statementNames(now) === names,
+  }
+}
+
+const statementNames = (custody: KeyCustody): string =>
+  custody
+    .names()
+    .flatMap(({ role, id }) => (role === 'statement' ? [id] : []))
+    .sort()
+    .join(' ')
+
 const lostStatementKey =
-  'The key that signs statements was gone from keys/ and has been made anew: machines take the new one with their next renewal; one whose certificate ends before that needs muster node repair-bundle or a new token. If a backup has keys/statement.*, put it back and start the plane again'
+  'The key that signs statements was gone and has been made anew: machines take the new one with their next renewal; one whose certificate ends before that needs muster node repair-bundle or a new token. If a backup has keys/statement.*, put it back into keys/ and start the plane again'
 
 /** The first is made with the first recovery root: where there is a root, one was lost. */
 const tellStatementKey = async (

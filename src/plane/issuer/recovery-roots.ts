@@ -1,9 +1,10 @@
 // The roots of recovery. One is made at the first start, and at the first start on a data folder from before there was
 // any; its successor is made by itself at half life, so that every machine that is connected within ten years knows it.
 
-import { readOf } from '#domain/change.ts'
+import { readOf, type Change } from '#domain/change.ts'
 import type { IssuerRecord } from '#domain/issuer-record.ts'
 import { recoveryRootLifetimeMs } from '#pki/authority-certificates.ts'
+import type { Fence } from '#plane/store/replicas.ts'
 import type { Store } from '#plane/store/store.ts'
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
 import { byItself, issuerEntry } from './issuer-entries.ts'
@@ -11,20 +12,40 @@ import { halfLifeMs } from './issuer-life.ts'
 import { makeRecoveryRoot } from './make-issuer.ts'
 import type { ServerCertificateDeps } from './server-identity.ts'
 
-export type RecoveryDeps = ServerCertificateDeps & { readonly store: Pick<Store, 'get' | 'issuers' | 'commit'> }
+export type RecoveryDeps = ServerCertificateDeps & {
+  readonly store: Pick<Store, 'get' | 'issuers' | 'commit' | 'replicas' | 'sealedKeys' | 'exclusively'>
+}
 
 export type RecoveryRoot = { readonly record: IssuerRecord; readonly signing: boolean }
 
-/** Newest first; those that have ended are not among them. Makes one where it is due. */
-export const recoveryRootsInService = async (deps: RecoveryDeps): Promise<readonly IssuerRecord[]> => {
+/** Newest first; those that have ended are not among them. */
+export const recoveryRootsOnRecord = async (deps: RecoveryDeps): Promise<readonly IssuerRecord[]> => {
   const nowMs = deps.clock.nowMs()
-  const serving = (await deps.store.issuers())
+  return (await deps.store.issuers())
     .map(({ value }) => value)
     .filter(({ role, retiredAtMs, notAfterMs }) => role === 'recovery' && retiredAtMs === null && notAfterMs > nowMs)
     .sort((a, b) => b.notBeforeMs - a.notBeforeMs)
-  const newest = serving.find((record) => isHere(deps, record))
-  if (newest !== undefined && nowMs < halfLifeMs(newest)) return serving
-  return [await addRoot(deps, newest === undefined ? 'none here' : 'half life'), ...serving]
+}
+
+/** Why one more is to be made; null: it is not. */
+export const whyRecoveryRootDue = (
+  deps: RecoveryDeps,
+  roots: readonly IssuerRecord[],
+): 'none here' | 'half life' | null => {
+  const newest = roots.find((record) => isHere(deps, record))
+  if (newest === undefined) return 'none here'
+  return deps.clock.nowMs() < halfLifeMs(newest) ? null : 'half life'
+}
+
+/** As above, and makes one where it is due. Only while nobody else can be doing so. */
+export const recoveryRootsInService = async (
+  deps: RecoveryDeps,
+  fence: Fence | null,
+): Promise<readonly IssuerRecord[]> => {
+  await deps.custody.refresh()
+  const roots = await recoveryRootsOnRecord(deps)
+  const why = whyRecoveryRootDue(deps, roots)
+  return why === null ? roots : [await addRoot(deps, why, fence), ...roots]
 }
 
 /** The oldest that can: whoever was away for long knows only that one. */
@@ -37,18 +58,19 @@ export const recoverySigner = (deps: RecoveryDeps, roots: readonly IssuerRecord[
 
 const isHere = ({ custody }: RecoveryDeps, { id }: IssuerRecord): boolean => custody.has({ role: 'recovery', id })
 
-const addRoot = async (deps: RecoveryDeps, why: string): Promise<IssuerRecord> => {
+const addRoot = async (deps: RecoveryDeps, why: string, fence: Fence | null): Promise<IssuerRecord> => {
   const { clock, custody, options, random, store } = deps
   const nowMs = clock.nowMs()
   const { domain } = options
   const made = makeRecoveryRoot({ domain, custody: 'file', lifetimeMs: recoveryRootLifetimeMs, nowMs, random })
   // Durable before the commit that names it; a crash in between leaves a file that nothing names.
-  keepKey(custody, made)
-  const outcome = await store.commit({
+  await keepKey(custody, made)
+  const change: Change = {
     reads: [readOf('issuer', made.record.id, null)],
     writes: [{ put: 'issuer', value: made.record }],
     entries: [issuerEntry('ca.created', made.record, byItself, nowMs, { why })],
-  })
+  }
+  const outcome = await (fence === null ? store.commit(change) : store.commit(change, fence))
   if (outcome === 'lost-race') throw new Error('the id of the new recovery root is taken')
   deps.feed.publish(outcome)
   deps.log.info({ issuer: made.record.id, why }, 'a recovery root has been made')

@@ -12,6 +12,18 @@ export type SealingKey = {
   unseal(name: string, sealed: string): string
 }
 
+/** The sealing key is not the one that is needed here, and trying again changes nothing. */
+export class SealRefused extends Error {
+  readonly code = 'SEALING_KEY_REFUSED'
+  /** What the operator does about it. */
+  readonly next = 'Give it the sealing key the domain was made with: --seal-key FILE, or the credential muster-seal-key'
+
+  constructor(message: string) {
+    super(message)
+    this.name = 'SealRefused'
+  }
+}
+
 /** Names the format, so that a later one can be told from it. */
 const format = 'muster-sealed-1'
 const shape = /^muster-sealed-1:([0-9a-f]{16}):([A-Za-z0-9_-]{16}):([A-Za-z0-9_-]{22}):([A-Za-z0-9_-]+)\n?$/
@@ -39,9 +51,7 @@ export const sealingKeyOf = (secret: Uint8Array, random: Random): SealingKey => 
       if (parts === null) throw new Error(`${name} is not a sealed file of a format this version knows`)
       const [, sealedWith, nonce, tag, body] = parts as unknown as [string, string, string, string, string]
       if (sealedWith !== id) {
-        throw new Error(
-          `${name} was sealed with another key (${sealedWith}) than the one given (${id}): give the plane the sealing key it had before`,
-        )
+        throw new SealRefused(`${name} was sealed with another key (${sealedWith}) than the one given (${id})`)
       }
       const decipher = createDecipheriv('aes-256-gcm', cipherKey, Buffer.from(nonce, 'base64url'), {
         authTagLength: 16,

@@ -5,7 +5,7 @@ import * as path from 'node:path'
 import { othersMayRead, readFileIfAny } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
 import type { Random } from '#platform/random.ts'
-import { sealingKeyBytes, sealingKeyOf, type SealingKey } from './seal.ts'
+import { SealRefused, sealingKeyBytes, sealingKeyOf, type SealingKey } from './seal.ts'
 
 export type SealingKeyPlaces = {
   readonly dataFolder: string
@@ -23,8 +23,15 @@ export type FoundSealingKey = {
 
 export const credentialName = 'muster-seal-key'
 
-/** A file that was named has to be there; only where none was is one made, in the data folder. */
-export const findSealingKey = (places: SealingKeyPlaces, random: Random): FoundSealingKey => {
+/**
+ * A file that was named has to be there; only where none was is one made, in the data folder. `whenNone`: where something
+ * is sealed already, a new key would open none of it.
+ */
+export const findSealingKey = (
+  places: SealingKeyPlaces,
+  random: Random,
+  whenNone: 'make' | 'refuse' = 'make',
+): FoundSealingKey => {
   const { dataFolder, keyFile, credentialsFolder } = places
   if (keyFile !== null) {
     const text = readFileIfAny(keyFile)
@@ -38,6 +45,9 @@ export const findSealingKey = (places: SealingKeyPlaces, random: Random): FoundS
     if (text !== null) return { key: parse(text, file, random), file, protection: 'protected' }
   }
   const file = path.join(dataFolder, 'seal.key')
+  if (readFileIfAny(file) === null && whenNone === 'refuse') {
+    throw new SealRefused('the keys of this domain are sealed, and the key that opens them was not given')
+  }
   if (readFileIfAny(file) === null) createFile(file, random.bytes(sealingKeyBytes).toString('hex') + '\n', 0o600)
   const text = readFileIfAny(file)
   if (text === null) throw new Error(`${file} was there a moment ago`)

@@ -70,7 +70,7 @@ export const findServerCertificate = async (
     const ofUse = held !== null && (committed || held.presented.notAfterMs <= deps.clock.nowMs())
     if (ofUse && (best === null || held.presented.issuedAtMs > best.presented.issuedAtMs)) best = held
   }
-  dropOthers(deps, kind, best)
+  await dropOthers(deps, kind, best)
   return best
 }
 
@@ -107,7 +107,7 @@ const issue = async (
 ): Promise<HeldServerCertificate> => {
   const { clock, custody, options, random, store } = deps
   const { purpose } = kind
-  dropOthers(deps, kind, before)
+  await dropOthers(deps, kind, before)
   const key = generateKey('p256')
   const order = orderServerCertificate({
     id: sortableId(clock.nowMs(), random),
@@ -119,7 +119,7 @@ const issue = async (
   })
   const issued = signLeaf(signer, order, random)
   const name: KeyName = { role: keyRoles[purpose], id: `${issued.issuer}.${issued.serial}` }
-  custody.keep(name, key.pkcs8Pem() + toPem('CERTIFICATE', Buffer.from(issued.der, 'base64')))
+  await custody.keep(name, key.pkcs8Pem() + toPem('CERTIFICATE', Buffer.from(issued.der, 'base64')))
 
   const renews = before === null ? null : before.presented.serial
   const change = serverCertificateIssued(issued, { why, purpose, names: options.serverNames, renews }, byItself)
@@ -129,7 +129,7 @@ const issue = async (
 
   const held = open(deps, kind, name)
   if (held === null) throw new Error('the new server certificate cannot be read back')
-  dropOthers(deps, kind, held)
+  await dropOthers(deps, kind, held)
   deps.log.info({ serial: issued.serial, purpose, why }, 'the server certificate has been renewed')
   return held
 }
@@ -156,12 +156,12 @@ const open = ({ custody }: ServerCertificateDeps, kind: ServerKind, name: KeyNam
   }
 }
 
-const dropOthers = (
+const dropOthers = async (
   { custody }: ServerCertificateDeps,
   { purpose }: ServerKind,
   held: HeldServerCertificate | null,
-): void => {
+): Promise<void> => {
   for (const name of custody.names()) {
-    if (name.role === keyRoles[purpose] && (held === null || name.id !== held.name.id)) custody.drop(name)
+    if (name.role === keyRoles[purpose] && (held === null || name.id !== held.name.id)) await custody.drop(name)
   }
 }

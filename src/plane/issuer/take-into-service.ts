@@ -5,39 +5,62 @@
 import { readOf, type Change } from '#domain/change.ts'
 import type { Attribution } from '#domain/decision.ts'
 import type { IssuerRecord } from '#domain/issuer-record.ts'
+import type { Fence } from '#plane/store/replicas.ts'
 import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
-import { bookOf, type IssuerBook } from './issuer-book.ts'
+import type { IssuerBook } from './issuer-book.ts'
 import { issuerEntry } from './issuer-entries.ts'
-import type { CaSigner } from './ca-signer.ts'
+import { keepKey, type CaSigner } from './ca-signer.ts'
 import type { KeyCustody } from './key-custody.ts'
+import { readBook } from './look-again.ts'
 
-/** `made` has its key kept already. After `lost-race` the book has been read again, and nothing else has changed. */
+export type Story = {
+  readonly why: string
+  readonly by: Attribution
+  /** Null: asked for by somebody. */
+  readonly fence: Fence | null
+  /** Also instead of the issuers in the memory of other planes, which then make new ones. */
+  readonly everywhere: boolean
+}
+
+/**
+ * `made` has its key kept already; where planes share keys, nobody else is here. After `lost-race` the book has been read
+ * again, and nothing else has changed.
+ */
 export const takeIntoService = async (
   deps: AuthorityDeps,
   state: AuthorityState,
   made: CaSigner,
-  story: { readonly why: string; readonly by: Attribution },
+  story: Story,
 ): Promise<'in-service' | 'lost-race'> => {
-  const outcome = await deps.store.commit(succession(state.book, made.record, story, deps.clock.nowMs()))
+  const change = succession(deps, state, made.record, story)
+  const outcome = await (story.fence === null ? deps.store.commit(change) : deps.store.commit(change, story.fence))
   await readBook(deps, state)
   if (outcome === 'lost-race') return outcome
   deps.feed.publish(outcome)
   if (made.record.role === 'issuing') state.signer = made
-  dropOrphans(deps.custody, state.book)
+  if (made.record.custody === 'memory' && deps.store.sealedKeys !== null) return 'in-service'
+  await deps.custody.refresh()
+  // Who is alone here may have been forgotten by the store meanwhile, and its key taken for one that nothing names.
+  if (!deps.custody.has({ role: made.record.role, id: made.record.id })) await keepKey(deps.custody, made)
+  await dropOrphans(deps.custody, state.book)
   return 'in-service'
 }
 
-export const readBook = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
-  state.book = bookOf(await deps.store.issuers())
-}
-
 const succession = (
-  book: IssuerBook,
+  deps: AuthorityDeps,
+  { book, signer }: AuthorityState,
   made: IssuerRecord,
-  { why, by }: { readonly why: string; readonly by: Attribution },
-  nowMs: number,
+  { why, by, everywhere }: Story,
 ): Change => {
-  const replaced = book.rows.filter(({ value }) => value.retiredAtMs === null && takesThePlaceOf(made, value))
+  const nowMs = deps.clock.nowMs()
+  const takesThePlaceOf = (other: IssuerRecord): boolean => {
+    if (deps.store.sealedKeys === null) return takesThePlace(made, other)
+    // The issuers in memory of other planes go on signing until they are asked not to.
+    if (made.custody === 'memory')
+      return other.custody === 'memory' && other.role === 'issuing' && (everywhere || other.id === signer?.record.id)
+    return other.role === made.role && other.custody === 'file'
+  }
+  const replaced = book.rows.filter(({ value }) => value.retiredAtMs === null && takesThePlaceOf(value))
   return {
     reads: [
       readOf('issuer', made.id, null),
@@ -56,14 +79,17 @@ const succession = (
 }
 
 /** With an issuing key in a file there is nothing for a domain CA to do any more. */
-const takesThePlaceOf = (made: IssuerRecord, other: IssuerRecord): boolean =>
+const takesThePlace = (made: IssuerRecord, other: IssuerRecord): boolean =>
   other.role === made.role || (made.role === 'issuing' && made.custody === 'file' && other.role === 'domain-ca')
 
-/** Never a root's: losing one for want of a record would be beyond repair. */
-export const dropOrphans = (custody: KeyCustody, book: IssuerBook): void => {
+/**
+ * Never a root's: losing one for want of a record would be beyond repair. Where planes share keys only while nobody else
+ * can be about to commit what names one.
+ */
+export const dropOrphans = async (custody: KeyCustody, book: IssuerBook): Promise<void> => {
   for (const name of custody.names()) {
     if (name.role !== 'issuing' && name.role !== 'domain-ca') continue
     const record = book.find(name.id)?.value
-    if (record === undefined || record.retiredAtMs !== null) custody.drop(name)
+    if (record === undefined || record.retiredAtMs !== null) await custody.drop(name)
   }
 }

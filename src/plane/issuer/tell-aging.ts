@@ -1,4 +1,5 @@
-// Authorities that grow old and that only a person can replace are told to the journal, at most once a day.
+// Authorities that grow old and that only a person can replace are told to the journal, at most once a day and by one
+// plane.
 
 import { entry } from '#domain/decision.ts'
 import { agingNow } from './authority-view.ts'
@@ -10,17 +11,17 @@ const day = 24 * 3600 * 1000
 export const tellAging = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
   const warnings = agingNow(deps, state)
   const [first] = warnings
-  if (first === undefined) return
+  const fence = deps.store.replicas.leadership()
+  if (first === undefined || fence === null) return
   const nowMs = deps.clock.nowMs()
-  state.agingToldAtMs ??= await lastToldAtMs(deps)
+  if (state.agingToldAtMs !== null && nowMs - state.agingToldAtMs < day) return
+  // Whoever led before may have told it since.
+  state.agingToldAtMs = await lastToldAtMs(deps)
   if (nowMs - state.agingToldAtMs < day) return
 
   const body = { warnings: warnings.map(({ text }) => text) }
-  const outcome = await deps.store.commit({
-    reads: [],
-    writes: [],
-    entries: [entry(byItself, nowMs, 'ca.aging', { issuer: first.issuer }, body)],
-  })
+  const told = entry(byItself, nowMs, 'ca.aging', { issuer: first.issuer }, body)
+  const outcome = await deps.store.commit({ reads: [], writes: [], entries: [told] }, fence)
   if (outcome === 'lost-race') return
   deps.feed.publish(outcome)
   state.agingToldAtMs = nowMs

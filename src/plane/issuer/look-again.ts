@@ -1,0 +1,28 @@
+// The authorities as they stand, whoever changed them: other planes over the same store replace what they share.
+
+import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
+import { signerFrom } from './ca-signer.ts'
+import { bookOf } from './issuer-book.ts'
+
+export const lookAgain = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
+  await deps.custody.refresh()
+  await readBook(deps, state)
+  state.rootOnline = deps.custody.has({ role: 'root', id: state.book.root.id })
+  reopenSigner(deps, state)
+}
+
+export const readBook = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
+  state.book = bookOf(await deps.store.issuers())
+}
+
+const reopenSigner = ({ custody, options }: AuthorityDeps, state: AuthorityState): void => {
+  const { book, signer } = state
+  if (options.issuerKey === 'memory') {
+    // Another plane was asked for new ones everywhere.
+    const onRecord = signer === null ? null : book.find(signer.record.id)
+    if (onRecord !== null && onRecord.value.retiredAtMs !== null) state.signer = null
+  } else if (book.issuing !== null && book.issuing.id !== signer?.record.id) {
+    // What is retired may still sign; where the key of its successor is not here, it does.
+    state.signer = signerFrom(custody, book.issuing) ?? signer
+  }
+}

@@ -1,0 +1,54 @@
+// The keys of planes that share a store: sealed, and in the store with everything else, so that whichever plane is there
+// can go on. What a plane presents itself with is its own, and in memory only.
+
+import type { SealedKeys } from '#plane/store/store.ts'
+import { keyNameOfSealed, sealedNameOf, type KeyCustody, type KeyName } from './key-custody.ts'
+import type { FoundSealingKey } from './sealing-key.ts'
+import { takeTurns } from './turns.ts'
+
+const itsOwn: readonly KeyName['role'][] = ['server', 'recovery-server']
+
+export const openSharedCustody = async (keys: SealedKeys, sealing: FoundSealingKey): Promise<KeyCustody> => {
+  let shared = new Map(await keys.all())
+  /** Not sealed: it never leaves this process. */
+  const own = new Map<string, string>()
+  // A look that began before a key was kept must not end after it and forget it.
+  const inTurn = takeTurns()
+  const names = (): readonly KeyName[] =>
+    [...shared.keys(), ...own.keys()].flatMap((name) => keyNameOfSealed(name) ?? [])
+  const find = (name: KeyName): string | null => {
+    const sealedName = sealedNameOf(name)
+    const sealed = shared.get(sealedName)
+    return sealed === undefined ? (own.get(sealedName) ?? null) : sealing.key.unseal(sealedName, sealed)
+  }
+  const refresh = async (): Promise<void> => {
+    shared = new Map(await keys.all())
+  }
+  const keepShared = async (name: KeyName, text: string): Promise<void> => {
+    const sealedName = sealedNameOf(name)
+    const sealed = sealing.key.seal(sealedName, text)
+    if (await keys.add(sealedName, sealed)) return void shared.set(sealedName, sealed)
+    await refresh()
+    if (find(name) !== text) throw new Error(`another key is kept as ${sealedName} already`)
+  }
+
+  return {
+    protection: sealing.protection,
+    async keep(name, text) {
+      if (itsOwn.includes(name.role)) own.set(sealedNameOf(name), text)
+      else await inTurn(() => keepShared(name, text))
+    },
+    find,
+    has: (name) => shared.has(sealedNameOf(name)) || own.has(sealedNameOf(name)),
+    async drop(name) {
+      const sealedName = sealedNameOf(name)
+      if (own.delete(sealedName)) return
+      await inTurn(async () => {
+        await keys.remove(sealedName)
+        shared.delete(sealedName)
+      })
+    },
+    names,
+    refresh: () => inTurn(refresh),
+  }
+}

@@ -1,0 +1,75 @@
+// The store of planes that share one: PostgreSQL, with the sealed keys of the domain in it. Whoever brings another
+// sealing key than the one it was made with is turned away before anything is written.
+
+import { pgTrouble, type PostgresTarget } from '#platform/postgres.ts'
+import { processName } from '#platform/process-name.ts'
+import { openSharedCustody } from '#plane/issuer/shared-custody.ts'
+import { findSealingKey } from '#plane/issuer/sealing-key.ts'
+import { openPostgresStore } from '#plane/store/postgres/open-postgres-store.ts'
+import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
+import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.ts'
+import { openSealedKeys } from '#plane/store/postgres/sealed-keys.ts'
+import { StoreRefused } from '#plane/store/store-errors.ts'
+import type { PlaneConfig } from './config.ts'
+import type { Base, Foundation } from './foundation.ts'
+import { checkSealing, openSharedHeadSigner } from './journal-key.ts'
+
+/** The database cannot be had now; it may be there in a moment. */
+export class DatabaseUnreachable extends Error {
+  readonly code = 'DATABASE_UNREACHABLE'
+  readonly next: string
+
+  constructor({ hosts }: PostgresTarget, cause: unknown) {
+    const where = hosts.map(({ host, port }) => `${host}:${port}`).join(', ')
+    super(`no PostgreSQL that can be written to answers at ${where}: ${reasonOf(cause)}`, { cause })
+    this.name = 'DatabaseUnreachable'
+    this.next = `Check that it runs there and takes connections from here: psql -h ${hosts[0]?.host ?? 'HOST'} -p ${hosts[0]?.port ?? 'PORT'}; with several hosts, that one of them is the primary`
+  }
+}
+
+const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
+export const openSharedStore = async (
+  base: Base,
+  config: PlaneConfig,
+  target: PostgresTarget,
+  domainName: () => string,
+): Promise<Pick<Foundation, 'store' | 'custody'>> => {
+  const access = openPgAccess({ ...base, target })
+  try {
+    const kept = await keptSoFar(access, target)
+    const { dataFolder, sealKeyFile: keyFile, credentialsFolder } = config
+    const whenNone = kept.size === 0 ? 'make' : 'refuse'
+    const sealing = findSealingKey({ dataFolder, keyFile, credentialsFolder }, base.random, whenNone)
+    checkSealing(kept, sealing.key)
+    await migrateDatabase(access)
+    const keys = openSealedKeys(access)
+    const signer = await openSharedHeadSigner(keys, sealing.key)
+    const custody = await openSharedCustody(keys, sealing)
+    const store = await openPostgresStore({ ...base, access, signer, domainName, replicaName: processName() })
+    return { store, custody }
+  } catch (error) {
+    await access.close()
+    throw error
+  }
+}
+
+/** Looks without touching. */
+const keptSoFar = async (access: PgAccess, target: PostgresTarget): Promise<ReadonlyMap<string, string>> => {
+  const session = await access.connect('look').catch((error: unknown) => {
+    throw pgTrouble(error) === 'refused' ? refused(target, error) : new DatabaseUnreachable(target, error)
+  })
+  try {
+    const { version } = await schemaOf(session)
+    return version === null ? new Map() : await openSealedKeys(access).all()
+  } finally {
+    await session.end()
+  }
+}
+
+const refused = ({ user, database }: PostgresTarget, error: unknown): StoreRefused =>
+  new StoreRefused(
+    'DATABASE_REFUSED',
+    `PostgreSQL does not let the user ${user} into the database ${database}: ${reasonOf(error)}`,
+    'Check user, password, database and TLS: the file named by MUSTER_STORE_FILE, or PGUSER, PGPASSFILE, PGDATABASE, PGSSLROOTCERT; the user has to own the database',
+  )
