@@ -14,7 +14,6 @@ import type { Store } from '#plane/store/store.ts'
 import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { initialiseDomain, type Initialised } from './initialise.ts'
 import { openHeadSigner } from './journal-key.ts'
-import { openSharedStore } from './shared-store.ts'
 
 export type Foundation = {
   readonly clock: Clock
@@ -37,7 +36,8 @@ export const layFoundation = async (config: PlaneConfig, log: Log): Promise<Foun
   const asked = (): string => domainName
   const { store, custody } = await (config.store.kind === 'sqlite'
     ? openOwnStore(base, config, asked)
-    : openSharedStore(base, config, config.store.target, asked))
+    : // A plane on its own file has no use for the driver, and starts sooner without.
+      (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, asked))
   const foundation = { ...base, store, custody }
   try {
     const domain = await store.get('domain', 'domain')
