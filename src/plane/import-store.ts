@@ -64,6 +64,7 @@ const checkExport = async (
   const keys = new Map<string, string>()
   let step = async (): Promise<void> => {}
   let header: ExportHeader | null = null
+  let checked: Checked | null = null
   let opened: { readonly signer: HeadSigner; readonly examiner: Examiner } | null = null
   for (const part of readExport(file)) {
     switch (part.kind) {
@@ -82,7 +83,8 @@ const checkExport = async (
         if (!endIsSigned(part.end, opened.signer)) throw damaged('its end is not signed by the key of this domain')
         const { domain, heads } = opened.examiner.end()
         if (domain !== header.domain) throw damaged('its domain is not the one it says')
-        return { header, keys, signer: opened.signer, heads, sha256: part.end.sha256 }
+        checked = { header, keys, signer: opened.signer, heads, sha256: part.end.sha256 }
+        break
       }
       default:
         opened ??= openWith(openSealedKeys(sealing.key, keys))
@@ -90,7 +92,8 @@ const checkExport = async (
         await step()
     }
   }
-  throw damaged('its end is missing')
+  if (checked === null) throw damaged('its end is missing')
+  return checked
 }
 
 const openWith = (signer: HeadSigner) => ({ signer, examiner: startExamination(signer) })

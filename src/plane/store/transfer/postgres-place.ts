@@ -1,6 +1,7 @@
 // A store in PostgreSQL that no plane runs on: whoever has a lease is asked to stop first, and nobody can begin one
 // while it is read or filled.
 
+import { sha256Hex } from '#platform/bytes.ts'
 import type { PgRow, PgSession, PgValue } from '#platform/postgres.ts'
 import { schemaOf } from '../postgres/run-migrations.ts'
 import { isMoved } from './key-files.ts'
@@ -19,22 +20,20 @@ const dialect: Dialect = {
 /** Reading or filling takes as long as it takes; waiting for others does not. */
 export const transferSettings = { idle_in_transaction_session_timeout: '0', lock_timeout: '5s' }
 
-/** Statements of transfer are written with `?`; each is parsed once a session. */
-export const openAsking = (
-  session: PgSession,
-): ((text: string, values: readonly PgValue[]) => Promise<readonly PgRow[]>) => {
-  const names = new Map<string, string>()
-  return async (text, values) => {
-    const name = names.get(text) ?? `transfer-${names.size + 1}`
-    names.set(text, name)
+type Ask = (text: string, values: readonly PgValue[]) => Promise<readonly PgRow[]>
+
+/** Statements of transfer are written with `?`. Each is parsed once a session, under a name made of its text. */
+export const asking =
+  (session: PgSession): Ask =>
+  async (text, values) => {
     let at = 0
-    const { rows } = await session.run({ name, text: text.replace(/\?/g, () => `$${++at}`) }, values)
+    const numbered = text.replace(/\?/g, () => `$${++at}`)
+    const { rows } = await session.run({ name: `transfer-${sha256Hex(text).slice(0, 16)}`, text: numbered }, values)
     return rows
   }
-}
 
 export const readablePostgres = (session: PgSession): ReadableStore => {
-  const ask = openAsking(session)
+  const ask = asking(session)
   return {
     dialect,
     query: ask,
@@ -60,11 +59,8 @@ export const currentSchema = async (session: PgSession): Promise<number> => {
 }
 
 export const refuseLeased = async (session: PgSession): Promise<void> => {
-  const ask = openAsking(session)
-  const leased = await ask(
-    'SELECT name FROM replica WHERE expires_at > clock_timestamp() ORDER BY number /* transfer */',
-    [],
-  )
+  const ask = asking(session)
+  const leased = await ask('SELECT name FROM replica WHERE expires_at > clock_timestamp() ORDER BY number', [])
   if (leased.length === 0) return
   const names = leased.map((row) => String(row['name'])).join(', ')
   throw new TransferRefused(

@@ -6,7 +6,7 @@ import { tableShapes } from '../columns.ts'
 import { StoreFault } from '../store-errors.ts'
 import { documentRow } from './document-row.ts'
 import { journalRow } from './examine.ts'
-import { openAsking, readablePostgres, refuseLeased } from './postgres-place.ts'
+import { asking, readablePostgres, refuseLeased } from './postgres-place.ts'
 import { movedTables } from './stored-records.ts'
 import { TransferRefused } from './transfer-errors.ts'
 import { labelOf, type RecordOf, type TransferRecord } from './transfer-record.ts'
@@ -93,7 +93,7 @@ export const openPostgresSink = async (
       for (const run of runsOf(records)) await addRun(run)
     },
     async commit() {
-      const ask = openAsking(session)
+      const ask = asking(session)
       for (const [name, { sequence, hash }] of heads)
         await ask('UPDATE chain SET sequence = ?, hash = ? WHERE chain = ?', [sequence, hash, name])
       // Nobody has looked at these tables yet, and the first plane must not have to guess how large they are.
@@ -121,7 +121,7 @@ const commitForCertain = async (session: PgSession): Promise<void> => {
 }
 
 const refuseFull = async (session: PgSession): Promise<void> => {
-  const ask = openAsking(session)
+  const ask = asking(session)
   const tables = ['chain', 'sealed_key', ...movedTables.map(([, table]) => table)]
   const [found] = await ask(
     `SELECT ${tables.map((table) => `EXISTS (SELECT FROM ${table}) AS ${table}`).join(', ')}`,
@@ -145,7 +145,7 @@ type Insert = (table: string, columns: Readonly<Record<string, Column>>) => Prom
 
 /** In the order given: tokens are listed in the order in which they came. */
 const openInsert = (session: PgSession): Insert => {
-  const ask = openAsking(session)
+  const ask = asking(session)
   return async (table, columns) => {
     const names = Object.keys(columns)
     const arrays = Object.values(columns)
