@@ -39,8 +39,6 @@ type Member = {
 }
 
 const largestGroup = 256
-/** How often a commit that is in doubt is asked about when nobody has anything else to write. */
-const settleEveryMs = 1000
 
 export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
   const runner = openGroupRunner(deps)
@@ -51,7 +49,6 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
   const drain = async (): Promise<void> => {
     // Whoever comes in the same turn comes along.
     await new Promise<void>((resolve) => deps.timers.soon(resolve))
-    if (queue.length === 0) await runner.settle()
     while (queue.length > 0) {
       const group = queue.slice(0, largestGroup)
       queue = queue.slice(largestGroup)
@@ -64,7 +61,6 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
     running ??= drain().finally(() => {
       running = null
       if (queue.length > 0) wake()
-      else if (runner.unsettled() && !finished) deps.timers.after(settleEveryMs, wake, 'background')
     })
   }
 
@@ -110,7 +106,6 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
     async finish() {
       finished = true
       while (running !== null) await running
-      await runner.settle()
       await runner.close()
     },
   }

@@ -36,8 +36,8 @@ export const migrations: readonly string[] = [
    CREATE TABLE journal (chain ${text} NOT NULL, sequence BIGINT NOT NULL, operation ${text} NOT NULL UNIQUE,
      bytes TEXT NOT NULL, hash BYTEA NOT NULL, signature BYTEA, key_id TEXT, node ${text}, type ${text} NOT NULL,
      touched TEXT, PRIMARY KEY (chain, sequence));
-   CREATE INDEX journal_by_operation_of_node ON journal (node, operation) WHERE node IS NOT NULL;
-   CREATE INDEX journal_by_operation_of_type ON journal (type, operation);
+   CREATE INDEX journal_by_node ON journal (node, chain, sequence) WHERE node IS NOT NULL;
+   CREATE INDEX journal_by_type ON journal (type, chain, sequence);
 
    CREATE TABLE replica (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL,
      version TEXT NOT NULL, started_at TIMESTAMPTZ NOT NULL, expires_at TIMESTAMPTZ NOT NULL);

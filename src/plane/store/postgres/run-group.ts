@@ -8,7 +8,7 @@ import type { Random } from '#platform/random.ts'
 import { sleep, type Timers } from '#platform/timers.ts'
 import type { ReplicaNumber } from '../replicas.ts'
 import { Fenced, StoreFault } from '../store-errors.ts'
-import type { Committed, HeadSigner } from '../store.ts'
+import type { HeadSigner } from '../store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { releaseChain, type OwnChain } from './chain-writer.ts'
 import type { Judgeable } from './judge-group.ts'
@@ -27,17 +27,11 @@ export type GroupRunnerDeps = {
   readonly signer: HeadSigner
   domainName(): string
   self(): ReplicaNumber | null
-  /** Was committed although whoever asked for it was told that this is not known. */
-  onSettledLate(committed: readonly Committed[]): void
 }
 
 export type GroupRunner = {
   /** Rejects with a StoreFault when nothing of it was committed, or when that cannot be told. */
   run(members: readonly Judgeable[]): Promise<readonly MemberOutcome[]>
-  /** A COMMIT of which it is still not known whether it was carried out. */
-  unsettled(): boolean
-  /** Tries to find out. */
-  settle(): Promise<void>
   /** How far every chain had come, as far as acknowledged commits of this replica have seen. */
   known(): ReadonlyMap<string, number>
   close(): Promise<void>
@@ -105,13 +99,11 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
     keep(made)
     return made
   }
-  /** What these members come to, if that was what was in doubt. */
+  /** What these members come to, if that was in doubt; what others came to is told by the feed, as nobody waits for it. */
   const settleFirst = async (members: readonly Judgeable[]): Promise<CommitMade | null> => {
     const which = unsettled
     const made = which === null ? null : await settle(which)
-    if (made === null || which?.of === members) return made
-    deps.onSettledLate(made.outcomes.filter((outcome) => typeof outcome !== 'string'))
-    return null
+    return which?.of === members ? made : null
   }
 
   /** Leaves no transaction open. */
@@ -150,15 +142,6 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
 
   return {
     run,
-    unsettled: () => unsettled !== null,
-    async settle() {
-      try {
-        await settleFirst([])
-      } catch (error) {
-        drop()
-        log.debug({ err: error }, 'a commit is still in doubt')
-      }
-    },
     known: () => places,
     async close() {
       const session = writer?.session

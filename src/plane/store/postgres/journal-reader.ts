@@ -1,0 +1,93 @@
+// The reading end of a journal of several chains.
+
+import type { JournalEntry } from '#domain/journal-entry.ts'
+import type { PgValue } from '#platform/postgres.ts'
+import { hexOf } from '../journal-chain.ts'
+import { cursorAt, readCursor, type Places } from '../journal-cursor.ts'
+import { CursorUnknown } from '../store-errors.ts'
+import type { JournalHead, JournalQuery, JournalReader, StoredEntry } from '../store.ts'
+import { entriesAfter, hashAt, lastEntries, newestSigned, type JournalFilter } from './journal-statements.ts'
+import { newestOf, oldestFirst } from './merge-chains.ts'
+import { verifyChains, type VerifyChainsDeps } from './verify-chains.ts'
+
+export const openPgJournalReader = (deps: VerifyChainsDeps): JournalReader => {
+  const heads = async (): Promise<readonly JournalHead[]> =>
+    (await deps.access.read(newestSigned)).rows.map((row) => ({
+      chain: row['chain'] as string,
+      sequence: row['sequence'] as number,
+      hash: hexOf(row['hash'] as Uint8Array),
+      signature: Buffer.from(row['signature'] as Uint8Array).toString('base64url'),
+      keyId: row['key_id'] as string,
+    }))
+  return {
+    read: (query) => (query.last === null ? readAfter(deps, query) : readLast(deps, query, query.last)),
+    heads,
+    async hashAt(chain, sequence) {
+      const [row] = (await deps.access.read(hashAt, [chain, sequence])).rows
+      return row === undefined ? null : hexOf(row['hash'] as Uint8Array)
+    },
+    async verify() {
+      const verified = await verifyChains(deps)
+      return verified.kind === 'broken' ? verified : { ...verified, heads: await heads() }
+    },
+  }
+}
+
+type Found = {
+  readonly chain: string
+  /** The newest sequence of the chain. */
+  readonly end: number
+  readonly sequence: number
+  readonly operation: string
+  readonly bytes: string
+  readonly hash: Uint8Array
+}
+
+/** From `after` on each entry moves the place in its own chain, so what is committed late in another is still to come. */
+const readAfter = async ({ access }: VerifyChainsDeps, query: JournalQuery): Promise<readonly StoredEntry[]> => {
+  const after = query.after === null ? new Map<string, number>() : readCursor(query.after)
+  if (after === null) throw new CursorUnknown()
+  const { filter, values } = filtered(query)
+  const all = [query.limit, ...values, [...after.keys()], [...after.values()]]
+  const { found, ends } = foundIn((await access.read(entriesAfter[filter], all)).rows)
+  if ([...after.keys()].some((chain) => !ends.has(chain))) throw new CursorUnknown()
+  return withCursors(oldestFirst(found, query.limit), after)
+}
+
+/** Everything that is older than these counts as read. */
+const readLast = async (
+  { access }: VerifyChainsDeps,
+  query: JournalQuery,
+  last: number,
+): Promise<readonly StoredEntry[]> => {
+  const count = Math.min(last, query.limit)
+  const { filter, values } = filtered(query)
+  const { found, ends } = foundIn((await access.read(lastEntries[filter], [count, ...values])).rows)
+  const newest = newestOf(found, count)
+  const before = new Map(ends)
+  for (const { chain, sequence } of newest.toReversed()) before.set(chain, sequence - 1)
+  return withCursors(newest, before)
+}
+
+const filtered = ({ node, type }: JournalQuery): { readonly filter: JournalFilter; readonly values: PgValue[] } => {
+  const types = type === null ? [] : typeof type === 'string' ? [type] : type
+  if (node !== null && type !== null) return { filter: 'both', values: [node, types] }
+  if (node !== null) return { filter: 'node', values: [node] }
+  return type === null ? { filter: 'all', values: [] } : { filter: 'type', values: [types] }
+}
+
+const foundIn = (rows: readonly object[]): { readonly found: readonly Found[]; readonly ends: Places } => {
+  const all = rows as readonly (Found & { readonly sequence: number | null })[]
+  return {
+    found: all.filter(({ sequence }) => sequence !== null),
+    ends: new Map(all.map(({ chain, end }) => [chain, end])),
+  }
+}
+
+const withCursors = (rows: readonly Found[], before: Places): readonly StoredEntry[] => {
+  const places = new Map([...before].filter(([, sequence]) => sequence > 0))
+  return rows.map(({ chain, sequence, bytes, hash }) => {
+    places.set(chain, sequence)
+    return { cursor: cursorAt(places), entry: JSON.parse(bytes) as JournalEntry, bytes, hash: hexOf(hash) }
+  })
+}

@@ -1,0 +1,84 @@
+// Are the chains what was written? Chain by chain and a page at a time, so that no journal is too long for it.
+
+import { sameBytes } from '#platform/bytes.ts'
+import type { BaseRow, JournalRow } from '../journal-table.ts'
+import type { Verification } from '../store.ts'
+import { checkChain, noBase, strangers, type Broken, type CheckDeps } from '../verify-journal.ts'
+import { chainsWithoutRow, everyChain, page } from './journal-statements.ts'
+import type { PgAccess } from './pg-access.ts'
+
+export type VerifyChainsDeps = CheckDeps & {
+  readonly access: Pick<PgAccess, 'read'>
+  /** How far every chain had come, as far as this replica has seen by its own commits. */
+  known(): ReadonlyMap<string, number>
+}
+
+type Verified =
+  { readonly kind: 'intact'; readonly entries: number } | Extract<Verification, { readonly kind: 'broken' }>
+
+/** As it stood at one moment; what is written meanwhile is another's to verify. */
+type ChainAtStart = {
+  readonly base: BaseRow
+  /** As its row says. */
+  readonly sequence: number
+  readonly hash: Uint8Array
+  /** As the entries say. */
+  readonly newest: number
+}
+
+const pageSize = 200
+
+export const verifyChains = async (deps: VerifyChainsDeps): Promise<Verified> => {
+  const known = new Map(deps.known())
+  const [rows, orphans] = await Promise.all([deps.access.read(everyChain), deps.access.read(chainsWithoutRow)])
+  const chains = rows.rows.map(chainAtStart)
+  let entries = 0
+  const broken = (chain: string, what: Broken): Verified => ({ kind: 'broken', chain, ...what, entries })
+
+  for (const chain of chains) {
+    const name = chain.base.chain
+    const checked = await verifyChain(deps, chain, known.get(name) ?? 0)
+    entries += checked.entries
+    if (checked.broken !== null) return broken(name, checked.broken)
+    known.delete(name)
+  }
+  for (const { chain } of orphans.rows as readonly { chain: string }[])
+    return broken(chain, { from: 1, to: 1, why: noBase })
+  for (const [chain, sequence] of known)
+    return broken(chain, { from: 1, to: sequence, why: `the chain ${chain} is missing` })
+  return { kind: 'intact', entries }
+}
+
+const verifyChain = async (
+  deps: VerifyChainsDeps,
+  { base, sequence, hash, newest }: ChainAtStart,
+  known: number,
+): Promise<{ readonly broken: Broken | null; readonly entries: number }> => {
+  let last: JournalRow | null = null
+  const checked = await checkChain(deps, base, Math.max(sequence, known), async (at) => {
+    const rows = (await deps.access.read(page, [base.chain, at, pageSize])).rows as unknown as readonly JournalRow[]
+    last = rows.find((row) => row.sequence === sequence) ?? last
+    return rows
+  })
+  return { entries: checked.entries, broken: checked.broken ?? strangers(sequence, newest) ?? altered(last, hash) }
+}
+
+/** The row of a chain says where it ends: the next entry is chained to that. */
+const altered = (last: JournalRow | null, hash: Uint8Array): Broken | null =>
+  last !== null && sameBytes(last.hash, hash)
+    ? null
+    : { from: last?.sequence ?? 1, to: last?.sequence ?? 1, why: 'the record of where the chain ends was altered' }
+
+const chainAtStart = (row: Readonly<Record<string, unknown>>): ChainAtStart => ({
+  base: {
+    chain: row['chain'] as string,
+    domain: row['domain'] as string,
+    sequence: row['base_sequence'] as number,
+    hash: row['base_hash'] as Uint8Array,
+    signature: row['base_signature'] as Uint8Array,
+    keyId: row['base_key_id'] as string,
+  },
+  sequence: row['sequence'] as number,
+  hash: row['hash'] as Uint8Array,
+  newest: row['newest'] as number,
+})
