@@ -1,5 +1,6 @@
 // The operator plane as one part: its routes, who may use them, what is remembered of refusals, and its doors.
 
+import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Refusal } from '#domain/refusal.ts'
 import { recordCounted } from './flows/record-refusal.ts'
 import { recordOperatorRefusal } from './flows/record-operator-refusal.ts'
@@ -19,7 +20,7 @@ import { operatorRoutes } from './listeners/operator-routes.ts'
 import type { Route } from './listeners/route.ts'
 import type { Metrics } from './metrics/open-metrics.ts'
 import { openApiDocument } from './openapi.ts'
-import { notReady } from './readiness.ts'
+import { notReady, readyBut } from './readiness.ts'
 import type { Store } from './store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
@@ -33,6 +34,7 @@ export type OperatorPlaneDeps = {
   readonly authority: Authority
   readonly channels: OpenChannels
   readonly metrics: Metrics
+  readonly settings: () => DomainSettings
   readonly clock: Clock
   readonly timers: Timers
   readonly random: Random
@@ -67,6 +69,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     issuer: authority,
     arrivals,
     metrics: metrics.text,
+    warnings: () => readyBut(deps.settings()),
     notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
     openapi: () => describe(deps, routes),
   })
@@ -82,6 +85,8 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     authenticate: (request, source) => operatorByKey(store, request.headers.authorization, source),
     correlation: deps.correlation,
     trouble: () => store.trouble(),
+    callers: 'operators',
+    standing: () => store.replicas.standing(),
     onRefusal,
     log,
   })

@@ -1,11 +1,14 @@
 // Whether the plane can do its work, in sentences.
 
+import { doubtInWords } from '#domain/continuity.ts'
+import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Authority } from './issuer/authority.ts'
+import type { Standing } from './store/replicas.ts'
 import type { Store } from './store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 
 export type ReadinessFacts = {
-  readonly store: Pick<Store, 'trouble'>
+  readonly store: Pick<Store, 'trouble' | 'replicas'>
   readonly authority: Pick<Authority, 'serverIdentity' | 'longestLeafMs'>
   readonly clock: Clock
   /** What else keeps the plane from its work, such as starting or stopping. */
@@ -16,8 +19,19 @@ export const notReady = ({ store, authority, clock, besides }: ReadinessFacts): 
   const trouble = store.trouble()
   return [
     ...besides(),
+    ...standingReasons(store.replicas.standing()),
     ...(trouble === null ? [] : [`the store cannot be written to: ${trouble}`]),
     ...(clock.nowMs() < authority.serverIdentity().notAfterMs ? [] : ['the server certificate has expired']),
     ...(authority.longestLeafMs() > 0 ? [] : ['no issuer on record can sign']),
   ]
+}
+
+/** The first word is for machines, the rest says since when and why. */
+const standingReasons = (standing: Standing): readonly string[] =>
+  standing.kind === 'serving' ? [] : [`${standing.kind}: ${standing.why}`]
+
+/** What the plane cannot do though it is ready: whoever took it out of service for that would take the rest away too. */
+export const readyBut = (settings: DomainSettings): readonly string[] => {
+  const doubt = doubtInWords(settings)
+  return doubt === null ? [] : [doubt]
 }

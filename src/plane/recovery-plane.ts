@@ -42,6 +42,7 @@ export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<Recove
     connections: deps.connections,
     balancers: deps.balancers,
     trouble: () => store.trouble(),
+    standing: () => store.replicas.standing(),
     onRefusal(refused) {
       deps.onRefusal(refused)
       recordRefusal(deps, refused).catch((error: unknown) => log.warn({ err: error }, 'a refusal was not journaled'))

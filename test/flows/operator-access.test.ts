@@ -33,6 +33,8 @@ const guardedApp = async (t: TestContext) => {
     authenticate: ({ headers }, source) => operatorByKey(store, headers.authorization, source),
     correlation: () => 'walk',
     trouble: () => null,
+    callers: 'operators',
+    standing: () => ({ kind: 'serving' }),
     onRefusal: () => undefined,
     log: silentLog,
   })

@@ -65,6 +65,8 @@ const open = async (
     authenticate: () => Promise.reject(new Error('nobody is asked for')),
     correlation: () => 'c',
     trouble: () => null,
+    callers: 'operators',
+    standing: () => ({ kind: 'serving' }),
     onRefusal: () => undefined,
     log: silentLog,
   })

@@ -6,6 +6,7 @@ import type { OperatorPrincipal } from '#domain/principal.ts'
 import { refuse } from '#domain/refusal.ts'
 import { silentLog } from '#platform/log.ts'
 import { bodyLimit, httpApp, type HttpAppOptions } from './http-app.ts'
+import type { Standing } from '#plane/store/replicas.ts'
 import type { Refused } from './http-reply.ts'
 import { answer, type Call, type Route } from './route.ts'
 
@@ -46,6 +47,8 @@ const appWith = (routes: readonly Route[], options: Partial<HttpAppOptions> = {}
     authenticate: async ({ headers }) => (headers.authorization === 'vera' ? viewer : refuse('OPERATOR_KEY_REQUIRED')),
     correlation: () => 'c0ffee',
     trouble: () => null,
+    callers: 'operators',
+    standing: () => ({ kind: 'serving' }),
     onRefusal: (refused) => void heard.push(refused),
     log: silentLog,
     ...options,
@@ -164,4 +167,46 @@ test('a refusal with a time says so in its header too', async () => {
   const reply = await appWith([busy]).app.inject('/busy')
   assert.equal(reply.headers['retry-after'], '3')
   assert.equal(reply.json().retry_after_ms, 2500)
+})
+
+test('a replica that lost its lease while it worked on a call does not say what it decided', async () => {
+  const expired: Standing = { kind: 'expired', why: 'the lease was last renewed 16 s ago' }
+  const outcomes = [answer({ admitted: true }), refuse('TOKEN_USED')]
+  for (const outcome of outcomes) {
+    let standing: Standing = { kind: 'serving' }
+    const stopped = at('/stopped', async () => {
+      standing = expired
+      return outcome
+    })
+    const { app, heard } = appWith([stopped], { standing: () => standing })
+    const reply = await app.inject('/stopped')
+    assert.deepEqual([reply.statusCode, reply.json().code], [503, 'REPLICA_BEHIND'])
+    assert.ok(reply.headers['retry-after'] !== undefined)
+    assert.deepEqual(
+      heard.map(({ refusal }) => refusal.code),
+      ['REPLICA_BEHIND'],
+    )
+  }
+})
+
+test('a replica that is behind handles no mutation, also when it fell behind while the body came', async () => {
+  const behind: Standing = { kind: 'behind', why: 'what the other replicas have committed was last heard of 11 s ago' }
+  const never: Route = { ...echo, handle: async () => assert.fail('reached') }
+  const stands: Standing[] = [{ kind: 'serving' }, behind, behind]
+  const { app } = appWith([never], { standing: () => stands.shift() ?? behind })
+  const reply = await app.inject(post('{"reason":"x"}'))
+  assert.deepEqual([reply.statusCode, reply.json().code], [503, 'REPLICA_BEHIND'])
+  const looking = appWith([at('/look', async () => answer({ ok: 1 }))], { standing: () => behind })
+  assert.equal((await looking.app.inject('/look')).statusCode, 200)
+  const machines = appWith([at('/look', async () => assert.fail('reached'))], {
+    standing: () => behind,
+    callers: 'machines',
+  })
+  assert.equal((await machines.app.inject('/look')).json().code, 'REPLICA_BEHIND')
+})
+
+test('how a replica is can be asked whatever it is', async () => {
+  const health: Route = { ...at('/readyz', async () => answer({ ready: false }, 503)), always: true }
+  const { app } = appWith([health], { standing: () => ({ kind: 'expired', why: 'this replica has no lease' }) })
+  assert.deepEqual((await app.inject('/readyz')).json(), { ready: false })
 })

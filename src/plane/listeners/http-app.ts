@@ -8,7 +8,16 @@ import type { Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { HttpRequest } from '#platform/http-server.ts'
 import { authorise } from './authorise.ts'
-import { fail, principalField, principalOf, sendAnswer, sendRefusal, type ReplyOptions } from './http-reply.ts'
+import {
+  fail,
+  notNow,
+  principalField,
+  principalOf,
+  sendAnswer,
+  sendRefusal,
+  type ReplyOptions,
+  type RouteConfig,
+} from './http-reply.ts'
 import { queryReader } from './query-values.ts'
 import type { Route } from './route.ts'
 import { sourceAddress } from './source-address.ts'
@@ -55,6 +64,7 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
   app.route({
     method: route.method,
     url: route.path,
+    config: { always: route.always === true } satisfies RouteConfig,
     schema: {
       ...(route.params !== undefined && { params: route.params }),
       ...(route.query !== undefined && { querystring: route.query }),
@@ -77,6 +87,8 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
 }
 
 const admit = async (options: HttpAppOptions, route: Route, request: FastifyRequest, reply: FastifyReply) => {
+  const notServed = notNow(options, request)
+  if (notServed !== null) return sendRefusal(options, request, reply, notServed)
   const source = sourceAddress(request.raw.socket)
   if (route.access === 'anyone') {
     request.setDecorator(principalField, { kind: 'anonymous', source })
@@ -92,6 +104,8 @@ const admit = async (options: HttpAppOptions, route: Route, request: FastifyRequ
 const answerCall = async (options: HttpAppOptions, route: Route, request: FastifyRequest, reply: FastifyReply) => {
   const principal = principalOf(request)
   if (principal === null) throw new Error(`${route.method} ${route.path} was reached without a principal`)
+  const no = notNow(options, request)
+  if (no !== null) return sendRefusal(options, request, reply, no)
   const outcome = await route.handle({
     principal,
     params: request.params as Record<string, string>,
@@ -100,7 +114,9 @@ const answerCall = async (options: HttpAppOptions, route: Route, request: Fastif
     correlation: request.id,
     evidence: evidenceIn(request.headers),
   })
-  return outcome.kind === 'answer' ? sendAnswer(reply, outcome) : sendRefusal(options, request, reply, outcome)
+  return outcome.kind === 'answer'
+    ? sendAnswer(options, request, reply, outcome)
+    : sendRefusal(options, request, reply, outcome)
 }
 
 const refuseOtherMethods = (app: FastifyInstance, options: HttpAppOptions, path: string): void => {

@@ -1,17 +1,22 @@
-// The two ways out of a call: its answer, or a refusal that everybody concerned hears of.
+// The two ways out of a call: its answer, or a refusal that everybody concerned hears of. Neither leaves a replica that
+// the others may have given up.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Log } from '#platform/log.ts'
 import { refusalResponse } from '#wire/error-body.ts'
+import type { Standing } from '#plane/store/replicas.ts'
 import { requestError } from './request-error.ts'
 import type { Answer } from './route.ts'
 import { sourceAddress } from './source-address.ts'
+import { judgeStanding, type Callers } from './standing-gate.ts'
 
 export type ReplyOptions = {
   /** Null while the store can be written to; decides what a fault is called. */
   readonly trouble: () => string | null
+  readonly callers: Callers
+  readonly standing: () => Standing
   /** Hears of every refusal, in the turn in which it is answered. */
   readonly onRefusal: (refused: Refused) => void
   readonly log: Log
@@ -37,19 +42,40 @@ export const principalOf = (request: FastifyRequest): Principal | null =>
 
 const json = 'application/json; charset=utf-8'
 
-export const sendAnswer = (reply: FastifyReply, { status, body, contentType }: Answer): FastifyReply =>
-  reply
-    .code(status)
-    .headers({
-      'content-type': contentType ?? (typeof body === 'string' ? 'text/plain; charset=utf-8' : json),
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-      'muster-correlation': reply.request.id,
-    })
-    // Measured: on these bodies JSON.stringify is faster than a serialiser compiled from the schema.
-    .send(typeof body === 'string' ? body : JSON.stringify(body))
+/** Whether a route is answered whatever the standing; kept with the route. */
+export type RouteConfig = { readonly always: boolean }
 
-export const sendRefusal = (options: ReplyOptions, request: FastifyRequest, reply: FastifyReply, refusal: Refusal) => {
+/** Null: this replica may answer that call now. */
+export const notNow = (options: ReplyOptions, request: FastifyRequest): Refusal | null => {
+  const { always } = request.routeOptions.config as Partial<RouteConfig>
+  const about = { method: request.method, ...(always === true && { always }) }
+  return judgeStanding(options.standing(), options.callers, about)
+}
+
+export const sendAnswer = (
+  options: ReplyOptions,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { status, body, contentType }: Answer,
+): FastifyReply => {
+  const no = notNow(options, request)
+  if (no !== null) return sendRefusal(options, request, reply, no)
+  return (
+    reply
+      .code(status)
+      .headers({
+        'content-type': contentType ?? (typeof body === 'string' ? 'text/plain; charset=utf-8' : json),
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+        'muster-correlation': reply.request.id,
+      })
+      // Measured: on these bodies JSON.stringify is faster than a serialiser compiled from the schema.
+      .send(typeof body === 'string' ? body : JSON.stringify(body))
+  )
+}
+
+export const sendRefusal = (options: ReplyOptions, request: FastifyRequest, reply: FastifyReply, decided: Refusal) => {
+  const refusal = notNow(options, request) ?? decided
   options.onRefusal({
     refusal,
     principal: principalOf(request),

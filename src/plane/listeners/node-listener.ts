@@ -26,7 +26,7 @@ import type { Route } from './route.ts'
 import { sourceAddress } from './source-address.ts'
 import { matchUpgrade } from './upgrade-route.ts'
 
-export type NodeListenerDeps = ReplyOptions & {
+export type NodeListenerDeps = Omit<ReplyOptions, 'callers'> & {
   readonly routes: readonly Route[]
   readonly authn: NodeAuthn
   readonly channels: ChannelServer
@@ -56,7 +56,7 @@ const tlsOptions = ({ keyPem, chainPem }: ServerIdentity, roots: readonly string
 export const openNodeListener = async (deps: NodeListenerDeps): Promise<NodeListener> => {
   const authenticate = (request: HttpRequest, source: string): Promise<Principal | Refusal> =>
     deps.authn(request.socket as TLSSocket, source, () => evidenceIn(request.headers))
-  const app = httpApp({ ...deps, authenticate })
+  const app = httpApp({ ...deps, callers: 'machines', authenticate })
   await app.ready()
 
   const server = createTlsServer(tlsOptions(deps.identity, deps.roots), app.routing)

@@ -7,6 +7,8 @@ import { answer, type Route } from './route.ts'
 export type HealthDeps = {
   /** Empty when the plane can do its work. */
   readonly notReady: () => readonly string[]
+  /** What it cannot do though it is ready: nobody is served better by taking it out of service. */
+  readonly warnings: () => readonly string[]
   /** In the text format of Prometheus. */
   readonly metrics: () => Promise<string>
   readonly openapi: () => object
@@ -21,6 +23,7 @@ export const operatorHealthRoutes = (deps: HealthDeps): readonly Route[] => [
     method: 'GET',
     path: '/healthz',
     access: 'anyone',
+    always: true,
     summary: 'The process answers',
     answer: Alive,
     handle: async () => answer({ alive: true }),
@@ -29,17 +32,22 @@ export const operatorHealthRoutes = (deps: HealthDeps): readonly Route[] => [
     method: 'GET',
     path: '/readyz',
     access: 'anyone',
+    always: true,
     summary: 'Whether the plane can do its work, and if not (503), why',
     answer: Readiness,
     handle: async () => {
       const reasons = deps.notReady()
-      return answer({ ready: reasons.length === 0, reasons }, reasons.length === 0 ? 200 : 503)
+      return answer(
+        { ready: reasons.length === 0, reasons, warnings: deps.warnings() },
+        reasons.length === 0 ? 200 : 503,
+      )
     },
   },
   {
     method: 'GET',
     path: '/metrics',
     access: 'viewer',
+    always: true,
     summary: 'Metrics in the text format of Prometheus',
     handle: async () => ({ kind: 'answer', status: 200, body: await deps.metrics(), contentType: metricsContentType }),
   },
@@ -47,6 +55,7 @@ export const operatorHealthRoutes = (deps: HealthDeps): readonly Route[] => [
     method: 'GET',
     path: '/openapi.json',
     access: 'anyone',
+    always: true,
     summary: 'This description of the API',
     handle: async () => answer(deps.openapi()),
   },

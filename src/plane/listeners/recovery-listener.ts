@@ -12,7 +12,7 @@ import { httpApp } from './http-app.ts'
 import type { ReplyOptions } from './http-reply.ts'
 import type { Route } from './route.ts'
 
-export type RecoveryListenerDeps = ReplyOptions & {
+export type RecoveryListenerDeps = Omit<ReplyOptions, 'callers'> & {
   readonly routes: readonly Route[]
   readonly correlation: () => string
   readonly timers: Timers
@@ -36,7 +36,8 @@ const tlsOptions = ({ keyPem, chainPem }: ServerIdentity) => ({
 
 export const openRecoveryListener = async (deps: RecoveryListenerDeps): Promise<RecoveryListener> => {
   // Nobody is anybody here before a handler has seen the proof.
-  const app = httpApp({ ...deps, authenticate: async (_request, source) => ({ kind: 'anonymous', source }) })
+  const authenticate = async (_request: unknown, source: string) => ({ kind: 'anonymous', source }) as const
+  const app = httpApp({ ...deps, callers: 'machines', authenticate })
   await app.ready()
   const server = createTlsServer(tlsOptions(deps.identity), app.routing)
   boundServer(server, {

@@ -19,6 +19,8 @@ export type Route<P extends Principal = Principal> = {
   readonly path: string
   readonly access: Access
   readonly summary: string
+  /** Says how the plane is, so it is answered whatever that is. */
+  readonly always?: true
   /** A node in quarantine may call it too, once a repair bundle has given it a certificate. */
   readonly inQuarantine?: true
   readonly params?: TSchema

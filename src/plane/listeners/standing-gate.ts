@@ -1,0 +1,23 @@
+// What a replica may answer, by how it stands to the others. One that has not heard of them for too long decides nothing;
+// one that others may have given up says nothing but how it is. Asked before a call is handled, and again before its
+// reply leaves: a process may have been stopped in between, for longer than it knows.
+
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import type { Standing } from '#plane/store/replicas.ts'
+import type { Route } from './route.ts'
+
+/** Machines are told what they may rely on; operators may look at what was true a while ago. */
+export type Callers = 'machines' | 'operators'
+
+const retryAfterMs = 2000
+
+/** Null: it may be answered. */
+export const judgeStanding = (
+  standing: Standing,
+  callers: Callers,
+  { method, always }: Pick<Route, 'always'> & { readonly method: string },
+): Refusal | null => {
+  if (standing.kind === 'serving' || always === true) return null
+  if (standing.kind === 'behind' && callers === 'operators' && method === 'GET') return null
+  return { ...refuse('REPLICA_BEHIND', standing.why), retryAfterMs }
+}
