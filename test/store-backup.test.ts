@@ -11,6 +11,7 @@ import { importStore } from '#plane/import-store.ts'
 import { migrateStore } from '#plane/migrate-store.ts'
 import { storeStatus } from '#plane/store-status.ts'
 import { StoreRefused } from '#plane/store/store-errors.ts'
+import { migrations } from '#plane/store/postgres/migrations.ts'
 import { newestSchema } from '#plane/store/migrations.ts'
 import { withPeer } from './peers/peer.ts'
 import { postgresDatabase } from './process/postgres-server.ts'
@@ -143,9 +144,9 @@ test('the status of PostgreSQL names its place, its planes and who leads, and no
   const database = await postgresDatabase(t)
   const there = onPostgres(database, path.join(config.dataFolder, 'seal.key'))
   await assert.rejects(exportStore(there, path.join(folder, 'none'), run), { code: 'NO_STORE' })
-  assert.deepEqual(await migrateStore(there, true), { from: null, to: 1 })
+  assert.deepEqual(await migrateStore(there, true), { from: null, to: migrations.length })
   assert.equal((await storeStatus(there)).schema, null)
-  assert.deepEqual(await migrateStore(there, false), { from: null, to: 1 })
+  assert.deepEqual(await migrateStore(there, false), { from: null, to: migrations.length })
 
   const session = await database.connect()
   await session.exec(`INSERT INTO replica (name, version, started_at, expires_at)

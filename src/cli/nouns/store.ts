@@ -57,15 +57,26 @@ export const declareStore = (program: Command, cli: Cli): void => {
       verb(
         store,
         'backup <folder>',
-        'Copy the data folder of a plane on SQLite into a new folder, while it runs, and verify the copy. PostgreSQL is backed up with its own tools: pg_basebackup, pgBackRest (docs/OPERATIONS.md)',
+        'Copy the data folder of a plane on SQLite into a new folder, while it runs, and verify the copy. The copy is a data folder: to restore it, start a plane on a copy of it. PostgreSQL is backed up with its own tools: pg_basebackup, pgBackRest (docs/OPERATIONS.md)',
         [
           ['muster store backup /backups/monday', 'of ./data'],
           ['muster store backup /backups/monday --data /srv/muster --seal-key /etc/muster/seal.key', ''],
         ],
       ),
     ),
-  )
+  ).summary('Copy the data folder of a plane on SQLite, while it runs, and verify the copy')
   performs(cli, backup, async () => (await import('../store-backup.ts')).storeBackup)
+
+  const confirm = verb(
+    store,
+    'confirm',
+    'After an older copy of the store was restored: what its nodes know of and it does not; with a reason, issue from it again',
+    [
+      ['muster store confirm', 'what speaks against the store'],
+      ['muster store confirm --reason "restored monday after the disk died"', ''],
+    ],
+  ).option('--reason <text>', 'take it for what it is; goes into the journal')
+  performs(cli, confirm, async () => (await import('../store-confirm.ts')).storeConfirm)
 }
 
 const whichStore = (command: Command): Command =>
