@@ -69,7 +69,9 @@ export const lockRows = async (
     needs.nodesWritten.size === 0 ? nothing : session.run(readHardware, [[...needs.nodesWritten], [...needs.claims]])
   const held = needs.unheld.size === 0 ? nothing : session.run(readHeld, [[...needs.unheld]])
   const chains = session.run(readChains)
-  await Promise.all([begun, lease, leads, locked, ...looked.map(([, answer]) => answer)])
+  // All of them: one that nobody waits for when an earlier one fails would end the process.
+  const rest = [...looked, ...taken].map(([, answer]) => answer)
+  await Promise.all([begun, lease, leads, locked, hardware, held, chains, ...rest])
 
   const rows = new Map<string, FoundRow>()
   const owners = new Map<string, string>()
