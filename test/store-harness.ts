@@ -12,9 +12,13 @@ import type { EntryDraft } from '#domain/journal-entry.ts'
 import { noHardware, type Node } from '#domain/node.ts'
 import type { Token } from '#domain/token.ts'
 import { openSqliteStore, type SqliteStoreDeps } from '#plane/store/open-sqlite-store.ts'
+import { openPostgresStore, type PostgresStoreDeps } from '#plane/store/postgres/open-postgres-store.ts'
+import { openPgAccess } from '#plane/store/postgres/pg-access.ts'
+import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
 import type { HeadSigner, Store } from '#plane/store/store.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
+import type { PostgresTarget } from '#platform/postgres.ts'
 import { systemRandom } from '#platform/random.ts'
 import { systemTimers, type Timers } from '#platform/timers.ts'
 
@@ -72,6 +76,23 @@ export const storeDeps = (folder: string, signer: HeadSigner): SqliteStoreDeps =
 
 export const openStore = (folder: string, signer: HeadSigner): Promise<Store> =>
   openSqliteStore(storeDeps(folder, signer))
+
+/** As a replica of its own, however many there are on that database. */
+export const openPostgresStoreOn = async (
+  target: PostgresTarget,
+  signer: HeadSigner,
+  more: Partial<PostgresStoreDeps> = {},
+): Promise<Store> => {
+  const { folder: _, ...deps } = { ...storeDeps('', signer), ...more }
+  const access = openPgAccess({ ...deps, target })
+  try {
+    await migrateDatabase(access)
+    return await openPostgresStore({ access, ...deps })
+  } catch (error) {
+    await access.close()
+    throw error
+  }
+}
 
 const by = { actor: 'system:test', source: null, correlation: null }
 

@@ -6,6 +6,7 @@ import type { Timers } from '#platform/timers.ts'
 import { tableShapes } from '../columns.ts'
 import { decodeRow } from '../row-tables.ts'
 import type { PgAccess } from './pg-access.ts'
+import { policyKinds } from './row-statements.ts'
 
 export type RowReads = {
   get<K extends RowKind>(kind: K, key: string): Promise<Row<RowTypes[K]> | null>
@@ -16,8 +17,6 @@ export type RowReads = {
 type Found = Row<unknown> | null
 type Asked = { readonly resolve: (found: Found) => void; readonly reject: (error: unknown) => void }
 
-/** Few rows, read by every decision and hardly ever written. An outdated one costs a lost race, which reads it again. */
-const policyKinds: ReadonlySet<RowKind> = new Set<RowKind>(['profile', 'domain'])
 const mostKeys = 1000
 
 export const openRowReads = (deps: { readonly access: Pick<PgAccess, 'read'>; readonly timers: Timers }): RowReads => {
@@ -51,6 +50,7 @@ export const openRowReads = (deps: { readonly access: Pick<PgAccess, 'read'>; re
       asked.set(key, [...(asked.get(key) ?? []), { resolve, reject }])
     })
 
+  /** From memory where it can be: an outdated row costs a lost race, which reads it again. */
   const askPolicy = async (kind: RowKind, key: string): Promise<Found> => {
     const place = `${kind} ${key}`
     const known = policy.get(place)

@@ -1,0 +1,105 @@
+// The store that planes share: one PostgreSQL, a replica a process.
+
+import { hostname } from 'node:os'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Random } from '#platform/random.ts'
+import type { Timers } from '#platform/timers.ts'
+import { musterVersion } from '#platform/version.ts'
+import { tableShapes } from '../columns.ts'
+import { StoreFault } from '../store-errors.ts'
+import type { CommitGroup, Committed, HeadSigner, Store } from '../store.ts'
+import { exclusively } from './exclusively.ts'
+import { forgetEndedRows } from './forget.ts'
+import { openPgGroupCommit } from './group-commit.ts'
+import { openPgHealth } from './health.ts'
+import { openPgJournalReader } from './journal-reader.ts'
+import { openListQueries } from './list-queries.ts'
+import { openPgObservations } from './observations.ts'
+import { openPgReplicas, type PgReplicas } from './open-pg-replicas.ts'
+import type { PgAccess } from './pg-access.ts'
+import { openRowReads } from './row-reads.ts'
+import { openSealedKeys } from './sealed-keys.ts'
+import { openPgWebhookProgress } from './webhook-progress.ts'
+
+export type PostgresStoreDeps = {
+  /** To a database that has been migrated. Closed with the store. */
+  readonly access: PgAccess
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly signer: HeadSigner
+  readonly log: Log
+  /** Goes into every entry; asked at each commit, so it may be decided after the store is open. */
+  domainName(): string
+}
+
+const observationsEveryMs = 5000
+const probeEveryMs = 1000
+
+/** Rejects with a StoreFault where there is no primary that confirms a write; then the access stays open. */
+export const openPostgresStore = async (deps: PostgresStoreDeps): Promise<Store> => {
+  try {
+    const name = `${hostname()}, process ${process.pid}`
+    return assemble(deps, await openPgReplicas({ ...deps, name, version: musterVersion }))
+  } catch (error) {
+    throw error instanceof StoreFault ? error : new StoreFault('the store does not open', error)
+  }
+}
+
+const assemble = (deps: PostgresStoreDeps, shared: PgReplicas): Store => {
+  const { access, timers, log } = deps
+  const { replicas } = shared
+  const health = openPgHealth({ access, log, self: () => replicas.self })
+  const rows = openRowReads({ access, timers })
+  const observations = openPgObservations({ access, log })
+  const groupListeners: ((group: CommitGroup) => void)[] = []
+  const forgetPolicyOf = ({ writes }: Committed): void => {
+    for (const write of writes) {
+      if (write.put === 'profile') rows.forgetPolicy('profile', tableShapes.profile.key(write.value))
+      if (write.put === 'domain') rows.forgetPolicy('domain', tableShapes.domain.key(write.value))
+    }
+  }
+  const commits = openPgGroupCommit({
+    ...deps,
+    health,
+    self: () => shared.self(),
+    onTouched: (touched) => touched.forEach(({ kind, key }) => rows.forgetPolicy(kind, key)),
+    afterCommit: () => shared.notifyOthers(),
+    onGroup: (group) => groupListeners.forEach((run) => run(group)),
+  })
+  // The first to hear of it: whoever hears of it next reads the row again.
+  shared.onForeignCommit(forgetPolicyOf)
+  const stops = [
+    timers.every(observationsEveryMs, () => void observations.flush()),
+    timers.every(probeEveryMs, () => void health.probe()),
+  ]
+
+  const close = async (): Promise<void> => {
+    for (const stop of stops) stop()
+    await commits.finish()
+    await observations.flush()
+    await shared.close()
+    await access.close()
+  }
+  let closing: Promise<void> | null = null
+
+  return {
+    get: (kind, key) => rows.get(kind, key),
+    ...openListQueries(access),
+    commit: (change, fence) => shared.commitHere(change, () => commits.commit(change, fence)),
+    onForeignCommit: (run) => shared.onForeignCommit(run),
+    replicas,
+    sealedKeys: openSealedKeys(access),
+    exclusively: (run) => exclusively(access, run),
+    observe: (node, seen) => observations.observe(node, seen),
+    observation: (node) => observations.of(node),
+    rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
+    journal: openPgJournalReader({ ...deps, known: () => commits.known() }),
+    forget: (nowMs) => forgetEndedRows(access, nowMs),
+    ...openPgWebhookProgress({ access, self: () => replicas.self }),
+    onCommitGroup: (run) => void groupListeners.push(run),
+    trouble: () => health.trouble(),
+    close: () => (closing ??= close()),
+  }
+}
