@@ -74,7 +74,7 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
       outcomes = await runner.run(group)
     } catch (error) {
       const fault = error instanceof StoreFault ? error : new StoreFault('nothing was committed', error)
-      if (!(fault instanceof Fenced)) deps.health.failed(fault)
+      deps.health.failed(fault)
       for (const member of group) member.reject(fault)
       tell(0, true)
       return fault

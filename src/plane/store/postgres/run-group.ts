@@ -38,7 +38,7 @@ export type GroupRunner = {
 }
 
 /** A group that has not come through by then is given up. */
-const givenUpAfterMs = 15_000
+const givenUpAfterMs = 8000
 /** A COMMIT waits for the disks of two machines; longer than this, and its connection is not believed in any more. */
 const commitMs = 5000
 /** Several statements, each of which may wait for a lock. */

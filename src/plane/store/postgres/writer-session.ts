@@ -11,7 +11,8 @@ export type Writer = {
 
 /**
  * A replica that stands still inside a transaction is cut off by the server and blocks nobody for long. The plans are
- * fixed: tables are small when a statement is planned and grow while its plan is kept, and every row is found by an index.
+ * fixed: tables are small when a statement is planned and grow while its plan is kept, and every row is found by an index. Where
+ * there is no other way than to read a table its cost is then imaginary, and must not make anybody compile the statement.
  */
 const settings = {
   lock_timeout: '5s',
@@ -19,6 +20,7 @@ const settings = {
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
+  jit: 'off',
 }
 
 export const openWriter = async (access: Pick<PgAccess, 'connect'>): Promise<Writer> => {
