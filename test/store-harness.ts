@@ -87,7 +87,7 @@ export const openPostgresStoreOn = async (
   const access = openPgAccess({ ...deps, target })
   try {
     await migrateDatabase(access)
-    return await openPostgresStore({ access, ...deps })
+    return await openPostgresStore({ access, replicaName: 'test', ...deps })
   } catch (error) {
     await access.close()
     throw error

@@ -1,6 +1,5 @@
 // The store that planes share: one PostgreSQL, a replica a process.
 
-import { hostname } from 'node:os'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Random } from '#platform/random.ts'
@@ -32,6 +31,8 @@ export type PostgresStoreDeps = {
   readonly log: Log
   /** Goes into every entry; asked at each commit, so it may be decided after the store is open. */
   domainName(): string
+  /** Host and process, for people. */
+  readonly replicaName: string
 }
 
 const observationsEveryMs = 5000
@@ -40,8 +41,7 @@ const probeEveryMs = 1000
 /** Rejects with a StoreFault where there is no primary that confirms a write; then the access stays open. */
 export const openPostgresStore = async (deps: PostgresStoreDeps): Promise<Store> => {
   try {
-    const name = `${hostname()}, process ${process.pid}`
-    return assemble(deps, await openPgReplicas({ ...deps, name, version: musterVersion }))
+    return assemble(deps, await openPgReplicas({ ...deps, name: deps.replicaName, version: musterVersion }))
   } catch (error) {
     throw error instanceof StoreFault ? error : new StoreFault('the store does not open', error)
   }
