@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { StoredEntry } from '../store.ts'
+import { openOwnCommits } from './own-commits.ts'
+
+const entry = (sequence: number, chain = 'C'): StoredEntry =>
+  ({ entry: { chain, sequence }, hash: `hash-${sequence}` }) as unknown as StoredEntry
+
+const start = { sequence: 4, hash: 'hash-4' }
+
+test('what was told here is skipped, up to the first entry that was not', () => {
+  const own = openOwnCommits()
+  own.begin().told([entry(5), entry(6)])
+  own.begin().told([entry(8)])
+  assert.deepEqual(own.skip('C', start), { sequence: 6, hash: 'hash-6' })
+  assert.deepEqual(own.skip('C', { sequence: 7, hash: 'hash-7' }), { sequence: 8, hash: 'hash-8' })
+  assert.deepEqual(own.skip('D', start), start)
+})
+
+test('an entry of a commit that is not answered yet waits for the answer', () => {
+  const own = openOwnCommits()
+  own.ownChain('C')
+  const answered: string[] = []
+  own.onAnswered(() => answered.push('answered'))
+  const commit = own.begin()
+  assert.equal(own.mayBeAnswered('C', 5), true)
+  commit.told([entry(5)])
+  commit.end()
+  assert.deepEqual(answered, ['answered'])
+  assert.equal(own.wasTold('C', 5), true)
+})
+
+test('an entry whose caller was told that nothing is known is for the feed to tell', () => {
+  const own = openOwnCommits()
+  own.ownChain('C')
+  const commit = own.begin()
+  assert.equal(own.mayBeAnswered('C', 5), true)
+  commit.end()
+  assert.equal(own.mayBeAnswered('C', 5), false)
+  assert.equal(own.wasTold('C', 5), false)
+})
+
+test('commits that began after an entry was seen did not write it', () => {
+  const own = openOwnCommits()
+  own.ownChain('C')
+  const before = own.begin()
+  assert.equal(own.mayBeAnswered('C', 5), true)
+  own.begin()
+  before.end()
+  assert.equal(own.mayBeAnswered('C', 5), false)
+})
+
+test('what another replica writes to its own chain waits for nobody', () => {
+  const own = openOwnCommits()
+  own.ownChain('C')
+  own.begin()
+  assert.equal(own.mayBeAnswered('D', 1), false)
+})
