@@ -267,6 +267,8 @@ const serverParameters = {
   wal_keep_size: '256MB',
   hot_standby: 'on',
   wal_log_hints: 'on',
+  // Nothing is confirmed before a standby has found the new primary: not to wait the usual five seconds for that.
+  wal_retrieve_retry_interval: '500ms',
   password_encryption: 'scram-sha-256',
 }
 
