@@ -162,6 +162,9 @@ test('the status of PostgreSQL names its place, its planes and who leads, and no
   )
   await session.exec("UPDATE replica SET expires_at = now() - interval '1 second'")
   await importStore(there, file, null, run)
+  await session.exec(`DELETE FROM journal WHERE sequence > (SELECT max(sequence) FROM journal WHERE signature IS NOT NULL
+    AND sequence < (SELECT max(sequence) FROM journal))`)
+  await assert.rejects(exportStore(there, path.join(folder, 'cut'), run), { code: 'JOURNAL_BROKEN' })
   await session.exec("UPDATE replica SET expires_at = now() + interval '1 minute' WHERE number = 1")
   await assert.rejects(exportStore(there, path.join(folder, 'second'), run), { code: 'STORE_IN_USE' })
   await assert.rejects(backupStore(there, path.join(folder, 'copy'), run), { code: 'NOT_FOR_POSTGRES' })

@@ -18,7 +18,7 @@ import { systemTimers } from '#platform/timers.ts'
 import type { TestDatabase } from './process/postgres-server.ts'
 import { newNode, note, putNode, read, someCertificate, someTimeMs, someToken, storeDeps } from './store-harness.ts'
 
-export const domainName = 'lab.example'
+const domainName = 'lab.example'
 
 export const run: TransferRun & { readonly clock: Clock } = {
   timers: systemTimers,

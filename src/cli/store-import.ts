@@ -1,6 +1,7 @@
 import { importStore } from '#plane/import-store.ts'
 import type { Cli } from './cli.ts'
 import { printer } from './print.ts'
+import { shellWord } from './shell-word.ts'
 import { storeRun, withStore, type StoreOptions } from './store-run.ts'
 import { movedBody, movedFacts } from './store-moved.ts'
 import { renderFacts } from './table.ts'
@@ -19,5 +20,7 @@ export const storeImport = async (
   const print = printer(cli, options)
   print.answer({ store, ...movedBody(done) }, () => renderFacts([['store', store], ...movedFacts(done)]))
   print.note('operator keys are as they were: whoever had one has it still; admin.key stays in the old data folder')
-  print.note(`next: muster plane --store ${store} --seal-key FILE; and never start the old one again`)
+  const where = store === 'sqlite' && options.data !== undefined ? ` --data ${shellWord(options.data)}` : ''
+  const sealKey = options.sealKey === undefined ? '' : ` --seal-key ${shellWord(options.sealKey)}`
+  print.note(`next: muster plane --store ${store}${where}${sealKey}; and never start the old one again`)
 }

@@ -7,7 +7,7 @@ import { pathExists } from '#platform/paths.ts'
 import { musterVersion } from '#platform/version.ts'
 import { startExamination, type ChainHead, type Examiner } from '#plane/store/transfer/examine.ts'
 import { writeExport } from '#plane/store/transfer/export-file.ts'
-import { countStored, storedRecords, type ReadableStore } from '#plane/store/transfer/stored-records.ts'
+import { countStored, recordedHeads, storedRecords, type ReadableStore } from '#plane/store/transfer/stored-records.ts'
 import { TransferRefused } from '#plane/store/transfer/transfer-errors.ts'
 import { totalOf, type Counts, type TransferRecord } from '#plane/store/transfer/transfer-record.ts'
 import type { PlaneConfig } from './config.ts'
@@ -50,6 +50,7 @@ export const exportStore = async (
       const records = examined(storedRecords(source), examiner, startSteps(deps, 'exporting', totalOf(counts)))
       const sha256 = await writeExport(lines, header, records, signer)
       const { domain, heads } = examiner.end()
+      refuseOtherHeads(heads, await recordedHeads(source))
       if (lines.finish() === 'exists') throw exists(file)
       return { domain, counts, heads, sha256, sealingKeyFile: sealing.file }
     } catch (error) {
@@ -62,7 +63,7 @@ export const exportStore = async (
 }
 
 /** The same records, checked as they go by. */
-export async function* examined(
+async function* examined(
   records: AsyncIterable<TransferRecord>,
   examiner: Examiner,
   step: () => Promise<void>,
@@ -74,11 +75,25 @@ export async function* examined(
   }
 }
 
-export const domainIn = async (store: ReadableStore): Promise<string> => {
+const domainIn = async (store: ReadableStore): Promise<string> => {
   const [row] = await store.query('SELECT doc FROM domain', [])
   if (row === undefined)
     throw new TransferRefused('NO_STORE', 'the store holds no domain yet', 'Start a plane on it first: muster plane')
   return (JSON.parse(String(row['doc'])) as { name: string }).name
+}
+
+/** Entries that were cut off at a signed head look whole by themselves. */
+const refuseOtherHeads = (found: readonly ChainHead[], recorded: readonly ChainHead[] | null): void => {
+  const lost = recorded?.find(({ chain, sequence, hash }) => {
+    const head = found.find((one) => one.chain === chain)
+    return head?.sequence !== sequence || head.hash !== hash
+  })
+  if (lost !== undefined)
+    throw new TransferRefused(
+      'JOURNAL_BROKEN',
+      `the journal is not what was written: chain ${lost.chain} does not end at its entry ${lost.sequence}`,
+      'Keep everything as it is, and compare with your last export: muster journal verify',
+    )
 }
 
 const refuseFile = (file: string): void => {

@@ -17,12 +17,9 @@ type Places = Pick<PlaneConfig, 'dataFolder' | 'sealKeyFile' | 'credentialsFolde
 export const ownSealingKeyFile = (dataFolder: string): string => path.join(dataFolder, 'seal.key')
 
 export const givenSealingKey = ({ dataFolder, sealKeyFile, credentialsFolder }: Places): FoundSealingKey => {
-  const places = [
-    sealKeyFile,
-    credentialsFolder === null ? null : path.join(credentialsFolder, credentialName),
-    ownSealingKeyFile(dataFolder),
-  ]
-  if (!places.some((place) => place !== null && pathExists(place)))
+  const credential = credentialsFolder === null ? [] : [path.join(credentialsFolder, credentialName)]
+  const places = sealKeyFile === null ? [...credential, ownSealingKeyFile(dataFolder)] : [sealKeyFile]
+  if (!places.some(pathExists))
     throw new TransferRefused(
       'SEALING_KEY_MISSING',
       `there is no sealing key${sealKeyFile === null ? ` in ${dataFolder}` : ` at ${sealKeyFile}`}`,

@@ -6,7 +6,7 @@ import type { RecordOf } from './transfer-record.ts'
 /** A row ready to be written. Its columns are made of its document, as in any commit. */
 export const documentRow = ({ row, value }: RecordOf<'row'>): EncodedRow => {
   try {
-    const encoded = encodeRow(row as RowKind, value as RowTypes[RowKind])
+    const encoded = encodeRow(row, value as RowTypes[RowKind])
     if (typeof encoded.key === 'string' && !encoded.columns.includes(undefined as never)) return encoded
   } catch {
     // Something its key or a column is made of is missing.

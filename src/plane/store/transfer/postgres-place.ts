@@ -15,6 +15,7 @@ const dialect: Dialect = {
   chains:
     'SELECT chain, domain, base_sequence AS sequence, base_hash AS hash, base_signature AS signature, base_key_id AS key_id FROM chain',
   chainColumn: true,
+  heads: 'SELECT chain, sequence, hash FROM chain ORDER BY chain',
 }
 
 /** Reading or filling takes as long as it takes; waiting for others does not. */

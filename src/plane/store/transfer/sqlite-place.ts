@@ -8,7 +8,7 @@ import { lockDataFolder } from '../data-folder-lock.ts'
 import { checkSchema, newestSchema, schemaVersion } from '../migrations.ts'
 import { notAStore, StoreRefused } from '../store-errors.ts'
 import { isMoved, keysInFolder } from './key-files.ts'
-import type { Dialect, ReadableStore, StoredRow } from './stored-records.ts'
+import type { Dialect, ReadableStore } from './stored-records.ts'
 import { TransferRefused } from './transfer-errors.ts'
 
 /** A plane may hold the file for a moment. */
@@ -21,6 +21,7 @@ const dialect: Dialect = {
   tokenOrder: 'rowid',
   chains: 'SELECT chain, domain, sequence, hash, signature, key_id FROM journal_base',
   chainColumn: false,
+  heads: null,
 }
 
 export const readableSqlite = (database: Database, keys: ReadableStore['keys']): ReadableStore => {
@@ -33,7 +34,7 @@ export const readableSqlite = (database: Database, keys: ReadableStore['keys']):
   return {
     dialect,
     keys,
-    query: async (text, values) => prepared(text).all(...values) as readonly StoredRow[],
+    query: async (text, values) => prepared(text).all(...values),
   }
 }
 
@@ -43,7 +44,7 @@ export type OpenedSqlite = { readonly database: Database; readonly schema: numbe
 export const openSqliteToRead = (folder: string): OpenedSqlite => {
   const file = databaseFile(folder)
   if (!pathExists(file)) throw noStore(folder)
-  const database = openDatabaseToRead(file, busyMs)
+  const database = openOrRefuse(file)
   try {
     checkSchema(database)
     return { database, schema: schemaVersion(database) }
@@ -52,6 +53,17 @@ export const openSqliteToRead = (folder: string): OpenedSqlite => {
     throw sqliteTrouble(error) === 'not-a-database' ? notAStore('it is not a SQLite database') : error
   }
 }
+
+const openOrRefuse = (file: string): Database => {
+  try {
+    return openDatabaseToRead(file, busyMs)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new TransferRefused('FILE_UNUSABLE', `${file} cannot be opened: ${why}`, asItsUser)
+  }
+}
+
+const asItsUser = 'Run this as the user the plane runs as, on a folder that only that user can change (chmod 700)'
 
 /** Nobody else writes as long as it is open. */
 export const openSqliteSource = (
@@ -83,8 +95,7 @@ export const openSqliteSource = (
 /** The folder is there, and only its owner changes it. */
 export const lockStopped = (folder: string): FolderLock => {
   const fault = faultOfPrivateFolder(folder)
-  if (fault !== null)
-    throw new TransferRefused('FILE_UNUSABLE', `the data folder ${folder} ${fault}`, 'chown it, and chmod 700')
+  if (fault !== null) throw new TransferRefused('FILE_UNUSABLE', `the data folder ${folder} ${fault}`, asItsUser)
   try {
     return lockDataFolder(folder)
   } catch (error) {

@@ -27,6 +27,7 @@ export const openSqliteSink = (folder: string, keys: ReadonlyMap<string, string>
     refuseFull(folder, keys)
     removeBeside()
     database = openDatabase(beside, 0)
+    database.exec('PRAGMA cache_size = -65536')
     migrate(database)
     database.exec('BEGIN IMMEDIATE')
   } catch (error) {

@@ -2,6 +2,7 @@
 
 import type { RowKind, RowTypes } from '#domain/change.ts'
 import { tableShapes } from '../columns.ts'
+import type { ChainHead } from './examine.ts'
 import { damagedStore } from './transfer-errors.ts'
 import type { Counts, RecordOf, TransferRecord } from './transfer-record.ts'
 
@@ -24,6 +25,8 @@ export type Dialect = {
   readonly chains: string
   /** Whether entries have a column with their chain; else all of them are of the only one. */
   readonly chainColumn: boolean
+  /** The newest place of every chain where the store says so beside the entries; null: it does not. */
+  readonly heads: string | null
 }
 
 const pageSize = 500
@@ -88,19 +91,19 @@ async function* rowsOf(store: ReadableStore, kind: RowKind): AsyncGenerator<Tran
 async function* observationsOf(store: ReadableStore): AsyncGenerator<TransferRecord, void, void> {
   const select = `SELECT node AS place, last_seen_ms, agent_version, source, config_revision, report, rehearsed_at_ms,
     evidence FROM observation`
-  for await (const { place, report, evidence, ...row } of pages(store, select, 'node', '')) {
+  for await (const row of pages(store, select, 'node', '')) {
     const seen = row as Omit<RecordOf<'observation'>, 'observation' | 'report' | 'evidence'>
     yield {
       kind: 'observation',
       record: {
-        observation: String(place),
+        observation: text(row, 'place'),
         last_seen_ms: seen.last_seen_ms,
         agent_version: seen.agent_version,
         source: seen.source,
         config_revision: seen.config_revision,
-        report: report === null ? null : json(String(report)),
+        report: row['report'] === null ? null : json(text(row, 'report')),
         rehearsed_at_ms: seen.rehearsed_at_ms,
-        evidence: evidence === null ? null : json(String(evidence)),
+        evidence: row['evidence'] === null ? null : json(text(row, 'evidence')),
       },
     }
   }
@@ -136,6 +139,17 @@ async function* chainsOf(store: ReadableStore): AsyncGenerator<TransferRecord, v
       }
     }
   }
+}
+
+/** Null: the store has no record of where its chains end. */
+export const recordedHeads = async (store: ReadableStore): Promise<readonly ChainHead[] | null> => {
+  if (store.dialect.heads === null) return null
+  const rows = await store.query(store.dialect.heads, [])
+  return rows.map((row) => ({
+    chain: text(row, 'chain'),
+    sequence: Number(row['sequence']),
+    hash: bytes(row, 'hash').toString('hex'),
+  }))
 }
 
 /** By place: whatever was read last, the next page begins behind it. */

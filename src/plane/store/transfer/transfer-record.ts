@@ -81,8 +81,7 @@ export const countLabels: readonly CountLabel[] = [
   ...kinds.filter((kind): kind is Exclude<RecordKind, 'row'> => kind !== 'row'),
 ]
 
-export const labelOf = (record: TransferRecord): CountLabel =>
-  record.kind === 'row' ? (record.record.row as RowKind) : record.kind
+export const labelOf = (record: TransferRecord): CountLabel => (record.kind === 'row' ? record.record.row : record.kind)
 
 export const startCount = (): { add(record: TransferRecord): void; counts(): Counts } => {
   const counts = Object.fromEntries(countLabels.map((label) => [label, 0])) as Record<CountLabel, number>
