@@ -7,7 +7,11 @@ import type { TestEvent } from 'node:test/reporters'
 type Story = { failures: string[]; skips: string[]; notes: string[]; printed: string[] }
 type Summary = { counts: { tests: number; passed: number; skipped: number }; duration_ms: number; success: boolean }
 
-export default async function* testReporter(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+/** As `node --test` wants it, which passes other things behind the source. */
+export default (source: AsyncIterable<TestEvent>): AsyncGenerator<string> => reportTests(source, '')
+
+/** `run` tells one run of a file from another. */
+export async function* reportTests(source: AsyncIterable<TestEvent>, run: string): AsyncGenerator<string> {
   const stories = new Map<string, Story>()
   // Some events name a file by its full path and some as it was given.
   const story = (file: string | undefined): Story => {
@@ -44,11 +48,11 @@ export default async function* testReporter(source: AsyncIterable<TestEvent>): A
         if (event.data.file !== undefined) story(event.data.file).notes.push(event.data.message)
         break
       case 'test:summary':
-        if (event.data.file === undefined) sum = total(event.data)
+        if (event.data.file === undefined) sum = total(event.data, run)
         else
           yield tell(
             event.data.file,
-            headLine(event.data.file, event.data),
+            headLine(event.data.file, event.data, run),
             event.data.success ? 'short' : 'with details',
           )
         break
@@ -58,14 +62,15 @@ export default async function* testReporter(source: AsyncIterable<TestEvent>): A
   }
   // A file that crashed has no summary of its own.
   for (const [file, { failures }] of [...stories]) {
-    if (failures.length > 0)
-      yield tell(file, `FAILED ${path.relative(process.cwd(), file)}  did not finish`, 'with details')
+    if (failures.length > 0) yield tell(file, `FAILED ${nameOf(file, run)}  did not finish`, 'with details')
   }
   yield sum
 }
 
-const headLine = (file: string, summary: Summary): string =>
-  `${summary.success ? 'ok    ' : 'FAILED'} ${path.relative(process.cwd(), file)}  ${summary.counts.tests} tests  ${seconds(summary.duration_ms)}`
+const nameOf = (file: string, run: string): string => `${path.relative(process.cwd(), file)} ${run}`.trimEnd()
+
+const headLine = (file: string, summary: Summary, run: string): string =>
+  `${summary.success ? 'ok    ' : 'FAILED'} ${nameOf(file, run)}  ${summary.counts.tests} tests  ${seconds(summary.duration_ms)}`
 
 const printedBy = (story: Story): string[] =>
   story.printed.length === 0 ? [] : [`  --- printed by this file ---\n${story.printed.join('').trimEnd()}`]
@@ -77,9 +82,9 @@ const describeFailure = (name: string, error: Error): string => {
   return `  ✗ ${name}\n${text.replace(/^/gm, '    ')}`
 }
 
-const total = (summary: Summary): string => {
+const total = (summary: Summary, run: string): string => {
   const { tests, passed, skipped } = summary.counts
-  return `\n${passed} passed, ${tests - passed - skipped} failed, ${skipped} skipped in ${seconds(summary.duration_ms)}\n`
+  return `\n${`${run} ${passed} passed`.trimStart()}, ${tests - passed - skipped} failed, ${skipped} skipped in ${seconds(summary.duration_ms)}\n`
 }
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`

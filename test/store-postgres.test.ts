@@ -24,7 +24,7 @@ import { storeModel } from './store-model.ts'
 const openEmpty = async (): Promise<StoreUnderTest> => {
   const ends: (() => unknown)[] = []
   const scope: Scope = { after: (run) => void ends.push(run as () => unknown) }
-  const { target } = await postgresDatabase(scope)
+  const { target } = await postgresDatabase(scope, 'migrated')
   const signer = makeSigner()
   let store = await openPostgresStoreOn(target, signer)
   return {

@@ -8,6 +8,7 @@ import { eventually } from './eventually.ts'
 import type { NodeTarget } from './node-call.ts'
 import { operatorCall, type Reply } from './operator-call.ts'
 import { runMuster, type Ran, type RunOptions } from './run-muster.ts'
+import { storeEnvironment } from './store-under-test.ts'
 import { tempFolder } from './temp-folder.ts'
 
 export type PlaneOptions = Omit<ChildOptions, 'input'> & {
@@ -71,11 +72,12 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
     'json',
     ...(options.args ?? []),
   ]
-  const child = startChild(t, musterCommand, args, options)
+  const store = await storeEnvironment(t, data)
+  const child = startChild(t, musterCommand, args, { ...options, env: { ...store, ...options.env } })
   const banner = await readBanner(child, options.readyWithinMs ?? 30_000)
   const adminKey = fs.readFileSync(path.join(data, 'admin.key'), 'utf8').trim()
   const musterWith = (run: RunOptions, ...given: string[]): Promise<Ran> =>
-    runMuster(given, { ...run, env: { MUSTER_DATA: data, ...run.env } })
+    runMuster(given, { ...run, env: { MUSTER_DATA: data, ...store, ...run.env } })
   const muster = (...given: string[]): Promise<Ran> => musterWith({}, ...given)
   return {
     ...child,

@@ -17,7 +17,7 @@ export const storeEnvironment = async (t: Scope, data: string): Promise<Readonly
   if (!onPostgres()) return {}
   const known = databases.get(data)
   if (known !== undefined) return environmentOf(await known)
-  const made = postgresDatabase(t)
+  const made = postgresDatabase(t, 'migrated')
   databases.set(data, made)
   cleanup(t, () => void databases.delete(data))
   return environmentOf(await made)
@@ -31,7 +31,7 @@ const environmentOf = ({ env }: TestDatabase): Readonly<Record<string, string>> 
 /** Closed after the test. */
 export const openStoreUnderTest = async (t: Scope, folder: string, signer: HeadSigner): Promise<Store> => {
   const store = onPostgres()
-    ? await openPostgresStoreOn((await postgresDatabase(t)).target, signer)
+    ? await openPostgresStoreOn((await postgresDatabase(t, 'migrated')).target, signer)
     : await openStore(folder, signer)
   cleanup(t, () => store.close())
   return store

@@ -1,0 +1,25 @@
+// Which tests are run on both stores: those of flows and of compliance that start a plane or open a store. The others
+// would do the same thing twice.
+
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { importsOf } from './imports-of.ts'
+
+/** Whoever reaches one of these has a store, and it is the one the run is about. */
+const doors = ['test/process/start-plane.ts', 'test/process/store-under-test.ts']
+
+/** They have a plane, and what they are about is the same whatever it stores things in. */
+const onceIsEnough: Readonly<Record<string, string>> = {}
+
+export const filesForBothStores = (root: string, testFiles: readonly string[]): string[] =>
+  testFiles
+    .filter((file) => /^test\/(flows|compliance)\//.test(file) && !(file in onceIsEnough))
+    .filter((file) => reaches(root, file, new Set()))
+
+const reaches = (root: string, file: string, seen: Set<string>): boolean => {
+  if (doors.includes(file)) return true
+  if (seen.has(file) || !file.startsWith('test/')) return false
+  seen.add(file)
+  const text = fs.readFileSync(path.join(root, file), 'utf8')
+  return importsOf(file, text).some((wanted) => !wanted.typesOnly && reaches(root, wanted.from, seen))
+}
