@@ -23,7 +23,11 @@ export const demo = async (cli: Cli, options: GlobalOptions & { readonly nodes: 
   const folder = makeTemporaryFolder('muster-demo-')
   const children: OwnChild[] = []
   const start = (name: string, args: readonly string[], input: string): OwnChild => {
-    const child = startOwnChild(args, { env: quietEnvironment(cli), input, logFile: `${folder}/${name}.log` })
+    const child = startOwnChild(args, {
+      env: quietEnvironment(cli),
+      input: { text: input },
+      logFile: `${folder}/${name}.log`,
+    })
     children.push(child)
     return child
   }

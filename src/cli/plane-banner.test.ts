@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { planeBanner } from './plane-banner.ts'
+import { planeBanner, planeReadyBody } from './plane-banner.ts'
 
 const ready = {
   nodeUrl: 'https://localhost:8443',
@@ -11,11 +11,12 @@ const ready = {
   domain: 'muster.local',
   dataFolder: "/srv/it's",
   firstRun: true,
+  adminKeyHere: true,
   warnings: ['the sealing key lies beside what it seals'],
 }
 
 test('the banner has the addresses, the root and commands that enrol a first node', () => {
-  const text = planeBanner(ready, './muster', true).join('\n')
+  const text = planeBanner(planeReadyBody(ready), './muster', true).join('\n')
   const addresses = [ready.nodeUrl, ready.recoveryUrl, ready.operatorUrl]
   for (const part of [...addresses, `sha256:${ready.rootFingerprint}`, ...ready.warnings]) {
     assert.ok(text.includes(part), part)
@@ -25,5 +26,13 @@ test('the banner has the addresses, the root and commands that enrol a first nod
 })
 
 test('for another data folder it says how commands find it', () => {
-  assert.ok(planeBanner(ready, 'muster', false).includes(`    export MUSTER_DATA='/srv/it'\\''s'`))
+  assert.ok(planeBanner(planeReadyBody(ready), 'muster', false).includes(`    export MUSTER_DATA='/srv/it'\\''s'`))
+})
+
+test('a plane that found its domain made says where the key of the administrator is', () => {
+  const other = planeReadyBody({ ...ready, firstRun: false, adminKeyHere: false, socketPath: '' })
+  const text = planeBanner(other, 'muster', true).join('\n')
+  assert.match(text, /made by another plane/)
+  assert.match(text, /MUSTER_KEY_FILE/)
+  assert.match(text, /operators +http:\/\/127\.0\.0\.1:8440\n/)
 })

@@ -15,6 +15,9 @@ export type PlaneReadyBody = {
   readonly socket: string
   readonly root_fingerprint: string
   readonly first_run: boolean
+  readonly admin_key_here: boolean
+  /** How many planes share the ports. */
+  readonly replicas: number
   readonly warnings: readonly string[]
 }
 
@@ -27,24 +30,35 @@ export const planeReadyBody = (ready: PlaneReady): PlaneReadyBody => ({
   socket: ready.socketPath,
   root_fingerprint: ready.rootFingerprint,
   first_run: ready.firstRun,
+  admin_key_here: ready.adminKeyHere,
+  replicas: 1,
   warnings: ready.warnings,
 })
 
 /** `isDefault`: commands find this data folder without being told. */
-export const planeBanner = (ready: PlaneReady, program: string, isDefault: boolean): string[] => [
+export const planeBanner = (body: PlaneReadyBody, program: string, isDefault: boolean): string[] => [
   ...renderFacts([
-    ['domain', ready.domain],
-    ['data', `${ready.dataFolder}${ready.firstRun ? ' (made now)' : ''}`],
-    ['nodes', ready.nodeUrl],
-    ['recovery', ready.recoveryUrl],
-    ['operators', `${ready.operatorUrl} and ${ready.socketPath}`],
-    ['root', `sha256:${ready.rootFingerprint}`],
-    ...ready.warnings.map((warning) => ['warning', warning] as const),
+    ['domain', body.domain],
+    ['data', `${body.data}${body.first_run ? ' (made now)' : ''}`],
+    ...(body.replicas === 1 ? [] : [['planes', `${body.replicas}, on the same ports`] as const]),
+    ['nodes', body.node_url],
+    ['recovery', body.recovery_url],
+    ['operators', body.socket === '' ? body.operator_url : `${body.operator_url} and ${body.socket}`],
+    ['root', `sha256:${body.root_fingerprint}`],
+    ...body.warnings.map((warning) => ['warning', warning] as const),
   ]),
   '',
+  ...(body.admin_key_here
+    ? []
+    : [
+        'The domain was made by another plane, in whose data folder admin.key is. Commands here need a key, too:',
+        '',
+        '    export MUSTER_KEY_FILE=FILE',
+        '',
+      ]),
   'Enrol a first node, from another terminal:',
   '',
-  ...(isDefault ? [] : [`    export MUSTER_DATA=${shellWord(ready.dataFolder)}`]),
+  ...(isDefault ? [] : [`    export MUSTER_DATA=${shellWord(body.data)}`]),
   `    ${program} token create --node gpu-001 | ${program} agent run --state ./n1 --join-file -`,
   `    ${program} node list`,
   '',

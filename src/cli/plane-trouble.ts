@@ -10,6 +10,12 @@ export const planeTrouble = (error: unknown): unknown => {
   if (!(error instanceof Error)) return error
   const failure = (code: string, detail: string, next: string): Failure =>
     new Failure({ exit: exitCodes.misconfigured, code, sentence: 'The plane cannot run like this.', detail, next })
+  // It may be there in a moment: whoever starts planes by themselves should try again.
+  if (errno(error) === 'DATABASE_UNREACHABLE' && 'next' in error) {
+    const { message: detail, next } = error
+    const sentence = 'The plane cannot run now.'
+    return new Failure({ exit: exitCodes.tryLater, code: 'DATABASE_UNREACHABLE', sentence, detail, next: String(next) })
+  }
   // The store says by itself what is to be done.
   if ('next' in error && typeof error.next === 'string') {
     return failure(errno(error) ?? 'STORE_REFUSED', error.message, error.next)

@@ -1,6 +1,6 @@
 import { planeConfig } from '#plane/config.ts'
 import { runPlane, type PlaneReady } from '#plane/main.ts'
-import { stopSignal } from '#platform/stop-signal.ts'
+import { inputEnded, stopSignal } from '#platform/stop-signal.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { isDefaultData, planeBanner, planeReadyBody } from './plane-banner.ts'
 import { planeTrouble } from './plane-trouble.ts'
@@ -9,10 +9,19 @@ import { printer } from './print.ts'
 /** Returns when the plane has been told to stop and has. */
 export const plane = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   const isDefault = isDefaultData(options.data ?? cli.env['MUSTER_DATA'])
-  const onReady = (ready: PlaneReady): void =>
-    printer(cli, options).item(planeReadyBody(ready), () => planeBanner(ready, cli.program, isDefault))
+  const onReady = (ready: PlaneReady): void => {
+    const body = planeReadyBody(ready)
+    printer(cli, options).item(body, () => planeBanner(body, cli.program, isDefault))
+  }
   try {
-    await runPlane(planeConfig(options, cli.env), onReady, stopSignal())
+    const config = planeConfig(options, cli.env)
+    if (config.replicas > 1) {
+      const { runReplicas } = await import('./plane-replicas.ts')
+      return await runReplicas(cli, options, config)
+    }
+    // One of several ends with whoever started it, also when that is killed.
+    const stop = config.replica === null ? stopSignal() : AbortSignal.any([stopSignal(), inputEnded()])
+    await runPlane(config, onReady, stop)
   } catch (error) {
     throw planeTrouble(error)
   }

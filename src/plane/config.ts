@@ -19,6 +19,8 @@ export type PlaneConfig = {
   readonly store: StoreChoice
   /** How many processes share the ports; more than one only on PostgreSQL. */
   readonly replicas: number
+  /** Which of those this is, where `muster plane --replicas` started it; null: it was not. */
+  readonly replica: number | null
   /** The trust domain. Used at the first start only: after that the store knows it. */
   readonly domainName: string
   readonly nodeListen: ListenAddress
@@ -88,6 +90,7 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
     dataFolder: path.resolve(given('data') ?? 'data'),
     store,
     replicas: replicas(given('replicas'), store),
+    replica: /^\d{1,2}$/.test(env[replicaVariable] ?? '') ? Number(env[replicaVariable]) : null,
     domainName,
     nodeListen,
     // Where nodes connect they must be able to recover, also with a plane that was set up before there was recovery.
@@ -110,6 +113,19 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
   }
 }
 
+/**
+ * What a process needs in its environment to be set up like this one, whatever this one was given as options: `muster plane`
+ * without a single option then is the same plane.
+ */
+export const asEnvironment = (options: Options): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(options).flatMap(([name, value]) => {
+      if (value === undefined || value === false || value === null) return []
+      const text = Array.isArray(value) ? value.join(',') : value === true ? '1' : String(value)
+      return [[environmentName(name), text]]
+    }),
+  )
+
 const environmentName = (name: string): string =>
   `MUSTER_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 const optionName = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
@@ -127,6 +143,8 @@ const storeChoice = (text: string | null, env: Env): StoreChoice => {
 }
 
 const mostReplicas = 64
+/** Set by `muster plane --replicas` for the processes it starts, and by nobody else. */
+export const replicaVariable = 'MUSTER_REPLICA'
 
 const replicas = (text: string | null, store: StoreChoice): number => {
   const count = /^\d{1,2}$/.test(text ?? '1') ? Number(text ?? '1') : 0

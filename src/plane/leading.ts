@@ -40,7 +40,6 @@ export const startLeading = (
     if (wanted === null) return
     const fence = wanted
     led = { fence, ...begin(fencedStore(store, fence)) }
-    if (store.sealedKeys !== null) log.info({ fence: fence.number }, 'this replica leads now')
   }
   const follow = (fence: Fence | null): void => {
     wanted = fence

@@ -1,9 +1,9 @@
 // A plane, from its configuration to its end. Everything real is made here and in foundation.ts, and nowhere else.
 
-import * as path from 'node:path'
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import { isIP } from '#platform/addresses.ts'
 import { openLog } from '#platform/log.ts'
+import { pathExists } from '#platform/paths.ts'
 import { openFileLimit } from '#platform/process-limits.ts'
 import { sortableId } from '#platform/random.ts'
 import { musterVersion } from '#platform/version.ts'
@@ -15,7 +15,7 @@ import { openFeed, type Feed } from './feed/feed.ts'
 import { recoverabilityCounts } from './flows/count-recoverable.ts'
 import { openStandingAlerts } from './flows/standing-alerts.ts'
 import { layFoundation, type Foundation } from './foundation.ts'
-import type { Initialised } from './initialise.ts'
+import { adminKeyFile, type Initialised } from './initialise.ts'
 import { openAuthority } from './issuer/built-in-authority.ts'
 import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
 import type { Refused } from './listeners/http-reply.ts'
@@ -24,19 +24,23 @@ import { startLeading } from './leading.ts'
 import { openNodePlane } from './node-plane.ts'
 import type { OperatorListener } from './listeners/operator-listener.ts'
 import { openOperatorPlane } from './operator-plane.ts'
+import { soleSocket, takeSocket } from './operator-socket.ts'
 import { openRecoveryPlane } from './recovery-plane.ts'
-import { notReady } from './readiness.ts'
+import { notReady, readyBut } from './readiness.ts'
 import { startUpkeep, type UpkeepTask } from './upkeep.ts'
 
 export type PlaneReady = {
   readonly nodeUrl: string
   readonly recoveryUrl: string
   readonly operatorUrl: string
+  /** Empty: it has none. */
   readonly socketPath: string
   readonly rootFingerprint: string
   readonly domain: string
   readonly dataFolder: string
   readonly firstRun: boolean
+  /** The administrator's key is in the data folder; else in that of the plane which made the domain. */
+  readonly adminKeyHere: boolean
   readonly warnings: readonly string[]
 }
 
@@ -48,7 +52,7 @@ export const runPlane = async (
   onReady: (ready: PlaneReady) => void,
   stop: AbortSignal,
 ): Promise<void> => {
-  const log = openLog(config.logLevel, 'plane')
+  const log = openLog(config.logLevel, config.replica === null ? 'plane' : `plane ${config.replica}`)
   const foundation = await layFoundation(config, log)
   try {
     const plane = await openPlane(config, foundation)
@@ -98,7 +102,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const correlation = (): string => sortableId(clock.nowMs(), random)
   const recoverability = recoverabilityCounts(store, clock, foundation.timers)
   const balancers = openBalancers({ ...foundation, onRefused: (why) => metrics.unproxied(why) }, config.proxyFrom)
-  const shared = { ...foundation, feed, authority, recovery, settings, correlation, urls, recoverability, balancers }
+  const parts = { ...foundation, feed, authority, recovery, settings, correlation, urls, recoverability, balancers }
   // Not the recovery listener's certificate: whoever takes the plane out of service for that takes the runtime away too.
   // There is an alert for it.
   const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])
@@ -111,12 +115,12 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     onRehearsal: (outcome: 'passed' | 'failed') => metrics.rehearsed(outcome),
   }
   const connections = connectionShares(openFileLimit())
-  const nodePlane = await openNodePlane({ ...shared, ...seen, connections: connections.node })
+  const nodePlane = await openNodePlane({ ...parts, ...seen, connections: connections.node })
   const recoveryPlane = await openRecoveryPlane({ ...nodePlane.shared, ...seen, connections: connections.recovery })
   const { channels } = nodePlane
   const alerts = await openStandingAlerts(store, feed)
   const metrics = openMetrics({
-    ...shared,
+    ...parts,
     channels,
     alerts,
     admissionQueue: () => nodePlane.admission.waiting(),
@@ -124,7 +128,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     notReady: () => notReady({ store, authority, clock, besides: unready }),
   })
   const alerting = openAlerting({
-    ...shared,
+    ...parts,
     standing: alerts,
     servers: () => ({ node: authority.serverIdentity(), recovery: recovery.serverIdentity() }),
     webhook: config.alertWebhook,
@@ -133,12 +137,14 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const stopMachineDoors = (withinMs: number): Promise<unknown> =>
     Promise.all([nodePlane, recoveryPlane].map(({ listener }) => listener.stop(withinMs)))
 
+  const shared = config.replica !== null
+  const socket = (store.sealedKeys === null ? soleSocket : takeSocket)(config.dataFolder)
   const openDoors = async (): Promise<OperatorListener> => {
-    ports.node = await nodePlane.listener.listen(config.nodeListen.host, config.nodeListen.port)
-    ports.recovery = await recoveryPlane.listener.listen(config.recoveryListen.host, config.recoveryListen.port)
+    ports.node = await nodePlane.listener.listen({ ...config.nodeListen, shared })
+    ports.recovery = await recoveryPlane.listener.listen({ ...config.recoveryListen, shared })
     return openOperatorPlane(
       {
-        ...shared,
+        ...parts,
         nodeUrl: () => urls().node,
         channels,
         metrics,
@@ -147,9 +153,9 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
         unready,
       },
       {
-        socket: path.join(config.dataFolder, 'run', 'operator.sock'),
-        http: config.operatorTls ? null : config.operatorListen,
-        tls: config.operatorTls ? config.operatorListen : null,
+        socket: socket.file,
+        http: config.operatorTls ? null : { ...config.operatorListen, shared },
+        tls: config.operatorTls ? { ...config.operatorListen, shared } : null,
       },
     )
   }
@@ -158,6 +164,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     await stopMachineDoors(0)
     await alerting.stop()
     metrics.close()
+    socket.release()
     throw error
   })
   const upkeep: readonly UpkeepTask[] = [
@@ -189,7 +196,9 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     domain: settings().name,
     dataFolder: config.dataFolder,
     firstRun: foundation.firstRun,
+    adminKeyHere: pathExists(adminKeyFile(config.dataFolder)),
     warnings: [
+      ...readyBut(settings()),
       ...authority.view().warnings,
       ...(rootKeyFile === null ? [] : [`the root key is in ${rootKeyFile}: take it offline now`]),
     ],
@@ -204,6 +213,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
       await leading.stop()
       await alerting.stop()
       metrics.close()
+      socket.release()
     },
   }
 }

@@ -13,6 +13,9 @@ export type HttpResponse = http.ServerResponse
 export type HttpHandler = (request: HttpRequest, response: HttpResponse) => void
 export type HttpServer = http.Server | HttpsServer
 
+/** `shared`: other processes of this user listen there too, and the kernel spreads connections over them. */
+export type SharedAddress = { readonly host: string; readonly port: number; readonly shared: boolean }
+
 const second = 1000
 
 export const createHttpServer = (handler: HttpHandler): http.Server =>
@@ -53,8 +56,8 @@ export const boundServer = (server: HttpServer, bounds: ServerBounds): void => {
 }
 
 /** The port it listens on, which is the one asked for unless that was 0. */
-export const listenTcp = async (server: HttpServer, host: string, port: number): Promise<number> => {
-  await listening(server, () => server.listen({ host, port }))
+export const listenTcp = async (server: HttpServer, host: string, port: number, shared = false): Promise<number> => {
+  await listening(server, () => server.listen({ host, port, reusePort: shared }))
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error(`no port after listening on ${host}`)
   return address.port
@@ -119,3 +122,12 @@ export const stopServer = (server: HttpServer, timers: Timers, withinMs: number)
     })
     server.closeIdleConnections()
   })
+
+export type HeldPort = { readonly port: number; release(): Promise<void> }
+
+/** A port of this host that nobody listens on: `port` itself, or any where that is 0. Rejects where somebody does. */
+export const holdPort = async (host: string, port: number): Promise<HeldPort> => {
+  const server = createHttpServer(() => {})
+  const taken = await listenTcp(server, host, port)
+  return { port: taken, release: () => new Promise((resolve) => server.close(() => resolve())) }
+}

@@ -6,42 +6,51 @@ import * as fs from 'node:fs'
 export type OwnChild = {
   /** The first line it prints; rejects when it ends without one. */
   readonly firstLine: Promise<string>
-  readonly ended: Promise<void>
+  /** Resolves to how, in words. */
+  readonly ended: Promise<string>
+  readonly pid: number | null
   running(): boolean
-  /** SIGTERM; SIGKILL when it is still there after `graceMs`. Resolves when it is gone. */
+  /** SIGTERM, or the end of its input where that was left open; SIGKILL when it is still there after `graceMs`. */
   stop(graceMs: number): Promise<void>
 }
 
-/** `input` arrives on its standard input, never in argv; what it says on standard error goes to `logFile`. */
-export const startOwnChild = (
-  args: readonly string[],
-  how: { readonly env: Readonly<Record<string, string>>; readonly input: string; readonly logFile: string },
-): OwnChild => {
-  const log = fs.openSync(how.logFile, 'a', 0o600)
+export type HowToStart = {
+  readonly env: Readonly<Record<string, string>>
+  /** Arrives on its standard input, never in argv. `left-open`: ends when it is to stop, and with this process. */
+  readonly input: { readonly text: string } | 'left-open'
+  /** What it says on standard error; null: where this process says its own. */
+  readonly logFile: string | null
+}
+
+export const startOwnChild = (args: readonly string[], how: HowToStart): OwnChild => {
+  const log = how.logFile === null ? null : fs.openSync(how.logFile, 'a', 0o600)
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...args], {
     env: { ...how.env },
-    stdio: ['pipe', 'pipe', log],
+    stdio: ['pipe', 'pipe', log ?? 'inherit'],
   })
-  fs.closeSync(log)
+  if (log !== null) fs.closeSync(log)
   let running = true
-  const ended = new Promise<void>((resolve) => {
-    const end = (): void => {
+  const ended = new Promise<string>((resolve) => {
+    const end = (how: string): void => {
       running = false
-      resolve()
+      resolve(how)
     }
-    child.once('error', end)
-    child.once('close', end)
+    child.once('error', (error) => end(error.message))
+    child.once('close', (code, signal) => end(code === null ? `by ${signal}` : `with exit code ${code}`))
   })
   const { stdin, stdout } = child
   if (stdin === null || stdout === null) throw new Error('a child without pipes')
   stdin.on('error', () => {})
-  stdin.end(how.input)
+  const { input } = how
+  if (input !== 'left-open') stdin.end(input.text)
   return {
     firstLine: firstLineOf(stdout, ended),
     ended,
+    pid: child.pid ?? null,
     running: () => running,
     async stop(graceMs) {
-      child.kill('SIGTERM')
+      if (input === 'left-open') stdin.end()
+      else child.kill('SIGTERM')
       const killer = setTimeout(() => child.kill('SIGKILL'), graceMs)
       await ended
       clearTimeout(killer)
@@ -49,7 +58,7 @@ export const startOwnChild = (
   }
 }
 
-const firstLineOf = (stream: NodeJS.ReadableStream, ended: Promise<void>): Promise<string> => {
+const firstLineOf = (stream: NodeJS.ReadableStream, ended: Promise<unknown>): Promise<string> => {
   const line = new Promise<string>((resolve, reject) => {
     let text = ''
     stream.setEncoding('utf8')

@@ -12,3 +12,11 @@ export const stopSignal = (): AbortSignal => {
 }
 
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
+
+/** Aborts when standard input ends: whoever started this process and held it open wants it to stop, or is gone. */
+export const inputEnded = (): AbortSignal => {
+  const controller = new AbortController()
+  const end = (): void => controller.abort()
+  process.stdin.on('end', end).on('close', end).on('error', end).resume()
+  return controller.signal
+}

@@ -143,7 +143,7 @@ test('a file that is no socket is left alone, and a folder open to others is ref
 })
 
 test('loopback answers to its own name and port only', async (t) => {
-  const { listener } = await open(t, { http: { host: 'localhost', port: 0 } })
+  const { listener } = await open(t, { http: { host: 'localhost', port: 0, shared: false } })
   const { port } = new URL(listener.httpUrl!)
   const as = (headers: Record<string, string>) => get({ host: '127.0.0.1', port, headers })
   assert.equal((await as({ host: `localhost:${port}` })).status, 200)
@@ -162,18 +162,18 @@ test('loopback answers to its own name and port only', async (t) => {
 
 test('without TLS nothing but loopback is listened on', async (t) => {
   for (const host of ['0.0.0.0', '::', '192.0.2.1', 'plane.example']) {
-    await assert.rejects(open(t, { http: { host, port: 0 } }), /loopback addresses only/, host)
+    await assert.rejects(open(t, { http: { host, port: 0, shared: false } }), /loopback addresses only/, host)
   }
 })
 
 test('a door that cannot open closes the ones that did', async (t) => {
   const socket = path.join(tempFolder(t), 'run', 'operator.sock')
-  await assert.rejects(open(t, { socket, http: { host: '0.0.0.0', port: 0 } }))
+  await assert.rejects(open(t, { socket, http: { host: '0.0.0.0', port: 0, shared: false } }))
   assert.equal(fs.existsSync(socket), false)
 })
 
 test('TLS is 1.3 without resumption, asks for no certificate, and takes a renewed identity without a restart', async (t) => {
-  const { listener, certificate, renew } = await open(t, { tls: { host: '127.0.0.1', port: 0 } })
+  const { listener, certificate, renew } = await open(t, { tls: { host: '127.0.0.1', port: 0, shared: false } })
   const { port } = new URL(listener.tlsUrl!)
   const call = () => get({ host: 'localhost', port, ca: certificate(), agent: false })
   assert.deepEqual((await call()).body, { hello: 1 })
@@ -210,7 +210,7 @@ const handshake = (port: number, ca: string, options: tls.ConnectionOptions = {}
   })
 
 test('bytes that are no HTTP request are answered as a refusal, and the socket is closed', async (t) => {
-  const { listener } = await open(t, { http: { host: '127.0.0.1', port: 0 } })
+  const { listener } = await open(t, { http: { host: '127.0.0.1', port: 0, shared: false } })
   const text = await new Promise<string>((resolve, reject) => {
     const socket = net.connect(Number(new URL(listener.httpUrl!).port), '127.0.0.1')
     let received = ''

@@ -15,6 +15,7 @@ import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { openOperatorPlane } from '#plane/operator-plane.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
+import { settingsNow } from '../fakes/settings-now.ts'
 import { manualTimers, type ManualTimers } from '../fakes/manual-timers.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { operatorCall, type Reply } from '../process/operator-call.ts'
@@ -48,6 +49,9 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   })
   const channels: OpenChannels = {
     openSessions: (node) => sessions.get(node) ?? [],
+    everySession: async (node) => sessions.get(node) ?? [],
+    isConnected: async (node) => sessions.has(node),
+    cutElsewhere: async () => ({ channels: 0, unconfirmed: 0 }),
     count: () => [...sessions.values()].flat().length,
     heldOff: (_node, run) => run(),
   }
@@ -85,8 +89,9 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       correlation: () => `call-${calls++}`,
       balancers: null,
       unready: () => unready,
+      settings: await settingsNow(store, feed),
     },
-    { socket: path.join(folder, 'run', 'operator.sock'), http: { host: '127.0.0.1', port: 0 }, tls: null },
+    { socket: path.join(folder, 'run', 'operator.sock'), http: { host: '127.0.0.1', port: 0, shared: false }, tls: null },
   )
   cleanup(t, () => listener.stop(0))
   const keys = {} as Record<Role, string>

@@ -3,7 +3,7 @@
 
 import type { Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
-import { boundServer, listenTcp, stopServer, type HttpRequest } from '#platform/http-server.ts'
+import { boundServer, listenTcp, stopServer, type HttpRequest, type SharedAddress } from '#platform/http-server.ts'
 import type { Log } from '#platform/log.ts'
 import {
   createTlsServer,
@@ -40,7 +40,7 @@ export type NodeListenerDeps = Omit<ReplyOptions, 'callers'> & {
 }
 
 export type NodeListener = {
-  listen(host: string, port: number): Promise<number>
+  listen(at: SharedAddress): Promise<number>
   replaceIdentity(identity: ServerIdentity, roots: readonly string[]): void
   connections(): Promise<number>
   stop(withinMs: number): Promise<void>
@@ -73,7 +73,7 @@ export const openNodeListener = async (deps: NodeListenerDeps): Promise<NodeList
   )
 
   return {
-    listen: (host, port) => listenTcp(server, host, port),
+    listen: ({ host, port, shared }) => listenTcp(server, host, port, shared),
     replaceIdentity: (identity, roots) => replaceServerIdentity(server, tlsOptions(identity, roots)),
     connections: () => countConnections(server),
     async stop(withinMs) {

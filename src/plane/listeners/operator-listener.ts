@@ -12,6 +12,7 @@ import {
   stopServer,
   type HttpHandler,
   type HttpServer,
+  type SharedAddress,
 } from '#platform/http-server.ts'
 import { readProxyHeaders, type Balancers, type HeaderReading } from '#platform/proxied-server.ts'
 import type { Timers } from '#platform/timers.ts'
@@ -22,8 +23,8 @@ import { loopbackAddress, loopbackRule, sameOriginRule, type HostRule } from './
 export type OperatorDoors = {
   /** Where the Unix socket is to be; null: none. */
   readonly socket: string | null
-  readonly http: { readonly host: string; readonly port: number } | null
-  readonly tls: { readonly host: string; readonly port: number } | null
+  readonly http: SharedAddress | null
+  readonly tls: SharedAddress | null
 }
 
 export type OperatorListenerDeps = {
@@ -85,10 +86,13 @@ export const openOperatorListener = async (
   }
 }
 
-type Address = { readonly host: string; readonly port: number }
 type Keep = <S extends HttpServer>(server: S) => S
 
-const openLoopback = async (deps: OperatorListenerDeps, keep: Keep, { host, port }: Address): Promise<string> => {
+const openLoopback = async (
+  deps: OperatorListenerDeps,
+  keep: Keep,
+  { host, port, shared }: SharedAddress,
+): Promise<string> => {
   const address = loopbackAddress(host)
   if (address === null) {
     throw new Error(
@@ -97,7 +101,7 @@ const openLoopback = async (deps: OperatorListenerDeps, keep: Keep, { host, port
   }
   let rule: HostRule = () => refuse('HOST_NOT_ALLOWED')
   const server = keep(createHttpServer(screened(deps, (caller) => rule(caller))))
-  const taken = await listenTcp(server, address, port)
+  const taken = await listenTcp(server, address, port, shared)
   rule = loopbackRule(address, taken)
   return `http://${inUrl(address)}:${taken}`
 }
@@ -105,7 +109,7 @@ const openLoopback = async (deps: OperatorListenerDeps, keep: Keep, { host, port
 const openTls = async (
   deps: OperatorListenerDeps,
   keep: (server: HttpsServer) => HttpsServer,
-  { host, port }: Address,
+  { host, port, shared }: SharedAddress,
 ): Promise<string> => {
   const { authority } = deps
   const options = ({ keyPem, chainPem }: ServerIdentity) => ({
@@ -116,7 +120,7 @@ const openTls = async (
   })
   const server = keep(createTlsServer(options(authority.serverIdentity()), screened(deps, sameOriginRule)))
   authority.onServerIdentity((identity) => replaceServerIdentity(server, options(identity)))
-  return `https://${inUrl(host)}:${await listenTcp(server, host, port)}`
+  return `https://${inUrl(host)}:${await listenTcp(server, host, port, shared)}`
 }
 
 const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host)

@@ -2,7 +2,7 @@
 // proves nothing), no resumption, and a few calls that each bring their own proof.
 
 import { refuse } from '#domain/refusal.ts'
-import { boundServer, listenTcp, stopServer } from '#platform/http-server.ts'
+import { boundServer, listenTcp, stopServer, type SharedAddress } from '#platform/http-server.ts'
 import { createTlsServer, replaceServerIdentity } from '#platform/tls-server.ts'
 import { readProxyHeaders, type Balancers } from '#platform/proxied-server.ts'
 import type { Timers } from '#platform/timers.ts'
@@ -22,7 +22,7 @@ export type RecoveryListenerDeps = Omit<ReplyOptions, 'callers'> & {
 }
 
 export type RecoveryListener = {
-  listen(host: string, port: number): Promise<number>
+  listen(at: SharedAddress): Promise<number>
   replaceIdentity(identity: ServerIdentity): void
   stop(withinMs: number): Promise<void>
 }
@@ -47,7 +47,7 @@ export const openRecoveryListener = async (deps: RecoveryListenerDeps): Promise<
   const headers = readProxyHeaders(server, deps.balancers, deps.timers)
   server.on('tlsClientError', (error: Error) => deps.log.debug({ err: error }, 'TLS handshake failed'))
   return {
-    listen: (host, port) => listenTcp(server, host, port),
+    listen: ({ host, port, shared }) => listenTcp(server, host, port, shared),
     replaceIdentity: (identity) => replaceServerIdentity(server, tlsOptions(identity)),
     async stop(withinMs) {
       headers.close()
