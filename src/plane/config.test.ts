@@ -8,3 +8,13 @@ test('nodes recover at the address they connect to, on a port of its own, unless
   const elsewhere = planeConfig({ nodeListen: '0.0.0.0:443' }, { MUSTER_RECOVERY_LISTEN: '[::1]:9442' })
   assert.deepEqual(elsewhere.recoveryListen, { host: '::1', port: 9442 })
 })
+
+test('load balancers are listed one by one or in one variable, and what is none is said at start', () => {
+  const listed = (options: object, env: Record<string, string> = {}): number =>
+    planeConfig({ ...options }, env).proxyFrom.length
+  assert.equal(listed({}), 0)
+  assert.equal(listed({ proxyFrom: ['10.0.0.5', '2001:db8::/64'] }), 2)
+  assert.equal(listed({}, { MUSTER_PROXY_FROM: '10.0.0.5, 10.0.1.0/24' }), 2)
+  assert.throws(() => listed({ proxyFrom: ['balancer.example'] }), /--proxy-from takes an address/)
+  assert.throws(() => listed({}, { MUSTER_PROXY_FROM: '0.0.0.0/0' }), /is everybody/)
+})

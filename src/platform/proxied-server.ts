@@ -34,7 +34,9 @@ export const readProxyHeaders = (server: HttpsServer, balancers: Balancers | nul
   const callers = new Map<string, string>()
   const begin = server.listeners('connection')
   server.removeAllListeners('connection')
-  const beginTls = (socket: Socket): void => begin.forEach((listener) => void listener.call(server, socket))
+  const beginTls = (socket: Socket): void => {
+    for (const listener of begin) listener.call(server, socket)
+  }
 
   server.on('connection', (socket: Socket) => {
     const from = socket.remoteAddress
