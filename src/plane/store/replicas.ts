@@ -17,6 +17,7 @@ export type Standing =
 export type Fence = { readonly number: number }
 
 export type Replicas = {
+  /** The newest: it changes when this replica comes back after its lease was over, so it is asked for, never kept. */
   readonly self: ReplicaNumber
   /** Judged by this process's clocks, asking nobody: cheap enough for every frame and every reply. */
   standing(): Standing

@@ -33,15 +33,15 @@ export const openQuestions = (deps: QuestionsDeps): Questions => {
   const waiting = new Map<string, (value: unknown) => void>()
   let answering = 0
 
-  const answerOne = async ({ id, from, topic, question }: QuestionMessage): Promise<void> => {
+  const answerOne = async ({ id, from, to, topic, question }: QuestionMessage): Promise<void> => {
     const answer = topics.get(topic)
-    const self = lease.self()
-    if (answer === undefined || self === null || answering >= mostAtOnce) return
+    // Under another number, whatever this replica was asked about is over.
+    if (answer === undefined || lease.self() !== to || answering >= mostAtOnce) return
     answering++
     try {
       const value = (await answer(question, from)) ?? null
-      // Whoever asked may have taken over meanwhile what this replica held.
-      if (lease.self() === self) await messages.send(from, textOf({ kind: 'answer', id, value }))
+      // Whoever asked may have taken over by now what was held here.
+      if (lease.self() === to) await messages.send(from, textOf({ kind: 'answer', id, value }))
     } catch (error) {
       log.warn({ err: error, topic }, 'a question of another replica was not answered')
     } finally {
@@ -64,7 +64,7 @@ export const openQuestions = (deps: QuestionsDeps): Questions => {
     withinMs: number,
   ): Promise<{ readonly value: unknown } | null> => {
     const id = deps.random.bytes(12).toString('hex')
-    const sent = messages.send(replica, textOf({ kind: 'question', id, from, ...about }))
+    const sent = messages.send(replica, textOf({ kind: 'question', id, from, to: replica, ...about }))
     let cancel = (): void => {}
     try {
       return await new Promise((resolve) => {
@@ -107,6 +107,7 @@ type QuestionMessage = {
   readonly kind: 'question'
   readonly id: string
   readonly from: ReplicaNumber
+  readonly to: ReplicaNumber
   readonly topic: string
   readonly question: unknown
 }

@@ -11,7 +11,7 @@ const write = (version: number, name = 'p'): Write => ({
   put: 'profile',
   value: { name, version } as unknown as Profile,
 })
-const versionOf = (told: Write | undefined): number => (told?.value as unknown as { version: number }).version
+const versionOf = (told: Write | undefined): number => ((told as Write).value as unknown as { version: number }).version
 const change = (after: number): Change =>
   ({
     reads: [{ row: 'profile', key: 'p', version: after - 1 }],

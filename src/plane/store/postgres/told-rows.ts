@@ -5,7 +5,7 @@
 // Rows are compared by their versions. Denials and bans have none a commit could know beforehand, and need none: of two
 // denials everybody keeps the one that lasts longer, and a ban never changes.
 
-import { strict as assert } from 'node:assert'
+import assert from 'node:assert/strict'
 import type { Change, RowKind, RowTypes, Write } from '#domain/change.ts'
 import { tableShapes } from '../columns.ts'
 import type { Committed } from '../store.ts'
