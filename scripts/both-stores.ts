@@ -8,8 +8,10 @@ import { importsOf } from './imports-of.ts'
 /** Whoever reaches one of these has a store, and it is the one the run is about. */
 const doors = ['test/process/start-plane.ts', 'test/process/store-under-test.ts']
 
-/** They have a plane, and what they are about is the same whatever it stores things in. */
-const onceIsEnough: Readonly<Record<string, string>> = {}
+/** They have a store all the same, and why once is enough. */
+const onceIsEnough: Readonly<Record<string, string>> = {
+  'test/flows/cli-store.test.ts': 'names the stores itself',
+}
 
 export const filesForBothStores = (root: string, testFiles: readonly string[]): string[] =>
   testFiles

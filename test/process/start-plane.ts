@@ -1,5 +1,6 @@
 // A real plane in a process of its own.
 
+import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { musterCommand, startChild, type Child, type ChildOptions } from './child.ts'
@@ -8,7 +9,7 @@ import { eventually } from './eventually.ts'
 import type { NodeTarget } from './node-call.ts'
 import { operatorCall, type Reply } from './operator-call.ts'
 import { runMuster, type Ran, type RunOptions } from './run-muster.ts'
-import { storeEnvironment } from './store-under-test.ts'
+import { onPostgres, storeEnvironment } from './store-under-test.ts'
 import { tempFolder } from './temp-folder.ts'
 
 export type PlaneOptions = Omit<ChildOptions, 'input'> & {
@@ -75,6 +76,7 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
   const store = await storeEnvironment(t, data)
   const child = startChild(t, musterCommand, args, { ...options, env: { ...store, ...options.env } })
   const banner = await readBanner(child, options.readyWithinMs ?? 30_000)
+  if (onPostgres()) assert(!fs.existsSync(path.join(data, 'muster.db')), 'the plane uses the embedded store')
   const adminKey = fs.readFileSync(path.join(data, 'admin.key'), 'utf8').trim()
   const musterWith = (run: RunOptions, ...given: string[]): Promise<Ran> =>
     runMuster(given, { ...run, env: { MUSTER_DATA: data, ...store, ...run.env } })
