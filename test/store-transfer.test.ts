@@ -15,7 +15,7 @@ import { TransferRefused, type TransferRefusedCode } from '#plane/store/transfer
 import { withPeer } from './peers/peer.ts'
 import { postgresDatabase } from './process/postgres-server.ts'
 import { tempFolder } from './process/temp-folder.ts'
-import { newNode, someToken } from './store-harness.ts'
+import { newNode, openPostgresStoreOn, someToken } from './store-harness.ts'
 import {
   furnishFolder,
   furnishStore,
@@ -99,6 +99,38 @@ describe('export and import', () => {
 
     await refused(importStore(there, file, null, run), 'STORE_NOT_EMPTY')
     assert.equal((await storeStatus(there)).content?.entries, done.counts.entry)
+  })
+
+  test('the chains of two planes on PostgreSQL stay two in another PostgreSQL, and SQLite takes neither', async (t) => {
+    if (withPeer(t, 'postgres') === null) return
+    const { folder, file, done, sealKey, signer } = await exported(t)
+    const [one, other] = [await postgresDatabase(t), await postgresDatabase(t)]
+    await importStore(onPostgres(one, sealKey), file, null, run)
+    const domainName = (): string => 'lab.example'
+    const planes = [
+      await openPostgresStoreOn(one.target, signer, { domainName }),
+      await openPostgresStoreOn(one.target, signer, { domainName }),
+    ]
+    for (const [at, plane] of planes.entries()) assert.notEqual(await plane.commit(newNode(`more-${at}`)), 'lost-race')
+    await refused(exportStore(onPostgres(one, sealKey), path.join(folder, 'early'), run), 'STORE_IN_USE')
+    for (const plane of planes) await plane.close()
+
+    const two = path.join(folder, 'two')
+    const { heads } = await exportStore(onPostgres(one, sealKey), two, run)
+    assert.equal(heads.length, 2)
+    assert.ok(heads.some((head) => head.chain === done.heads[0]?.chain && head.sequence > done.heads[0].sequence))
+    assert.deepEqual((await importStore(onPostgres(other, sealKey), two, null, run)).heads, heads)
+    const store = await openPostgresStoreOn(other.target, signer, { domainName })
+    t.after(() => store.close())
+    const verified = await store.journal.verify()
+    assert(verified.kind === 'intact')
+    assert.deepEqual(
+      verified.heads.map(({ chain, sequence, hash }) => ({ chain, sequence, hash })),
+      heads,
+    )
+    const sqlite = onSqlite(path.join(folder, 'sqlite'), sealKey)
+    await refused(importStore(sqlite, two, null, run), 'SEVERAL_CHAINS')
+    assert.equal(fs.existsSync(sqlite.dataFolder), false)
   })
 
   test('any domain survives the way there and back', async (t) => {
