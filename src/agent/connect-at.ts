@@ -85,8 +85,7 @@ const openBelieving = async (
   if (target.client === null) return { kind: 'connected', socket: bare.socket, address }
   // Our certificate goes only to a server that has been verified. Node sends it before we can look, so we look first.
   bare.socket.destroy()
-  const client = { ...target.client, onlyToLeaf: bare.leaf }
-  const known = await openJudgedConnection(agent, { ...judging, client }, signal)
+  const known = await openJudgedConnection(agent, { ...judging, client: target.client }, signal)
   return known.kind === 'verified' ? { kind: 'connected', socket: known.socket, address } : known
 }
 

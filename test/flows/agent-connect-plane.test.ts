@@ -85,7 +85,7 @@ for (const { what, times } of worlds) {
     agent.clock.learn(times.atMs, 300_000)
     await talk(await connectPlane(agent, targetOf(plane, times), never))
     assert.deepEqual(seenBy(plane), [['/hello', true]])
-    // Judged without our certificate, which is shown to the same server afterwards.
+    // Judged without our certificate, which is shown afterwards.
     assert.equal(plane.connections, 2)
   })
 
@@ -142,16 +142,32 @@ for (const { what, times } of worlds) {
     assert.deepEqual(paths(plane), ['/v1/challenge'])
   })
 
-  test(`a clock ${what}: of two servers at one address only the one that was verified sees our certificate`, async (t) => {
+  test(`a clock ${what}: behind a load balancer the second connection may lead to another plane of the same trust`, async (t) => {
     const plane = await startDatedPlane(t, times)
-    const twin = await startDatedPlane(t, times)
+    const replica = await startDatedPlane(t, times)
     const agent = connectingAgent(t)
     agent.clock.learn(times.atMs, 300_000)
-    const port = await inTurns(t, [plane.port, twin.port])
+    const port = await inTurns(t, [plane.port, replica.port])
     const url = new URL(`https://localhost:${port}/v1/nodes/gpu-001/confirm`)
-    const outcome = await connectPlane(agent, targetOf(plane, times, { url }), never)
-    assert.deepEqual([outcome.kind, classOf(outcome)], ['untrusted', 'server_tls_untrusted'])
-    assert.deepEqual([plane.calls, twin.calls], [[], []])
+    await talk(await connectPlane(agent, targetOf(plane, times, { url }), never))
+    assert.deepEqual([seenBy(plane), seenBy(replica)], [[], [['/hello', true]]])
+  })
+
+  test(`a clock ${what}: whoever takes the place of a plane between two connections is found out, and told nothing`, async (t) => {
+    const plane = await startDatedPlane(t, times)
+    const impostors = [
+      [await startDatedPlane(t, timesAt(times.atMs)), 'server_tls_untrusted'],
+      [await startDatedPlane(t, times, { held: serverOf(times, times.atMs - 100 * day) }), 'clock_skew'],
+    ] as const
+    for (const [impostor, failure] of impostors) {
+      const agent = connectingAgent(t)
+      agent.clock.learn(times.atMs, 300_000)
+      const port = await inTurns(t, [plane.port, impostor.port])
+      const url = new URL(`https://localhost:${port}/v1/nodes/gpu-001/confirm`)
+      const outcome = await connectPlane(agent, nothingPinned(targetOf(plane, times, { url })), never)
+      assert.deepEqual([outcome.kind, classOf(outcome)], ['untrusted', failure])
+      assert.deepEqual([plane.calls, impostor.calls], [[], []])
+    }
   })
 }
 

@@ -29,18 +29,17 @@ export type JudgedTarget = {
   readonly trust: ServerTrust
   readonly purpose: Purpose
   readonly timeoutMs: number
-  /** Shown only to the server with this very certificate, which has been verified before, without ours. */
-  readonly client: (ClientCertificate & { readonly onlyToLeaf: string }) | null
+  /** Shown only where a server has been verified a moment ago, without ours. */
+  readonly client: ClientCertificate | null
 }
 
-/** `root`: what it was recognised by, DER. `leaf`: the fingerprint of the server's own certificate. */
-export type VerifiedConnection = {
-  readonly kind: 'verified'
-  readonly socket: TlsSocket
-  readonly root: Uint8Array
-  readonly leaf: string
-}
+/** `root`: what it was recognised by, DER. */
+export type VerifiedConnection = { readonly kind: 'verified'; readonly socket: TlsSocket; readonly root: Uint8Array }
 
+/**
+ * Every connection is judged for itself and in full, whoever answered a moment ago: behind a load balancer the next one
+ * leads to another replica, which has a certificate of its own.
+ */
 export const openJudgedConnection = async (
   deps: JudgeDeps,
   target: JudgedTarget,
@@ -49,13 +48,11 @@ export const openJudgedConnection = async (
   let trusted: Extract<ChainVerdict, { kind: 'trusted' }> | null = null
   const opened = await open(deps, target, signal, (verdict, nowMs) => {
     if (verdict.kind === 'untrusted') return distrust(target, verdict, nowMs)
-    const expected = target.client?.onlyToLeaf ?? verdict.leaf.sha256
-    if (verdict.leaf.sha256 !== expected) return otherServer(target)
     trusted = verdict
     return null
   })
   if (opened.kind !== 'open') return opened
-  return { kind: 'verified', socket: opened.socket, ...judged(trusted) }
+  return { kind: 'verified', socket: opened.socket, root: rootOf(trusted) }
 }
 
 /** `validity`: when all of its certificates are valid at once. */
@@ -123,11 +120,9 @@ const open = async (
   }
 }
 
-const judged = (
-  trusted: Extract<ChainVerdict, { kind: 'trusted' }> | null,
-): Pick<VerifiedConnection, 'root' | 'leaf'> => {
+const rootOf = (trusted: Extract<ChainVerdict, { kind: 'trusted' }> | null): Uint8Array => {
   if (trusted === null) throw new Error('a connection was opened without being judged')
-  return { root: trusted.root, leaf: trusted.leaf.sha256 }
+  return trusted.root
 }
 
 const anchorOf = (trust: ServerTrust): ServerChain['anchor'] => {
@@ -143,6 +138,3 @@ const distrust = (target: Pick<JudgedTarget, 'url' | 'purpose'>, verdict: Untrus
   const { validity } = verdict
   return wrongDates({ kind: 'server-dates', url: url.origin, for: purpose, nowMs, validity, stated: false })
 }
-
-const otherServer = ({ url, purpose }: Pick<JudgedTarget, 'url' | 'purpose'>): PlaneFailure =>
-  notThePlane(url.origin, 'another server answers than a moment ago', 'other-server', purpose)
