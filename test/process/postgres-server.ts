@@ -2,7 +2,6 @@
 
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import * as fs from 'node:fs'
-import * as net from 'node:net'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { promisify } from 'node:util'
@@ -11,6 +10,7 @@ import { connectPostgres, type PgSession, type PostgresTarget } from '#platform/
 import { peer } from '../peers/peer.ts'
 import { cleanup, type Scope } from './cleanup.ts'
 import { eventually, within } from './eventually.ts'
+import { freePort } from './free-port.ts'
 
 export type TestDatabase = {
   readonly name: string
@@ -292,13 +292,3 @@ const parentOf = (pid: string): number | null => {
     return null
   }
 }
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const probe = net.createServer()
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as net.AddressInfo
-      probe.close(() => resolve(port))
-    })
-  })
