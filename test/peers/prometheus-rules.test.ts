@@ -32,6 +32,22 @@ const plane = (name: string, labels = ''): string => `muster_${name}{instance="p
 const firing: readonly Case[] = [
   { alert: 'MusterPlaneAbsent', series: { up: '1x20' }, silent: '4m', fires: '6m' },
   { alert: 'MusterPlaneNotReady', series: { [plane('ready')]: '1x5 0x10' }, silent: '7m', fires: '10m' },
+  {
+    alert: 'MusterReplicaBehind',
+    series: {
+      [plane('standing', ',standing="serving"')]: '1x5 0x10',
+      [plane('standing', ',standing="behind"')]: '0x5 1x10',
+      [plane('standing', ',standing="expired"')]: '0x15',
+    },
+    silent: '5m',
+    fires: '8m',
+  },
+  {
+    alert: 'MusterNobodyLeads',
+    series: { [plane('leads')]: '1x5 0x10', [plane('standing', ',standing="serving"')]: '1x15' },
+    silent: '6m',
+    fires: '10m',
+  },
   { alert: 'MusterStoreNotWritable', series: { [plane('store_writable')]: '1x5 0x10' }, silent: '5m', fires: '8m' },
   {
     alert: 'MusterStoreSlow',

@@ -1,4 +1,4 @@
-// What has been committed, counted as the feed tells it.
+// What this plane has committed, counted as the feed tells it.
 
 import { Counter, type Registry } from 'prom-client'
 import { entryTypes, type EntryType } from '#domain/journal-entry.ts'
@@ -32,6 +32,8 @@ export const countCommits = (feed: Feed, registers: Registry[]): (() => void) =>
     countAlerts(registers),
   ]
   return feed.subscribe((committed) => {
+    // Whoever committed it has counted it.
+    if (committed.origin === 'elsewhere') return
     commits.inc()
     for (const { entry } of committed.entries) {
       byType.get(entry.type)?.inc()

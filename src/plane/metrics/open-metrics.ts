@@ -10,12 +10,14 @@ import type { Store } from '#plane/store/store.ts'
 import { counted, countCommits } from './count-commits.ts'
 import { openFleetGauges, type FleetGaugesDeps } from './fleet-gauges.ts'
 import { measureStore } from './measure-store.ts'
+import { openReplicaGauges, type ReplicaGaugesDeps } from './replica-gauges.ts'
 import { openPlaneGauges, type PlaneGaugesDeps } from './plane-gauges.ts'
 
 export type MetricsDeps = FleetGaugesDeps &
+  ReplicaGaugesDeps &
   PlaneGaugesDeps & {
     readonly feed: Feed
-    readonly store: FleetGaugesDeps['store'] & Pick<Store, 'onCommitGroup' | 'trouble'>
+    readonly store: FleetGaugesDeps['store'] & Pick<Store, 'onCommitGroup' | 'trouble' | 'replicas'>
   }
 
 export type Metrics = {
@@ -38,6 +40,7 @@ export const openMetrics = (deps: MetricsDeps): Metrics => {
   openFleetGauges(deps, registers)
   openPlaneGauges(deps, registers)
   measureStore(deps.store, registers)
+  openReplicaGauges(deps, registers)
   const close = countCommits(deps.feed, registers)
   return { ...openCounters(registers), text: () => registry.metrics(), close }
 }

@@ -21,6 +21,8 @@ export type Replicas = {
   readonly self: ReplicaNumber
   /** Judged by this process's clocks, asking nobody: cheap enough for every frame and every reply. */
   standing(): Standing
+  /** How long ago it was that everything others had committed was known here; null: not yet. */
+  behindMs(): number | null
   /** Called when the kind of it changes, within a second of that. */
   onStanding(run: (standing: Standing) => void): void
   /** Null while another replica leads, or while this one is not serving. */

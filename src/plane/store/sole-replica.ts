@@ -40,6 +40,7 @@ export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
   return {
     self,
     standing: () => ({ kind: 'serving' }),
+    behindMs: () => 0,
     onStanding: () => {},
     leadership: () => fence,
     onLeadership: (run) => run(fence),

@@ -11,7 +11,7 @@ import { Fenced, StoreFault } from '../store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
-import { instantOf, standingAt, type Instant } from './standing-at.ts'
+import { elapsedMs, instantOf, standingAt, type Instant } from './standing-at.ts'
 
 export type Lease = {
   /** The number given last, whatever became of it. */
@@ -24,6 +24,8 @@ export type Lease = {
   onRenewed(run: (renewal: Renewal) => void): void
   /** Everything that had been committed by then has been told here. */
   heard(by: Instant): void
+  /** How long ago that was; null: nothing is known to have been told. */
+  behindMs(): number | null
   /**
    * What is seen there was true on the primary: the same connection confirms a synchronous write afterwards, which a
    * primary that has been given up cannot.
@@ -147,6 +149,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     renewal: () => renewal,
     onRenewed: (run) => void renewalListeners.push(run),
     heard: (by) => learn(() => void (heard = by)),
+    behindMs: () => (heard === null ? null : elapsedMs(heard, instantOf(clock))),
     async confirmed(look) {
       const on = session
       const seen = await answeredInTime(timers, on, pace.answerWithinMs, look(on))

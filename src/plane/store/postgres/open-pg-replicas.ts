@@ -82,6 +82,7 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
         return lease.number()
       },
       standing: () => lease.standing(),
+      behindMs: () => lease.behindMs(),
       onStanding: (run) => lease.onStanding(run),
       leadership: () => leadership.current(),
       onLeadership: (run) => leadership.onChange(run),

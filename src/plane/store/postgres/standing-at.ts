@@ -34,7 +34,7 @@ export const standingAt = ({ now, renewed, heard, leaseMs, mostBehindMs }: Stand
  * Whichever clock says longer: the monotonic one stands still while a machine sleeps, the other may be set back. Set
  * forward, it costs a lease that is renewed within a second.
  */
-const elapsedMs = (since: Instant, now: Instant): number =>
+export const elapsedMs = (since: Instant, now: Instant): number =>
   Math.max(now.monotonicMs - since.monotonicMs, now.wallMs - since.wallMs)
 
 const seconds = (ms: number): string => `${Math.floor(ms / 1000)} s`
