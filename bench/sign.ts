@@ -56,7 +56,7 @@ const deps = {
   nodeUrl: () => 'https://localhost:1',
   strangers: openStrangersBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
   admission: openAdmissionQueue(clock, 100_000),
-  pace: openNodePace(clock),
+  pace: openNodePace(clock, () => 1),
   probe: async () => 'silent' as const,
 }
 

@@ -84,6 +84,17 @@ const showReceipt = (cli: Cli, options: GlobalOptions, what: string, receipt: St
         receipt.certificates.length === 0 ? 'none were valid' : receipt.certificates.map((c) => `denied ${c}`),
       ],
       ['channels cut', String(receipt.channels_cut)],
+      ...unconfirmed(receipt.replicas_unconfirmed),
       ['journal', receipt.journal],
     ]),
   )
+
+const unconfirmed = (replicas: number): (readonly [string, string])[] =>
+  replicas === 0
+    ? []
+    : [
+        [
+          'not confirmed',
+          `${replicas} ${replicas === 1 ? 'replica has' : 'replicas have'} not confirmed; their lease ends within 15 s`,
+        ],
+      ]

@@ -22,7 +22,10 @@ export const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ['seen', seenText(node, nowMs).replace(/^seen /, '') + (node.last_seen === null ? '' : ` (${node.last_seen})`)],
   ...some(
     'channels',
-    node.sessions.map((session) => `session ${session.number}, since ${moment(session.since, nowMs)}`),
+    node.sessions.map(
+      ({ number, since }) =>
+        `session ${number}, ${since === null ? 'on another replica' : `since ${moment(since, nowMs)}`}`,
+    ),
   ),
   ['conditions', orNone(node.conditions.map((condition) => conditionLine(condition, nowMs)))],
   ...some(

@@ -1,7 +1,10 @@
 // Sessions without a network: a socket that remembers what was asked of it, and does nothing by itself.
 
 import type { NodePrincipal } from '#domain/principal.ts'
-import type { SessionSocket } from '#plane/channels/session.ts'
+import type { SessionRegistry } from '#plane/channels/session-registry.ts'
+import type { Session, SessionSocket } from '#plane/channels/session.ts'
+import { openSoleReplica } from '#plane/store/sole-replica.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { Json } from '../process/operator-call.ts'
 
 export type TestSocket = SessionSocket & {
@@ -40,3 +43,14 @@ export const testPrincipal = (id: string, changes: Partial<NodePrincipal> = {}):
   source: '192.0.2.1',
   ...changes,
 })
+
+export const openTestSession = (
+  sessions: SessionRegistry,
+  socket: SessionSocket,
+  principal: NodePrincipal,
+  evidence: AgentEvidence | null = null,
+): Session => sessions.open(socket, principal, evidence, sessions.nextNumber())
+
+/** The only one there is. */
+export const oneReplica = (activeNodes: readonly string[] = []) =>
+  openSoleReplica({ name: 'test', version: '0', startedAtMs: 0, activeNodes: async () => activeNodes })

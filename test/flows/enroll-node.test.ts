@@ -30,7 +30,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
     domainName: 'test.example',
     strangers: openStrangersBudget(clock, () => ({ perMinute: 2, perMinutePerSource: 2 })),
     admission: openAdmissionQueue(clock, 10),
-    pace: openNodePace(clock),
+    pace: openNodePace(clock, () => 1),
     probe,
   }
   await registerNode(deps, { id: 'n1', profile, macs: [mac], bmcSerial: null }, operator)

@@ -349,7 +349,12 @@ test('where people decide, a recovery waits for them; where the profile says no,
 
 test('a revoked node is told so and never recovers; a quarantined one needs an operator', async (t) => {
   const setup = await setUpRecovery(t)
-  const channels = { openSessions: () => [], heldOff: <T>(_node: string, run: () => Promise<T>) => run() }
+  const channels = {
+    openSessions: () => [],
+    everySession: async () => [],
+    cutElsewhere: async () => ({ channels: 0, unconfirmed: 0 }),
+    heldOff: <T>(_node: string, run: () => Promise<T>) => run(),
+  }
   const withdraw = (id: string, kind: 'revoke' | 'quarantine') =>
     withdrawIdentity({ ...setup.deps, channels }, id, { kind, reason: 'test' }, operator)
   const key = generateKey('p256')

@@ -12,7 +12,7 @@ import { peerCertificate, type TLSSocket } from '#platform/tls-server.ts'
 import type { LastHolders } from '#plane/channels/last-holders.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { HoldOff } from '#plane/flows/hold-off.ts'
-import type { AwaitReturn, FindOtherHolder } from '#plane/flows/live-holder.ts'
+import { holderUnknown, type AwaitReturn, type FindOtherHolder } from '#plane/flows/live-holder.ts'
 import { raiseSecondHolder } from '#plane/flows/raise-second-holder.ts'
 import { refuseCopy } from '#plane/flows/refuse-copy.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -92,7 +92,9 @@ const judgeReplaced = async (
   evidence: AgentEvidence | null,
 ): Promise<Refusal | null> => {
   if (evidence !== null) {
-    if (await deps.lastHolders.isHolder(node, evidence.instance)) return null
+    const isHolder = await deps.lastHolders.isHolder(node, evidence.instance)
+    if (isHolder === 'unknown') return holderUnknown(node.id)
+    if (isHolder) return null
     return refuseCopy(deps, { node: node.id, evidence, source, serial, sign: 'replaced-serial', correlation: null })
   }
   await raiseSecondHolder(deps, {

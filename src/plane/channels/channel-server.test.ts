@@ -15,10 +15,12 @@ import { evidenceOf } from '../../../test/fakes/agent-words.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
 import { domainRow, nodeRow, noonMs, profileRow } from '../../../test/fakes/sample-rows.ts'
-import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
+import { oneReplica, openTestSession, testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
 import { openChannelServer } from './channel-server.ts'
 import { cutDenied } from './cut-sessions.ts'
 import { openFindOtherHolder } from './find-other-holder.ts'
+import { openGate } from './gate.ts'
+import { openHolding } from './holding.ts'
 import { openLastHolders } from './last-holders.ts'
 import { openPresence } from './presence.ts'
 import { openSessionRegistry } from './session-registry.ts'
@@ -50,17 +52,21 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     observe: () => {},
     observation: async () => nothingObserved,
   } as unknown as Store
-  const sessions = openSessionRegistry(clock)
+  const replicas = oneReplica()
+  const sessions = openSessionRegistry(clock, replicas)
   const denyList = await openDenyList(store, feed)
   feed.subscribe(cutDenied(sessions))
+  const holding = openHolding({ sessions, replicas, clock, log: silentLog })
   const server = openChannelServer({
     ...{ store, feed, clock, sessions, denyList, log: silentLog, timers },
-    ...{ presence: openPresence(clock), holdOff: openHoldOff(), pace: openNodePace(clock) },
+    ...{ presence: openPresence(clock), holdOff: openHoldOff(), pace: openNodePace(clock, () => 1) },
+    ...{ replicas, holding, gate: openGate(replicas) },
     updates: { greeted: () => {}, changed: () => {} },
+    sightings: { shown: async () => {} },
     reports: openReportIntake({ store, log: silentLog, onTaken: () => {} }),
-    findOtherHolder: openFindOtherHolder({ sessions, clock, timers }),
-    awaitReturn: async () => false,
-    lastHolders: openLastHolders(store),
+    findOtherHolder: openFindOtherHolder({ sessions, holding, replicas, clock, timers }),
+    awaitReturn: async () => 'nothing',
+    lastHolders: openLastHolders({ store, holding, replicas }),
   })
   const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1' } as const
   const principal = testPrincipal('gpu-001', { epoch: 4, proof, notAfterMs: noonMs * 2 })
@@ -76,7 +82,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   /** A channel of another process, which answers when told to. */
   const openOther = (process: string) => {
     const socket = testSocket()
-    const session = sessions.open(socket, principal, evidenceOf(process))
+    const session = openTestSession(sessions, socket, principal, evidenceOf(process))
     return { socket, session, answer: () => session.heard(clock.monotonicMs()) }
   }
   return { feed, sessions, commits, timers, open, openOther }

@@ -1,36 +1,27 @@
 // Takes over an authenticated connection as a channel.
 
 import { WebSocketServer, type WebSocket } from 'ws'
-import type { NodeId } from '#domain/node.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
-import { refuse, type Refusal } from '#domain/refusal.ts'
+import { isRefusal, type Refusal } from '#domain/refusal.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { Duplex, IncomingMessage } from '#platform/tls-server.ts'
 import type { Timers } from '#platform/timers.ts'
-import { refuseCopy, type CopyDeps } from '#plane/flows/refuse-copy.ts'
-import { useCertificate } from '#plane/flows/use-certificate.ts'
-import { evidenceIn, type AgentEvidence } from '#wire/agent-evidence.ts'
-import { channelFrameLimit, channelProtocol, pingEveryMs } from '#wire/channel.ts'
+import { evidenceIn } from '#wire/agent-evidence.ts'
+import { channelFrameLimit, channelProtocol, pingEveryMs, sightingCapability } from '#wire/channel.ts'
 import { limitToCertificate } from './cut-sessions.ts'
-import { otherSessions } from './find-other-holder.ts'
 import { handleFrame, type FrameDeps } from './handle-frame.ts'
 import { openInbox } from './inbox.ts'
 import { judgeUpgrade } from './judge-upgrade.ts'
 import type { LastHolders } from './last-holders.ts'
+import { openSession, type OpeningDeps } from './open-session.ts'
 import type { Presence } from './presence.ts'
-import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
 
 export type ChannelDeps = FrameDeps &
-  CopyDeps & {
+  OpeningDeps & {
     readonly timers: Timers
-    readonly sessions: SessionRegistry
-    readonly presence: Presence
+    readonly presence: Pick<Presence, 'forget'>
     readonly lastHolders: Pick<LastHolders, 'opened'>
-    /** Asked in the very turn a session is registered: a denial committed while it was opening must not miss it. */
-    readonly denyList: {
-      deniesIdentity(node: NodeId, epoch: number, certificate: NodePrincipal['proof']): boolean
-    }
   }
 
 export type ChannelServer = {
@@ -59,67 +50,22 @@ export const openChannelServer = (deps: ChannelDeps): ChannelServer => {
       const no = judgeUpgrade(request)
       if (no !== null) return no
       const evidence = evidenceIn(request.headers)
-      for (;;) {
-        const standing = await settledStanding(deps, principal, evidence, correlation)
-        if (standing.kind === 'refused') return standing
-        // From here to the session in the registry is one turn: whatever is committed later finds it there.
-        if (deps.sessions.isClosed()) return refuse('UNAVAILABLE', 'the plane is stopping')
-        const { id, epoch, proof } = principal
-        if (deps.denyList.deniesIdentity(id, epoch, proof)) return refuse('CLIENT_CERT_DENIED')
-        // Another process was quicker: it is asked like any that was there before.
-        if (otherSessions(deps.sessions, id, instanceOf(evidence)).length > 0) continue
+      const outcome = await openSession(deps, { principal, evidence, correlation }, (number, node) => {
+        let opened: Session | null = null
         server.handleUpgrade(request, socket, head, (webSocket) => {
           deps.presence.forget(principal.id)
-          const session = deps.sessions.open(webSocket, principal, evidence)
-          deps.lastHolders.opened(session, standing.node.value)
-          limitToCertificate(session, standing.node.value)
+          const session = deps.sessions.open(webSocket, principal, evidence, number)
+          opened = session
+          deps.lastHolders.opened(session, node)
+          limitToCertificate(session, node)
           attend(deps, session, webSocket)
         })
-        return 'opened'
-      }
+        return opened
+      })
+      return isRefusal(outcome) ? outcome : 'opened'
     },
   }
 }
-
-/** The outcome of using the certificate, with no other process holding it and no lapse under way that would come after it. */
-const settledStanding = async (
-  deps: ChannelDeps,
-  principal: NodePrincipal,
-  evidence: AgentEvidence | null,
-  correlation: string,
-) => {
-  for (;;) {
-    const copy = await replaceSilent(deps, principal, evidence, correlation)
-    if (copy !== null) return copy
-    const standing = await useCertificate(deps, principal, correlation)
-    const leaving = deps.presence.leaving(principal.id)
-    if (standing.kind === 'refused' || leaving === null) return standing
-    await leaving
-  }
-}
-
-/** Null: nobody else is there, any more. A process that was killed leaves a channel that nobody answers on. */
-const replaceSilent = async (
-  deps: ChannelDeps,
-  principal: NodePrincipal,
-  evidence: AgentEvidence | null,
-  correlation: string,
-): Promise<Refusal | null> => {
-  const others = otherSessions(deps.sessions, principal.id, instanceOf(evidence))
-  if (others.length === 0) return null
-  const copy = await refuseCopy(deps, {
-    node: principal.id,
-    source: principal.source,
-    serial: principal.proof.serial,
-    sign: 'second-instance',
-    ...{ evidence, correlation },
-  })
-  if (copy !== null) return copy
-  for (const session of others) session.end('REPLACED', 'another process of this node has taken its place')
-  return null
-}
-
-const instanceOf = (evidence: AgentEvidence | null): string | null => (evidence === null ? null : evidence.instance)
 
 const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void => {
   const { id } = session.principal
@@ -131,7 +77,7 @@ const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void =>
   )
   /** False: the channel has ended, and what it still delivers is not looked at. */
   const seen = (): boolean => {
-    if (!session.alive) return false
+    if (!deps.sessions.mayGoOn() || !session.alive) return false
     session.heard(deps.clock.monotonicMs())
     deps.store.observe(id, { lastSeenMs: deps.clock.nowMs() })
     return true
@@ -153,7 +99,7 @@ const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void =>
     body: {
       server_time: isoTime(deps.clock.nowMs()),
       session: session.number,
-      capabilities: [],
+      capabilities: [sightingCapability],
       ping_every_ms: pingEveryMs,
     },
   })

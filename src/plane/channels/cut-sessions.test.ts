@@ -5,7 +5,7 @@ import type { Committed } from '#plane/store/store.ts'
 import { pingEveryMs, pongWithinMs } from '#wire/channel.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { memberships, nodeRow, slot, slots } from '../../../test/fakes/sample-rows.ts'
-import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
+import { oneReplica, openTestSession, testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
 import { cutDenied, limitToCertificate, sweepSessions } from './cut-sessions.ts'
 import { openSessionRegistry } from './session-registry.ts'
 
@@ -13,11 +13,11 @@ const day = 24 * 3_600_000
 
 const setUp = () => {
   const clock = manualClock(0)
-  const registry = openSessionRegistry(clock)
+  const registry = openSessionRegistry(clock, oneReplica())
   const open = (id: string, epoch: number, serial: string) => {
     const socket = testSocket()
     const proof = { by: 'certificate', issuer: 'ca1', serial } as const
-    const session = registry.open(socket, testPrincipal(id, { epoch, proof, notAfterMs: day }))
+    const session = openTestSession(registry, socket, testPrincipal(id, { epoch, proof, notAfterMs: day }))
     return { session, end: (): string | null => socket.sent.at(-1)?.body?.code ?? null, socket }
   }
   const sweep = (): void => sweepSessions(registry, clock)

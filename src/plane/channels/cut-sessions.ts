@@ -8,10 +8,11 @@ import { pingEveryMs, pongWithinMs } from '#wire/channel.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
 
-/** A subscriber of the feed: when the revocation is answered, its channels are gone already. */
+/** In the turn the feed tells of it: when a revocation is answered, its channels here are gone already. Returns how many. */
 export const cutDenied =
   (sessions: SessionRegistry) =>
-  ({ writes }: Committed): void => {
+  ({ writes }: Committed): number => {
+    const before = sessions.count()
     for (const write of writes) {
       if (write.put !== 'denial') continue
       const denial = write.value
@@ -25,6 +26,7 @@ export const cutDenied =
         if (hit) session.end('CLIENT_CERT_DENIED', denial.why)
       }
     }
+    return before - sessions.count()
   }
 
 /** A certificate that has been replaced serves until its connections are drained; one replaced twice has served. */
@@ -38,6 +40,7 @@ export const limitToCertificate = (session: Session, node: Node): void => {
 
 /** Once a second. By the wall clock, since a timer as long as a certificate lives does not exist in Node. */
 export const sweepSessions = (sessions: SessionRegistry, clock: Clock): void => {
+  if (!sessions.mayGoOn()) return
   const nowMs = clock.nowMs()
   const monotonicMs = clock.monotonicMs()
   for (const session of [...sessions.all()]) sweep(session, nowMs, monotonicMs)
@@ -47,6 +50,10 @@ const sweep = (session: Session, nowMs: number, monotonicMs: number): void => {
   const silentMs = monotonicMs - session.heardMs
   if (nowMs >= session.principal.notAfterMs) return session.end('CLIENT_CERT_EXPIRED', null)
   if (nowMs >= session.endsAtMs) return endReplaced(session)
+  const { drainedAtMs } = session
+  if (drainedAtMs !== null && monotonicMs >= drainedAtMs) {
+    return session.end('REPLACED', 'a newer channel of this node is open')
+  }
   if (silentMs > pongWithinMs) return session.destroy()
   if (silentMs > pingEveryMs && session.pingedMs === null) session.ping(monotonicMs)
 }

@@ -1,23 +1,36 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { silentLog } from '#platform/log.ts'
+import type { Store } from '#plane/store/store.ts'
 import { evidenceOf, instanceOf } from '../../../test/fakes/agent-words.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
-import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
+import { nodeRow } from '../../../test/fakes/sample-rows.ts'
+import { oneReplica, openTestSession, testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
 import { openAwaitReturn, openFindOtherHolder } from './find-other-holder.ts'
+import { openHolding } from './holding.ts'
 import { openPresence } from './presence.ts'
 import { openSessionRegistry } from './session-registry.ts'
+import { openSilence } from './silence.ts'
 
 const setUp = () => {
   const clock = manualClock(1_000_000)
   const timers = manualTimers(clock)
-  const sessions = openSessionRegistry(clock)
+  const replicas = oneReplica()
+  const sessions = openSessionRegistry(clock, replicas)
   const open = (name: string | null) => {
     const socket = testSocket()
-    const session = sessions.open(socket, testPrincipal('n'), name === null ? null : evidenceOf(name))
+    const session = openTestSession(sessions, socket, testPrincipal('n'), name === null ? null : evidenceOf(name))
     return { socket, session, answer: () => session.heard(clock.monotonicMs()) }
   }
-  return { timers, open, find: openFindOtherHolder({ sessions, clock, timers }) }
+  const holding = openHolding({ sessions, replicas, clock, log: silentLog })
+  const findAny = openFindOtherHolder({ sessions, holding, replicas, clock, timers })
+  const find = async (node: string, instance: string | null) => {
+    const found = await findAny(node, instance)
+    assert.notEqual(found, 'unknown')
+    return found === 'unknown' ? null : found
+  }
+  return { timers, open, find }
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -91,18 +104,26 @@ test('a channel that ends while it is asked is not there', async () => {
   assert.equal(await asked, null)
 })
 
-test('a node that was here a moment ago is waited for, once; one that is here, or was never awaited, is not', async () => {
+test('a node that was here a moment ago is waited for, once; one that is not active is not', async () => {
   const clock = manualClock(0)
   const timers = manualTimers(clock)
   const presence = openPresence(clock)
-  const awaitReturn = openAwaitReturn({ presence, timers })
-  assert.equal(await awaitReturn('n'), false)
+  const replicas = oneReplica()
+  const sessions = openSessionRegistry(clock, replicas)
+  const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: () => {} })
+  const get = async (_kind: string, id: string) => nodeRow(id === 'n' ? 'active' : 'inactive', { id })
+  const store = { get: get as unknown as Store['get'] }
+  const awaitReturn = openAwaitReturn({ sessions, replicas, timers, store, silence })
+  timers.advance(10_000)
+  assert.equal(await awaitReturn('n'), 'nothing')
   presence.lastHere('n')
   timers.advance(2000)
+  assert.equal(await awaitReturn('other'), 'nothing')
   const waited = awaitReturn('n')
+  await turn()
   timers.advance(3999)
   assert.equal(await Promise.race([waited, turn().then(() => 'still waiting')]), 'still waiting')
   timers.advance(1)
-  assert.equal(await waited, true)
-  assert.equal(await awaitReturn('n'), false)
+  assert.equal(await waited, 'waited')
+  assert.equal(await awaitReturn('n'), 'nothing')
 })

@@ -1,23 +1,44 @@
 // Does another process than the caller hold this identity, now? Two processes are told apart by their instance, which a
 // copied folder does not have. A process that names its instance names it always, so a caller that names none is not that
-// process; a channel that names none may be anybody's.
+// process; a channel that names none may be anybody's. Where the channel is on another replica, that one is asked.
 
 import type { NodeId } from '#domain/node.ts'
-import type { AwaitReturn, FindOtherHolder, LiveHolder } from '#plane/flows/live-holder.ts'
+import type { AwaitReturn, FindOtherHolder, HasChannel, LiveHolder } from '#plane/flows/live-holder.ts'
+import type { Replicas } from '#plane/store/replicas.ts'
+import type { Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { Presence } from './presence.ts'
+import type { Holding } from './holding.ts'
 import { silenceMs, silentRounds } from './probe.ts'
+import {
+  answerReplicas,
+  askReplica,
+  lookUpWithinMs,
+  makeRoomQuestion,
+  otherHolderQuestion,
+} from './replica-questions.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
+import type { Silence } from './silence.ts'
 
 export type OtherHolderDeps = {
   readonly sessions: Pick<SessionRegistry, 'of'>
+  readonly holding: Pick<Holding, 'inTurn' | 'elsewhere'>
+  readonly replicas: Replicas
   readonly clock: Clock
   readonly timers: Timers
 }
 
-export const openFindOtherHolder = ({ sessions, clock, timers }: OtherHolderDeps): FindOtherHolder => {
+/** The holder may be gone when it is asked, and another be there by then; not often. */
+const hops = 3
+
+export const openFindOtherHolder = ({
+  sessions,
+  holding,
+  replicas,
+  clock,
+  timers,
+}: OtherHolderDeps): FindOtherHolder => {
   // One probe a channel at a time, however many ask.
   const underWay = new Map<Session, Promise<boolean>>()
 
@@ -46,31 +67,77 @@ export const openFindOtherHolder = ({ sessions, clock, timers }: OtherHolderDeps
     return started
   }
 
-  return async (node, instance) => {
+  const here = async (node: NodeId, instance: string | null): Promise<LiveHolder | null> => {
     const others = otherSessions(sessions, node, instance)
     if (others.length === 0) return null
     const found = await Promise.all(others.map(async (session) => ((await answers(session)) ? session : null)))
     const live = found.find((session) => session !== null && session.alive) ?? null
     return live === null ? null : holderOf(live)
   }
+
+  answerReplicas(replicas, otherHolderQuestion, async ({ node, instance }) => {
+    // A channel that is being opened has been claimed already, and is there when its turn is over.
+    await holding.inTurn(node, async () => {})
+    return here(node, instance)
+  })
+  answerReplicas(replicas, makeRoomQuestion, ({ node, instance }) =>
+    holding.inTurn(node, async () => endReplaced(otherSessions(sessions, node, instance))),
+  )
+
+  return async (node, instance) => {
+    const live = await here(node, instance)
+    if (live !== null) return live
+    for (let hop = 0; hop < hops; hop++) {
+      const holder = await holding.elsewhere(node)
+      if (holder === null || holder.instance === null || holder.instance === instance) return null
+      const asked = await askReplica(replicas, holder.replica, otherHolderQuestion, { node, instance }, pingsWithinMs)
+      if (asked.kind === 'answer') return asked.value
+      if (asked.kind === 'no-answer') return 'unknown'
+    }
+    return 'unknown'
+  }
 }
 
-/** The channels of the node that another process has open, whether it answers or not. */
+/** As long as the pings take, and the question. */
+export const pingsWithinMs = silentRounds * silenceMs + lookUpWithinMs
+
+/** How many. */
+export const endReplaced = (others: readonly Session[]): number => {
+  for (const session of others) session.end('REPLACED', 'another process of this node has taken its place')
+  return others.length
+}
+
+/** The channels of the node that another process has open here, whether it answers or not. */
 export const otherSessions = (
   sessions: Pick<SessionRegistry, 'of'>,
   node: NodeId,
   instance: string | null,
 ): readonly Session[] => sessions.of(node).filter(({ evidence }) => evidence !== null && evidence.instance !== instance)
 
+export const openHasChannel =
+  ({ sessions, holding }: Pick<OtherHolderDeps, 'sessions' | 'holding'>): HasChannel =>
+  async (node, instance) =>
+    sessions.of(node).some(({ alive, evidence }) => alive && evidence?.instance === instance) ||
+    (await holding.elsewhere(node))?.instance === instance
+
+export type AwaitReturnDeps = Pick<OtherHolderDeps, 'sessions' | 'replicas' | 'timers'> & {
+  readonly store: Pick<Store, 'get'>
+  readonly silence: Silence
+}
+
 /** As long as a probe would wait: the silence began when the last channel ended, or the plane started. */
 export const openAwaitReturn =
-  ({ presence, timers }: { readonly presence: Pick<Presence, 'silentMs'>; readonly timers: Timers }): AwaitReturn =>
+  ({ sessions, replicas, timers, store, silence }: AwaitReturnDeps): AwaitReturn =>
   async (node) => {
-    const silentMs = presence.silentMs(node)
-    const leftMs = silentMs === null ? 0 : silentRounds * silenceMs - silentMs
-    if (leftMs <= 0) return false
+    if (sessions.of(node).length > 0 || (await replicas.holders.of(node)) !== null) return 'nothing'
+    const row = await store.get('node', node)
+    if (row === null || row.value.membership.kind !== 'active') return 'nothing'
+    const silentMs = await silence.of(node)
+    if (silentMs === 'unknown') return 'unknown'
+    const leftMs = silentRounds * silenceMs - silentMs
+    if (leftMs <= 0) return 'nothing'
     await new Promise<void>((resolve) => void timers.after(leftMs, resolve))
-    return true
+    return 'waited'
   }
 
 const holderOf = ({ evidence, principal }: Session): LiveHolder => ({

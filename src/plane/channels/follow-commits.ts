@@ -1,6 +1,7 @@
-// What a commit means for channels and presence, in the turn it is committed.
+// What a commit means for channels and presence, in the turn it is committed here, or heard of from another replica.
 
 import type { Committed } from '#plane/store/store.ts'
+import type { CutRecord } from './cut-elsewhere.ts'
 import { cutDenied, limitToCertificate } from './cut-sessions.ts'
 import type { Presence } from './presence.ts'
 import type { SessionRegistry } from './session-registry.ts'
@@ -10,12 +11,13 @@ export type FollowDeps = {
   readonly sessions: SessionRegistry
   readonly presence: Presence
   readonly updates: Updates
+  readonly cuts: Pick<CutRecord, 'heard'>
 }
 
 export const followCommits = (deps: FollowDeps): ((committed: Committed) => void) => {
   const cut = cutDenied(deps.sessions)
   return (committed) => {
-    cut(committed)
+    deps.cuts.heard(committed, cut(committed))
     followNodes(deps, committed)
     if (committed.writes.some(changesConfiguration)) deps.updates.changed()
   }

@@ -29,7 +29,9 @@ const setUp = (kind: 'active' | 'revoked' = 'active') => {
       })
     },
   }
-  const deps = { store: store as unknown as Store, feed: openFeed(), clock, timers: manualTimers(clock), presence }
+  const elsewhere = { last: new Map<string, number>() as ReadonlyMap<string, number> | 'unknown' }
+  const silence = { lastElsewhere: async () => elsewhere.last }
+  const deps = { store: store as unknown as Store, feed: openFeed(), clock, presence, silence }
   deps.feed.subscribe(({ writes }) => {
     for (const write of writes) if (write.put === 'node') presence.forget(write.value.id)
   })
@@ -37,6 +39,7 @@ const setUp = (kind: 'active' | 'revoked' = 'active') => {
     clock,
     presence,
     commits,
+    elsewhere,
     sweep: () => lapseAbsent(deps),
     finish: () => finish(),
     beforeDeciding: (run: () => void) => void (duringRead = run),
@@ -54,11 +57,13 @@ test('a node lapses when it has been away for the grace, and is not awaited any 
   clock.advance(1)
   const swept = sweep()
   await turn()
-  assert.equal(commits.length, 1)
-  assert.notEqual(presence.leaving('a'), null)
+  assert.deepEqual(
+    commits.map(({ unheld }) => unheld),
+    ['a'],
+  )
   finish()
   await swept
-  assert.deepEqual([presence.size(), presence.leaving('a')], [0, null])
+  assert.equal(presence.size(), 0)
 })
 
 test('a node whose channel opens while the sweep reads does not lapse, nor one that was here and left again', async () => {
@@ -70,6 +75,18 @@ test('a node whose channel opens while the sweep reads does not lapse, nor one t
     await sweep()
     assert.deepEqual(commits, [], comesBack)
   }
+})
+
+test('a node that was on another replica in between does not lapse, and nobody does while one of them is silent', async () => {
+  const { clock, presence, commits, sweep, elsewhere } = setUp()
+  presence.lastHere('a')
+  clock.advance(graceMs)
+  elsewhere.last = 'unknown'
+  await sweep()
+  assert.deepEqual([commits, presence.silentMs('a')], [[], graceMs])
+  elsewhere.last = new Map([['a', 1000]])
+  await sweep()
+  assert.deepEqual([commits, presence.silentMs('a')], [[], 0])
 })
 
 test('a node that is not active is not awaited', async () => {
@@ -115,7 +132,6 @@ test('what is overdue is said of every node, one thing at a time: stuck, expired
     feed: openFeed(),
     clock,
     timers: manualTimers(clock),
-    presence: openPresence(clock),
   }
   await raiseOverdue(deps)
   assert.deepEqual(raised, ['expiring cert_expiring', 'expired cert_expired', 'stuck stuck_enrollment'])

@@ -4,7 +4,7 @@ import { nothingObserved, type Observation } from '#plane/store/store.ts'
 import { evidenceOf, instanceOf, reportOf } from '../../../test/fakes/agent-words.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { nodeRow, noonMs, slot, slots } from '../../../test/fakes/sample-rows.ts'
-import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
+import { oneReplica, openTestSession, testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
 import { openLastHolders } from './last-holders.ts'
 import { openSessionRegistry } from './session-registry.ts'
 
@@ -12,11 +12,15 @@ const retired = { slot: slot('a0'), untilMs: noonMs + 1000 }
 const node = nodeRow('active', { membership: { kind: 'active', sinceMs: 0, slots: slots({ retired }) } }).value
 
 const setUp = (observed: Partial<Observation> = {}) => {
-  const sessions = openSessionRegistry(manualClock(noonMs))
-  const holders = openLastHolders({ observation: async () => ({ ...nothingObserved, ...observed }) })
+  const sessions = openSessionRegistry(manualClock(noonMs), oneReplica())
+  const holders = openLastHolders({
+    store: { observation: async () => ({ ...nothingObserved, ...observed }) },
+    holding: { elsewhere: async () => null },
+    replicas: oneReplica(),
+  })
   const open = (name: string, serial: string): void => {
     const principal = testPrincipal(node.id, { proof: { by: 'certificate', issuer: 'ca1', serial } })
-    holders.opened(sessions.open(testSocket(), principal, evidenceOf(name)), node)
+    holders.opened(openTestSession(sessions, testSocket(), principal, evidenceOf(name)), node)
   }
   return { open, isHolder: (name: string, now = node) => holders.isHolder(now, instanceOf(name)) }
 }

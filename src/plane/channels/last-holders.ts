@@ -3,18 +3,48 @@
 
 import type { Node, NodeId } from '#domain/node.ts'
 import { slotNameOf, slotsOf } from '#domain/slots.ts'
+import type { Replicas } from '#plane/store/replicas.ts'
 import type { Store } from '#plane/store/store.ts'
+import type { Holding } from './holding.ts'
+import { answerReplicas, askReplica, lastHolderQuestion, lookUpWithinMs } from './replica-questions.ts'
 import type { Session } from './session.ts'
 
 export type LastHolders = {
   opened(session: Session, node: Node): void
   /** True when this process is known to have moved on to the node's current certificate. */
-  isHolder(node: Node, instance: string): Promise<boolean>
+  isHolder(node: Node, instance: string): Promise<boolean | 'unknown'>
 }
 
-export const openLastHolders = (store: Pick<Store, 'observation'>): LastHolders => {
+export type LastHoldersDeps = {
+  readonly store: Pick<Store, 'observation'>
+  readonly holding: Pick<Holding, 'elsewhere'>
+  readonly replicas: Pick<Replicas, 'ask' | 'onQuestion'>
+}
+
+export const openLastHolders = ({ store, holding, replicas }: LastHoldersDeps): LastHolders => {
   // One for every node that has had a channel here.
   const holders = new Map<NodeId, { readonly instance: string; readonly serial: string }>()
+
+  /** Null: what is known here is of another certificate, if anything is. Somebody else may have moved on, or moved. */
+  const knownHere = (node: NodeId, instance: string, serial: string): boolean | null => {
+    const known = holders.get(node)
+    return known === undefined || known.serial !== serial ? null : known.instance === instance
+  }
+  answerReplicas(replicas, lastHolderQuestion, async ({ node, instance, serial }) => knownHere(node, instance, serial))
+
+  const knownElsewhere = async (
+    node: NodeId,
+    instance: string,
+    serial: string,
+  ): Promise<boolean | null | 'unknown'> => {
+    const holder = await holding.elsewhere(node)
+    if (holder === null) return null
+    const asks = { node, instance, serial }
+    const asked = await askReplica(replicas, holder.replica, lastHolderQuestion, asks, lookUpWithinMs)
+    if (asked.kind === 'answer') return asked.value
+    return asked.kind === 'gone' ? null : 'unknown'
+  }
+
   return {
     opened({ principal, evidence }, node) {
       const slots = slotsOf(node)
@@ -25,13 +55,13 @@ export const openLastHolders = (store: Pick<Store, 'observation'>): LastHolders 
       else holders.set(node.id, { instance: evidence.instance, serial })
     },
     async isHolder(node, instance) {
-      const known = holders.get(node.id)
-      const current = slotsOf(node)?.current.serial
-      // Of the certificate before it says nothing: somebody else may have moved on.
-      if (known !== undefined) return known.instance === instance && known.serial === current
-      // After a restart of the plane: what its agent said of itself last.
+      const serial = slotsOf(node)?.current.serial
+      if (serial === undefined) return false
+      const known = knownHere(node.id, instance, serial) ?? (await knownElsewhere(node.id, instance, serial))
+      if (known !== null) return known
+      // After a restart of the plane, or when it was on another replica: what its agent said of itself last.
       const { report } = await store.observation(node.id)
-      return report !== null && report.instance === instance && report.certificate.serial === current
+      return report !== null && report.instance === instance && report.certificate.serial === serial
     },
   }
 }

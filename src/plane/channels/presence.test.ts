@@ -38,15 +38,30 @@ test('a wall clock that is set makes nobody absent', () => {
   assert.deepEqual(presence.absentFor(1, 10), [])
 })
 
-test('the commit of a lapse is seen while it is under way, and its trouble is only its own', async () => {
-  const { presence } = setUp()
-  const { promise, reject } = Promise.withResolvers<void>()
-  const leaving = presence.leave('a', () => promise)
-  const waiting = presence.leaving('a')
-  assert.ok(waiting)
-  assert.equal(presence.leaving('b'), null)
-  reject(new Error('disk full'))
-  await assert.rejects(leaving)
-  await waiting
-  assert.equal(presence.leaving('a'), null)
+test('whoever is not away any more is forgotten, unless it left while that was found out; who is new counts from now', () => {
+  const { clock, presence } = setUp()
+  presence.lastHere('back')
+  presence.lastHere('away')
+  clock.advance(100)
+  presence.left('just left')
+  presence.awaitOnly(['away', 'new'], 50)
+  clock.advance(10)
+  assert.deepEqual(
+    ['back', 'away', 'just left', 'new'].map((node) => presence.silentMs(node)),
+    [null, 110, 10, 10],
+  )
+})
+
+test('a count that starts anew knows of nobody, but who left this replica is not forgotten', () => {
+  const { clock, presence } = setUp()
+  presence.lastHere('a')
+  presence.left('b')
+  clock.advance(100)
+  presence.startAnew()
+  assert.deepEqual(
+    [presence.size(), presence.silentMs('b'), presence.leftMs('b'), presence.leftMs('a')],
+    [0, null, 100, null],
+  )
+  presence.forget('b')
+  assert.equal(presence.leftMs('b'), null)
 })

@@ -1,18 +1,30 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { silentLog } from '#platform/log.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
-import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
+import { oneReplica, openTestSession, testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
+import { openHolding } from './holding.ts'
 import { openPresence } from './presence.ts'
 import { openProbe } from './probe.ts'
 import { openSessionRegistry } from './session-registry.ts'
+import { openSilence } from './silence.ts'
 
 const setUp = () => {
   const clock = manualClock(1_000_000)
   const timers = manualTimers(clock)
-  const sessions = openSessionRegistry(clock)
+  const replicas = oneReplica()
+  const sessions = openSessionRegistry(clock, replicas)
   const presence = openPresence(clock)
-  return { clock, timers, sessions, presence, probe: openProbe({ sessions, presence, clock, timers }) }
+  const holding = openHolding({ sessions, replicas, clock, log: silentLog })
+  const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: holding.claimAgain })
+  return {
+    clock,
+    timers,
+    sessions,
+    presence,
+    probe: openProbe({ sessions, silence, holding, replicas, clock, timers }),
+  }
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -30,10 +42,11 @@ test('a node without a channel for less is given the rest of the six seconds to 
     presence.lastHere('restarted')
     timers.advance(1000)
     const asked = probe('restarted')
+    await turn()
     timers.advance(3000)
     await turn()
     timers.advance(1000)
-    if (comesBack) sessions.open(testSocket(), testPrincipal('restarted'))
+    if (comesBack) openTestSession(sessions, testSocket(), testPrincipal('restarted'))
     timers.advance(1000)
     assert.equal(await asked, comesBack ? 'answered' : 'silent')
   }
@@ -42,7 +55,7 @@ test('a node without a channel for less is given the rest of the six seconds to 
 test('three seconds of silence, twice, are silence; whoever asks meanwhile gets the same answer', async () => {
   const { timers, sessions, probe } = setUp()
   const socket = testSocket()
-  sessions.open(socket, testPrincipal('quiet'))
+  openTestSession(sessions, socket, testPrincipal('quiet'))
   const asked = probe('quiet')
   assert.equal(probe('quiet'), asked)
   timers.advance(3000)
@@ -54,7 +67,7 @@ test('three seconds of silence, twice, are silence; whoever asks meanwhile gets 
 
 test('a sign of life in the second round is an answer', async () => {
   const { clock, timers, sessions, probe } = setUp()
-  const session = sessions.open(testSocket(), testPrincipal('slow'))
+  const session = openTestSession(sessions, testSocket(), testPrincipal('slow'))
   const asked = probe('slow')
   timers.advance(3000)
   await turn()
@@ -64,12 +77,12 @@ test('a sign of life in the second round is an answer', async () => {
 
 test('a channel that opens while the old one is probed is an answer, though nobody pinged it', async () => {
   const { timers, sessions, probe } = setUp()
-  sessions.open(testSocket(), testPrincipal('back'))
+  openTestSession(sessions, testSocket(), testPrincipal('back'))
   const asked = probe('back')
   timers.advance(3000)
   await turn()
   timers.advance(1000)
-  sessions.open(testSocket(), testPrincipal('back'))
+  openTestSession(sessions, testSocket(), testPrincipal('back'))
   timers.advance(2000)
   assert.equal(await asked, 'answered')
 })

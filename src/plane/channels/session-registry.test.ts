@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Standing } from '#plane/store/replicas.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
-import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
+import { oneReplica, openTestSession, testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
 import { openSessionRegistry } from './session-registry.ts'
 
 const setUp = () => {
   const clock = manualClock(1_700_000_000_000)
-  const registry = openSessionRegistry(clock)
-  const absent: [string, number][] = []
-  registry.onAbsent((node, session) => void absent.push([node, session]))
+  const registry = openSessionRegistry(clock, oneReplica())
+  const absent: string[] = []
+  registry.onAbsent((node) => void absent.push(node))
   const open = (id: string) => {
     const socket = testSocket()
-    return { socket, session: registry.open(socket, testPrincipal(id)) }
+    return { socket, session: openTestSession(registry, socket, testPrincipal(id)) }
   }
   return { clock, registry, absent, open }
 }
@@ -41,14 +42,14 @@ test('a node is absent when its last channel ends, whichever of them that is', (
   older.destroy()
   assert.deepEqual(absent, [])
   newer.destroy()
-  assert.deepEqual(absent, [['a', newer.number]])
+  assert.deepEqual(absent, ['a'])
 })
 
 test('numbers grow, also across a restart', () => {
   const { clock, open } = setUp()
   const [first, second] = [open('a').session.number, open('b').session.number]
   clock.advance(1)
-  const afterRestart = openSessionRegistry(clock).open(testSocket(), testPrincipal('a')).number
+  const afterRestart = openSessionRegistry(clock, oneReplica()).nextNumber()
   assert.ok(first < second && second < afterRestart)
   assert.ok(Number.isSafeInteger(afterRestart))
 })
@@ -70,4 +71,42 @@ test('a closed registry has ended them all, and takes no other', () => {
   )
   assert.deepEqual([registry.count(), registry.isClosed()], [0, true])
   assert.throws(() => open('c'))
+})
+
+test('two replicas give no number twice, whenever they started', () => {
+  const clock = manualClock(1_700_000_000_000)
+  const standing = () => ({ kind: 'serving' }) as const
+  const given = [1, 2, 3].flatMap((self) => {
+    const registry = openSessionRegistry(clock, { self, standing })
+    return Array.from({ length: 1000 }, () => registry.nextNumber())
+  })
+  assert.equal(new Set(given).size, given.length)
+  assert.ok(given.every(Number.isSafeInteger))
+})
+
+test('once the lease of the replica is over every channel is cut by whatever is done with any of them', () => {
+  for (const use of ['send', 'ping', 'pong', 'look'] as const) {
+    const clock = manualClock(1_700_000_000_000)
+    let kind: 'serving' | 'expired' = 'serving'
+    const standing = (): Standing => (kind === 'serving' ? { kind } : { kind, why: 'no answer' })
+    const registry = openSessionRegistry(clock, { self: 1, standing })
+    const sockets = ['a', 'a', 'b'].map((id) => {
+      const socket = testSocket()
+      openTestSession(registry, socket, testPrincipal(id))
+      return socket
+    })
+    assert.equal(registry.mayGoOn(), true)
+    kind = 'expired'
+    const [first] = registry.of('a')
+    if (use === 'send') first?.send({ type: 'unknown_type', body: { type: 'x' } })
+    if (use === 'ping') first?.ping(1)
+    if (use === 'pong') first?.pong(Buffer.from('x'))
+    if (use === 'look') assert.equal(registry.mayGoOn(), false)
+    assert.equal(registry.count(), 0, use)
+    assert.deepEqual(
+      sockets.map((socket) => [socket.sent.map(({ type }) => type), socket.terminated()]),
+      sockets.map(() => [['closing'], 1]),
+      use,
+    )
+  }
 })

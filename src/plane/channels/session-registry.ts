@@ -1,20 +1,28 @@
-// Every channel that is open on this plane, by node. An epoch may hold two at once (current and pending certificate);
-// the older drains until a deadline.
+// Every channel that is open on this replica, by node. An epoch may hold two at once (current and pending certificate);
+// the older drains until a deadline. They last as long as the lease of the replica: whoever looks after that, at whatever
+// moment and for whatever reason, finds none.
 
 import type { NodeId } from '#domain/node.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
 import type { Clock } from '#platform/clock.ts'
+import type { Replicas } from '#plane/store/replicas.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import { Session, type SessionSocket } from './session.ts'
 
 export type SessionRegistry = {
-  open(socket: SessionSocket, principal: NodePrincipal, evidence?: AgentEvidence | null): Session
+  /** Unique among all replicas, and higher than any given here before. */
+  nextNumber(): number
+  open(socket: SessionSocket, principal: NodePrincipal, evidence: AgentEvidence | null, number: number): Session
   /** Oldest first. Sessions that have ended are not among them. */
   of(node: NodeId): readonly Session[]
   all(): Iterable<Session>
   count(): number
-  /** Called when a node's last channel has ended, with the number of that session. */
-  onAbsent(run: (node: NodeId, session: number) => void): void
+  /** Called when a channel has ended. */
+  onEnd(run: (node: NodeId) => void): void
+  /** Called when a node's last channel has ended. */
+  onAbsent(run: (node: NodeId) => void): void
+  /** False: the lease of this replica is over, and every session has ended in this turn at the latest. */
+  mayGoOn(): boolean
   /** Ends them all, and no other may be opened. */
   close(code: string, detail: string): void
   isClosed(): boolean
@@ -22,12 +30,15 @@ export type SessionRegistry = {
 
 /** More channels of one node than these are a loop in its agent, not a rotation. */
 const mostPerNode = 2
+/** Replicas take turns in the numbers: those that run at once are numbered closely. */
+const stride = 256
 
-export const openSessionRegistry = (clock: Clock): SessionRegistry => {
+export const openSessionRegistry = (clock: Clock, replicas: Pick<Replicas, 'self' | 'standing'>): SessionRegistry => {
   const byNode = new Map<NodeId, readonly Session[]>()
-  const absent: ((node: NodeId, session: number) => void)[] = []
+  const ended: ((node: NodeId) => void)[] = []
+  const absent: ((node: NodeId) => void)[] = []
   // Starts from the clock, so that a number is not given twice across restarts.
-  let lastNumber = clock.nowMs() * 1000
+  let round = Math.floor((clock.nowMs() * 1000) / stride)
   let open = 0
   let closed = false
 
@@ -40,19 +51,28 @@ export const openSessionRegistry = (clock: Clock): SessionRegistry => {
     const { id } = session.principal
     const rest = of(id).filter((other) => other !== session)
     open--
-    if (rest.length > 0) {
-      byNode.set(id, rest)
-      return
-    }
-    byNode.delete(id)
-    for (const run of absent) run(id, session.number)
+    if (rest.length > 0) byNode.set(id, rest)
+    else byNode.delete(id)
+    for (const run of ended) run(id)
+    if (rest.length === 0) for (const run of absent) run(id)
+  }
+
+  const endAll = (code: string, detail: string): void => {
+    for (const session of [...all()]) session.end(code, detail)
+  }
+
+  const mayGoOn = (): boolean => {
+    if (replicas.standing().kind !== 'expired') return true
+    if (open > 0) endAll('UNAVAILABLE', 'this replica of the plane has lost touch with the others: connect again')
+    return false
   }
 
   return {
-    open(socket, principal, evidence = null) {
+    nextNumber: () => ++round * stride + (replicas.self % stride),
+    open(socket, principal, evidence, number) {
       if (closed) throw new Error('a channel was opened while the plane stops')
       const [openedAtMs, heardMs] = [clock.nowMs(), clock.monotonicMs()]
-      const session = new Session(socket, { principal, evidence, number: ++lastNumber, openedAtMs, heardMs, onEnd })
+      const session = new Session(socket, { principal, evidence, number, openedAtMs, heardMs, mayGoOn, onEnd })
       const sessions = [...of(principal.id), session]
       byNode.set(principal.id, sessions)
       open++
@@ -62,10 +82,12 @@ export const openSessionRegistry = (clock: Clock): SessionRegistry => {
     of,
     all,
     count: () => open,
+    onEnd: (run) => void ended.push(run),
     onAbsent: (run) => void absent.push(run),
+    mayGoOn,
     close(code, detail) {
       closed = true
-      for (const session of [...all()]) session.end(code, detail)
+      endAll(code, detail)
     },
     isClosed: () => closed,
   }

@@ -6,7 +6,13 @@ import { mostBuffered, Session } from './session.ts'
 const setUp = () => {
   const socket = testSocket()
   const ends: Session[] = []
-  const facts = { number: 7, openedAtMs: 0, heardMs: 0, onEnd: (session: Session) => void ends.push(session) }
+  const facts = {
+    number: 7,
+    openedAtMs: 0,
+    heardMs: 0,
+    mayGoOn: () => true,
+    onEnd: (session: Session) => void ends.push(session),
+  }
   return { socket, ends, session: new Session(socket, { principal: testPrincipal('a'), evidence: null, ...facts }) }
 }
 

@@ -1,5 +1,5 @@
 // One open channel. It is alive until something ends it, and from that very moment on no frame of it is handled: the
-// socket is destroyed, whatever the other side does about it.
+// socket is destroyed, whatever the other side does about it. A replica whose lease is over says nothing over it any more.
 
 import type { WebSocket } from 'ws'
 import type { NodePrincipal } from '#domain/principal.ts'
@@ -26,6 +26,8 @@ export type SessionFacts = {
   readonly openedAtMs: number
   /** Monotonic. */
   readonly heardMs: number
+  /** False: the lease of this replica is over, and the session has ended with all others. */
+  readonly mayGoOn: () => boolean
   /** Called once, in the turn the session ends. */
   readonly onEnd: (session: Session) => void
 }
@@ -37,6 +39,8 @@ export class Session {
   readonly openedAtMs: number
   /** Wall clock: its certificate expires, or has been replaced and is drained. */
   endsAtMs: number
+  /** Monotonic: by then it ends, since its node has a channel on another replica; null: it has not moved. */
+  drainedAtMs: number | null = null
   /** Monotonic time something was last heard. */
   heardMs: number
   /** Monotonic time of the ping that has not been answered yet. */
@@ -44,6 +48,7 @@ export class Session {
   /** What the agent has or was sent; null before its hello. */
   revisions: Revisions | null = null
   readonly #socket: SessionSocket
+  readonly #mayGoOn: () => boolean
   readonly #onEnd: (session: Session) => void
   #sent = 0
   #handled = 0
@@ -52,6 +57,7 @@ export class Session {
 
   constructor(socket: SessionSocket, facts: SessionFacts) {
     this.#socket = socket
+    this.#mayGoOn = facts.mayGoOn
     this.#onEnd = facts.onEnd
     this.principal = facts.principal
     this.evidence = facts.evidence
@@ -81,9 +87,7 @@ export class Session {
   }
 
   send(message: Message): void {
-    if (!this.#takesMore()) return
-    const frame = { stream: 0, seq: ++this.#sent, ack: this.#handled, ...message }
-    this.#socket.send(JSON.stringify(frame))
+    if (this.#takesMore()) this.#write(message)
   }
 
   ping(monotonicMs: number): void {
@@ -112,7 +116,7 @@ export class Session {
 
   /** Says why, as far as the socket takes it at once, and destroys it. */
   end(code: string, detail: string | null): void {
-    this.send({ type: 'closing', body: { code, detail } })
+    if (this.#hasRoom()) this.#write({ type: 'closing', body: { code, detail } })
     this.destroy()
   }
 
@@ -124,8 +128,17 @@ export class Session {
     this.#onEnd(this)
   }
 
-  /** A slow reader ends here. Pongs count too: whoever pings and never reads would fill the memory with them. */
+  #write(message: Message): void {
+    const frame = { stream: 0, seq: ++this.#sent, ack: this.#handled, ...message }
+    this.#socket.send(JSON.stringify(frame))
+  }
+
   #takesMore(): boolean {
+    return this.#alive && this.#mayGoOn() && this.#hasRoom()
+  }
+
+  /** A slow reader ends here. Pongs count too: whoever pings and never reads would fill the memory with them. */
+  #hasRoom(): boolean {
     if (this.#alive && this.#socket.bufferedAmount > mostBuffered) this.destroy()
     return this.#alive
   }

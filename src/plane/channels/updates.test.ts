@@ -5,7 +5,7 @@ import type { Store } from '#plane/store/store.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
 import { nodeRow, profileRow } from '../../../test/fakes/sample-rows.ts'
-import { testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
+import { oneReplica, openTestSession, testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
 import { openSessionRegistry } from './session-registry.ts'
 import { openUpdates } from './updates.ts'
 
@@ -17,8 +17,9 @@ const turns = async (count: number): Promise<void> => {
 /** A store that takes a turn for every read, so that changes can come in between. */
 const setUp = () => {
   const clock = manualClock(0)
-  const sessions = openSessionRegistry(clock)
+  const sessions = openSessionRegistry(clock, oneReplica())
   const set = { lifetimeMs: 1000, roots: ['root'] }
+  const gate = { serves: true, opened: Promise.resolve() }
   const state = { reads: 0, mostAtOnce: 0, atOnce: 0 }
   const get = async (kind: string, key: string) => {
     state.reads++
@@ -34,18 +35,19 @@ const setUp = () => {
     store: { get: get as Store['get'] },
     issuer: { roots: () => set.roots },
     sessions,
+    gate: { serves: () => gate.serves, opened: () => gate.opened },
     timers: manualTimers(clock),
     log: silentLog,
     urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442' }),
   })
   const open = (id: string) => {
     const socket = testSocket()
-    const session = sessions.open(socket, testPrincipal(id))
+    const session = openTestSession(sessions, socket, testPrincipal(id))
     const lifetimes = (): number[] =>
       socket.sent.filter(({ type }) => type === 'config').map(({ body }) => body.profile.lifetime_ms)
     return { socket, session, lifetimes }
   }
-  return { updates, open, set, state }
+  return { updates, open, set, state, gate }
 }
 
 const nothing = { config: 0, trust: 0 }
@@ -108,4 +110,20 @@ test('a thousand nodes are looked at one at a time, and one that cannot be read 
   await turns(200)
   assert.equal(all.filter(({ lifetimes }) => lifetimes().at(-1) === 7000).length, 49)
   assert.equal(state.mostAtOnce, 1)
+})
+
+test('while the replica is out of touch nothing is sent, also not what was being made ready; then what holds by then', async () => {
+  const { updates, open, set, gate } = setUp()
+  const [first, second] = [open('a'), open('b')]
+  updates.greeted(first.session, nothing)
+  updates.greeted(second.session, nothing)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  Object.assign(gate, { serves: false, opened: promise })
+  await turns(20)
+  assert.deepEqual([first.socket.sent, second.socket.sent], [[], []])
+  set.lifetimeMs = 5000
+  Object.assign(gate, { serves: true })
+  resolve()
+  await turns(20)
+  assert.deepEqual([first.lifetimes(), second.lifetimes()], [[5000], [5000]])
 })

@@ -6,6 +6,7 @@ import type { Timers } from '#platform/timers.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { Store } from '#plane/store/store.ts'
 import { configurationOf, trustOf, type PlaneUrls } from './configuration.ts'
+import type { Gate } from './gate.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Revisions, Session } from './session.ts'
 
@@ -13,6 +14,7 @@ export type UpdateDeps = {
   readonly store: Pick<Store, 'get'>
   readonly issuer: Pick<Issuer, 'roots'>
   readonly sessions: Pick<SessionRegistry, 'all'>
+  readonly gate: Pick<Gate, 'serves' | 'opened'>
   readonly timers: Timers
   readonly log: Log
   readonly urls: () => PlaneUrls
@@ -35,6 +37,7 @@ export const openUpdates = (deps: UpdateDeps): Updates => {
     busy = true
     let looked = 0
     for (const session of outdated) {
+      await deps.gate.opened()
       // Taken out first: what changes while it is looked at puts it in again, at the end.
       outdated.delete(session)
       await bringUpToDate(deps, session).catch((error: unknown) =>
@@ -68,6 +71,8 @@ const bringUpToDate = async (deps: UpdateDeps, session: Session): Promise<void> 
   if (has === null || node === null || profile === null) return
   const config = configurationOf(node.value, profile.value, deps.urls())
   const trust = trustOf(deps.issuer)
+  // Out of touch by now: what was read may be old.
+  if (!deps.gate.serves()) return deps.gate.opened().then(() => bringUpToDate(deps, session))
   if (trust.revision !== has.trust) session.send({ type: 'trust', body: trust })
   if (config.revision !== has.config) session.send({ type: 'config', body: config })
   session.revisions = { config: config.revision, trust: trust.revision }

@@ -19,6 +19,7 @@ import { checkRegistration, type CheckedRegistration } from './check-registratio
 import { aboutOf, findCredential, isProven } from './find-credential.ts'
 import type { ChallengeDeps } from './issue-challenge.ts'
 import { nextBearerHash, type HandedOut, type LineageDeps } from './lineage.ts'
+import { holderUnknown } from './live-holder.ts'
 import type { NodePace } from './node-pace.ts'
 import { keyInRequest } from './key-in-request.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
@@ -33,7 +34,7 @@ export type EnrollDeps = ChallengeDeps &
     readonly admission: AdmissionQueue
     readonly pace: NodePace
     /** Pings whatever channel the node has open. */
-    readonly probe: (node: NodeId) => Promise<'answered' | 'silent'>
+    readonly probe: (node: NodeId) => Promise<'answered' | 'silent' | 'unknown'>
   }
 
 export type EnrollCall = {
@@ -111,9 +112,13 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
         if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
         return enrolledAs(facts, verdict.node.value, stored.value)
       }
-      case 'probe':
-        probed = { epoch: verdict.node.value.epoch, answer: await deps.probe(verdict.node.value.id) }
+      case 'probe': {
+        const { id, epoch } = verdict.node.value
+        const answer = await deps.probe(id)
+        if (answer === 'unknown') return holderUnknown(id)
+        probed = { epoch, answer }
         continue
+      }
       case 'admitted': {
         // A token admits once; addresses can be brought again and again, by anybody who has seen them.
         const wait = facts.credential.method === 'hardware' ? deps.pace.hurry(verdict.before.id) : null

@@ -13,7 +13,8 @@ const windowMs = 60_000
 /** A renewal, its first use and a few conditions come to far less. */
 const mostInWindow = 60
 
-export const openNodePace = (clock: Clock): NodePace => {
+/** `replicas`: over how many a node may spread what it asks for; together they allow what one does. */
+export const openNodePace = (clock: Clock, replicas: () => number): NodePace => {
   let startedMs = clock.monotonicMs()
   // Emptied every minute, and never larger than the nodes that wrote something in it.
   let writes = new Map<string, number>()
@@ -26,7 +27,7 @@ export const openNodePace = (clock: Clock): NodePace => {
       }
       const count = (writes.get(name) ?? 0) + 1
       writes.set(name, count)
-      if (count <= mostInWindow) return null
+      if (count <= Math.ceil(mostInWindow / replicas())) return null
       const retryAfterMs = Math.max(1000, startedMs + windowMs - nowMs)
       return { ...refuse('RATE_LIMITED', 'this node has asked for very many changes'), retryAfterMs }
     },

@@ -9,7 +9,7 @@ import type { Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
-import type { FindOtherHolder } from './live-holder.ts'
+import { holderUnknown, type FindOtherHolder } from './live-holder.ts'
 import { settleDuplicate, type DuplicateDeps } from './settle-duplicate.ts'
 
 export type CopyDeps = DuplicateDeps & {
@@ -38,6 +38,7 @@ export const refuseCopy = async (deps: CopyDeps, claim: Claim): Promise<Refusal 
   const by: Attribution = { actor, source, correlation: claim.correlation }
   for (let attempt = 0; attempt < tries; attempt++) {
     const live = await deps.findOtherHolder(claim.node, evidence === null ? null : evidence.instance)
+    if (live === 'unknown') return holderUnknown(claim.node)
     const node = await deps.store.get('node', claim.node)
     const profile = node === null ? null : await deps.store.get('profile', node.value.profile)
     const domain = await deps.store.get('domain', 'domain')

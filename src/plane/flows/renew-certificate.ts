@@ -19,7 +19,7 @@ import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts
 import type { ChallengeDeps } from './issue-challenge.ts'
 import { keyInRequest } from './key-in-request.ts'
 import { nextBearerHash, type HandedOut, type LineageDeps } from './lineage.ts'
-import type { FindOtherHolder, HasChannel } from './live-holder.ts'
+import { holderUnknown, type FindOtherHolder, type HasChannel } from './live-holder.ts'
 import type { NodePace } from './node-pace.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
 import { settleDuplicate, type DuplicateDeps } from './settle-duplicate.ts'
@@ -91,6 +91,7 @@ const attemptRenewal = async (
   for (let attempt = 0; attempt < mostTries; attempt++) {
     // Asked before the node is read: what is decided on has to be at least as new.
     const holders = await holdersOf(deps, principal, call.evidence)
+    if (isRefusal(holders)) return holders
     const standing = await useCertificate(deps, principal, call.correlation)
     if (standing.kind === 'refused') return standing
     const facts: RenewFacts = {
@@ -131,12 +132,13 @@ const holdersOf = async (
   deps: RenewDeps,
   { id, source, proof }: NodePrincipal,
   evidence: AgentEvidence | null,
-): Promise<Holders> => {
+): Promise<Holders | Refusal> => {
   const instance = evidence === null ? null : evidence.instance
   const live = await deps.findOtherHolder(id, instance)
+  if (live === 'unknown') return holderUnknown(id)
   return {
     claimant: claimantFacts(evidence, source, proof.serial),
-    claimantLive: instance !== null && deps.hasChannel(id, instance),
+    claimantLive: instance !== null && (await deps.hasChannel(id, instance)),
     otherHolder: live === null ? null : liveHolderFacts(live),
     lastSeen: null,
   }

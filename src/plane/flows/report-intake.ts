@@ -1,6 +1,7 @@
 // Which reports of an agent have been taken. An agent's process numbers them; each is taken once and in order, whichever
-// of its channels it came over. What was taken last is remembered for one process a node, and after a restart read from
-// the last report on record: that is lossy, so the first report after it may leave a gap or come a second time.
+// of its channels it came over. What was taken last is remembered for one process a node while it has a channel here; after
+// that, also after a while on another replica, it is read from the last report on record: that is lossy, so the first
+// report after it may leave a gap or come a second time.
 
 import type { NodeId } from '#domain/node.ts'
 import type { Log } from '#platform/log.ts'
@@ -12,6 +13,8 @@ export type ReportIntake = {
   take(node: NodeId, report: ReportBody): Promise<'taken' | 'repeat' | 'gap'>
   /** The highest number taken from this process; null: none is known of. */
   lastTaken(node: NodeId, instance: string): Promise<number | null>
+  /** The node has no channel here any more: what it reports next it may report elsewhere. */
+  forget(node: NodeId): void
 }
 
 export type IntakeDeps = {
@@ -65,5 +68,6 @@ export const openReportIntake = ({ store, log, onTaken }: IntakeDeps, most = mos
       const last = known.get(node)
       return last !== undefined && last.instance === instance ? last.number : null
     },
+    forget: (node) => void known.delete(node),
   }
 }

@@ -4,7 +4,7 @@ import type { DuplicateVerdict } from '#domain/duplicate.ts'
 import type { NodeId } from '#domain/node.ts'
 import type { Refusal } from '#domain/refusal.ts'
 import type { CommitDeps } from './commit-decision.ts'
-import type { AwaitReturn } from './live-holder.ts'
+import { holderUnknown, type AwaitReturn } from './live-holder.ts'
 
 export type DuplicateDeps = CommitDeps & { readonly awaitReturn: AwaitReturn }
 
@@ -16,7 +16,9 @@ export const settleDuplicate = async (
 ): Promise<Refusal | 'lost-race'> => {
   if (verdict.change === null) return verdict.refusal
   // Only an operator undoes a fence. Whoever holds a copy must not be able to lay one by waiting for a plane to restart.
-  if (verdict.kind === 'fenced' && (await deps.awaitReturn(node))) return 'lost-race'
+  const returned = verdict.kind === 'fenced' ? await deps.awaitReturn(node) : 'nothing'
+  if (returned === 'unknown') return holderUnknown(node)
+  if (returned === 'waited') return 'lost-race'
   const outcome = await deps.store.commit(verdict.change)
   if (outcome === 'lost-race') return outcome
   deps.feed.publish(outcome)

@@ -9,7 +9,7 @@ import type { ChangeNodeDeps } from './change-node.ts'
 import { commitDecision, type Done } from './commit-decision.ts'
 import type { OpenChannels } from './open-channels.ts'
 
-export type SettleDeps = ChangeNodeDeps & { readonly channels: Pick<OpenChannels, 'openSessions'> }
+export type SettleDeps = ChangeNodeDeps & { readonly channels: Pick<OpenChannels, 'isConnected'> }
 
 export const settleNode = (
   deps: SettleDeps,
@@ -22,6 +22,6 @@ export const settleNode = (
     if (node === null) return refuse('NODE_NOT_FOUND', id)
     const profile = await deps.store.get('profile', node.value.profile)
     if (profile === null) return refuse('PROFILE_NOT_FOUND', node.value.profile)
-    const connected = deps.channels.openSessions(id).length > 0
+    const connected = await deps.channels.isConnected(id)
     return decideSettle({ node, profile, connected, reason, by, nowMs: deps.clock.nowMs() })
   })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
-import { openStrangersBudget, type StrangersBudget } from './strangers-budget.ts'
+import { sharedLimits, openStrangersBudget, type StrangersBudget } from './strangers-budget.ts'
 
 const minute = 60_000
 
@@ -78,4 +78,12 @@ test('a wall clock that is set changes nothing', () => {
   budget.charge('a')
   clock.set(10 * minute)
   assert.equal(budget.room('a'), false)
+})
+
+test('three replicas together allow what one does', () => {
+  assert.deepEqual(sharedLimits({ perMinute: 100, perMinutePerSource: 20 }, 1), {
+    perMinute: 100,
+    perMinutePerSource: 20,
+  })
+  assert.deepEqual(sharedLimits({ perMinute: 100, perMinutePerSource: 2 }, 3), { perMinute: 34, perMinutePerSource: 1 })
 })

@@ -18,6 +18,12 @@ export type BudgetLimits = { readonly perMinute: number; readonly perMinutePerSo
 
 const windowMs = 60_000
 
+/** What each of so many replicas allows, so that together they allow what one does. */
+export const sharedLimits = ({ perMinute, perMinutePerSource }: BudgetLimits, replicas: number): BudgetLimits => ({
+  perMinute: Math.ceil(perMinute / replicas),
+  perMinutePerSource: Math.ceil(perMinutePerSource / replicas),
+})
+
 export const openStrangersBudget = (clock: Clock, limits: () => BudgetLimits): StrangersBudget => {
   let startedMs = clock.monotonicMs()
   let heard = 0

@@ -19,7 +19,7 @@ import type { OpenChannels } from './open-channels.ts'
 export type WithdrawDeps = CommitDeps & {
   readonly store: Store
   readonly clock: Clock
-  readonly channels: Pick<OpenChannels, 'openSessions' | 'heldOff'>
+  readonly channels: Pick<OpenChannels, 'openSessions' | 'everySession' | 'cutElsewhere' | 'heldOff'>
 }
 
 export type Withdrawal =
@@ -32,7 +32,10 @@ export type Withdrawn = {
   readonly node: Node
   /** What it had until now, as issuer/serial. */
   readonly certificates: readonly string[]
+  /** On all replicas, as far as they have said so. */
   readonly channelsCut: number
+  /** Replicas that have not: they hear of it, or lose their lease. */
+  readonly unconfirmed: number
   readonly entry: Cursor
 }
 
@@ -51,7 +54,7 @@ const withdraw = async (
 ): Promise<Withdrawn | Refusal> => {
   const open = (): number => deps.channels.openSessions(id).length
   let channelsCut = 0
-  // Channels are cut while the feed is told, so whatever that takes away is what this withdrawal cut.
+  // Channels of this replica are cut while the feed is told, so whatever that takes away is what this withdrawal cut.
   const feed: CommitDeps['feed'] = {
     publish(committed) {
       const before = open()
@@ -70,7 +73,15 @@ const withdraw = async (
   if (done.kind === 'refused') return done
   const [entry] = done.committed.entries
   if (entry === undefined) throw new Error(`the withdrawal of ${id} was committed without an entry`)
-  return { kind: 'withdrawn', node: done.node, certificates: done.certificates, channelsCut, entry: entry.cursor }
+  const elsewhere = await deps.channels.cutElsewhere(entry.entry.operation)
+  return {
+    kind: 'withdrawn',
+    node: done.node,
+    certificates: done.certificates,
+    channelsCut: channelsCut + elsewhere.channels,
+    unconfirmed: elsewhere.unconfirmed,
+    entry: entry.cursor,
+  }
 }
 
 const slotsHeld = (node: Row<Node>): readonly Slot[] => {
@@ -96,7 +107,7 @@ const decide = async (
       const known = await keysOf(deps.store, slots, facts.node.value.id)
       const { id, drain } = facts.node.value
       // A node in service is not taken away by accident: it is drained first, or its channels are cut on purpose.
-      const openSessions = drain === 'drained' ? 0 : deps.channels.openSessions(id).length
+      const openSessions = drain === 'drained' ? 0 : (await deps.channels.everySession(id)).length
       return decideDecommission({ ...facts, ...known, domain, force: withdrawal.force, openSessions })
     }
   }

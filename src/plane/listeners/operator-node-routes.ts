@@ -93,7 +93,8 @@ const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuer
       const recoverability = await recoverabilityNow(deps.store, value, profiles, deps.clock.nowMs())
       if (recoverable !== null && recoverability.recoverable !== (recoverable === 'yes')) continue
       const observed = await deps.store.observation(value.id)
-      nodes.push(nodeView(value, { observed, sessions: deps.channels.openSessions(value.id), recoverability }))
+      const connected = await deps.channels.isConnected(value.id)
+      nodes.push(nodeView(value, { observed, connected, recoverability }))
       if (nodes.length === limit) return answer({ nodes, next: after })
     }
     looked += rows.length
@@ -113,10 +114,12 @@ const factsOf = async ({ store, channels, clock }: NodeRoutesDeps, node: Node): 
   if (profile === null) throw new Error(`profile ${node.profile} of node ${node.id} is not in the store`)
   const domain = await domainSettingsRow(store)
   const observed = await store.observation(node.id)
+  const sessions = await channels.everySession(node.id)
   const nowMs = clock.nowMs()
   return {
     observed,
-    sessions: channels.openSessions(node.id),
+    sessions,
+    connected: sessions.length > 0,
     recoverability: recoverabilityOf(node, profile.value, observed.rehearsedAtMs, nowMs),
     profile: profile.value,
     domain: domain.value,

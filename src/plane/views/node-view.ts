@@ -18,11 +18,11 @@ import { evidenceView, repairView } from './node-evidence-view.ts'
 /** What is seen of a node besides its row. */
 export type Sighting = {
   readonly observed: Observation
-  readonly sessions: readonly OpenSession[]
+  readonly connected: boolean
   readonly recoverability: Recoverability
 }
 
-export const nodeView = (node: Node, { observed, sessions, recoverability }: Sighting): NodeView => {
+export const nodeView = (node: Node, { observed, connected, recoverability }: Sighting): NodeView => {
   const slots = slotsOf(node)
   const { state, reasons } = schedulingOf(node)
   return {
@@ -35,7 +35,7 @@ export const nodeView = (node: Node, { observed, sessions, recoverability }: Sig
     vcluster: node.assignment,
     scheduling: { state, reasons: [...reasons] },
     cert_not_after: slots === null ? null : isoTime(slots.current.notAfterMs),
-    channel_open: sessions.length > 0,
+    channel_open: connected,
     last_seen: isoTimeOrNull(observed.lastSeenMs),
     conditions: node.conditions.map(conditionView),
     recoverable: { proven: recoverability.recoverable, why: recoverability.why },
@@ -43,6 +43,7 @@ export const nodeView = (node: Node, { observed, sessions, recoverability }: Sig
 }
 
 export type DetailFacts = Sighting & {
+  readonly sessions: readonly OpenSession[]
   readonly profile: Profile
   readonly domain: DomainSettings
   readonly nowMs: number
@@ -60,16 +61,16 @@ export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   agent_version: facts.observed.agentVersion,
   source: facts.observed.source,
   config_revision: facts.observed.configRevision,
-  sessions: facts.sessions.map(({ number, sinceMs, serial }) => ({ number, since: isoTime(sinceMs), serial })),
+  sessions: facts.sessions.map(({ number, sinceMs, serial }) => ({ number, since: isoTimeOrNull(sinceMs), serial })),
   evidence: evidenceView(node, facts.observed.report),
   repair: repairView(node.repair),
 })
 
 /** Sentences: how it stands, and why. */
-export const whyOf = (node: Node, { profile, domain, sessions, observed, nowMs }: DetailFacts): string[] =>
+export const whyOf = (node: Node, { profile, domain, connected, observed, nowMs }: DetailFacts): string[] =>
   explainNode({
     ...{ node, profile, domain, nowMs },
-    channelOpen: sessions.length > 0,
+    channelOpen: connected,
     lastSeenMs: observed.lastSeenMs,
   })
 

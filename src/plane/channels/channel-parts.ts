@@ -1,0 +1,91 @@
+// Everything about the channels of this replica, put together: who is here, who was, who else may be asked.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import { openHoldOff } from '#plane/flows/hold-off.ts'
+import type { OpenChannels } from '#plane/flows/open-channels.ts'
+import { openReportIntake } from '#plane/flows/report-intake.ts'
+import type { Issuer } from '#plane/issuer/issuer.ts'
+import type { Store } from '#plane/store/store.ts'
+import { openAbsences } from './absences.ts'
+import type { PlaneUrls } from './configuration.ts'
+import { openCutRecord } from './cut-elsewhere.ts'
+import { describeSession, openEverySession } from './every-session.ts'
+import { openAwaitReturn, openFindOtherHolder, openHasChannel } from './find-other-holder.ts'
+import { followCommits } from './follow-commits.ts'
+import { openGate } from './gate.ts'
+import { openHolding } from './holding.ts'
+import { lapseAbsent } from './lapse-nodes.ts'
+import { openLastHolders } from './last-holders.ts'
+import { openPresence } from './presence.ts'
+import { openProbe } from './probe.ts'
+import { openSessionRegistry } from './session-registry.ts'
+import { openSilence } from './silence.ts'
+import { openUpdates } from './updates.ts'
+
+export type ChannelPartsDeps = {
+  readonly store: Store
+  readonly feed: Feed
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly log: Log
+  readonly issuer: Pick<Issuer, 'roots'>
+  readonly urls: () => PlaneUrls
+  readonly onReport: () => void
+}
+
+export const openChannelParts = async (deps: ChannelPartsDeps) => {
+  const { store, feed, clock, log } = deps
+  const { replicas } = store
+  const sessions = openSessionRegistry(clock, replicas)
+  const presence = openPresence(clock)
+  const gate = openGate(replicas)
+  const holding = openHolding({ sessions, replicas, clock, log })
+  const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: holding.claimAgain })
+  const base = { ...deps, replicas, sessions, presence, gate, holding, silence }
+  const holdOff = openHoldOff()
+  const reports = openReportIntake({ store, log, onTaken: deps.onReport })
+  const updates = openUpdates(base)
+  const cuts = openCutRecord(base)
+  const everySession = openEverySession(base)
+
+  feed.subscribe(followCommits({ sessions, presence, updates, cuts }))
+  sessions.onAbsent((node) => {
+    presence.left(node)
+    reports.forget(node)
+  })
+  replicas.onStanding(() => void sessions.mayGoOn())
+  const absences = await openAbsences(base)
+
+  const channels: OpenChannels = {
+    openSessions: (node) => sessions.of(node).map(describeSession),
+    everySession: (node) => everySession.of(node),
+    isConnected: (node) => everySession.isConnected(node),
+    count: () => sessions.count(),
+    cutElsewhere: (operation) => cuts.elsewhere(operation),
+    heldOff: (node, run) => holdOff.during(node, run),
+  }
+  return {
+    replicas,
+    sessions,
+    presence,
+    gate,
+    holding,
+    holdOff,
+    reports,
+    updates,
+    channels,
+    findOtherHolder: openFindOtherHolder(base),
+    hasChannel: openHasChannel(base),
+    awaitReturn: openAwaitReturn(base),
+    lastHolders: openLastHolders(base),
+    probe: openProbe(base),
+    /** With the store of a leader. */
+    async sweepAbsent(asLeader: Store): Promise<void> {
+      await absences.refresh()
+      await lapseAbsent({ store: asLeader, feed, clock, presence, silence })
+    },
+  }
+}
