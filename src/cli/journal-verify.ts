@@ -18,8 +18,12 @@ export const journalVerify = async (cli: Cli, options: GlobalOptions): Promise<v
   const print = printer(cli, options)
   const { broken } = answer
   if (answer.intact && broken === null) {
-    print.answer(answer, () => [`chain intact, ${answer.entries} ${answer.entries === 1 ? 'entry' : 'entries'}`])
-    for (const head of answer.heads) print.note(`head ${head.sequence} ${head.hash}; keep it elsewhere`)
+    const { heads, entries } = answer
+    const several = heads.length > 1
+    const chains = several ? `${heads.length} chains` : 'chain'
+    print.answer(answer, () => [`${chains} intact, ${entries} ${entries === 1 ? 'entry' : 'entries'}`])
+    for (const { chain, sequence, hash } of heads)
+      print.note(`head ${several ? `of chain ${printable(chain)} ` : ''}${sequence} ${hash}; keep it elsewhere`)
     return
   }
   const where =

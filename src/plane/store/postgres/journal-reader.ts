@@ -35,8 +35,6 @@ export const openPgJournalReader = (deps: VerifyChainsDeps): JournalReader => {
 
 type Found = {
   readonly chain: string
-  /** The newest sequence of the chain. */
-  readonly end: number
   readonly sequence: number
   readonly operation: string
   readonly bytes: string
@@ -49,12 +47,12 @@ const readAfter = async ({ access }: VerifyChainsDeps, query: JournalQuery): Pro
   if (after === null) throw new CursorUnknown()
   const { filter, values } = filtered(query)
   const all = [query.limit, ...values, [...after.keys()], [...after.values()]]
-  const { found, ends } = foundIn((await access.read(entriesAfter[filter], all)).rows)
-  if ([...after.keys()].some((chain) => !ends.has(chain))) throw new CursorUnknown()
+  const { found, chains } = foundIn((await access.read(entriesAfter[filter], all)).rows)
+  if ([...after.keys()].some((chain) => !chains.has(chain))) throw new CursorUnknown()
   return withCursors(oldestFirst(found, query.limit), after)
 }
 
-/** Everything that is older than these counts as read. */
+/** Of what was asked for, everything that is older than these counts as read. */
 const readLast = async (
   { access }: VerifyChainsDeps,
   query: JournalQuery,
@@ -62,9 +60,10 @@ const readLast = async (
 ): Promise<readonly StoredEntry[]> => {
   const count = Math.min(last, query.limit)
   const { filter, values } = filtered(query)
-  const { found, ends } = foundIn((await access.read(lastEntries[filter], [count, ...values])).rows)
+  const { found } = foundIn((await access.read(lastEntries[filter], [count, ...values])).rows)
   const newest = newestOf(found, count)
-  const before = new Map(ends)
+  const before = new Map<string, number>()
+  for (const { chain, sequence } of found) before.set(chain, Math.max(sequence, before.get(chain) ?? 0))
   for (const { chain, sequence } of newest.toReversed()) before.set(chain, sequence - 1)
   return withCursors(newest, before)
 }
@@ -76,12 +75,11 @@ const filtered = ({ node, type }: JournalQuery): { readonly filter: JournalFilte
   return type === null ? { filter: 'all', values: [] } : { filter: 'type', values: [types] }
 }
 
-const foundIn = (rows: readonly object[]): { readonly found: readonly Found[]; readonly ends: Places } => {
+const foundIn = (
+  rows: readonly object[],
+): { readonly found: readonly Found[]; readonly chains: ReadonlySet<string> } => {
   const all = rows as readonly (Found & { readonly sequence: number | null })[]
-  return {
-    found: all.filter(({ sequence }) => sequence !== null),
-    ends: new Map(all.map(({ chain, end }) => [chain, end])),
-  }
+  return { found: all.filter(({ sequence }) => sequence !== null), chains: new Set(all.map(({ chain }) => chain)) }
 }
 
 const withCursors = (rows: readonly Found[], before: Places): readonly StoredEntry[] => {

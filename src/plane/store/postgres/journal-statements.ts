@@ -28,9 +28,9 @@ const runs = (filter: JournalFilter, from: string, order: string): { readonly te
   }
 }
 
-/** Every chain comes at least once, with nulls where there is nothing to read; `end` is its newest sequence. */
+/** Every chain comes at least once, with nulls where there is nothing to read. */
 const read = (places: string, run: string): string =>
-  `SELECT place.chain, place.end, entry.* FROM (${places}) AS place LEFT JOIN LATERAL (${run}) AS entry ON true`
+  `SELECT place.chain, entry.* FROM (${places}) AS place LEFT JOIN LATERAL (${run}) AS entry ON true`
 
 const each = (make: (filter: JournalFilter) => Prepared): Readonly<Record<JournalFilter, Prepared>> =>
   Object.fromEntries(filters.map((filter) => [filter, make(filter)])) as Record<JournalFilter, Prepared>
@@ -38,14 +38,14 @@ const each = (make: (filter: JournalFilter) => Prepared): Readonly<Record<Journa
 /** The last two parameters are the places behind which to read: chains and sequences. */
 export const entriesAfter = each((filter) => {
   const { text, more } = runs(filter, ' AND sequence > place.behind', 'ASC')
-  const places = `SELECT chain.chain, chain.sequence AS end, coalesce(given.sequence, 0) AS behind FROM chain
+  const places = `SELECT chain.chain, coalesce(given.sequence, 0) AS behind FROM chain
     LEFT JOIN unnest($${more}::text[], $${more + 1}::bigint[]) AS given (chain, sequence) ON given.chain = chain.chain`
   return { name: `journal-after-${filter}`, text: read(places, text) }
 })
 
 export const lastEntries = each((filter) => ({
   name: `journal-last-${filter}`,
-  text: read('SELECT chain, sequence AS end FROM chain', runs(filter, '', 'DESC').text),
+  text: read('SELECT chain FROM chain', runs(filter, '', 'DESC').text),
 }))
 
 export const newestSigned: Prepared = {

@@ -33,7 +33,11 @@ export const verifyChains = async (deps: VerifyChainsDeps): Promise<Verified> =>
   const [rows, orphans] = await Promise.all([deps.access.read(everyChain), deps.access.read(chainsWithoutRow)])
   const chains = rows.rows.map(chainAtStart)
   let entries = 0
-  const broken = (chain: string, what: Broken): Verified => ({ kind: 'broken', chain, ...what, entries })
+  const several = chains.length + orphans.rows.length > 1
+  const broken = (chain: string, { from, to, why }: Broken): Verified => ({
+    ...{ kind: 'broken', chain, from, to, entries },
+    why: several ? `${why} (chain ${chain})` : why,
+  })
 
   for (const chain of chains) {
     const name = chain.base.chain
@@ -45,7 +49,7 @@ export const verifyChains = async (deps: VerifyChainsDeps): Promise<Verified> =>
   for (const { chain } of orphans.rows as readonly { chain: string }[])
     return broken(chain, { from: 1, to: 1, why: noBase })
   for (const [chain, sequence] of known)
-    return broken(chain, { from: 1, to: sequence, why: `the chain ${chain} is missing` })
+    return broken(chain, { from: 1, to: sequence, why: 'a whole chain is missing' })
   return { kind: 'intact', entries }
 }
 
