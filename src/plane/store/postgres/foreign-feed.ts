@@ -72,7 +72,8 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
         steps.filter((step) => !step.told).flatMap((step) => step.commit.touched),
       )
       for (const { chain, commit, told } of steps) {
-        if (!told) tell(commit, found)
+        if (told) own.passed(commit.entries)
+        else tell(commit, found)
         positions.set(chain, commit.position)
       }
     } finally {
@@ -96,7 +97,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     let left = ends
     let complete = true
     for (let atMost = entriesAtOnce; ;) {
-      for (const { chain } of left) positions.set(chain, own.skip(chain, place(chain)))
+      for (const { chain } of left) positions.set(chain, own.stepOver(chain, place(chain)))
       left = left.filter(({ chain, end }) => place(chain).sequence < end)
       if (left.length === 0) return complete
       const rows = await entriesBehind(run, left, place, atMost)
@@ -134,14 +135,11 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
       if (writer === renewal.number) own.ownChain(chain)
     }
     // A database that was set back: what comes now would be told as if it followed what is lost.
-    const shorter = ends.filter(({ chain, end }) => end < (before.get(chain)?.sequence ?? 0))
-    for (const { chain } of shorter) complain(chain, 'it has lost entries that were read before')
-    const complete = await follow(
-      run,
-      ends.filter((one) => !shorter.includes(one)),
-      renewal.number,
-    )
-    if (complete && shorter.length === 0) lease.heard(renewal.sentAt)
+    const reached = new Map(ends.map(({ chain, end }) => [chain, end]))
+    const lost = [...before].filter(([chain, { sequence }]) => sequence > (reached.get(chain) ?? 0))
+    for (const [chain] of lost) complain(chain, 'it has lost entries that were read before')
+    const whole = ends.filter(({ chain }) => !lost.some(([other]) => other === chain))
+    if ((await follow(run, whole, renewal.number)) && lost.length === 0) lease.heard(renewal.sentAt)
   }
   const look = (): void => {
     again = looking !== null

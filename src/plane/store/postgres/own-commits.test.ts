@@ -12,9 +12,16 @@ test('what was told here is skipped, up to the first entry that was not', () => 
   const own = openOwnCommits()
   own.begin().told([entry(5), entry(6)])
   own.begin().told([entry(8)])
-  assert.deepEqual(own.skip('C', start), { sequence: 6, hash: 'hash-6' })
-  assert.deepEqual(own.skip('C', { sequence: 7, hash: 'hash-7' }), { sequence: 8, hash: 'hash-8' })
-  assert.deepEqual(own.skip('D', start), start)
+  assert.deepEqual(own.stepOver('C', start), { sequence: 6, hash: 'hash-6' })
+  assert.deepEqual(own.stepOver('C', { sequence: 7, hash: 'hash-7' }), { sequence: 8, hash: 'hash-8' })
+  assert.deepEqual(own.stepOver('D', start), start)
+})
+
+test('what the feed has come past is not kept', () => {
+  const own = openOwnCommits()
+  own.begin().told([entry(5), entry(6)])
+  own.passed([entry(5)])
+  assert.deepEqual([own.wasTold('C', 5), own.wasTold('C', 6)], [false, true])
 })
 
 test('an entry of a commit that is not answered yet waits for the answer', () => {

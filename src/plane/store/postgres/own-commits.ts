@@ -13,8 +13,10 @@ export type OwnCommits = {
   /** This replica writes it, or has. */
   ownChain(chain: string): void
   /** How far one can go from there without meeting an entry that was not told here. */
-  skip(chain: string, from: Position): Position
+  stepOver(chain: string, from: Position): Position
   wasTold(chain: string, sequence: number): boolean
+  /** The feed has come past them. */
+  passed(entries: readonly StoredEntry[]): void
   mayBeAnswered(chain: string, sequence: number): boolean
   /** An entry that had to wait has to wait no more. */
   onAnswered(run: () => void): void
@@ -56,7 +58,7 @@ export const openOwnCommits = (): OwnCommits => {
       return commit
     },
     ownChain: (chain) => void chains.add(chain),
-    skip(chain, from) {
+    stepOver(chain, from) {
       const ofChain = told.get(chain)
       let at = from
       for (let hash = ofChain?.get(at.sequence + 1); hash !== undefined; hash = ofChain?.get(at.sequence + 1)) {
@@ -66,6 +68,7 @@ export const openOwnCommits = (): OwnCommits => {
       return at
     },
     wasTold: (chain, sequence) => told.get(chain)?.has(sequence) ?? false,
+    passed: (entries) => entries.forEach(({ entry }) => told.get(entry.chain)?.delete(entry.sequence)),
     mayBeAnswered(chain, sequence) {
       if (!chains.has(chain)) return false
       const known = waiting.get(chain)
