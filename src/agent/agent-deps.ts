@@ -10,6 +10,7 @@ import type { AgentConfig } from './config.ts'
 import type { IdentityKeeper } from './identity/identity-keeper.ts'
 import type { JudgedClock } from './judged-clock.ts'
 import type { KnownAddresses } from './known-addresses.ts'
+import type { SightingKeeper } from './last-sighting.ts'
 import type { Episode } from './recovery/episode.ts'
 import type { RepairBundles } from './recovery/repair-file.ts'
 import type { Outbox } from './reports/outbox.ts'
@@ -74,6 +75,8 @@ export type AgentParts = AgentDeps & {
   readonly storage: AgentStorage
   /** Of this process, for telling it from a copy (AgentEvidence.instance). */
   readonly instance: string
+  /** How far the plane's journal had come. */
+  readonly sightings: SightingKeeper
   /** Of this process too: its numbers go on across sessions. */
   readonly outbox: Outbox
 }

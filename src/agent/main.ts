@@ -15,6 +15,7 @@ import { acquireIdentity } from './identity/acquire.ts'
 import type { IdentityProvider, Need } from './identity/provider.ts'
 import { openJudgedClock } from './judged-clock.ts'
 import { openKnownAddresses } from './known-addresses.ts'
+import { openSightingKeeper } from './last-sighting.ts'
 import type { AgentOutcome } from './outcome.ts'
 import { showMetrics } from './metrics-server.ts'
 import { openEpisode } from './recovery/episode.ts'
@@ -79,6 +80,7 @@ const live = async (
     bundles: openRepairBundles(config.stateFolder),
     keeper,
     lastConfig: openConfigKeeper(config.stateFolder),
+    sightings: openSightingKeeper(config.stateFolder, storage),
     ...senses,
     board: episode.listening(senses.board),
     episode,

@@ -46,6 +46,7 @@ test("the plane's own trouble, what an operator decided and what has an alert of
     'RATE_LIMITED',
     'DISK_TROUBLE',
     'REPLICA_BEHIND',
+    'STORE_IN_DOUBT',
     'NODE_REVOKED',
     'NODE_QUARANTINED',
     'APPROVAL_REQUIRED',

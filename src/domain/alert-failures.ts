@@ -24,6 +24,7 @@ const notCounted: readonly RefusalCode[] = [
   'UNAVAILABLE',
   'DISK_TROUBLE',
   'REPLICA_BEHIND',
+  'STORE_IN_DOUBT',
   'RATE_LIMITED',
   'NODE_REVOKED',
   'NODE_QUARANTINED',

@@ -12,6 +12,7 @@ export const alertKinds = [
   'recovery_waits',
   'server_certificate_aging',
   'authority_aging',
+  'store_in_doubt',
 ] as const
 export type AlertKind = (typeof alertKinds)[number]
 
@@ -21,7 +22,7 @@ export type Alert = {
   /** Unique for every raising: what a webhook's receiver tells repeats by. */
   readonly id: string
   readonly kind: AlertKind
-  /** A node's id, or the id of an authority. */
+  /** A node's id, the id of an authority, or the name of the domain. */
   readonly subject: string
   readonly node: NodeId | null
   readonly severity: (typeof alertSeverities)[number]

@@ -1,5 +1,7 @@
 // The values that hold for the whole domain.
 
+import { unbroken, type Continuity } from './continuity.ts'
+
 export type DomainSettings = {
   /** The trust domain: the authority of every SPIFFE name. Set at first start, never changed. */
   readonly name: string
@@ -13,6 +15,8 @@ export type DomainSettings = {
   readonly stuckEnrollmentMs: number
   /** How long a replaced certificate still serves while its connections drain. */
   readonly drainMs: number
+  /** Whether the store is the one its nodes have seen. No setting: it follows from what they show, and from operators who look. */
+  readonly continuity: Continuity
 }
 
 const minute = 60_000
@@ -26,4 +30,5 @@ export const defaultDomainSettings = (name: string): DomainSettings => ({
   clockToleranceMs: 5 * minute,
   stuckEnrollmentMs: 10 * minute,
   drainMs: minute,
+  continuity: unbroken,
 })

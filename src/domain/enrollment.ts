@@ -3,6 +3,7 @@
 import { approvalComplete } from './approval.ts'
 import type { Credential } from './credential.ts'
 import { hardwareMatches } from './credential.ts'
+import { issuanceBarred } from './continuity.ts'
 import type { KeyBan } from './certificate.ts'
 import { readOf, type Change, type Row } from './change.ts'
 import { entry, type Attribution } from './decision.ts'
@@ -57,6 +58,8 @@ export type Admission = {
 
 export const decideEnroll = (facts: EnrollFacts): EnrollVerdict => {
   const { key, node } = facts
+  const doubted = issuanceBarred(facts.domain.value)
+  if (doubted !== null) return doubted
   if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
 
   const repeated = repeatOf(facts, key.spkiHash)

@@ -55,6 +55,9 @@ export const entryTypes = [
   'ca.retired',
   'ca.aging',
   'server_certificate.issued',
+  // an older copy of the store was noticed, and an operator has taken it for what it is
+  'store.doubted',
+  'store.confirmed',
 ] as const
 export type EntryType = (typeof entryTypes)[number]
 

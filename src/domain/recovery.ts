@@ -3,6 +3,7 @@
 import { approvalComplete, recoveryApproved } from './approval.ts'
 import type { KeyBan } from './certificate.ts'
 import type { Row } from './change.ts'
+import { issuanceBarred } from './continuity.ts'
 import { decideRaise, type Unchanged } from './conditions.ts'
 import type { Attribution } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
@@ -70,6 +71,8 @@ export type AdmittedRecovery = {
 
 export const decideRecover = (facts: RecoverFacts): RecoverVerdict => {
   const { key, node } = facts
+  const doubted = issuanceBarred(facts.domain.value)
+  if (doubted !== null) return doubted
   if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
   const repeated = repeatOf(facts, key.spkiHash)
   if (repeated !== null) return repeated

@@ -151,6 +151,11 @@ export const refusals = {
     'This replica of the plane has lost touch with the others.',
     'Try again after the time in Retry-After: another replica, or this one once it is back, answers',
   ],
+  STORE_IN_DOUBT: [
+    'The store of this plane may be an older copy: nothing is issued from it.',
+    'Find out what happened, revoke again what was revoked since, then: muster store confirm --reason REASON',
+  ],
+  STORE_NOT_IN_DOUBT: ['Nothing speaks against the store of this plane.', 'Nothing needs doing'],
   UNAVAILABLE: ['The plane could not finish this.', 'Try again; the log of the plane says why'],
 } as const satisfies Record<string, readonly [sentence: string, next: string]>
 

@@ -3,6 +3,7 @@
 
 import type { KeyBan } from './certificate.ts'
 import type { Row } from './change.ts'
+import { issuanceBarred } from './continuity.ts'
 import type { Attribution } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import {
@@ -63,6 +64,8 @@ export type Renewal = {
 
 export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   const { node, principal, key, nowMs } = facts
+  const doubted = issuanceBarred(facts.domain.value)
+  if (doubted !== null) return doubted
   if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
   const { membership } = node.value
   // The caller's first use has been committed before: whoever may renew is active by now.

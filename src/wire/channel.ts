@@ -5,6 +5,7 @@
 
 import { Type, type Static } from 'typebox'
 import { ReportBody } from './report.ts'
+import { longestSighting } from './statement.ts'
 
 export const channelProtocol = 'muster.v1'
 export const channelFrameLimit = 64 * 1024
@@ -43,9 +44,14 @@ const AgentApplied = frame('applied', {
 /** How the node is doing. Numbered by the agent's process, so that none is lost or counted twice across channels. */
 const AgentReport = frame('report', ReportBody.properties)
 
+/** Once, and only to a plane that offers `sighting` in its hello: the newest the agent has kept, or null for none. */
+const AgentSighting = frame('sighting', {
+  statement: Type.Union([Type.String({ minLength: 1, maxLength: longestSighting }), Type.Null()]),
+})
+
 const UnknownType = frame('unknown_type', { type: Type.String({ maxLength: 64 }) })
 
-export const AgentFrame = Type.Union([AgentHello, AgentApplied, AgentReport, UnknownType])
+export const AgentFrame = Type.Union([AgentHello, AgentApplied, AgentReport, AgentSighting, UnknownType])
 export type AgentFrame = Static<typeof AgentFrame>
 
 /** The plane's first frame. */
@@ -73,14 +79,21 @@ export type PlaneClosing = { code: string; detail: string | null }
 /** The highest report of this instance that was taken: the agent forgets those up to it, and sends the rest again. */
 export type PlaneReported = { instance: string; number: number }
 
+/** How far the journal has come: kept by the agent if it is later than what it has, and shown to whatever plane it meets next. */
+export type PlaneSighting = { statement: string }
+
 export type PlaneFrame = { stream: number; seq: number; ack: number } & (
   | { type: 'hello'; body: PlaneHello }
   | { type: 'config'; body: PlaneConfig }
   | { type: 'trust'; body: PlaneTrust }
   | { type: 'closing'; body: PlaneClosing }
   | { type: 'reported'; body: PlaneReported }
+  | { type: 'sighting'; body: PlaneSighting }
   | { type: 'unknown_type'; body: { type: string } }
 )
+
+/** What a plane says in its hello that it takes besides the frames that all of them do. */
+export const sightingCapability = 'sighting'
 
 /** Liveness travels as WebSocket pings, both ways: an idle channel costs no JSON. */
 export const pingEveryMs = 20_000

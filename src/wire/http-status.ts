@@ -55,6 +55,8 @@ const statuses = {
   TOO_LARGE: 413,
   DISK_TROUBLE: 503,
   REPLICA_BEHIND: 503,
+  STORE_IN_DOUBT: 503,
+  STORE_NOT_IN_DOUBT: 409,
   UNAVAILABLE: 503,
 } as const satisfies Record<RefusalCode, number>
 

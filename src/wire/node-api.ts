@@ -60,6 +60,8 @@ export const understoodFields: readonly string[] = [
   'report',
   // `recovery` of a renewal.
   'renewal_recovery',
+  // Of a recovery.
+  'sighting',
 ]
 
 const EndpointSet = Type.Object({

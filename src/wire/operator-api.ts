@@ -73,7 +73,9 @@ export const NodeDetail = Type.Object({
   source: orNull(Type.String()),
   config_revision: orNull(Type.Integer()),
   /** Channels open now, the current one last. */
-  sessions: Type.Array(Type.Object({ number: Type.Integer(), since: Type.String(), serial: Type.String() })),
+  sessions: Type.Array(
+    Type.Object({ number: Type.Integer(), since: orNull(Type.String()), serial: orNull(Type.String()) }),
+  ),
   evidence: NodeEvidence,
   repair: orNull(RepairView),
 })
@@ -121,6 +123,8 @@ export const Receipt = Type.Object({
   /** Certificates denied, as issuer/serial. */
   certificates: Type.Array(Type.String()),
   channels_cut: Type.Integer(),
+  /** Replicas that have not said they know of it: they hear of it, or their lease ends within 15 s. */
+  replicas_unconfirmed: Type.Integer(),
   journal: Type.String({ description: 'cursor of the journal entry' }),
 })
 export type Receipt = Static<typeof Receipt>
@@ -323,4 +327,9 @@ export const WhoAmI = Type.Object({ id: Type.String(), name: Type.String(), role
 
 // ---- health
 
-export const Readiness = Type.Object({ ready: Type.Boolean(), reasons: Type.Array(Type.String()) })
+export const Readiness = Type.Object({
+  ready: Type.Boolean(),
+  reasons: Type.Array(Type.String()),
+  /** What it cannot do though it is ready. */
+  warnings: Type.Array(Type.String()),
+})

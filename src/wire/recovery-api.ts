@@ -7,7 +7,7 @@ import { failureClasses } from '#domain/failure-class.ts'
 import { AgentEvidence } from './agent-evidence.ts'
 import { EnrollResponse, NodeIdText } from './node-api.ts'
 import { proof, RecoveryRegistration } from './recovery-registration.ts'
-import { longestStatement } from './statement.ts'
+import { longestSighting, longestStatement } from './statement.ts'
 
 const closed = { additionalProperties: false } as const
 const bounded = (maxLength: number) => Type.String({ minLength: 1, maxLength })
@@ -52,6 +52,8 @@ export const RecoverRequest = Type.Object(
     failure: FailureBody,
     evidence: AgentEvidence,
     register: Type.Optional(RecoveryRegistration),
+    /** The newest sighting the machine has kept: no channel opens over which it could show it. */
+    sighting: Type.Optional(bounded(longestSighting)),
     /** Made by the agent when the failure began; all entries of the story carry it. */
     correlation: Type.String({ pattern: correlationShape }),
   },

@@ -1,8 +1,9 @@
 // Statements of the plane: short, signed, and checked by whoever pinned the key. They carry the time to a machine whose
-// clock may be wrong by years, challenges, and counters.
+// clock may be wrong by years, challenges, counters, and what has been seen of the journal.
 //
 //     <kind>1.<base64url of canonical JSON>.<base64url of the signature over everything before the last dot>
 
+import { mostHeads } from '#domain/sighting.ts'
 import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 
@@ -21,11 +22,33 @@ export type Challenge = Static<typeof Challenge>
 const Counter = Type.Object({ domain: short, node: short, epoch: whole, counter: whole }, closed)
 export type Counter = Static<typeof Counter>
 
-const shapes = { challenge: Challenge, counter: Counter } as const satisfies Record<string, TSchema>
+/** How far the journal reached, for nodes to remember and to show again (domain/sighting.ts). */
+const Sighting = Type.Object(
+  {
+    domain: short,
+    lineage: whole,
+    heads: Type.Array(
+      Type.Object(
+        {
+          chain: Type.String({ minLength: 1, maxLength: 64 }),
+          sequence: whole,
+          hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+        },
+        closed,
+      ),
+      { minItems: 1, maxItems: mostHeads },
+    ),
+  },
+  closed,
+)
+
+const shapes = { challenge: Challenge, counter: Counter, sighting: Sighting } as const satisfies Record<string, TSchema>
 export type StatementKind = keyof typeof shapes
 export type StatementOf<K extends StatementKind> = Static<(typeof shapes)[K]>
 
 export const longestStatement = 2048
+export const longestSighting = 20_480
+const longest = { challenge: longestStatement, counter: longestStatement, sighting: longestSighting } as const
 
 /** `sign` gets the bytes that `parseStatement` hands out as `signed`. */
 export const formatStatement = <K extends StatementKind>(
@@ -45,7 +68,7 @@ export type ParsedStatement<K extends StatementKind> = {
 
 /** Null when it is not a statement of this kind. The signature is not checked here: whoever calls knows the key. */
 export const parseStatement = <K extends StatementKind>(kind: K, text: string): ParsedStatement<K> | null => {
-  if (text.length > longestStatement) return null
+  if (text.length > longest[kind]) return null
   const [, head, name, body, signature] = statementShape.exec(text) ?? []
   if (head === undefined || body === undefined || signature === undefined || name !== `${kind}1`) return null
   try {

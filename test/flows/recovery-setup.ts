@@ -12,6 +12,7 @@ import { openAdmissionQueue } from '#plane/flows/admission-queue.ts'
 import { createToken } from '#plane/flows/create-token.ts'
 import { enrollNode, type Enrolled } from '#plane/flows/enroll-node.ts'
 import { issueChallenge } from '#plane/flows/issue-challenge.ts'
+import { openSightingJudge } from '#plane/flows/judge-sighting.ts'
 import { lineageOf } from '#plane/flows/lineage.ts'
 import type { LiveHolder } from '#plane/flows/live-holder.ts'
 import { openNodePace } from '#plane/flows/node-pace.ts'
@@ -21,10 +22,12 @@ import { renewCertificate, type RenewCall, type Renewed } from '#plane/flows/ren
 import { openStrangersBudget } from '#plane/flows/strangers-budget.ts'
 import { useCertificate } from '#plane/flows/use-certificate.ts'
 import { sha256Hex } from '#platform/bytes.ts'
+import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
 import { recoveryProofBytes } from '#wire/statement.ts'
+import { settingsNow } from '../fakes/settings-now.ts'
 import { operator, setUp } from './authority-setup.ts'
 
 export const source = '192.0.2.9'
@@ -60,27 +63,39 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     /** Who comes back while it is waited for. */
     returning: null as LiveHolder | null,
   }
+  const feed = openFeed()
+  const recovery = await openRecovery()
+  const settings = await settingsNow(store, feed)
   const deps = {
     store,
-    feed: openFeed(),
+    feed,
     clock,
     random: systemRandom,
     issuer: await open(),
-    recovery: await openRecovery(),
+    recovery,
+    sightingJudge: await openSightingJudge({
+      store,
+      feed,
+      clock,
+      random: systemRandom,
+      log: silentLog,
+      recovery,
+      settings,
+    }),
     domainName: 'test.example',
     onRehearsal: () => {},
     strangers: openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
     admission: openAdmissionQueue(clock, 200),
-    pace: openNodePace(clock),
+    pace: openNodePace(clock, () => 1),
     probe: async () => 'silent' as const,
     findOtherHolder: async () => live.holder,
     awaitReturn: async () => {
       const { returning } = live
       live.returning = null
       if (returning !== null) live.holder = returning
-      return returning !== null
+      return returning === null ? 'nothing' : 'waited'
     },
-    hasChannel: (_node: string, instance: string) => instance === live.channelOf,
+    hasChannel: async (_node: string, instance: string) => instance === live.channelOf,
     nodeUrl: () => 'https://localhost:1',
   }
 
@@ -166,6 +181,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     },
     evidence: evidenceOf('a'),
     register: null,
+    sighting: null,
     source,
     correlation: 'story-0001',
     ...call,

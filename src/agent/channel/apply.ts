@@ -9,7 +9,7 @@ import type { Kept } from '../identity/identity-keeper.ts'
 import type { Applied, ChannelUser, Revisions } from './channel.ts'
 
 export const channelUser = (agent: AgentParts): ChannelUser => {
-  const { keeper, lastConfig, board, log, outbox } = agent
+  const { keeper, lastConfig, board, log, outbox, sightings } = agent
   board.facts({ vcluster: lastConfig.current()?.vcluster ?? null })
 
   const revisions = (): Revisions => ({
@@ -26,6 +26,10 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
     reported: ({ instance, number }) => {
       outbox.acknowledge(instance, number)
       board.facts({ reports: outbox.counts() })
+    },
+    sighting: () => sightings.newest(domainNow(agent)),
+    sighted: ({ statement }) => {
+      if (!sightings.saw(statement, domainNow(agent))) log.warn('a sighting of the plane was not taken')
     },
     unknown: (type) => {
       // An older plane has taken the place of the one that understood them: they wait for the next channel.
@@ -52,6 +56,8 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
     },
   }
 }
+
+const domainNow = ({ keeper }: AgentParts): string => keeper.credentials().identity?.domain ?? ''
 
 const stillUnwritten = ({ keeper, lastConfig }: AgentParts): Kept =>
   keeper.isPersisted() && lastConfig.isPersisted()

@@ -8,10 +8,12 @@ import {
   channelProtocol,
   pingEveryMs,
   pongWithinMs,
+  sightingCapability,
   type AgentFrame,
   type PlaneConfig,
   type PlaneHello,
   type PlaneReported,
+  type PlaneSighting,
   type PlaneTrust,
 } from '#wire/channel.ts'
 import type { ReportBody } from '#wire/report.ts'
@@ -34,6 +36,9 @@ export type ChannelUser = {
   config(config: PlaneConfig): Applied
   trust(trust: PlaneTrust): Applied
   reported(reported: PlaneReported): void
+  /** The newest sighting there is, to show. */
+  sighting(): string | null
+  sighted(sighting: PlaneSighting): void
   /** The plane does not have frames of this type. */
   unknown(type: string): void
   /** A frame that could not be used; it is skipped. */
@@ -182,6 +187,7 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
     const timeMs = parseIsoTime(said.server_time)
     if (timeMs !== null) learnTime(agent, timeMs)
     agent.vitals.exchanged()
+    if (said.capabilities.includes(sightingCapability)) send('sighting', { statement: user.sighting() })
     opened.resolve(said)
   }
 
@@ -203,6 +209,8 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
         return send('applied', user.trust(frame.body))
       case 'reported':
         return user.reported(frame.body)
+      case 'sighting':
+        return user.sighted(frame.body)
       case 'closing':
         closing = frame.body.code
         return

@@ -4,6 +4,7 @@ import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import type { PlaneFrame } from '#wire/channel.ts'
 import { EnrollResponse } from '#wire/node-api.ts'
+import { longestSighting } from '#wire/statement.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots } from '../identity/certificate-answer.ts'
 
 const Envelope = Type.Object({
@@ -37,6 +38,7 @@ const ReportedBody = Type.Object({
   instance: Type.String({ maxLength: 64 }),
   number: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
 })
+const SightingBody = Type.Object({ statement: Type.String({ maxLength: longestSighting }) })
 const UnknownTypeBody = Type.Object({ type: Type.String({ maxLength: 64 }) })
 
 export type ReadFrame =
@@ -84,6 +86,13 @@ export const readPlaneFrame = (text: string): ReadFrame => {
         ReportedBody,
         () => null,
         (body) => ({ type: 'reported', body }),
+      )
+    case 'sighting':
+      return framed(
+        value,
+        SightingBody,
+        () => null,
+        (body) => ({ type: 'sighting', body }),
       )
     case 'unknown_type':
       return framed(

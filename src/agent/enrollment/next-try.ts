@@ -23,6 +23,7 @@ const afterEnrollRefusal = (code: string): Prospect => {
     case 'UNAVAILABLE':
     case 'DISK_TROUBLE':
     case 'REPLICA_BEHIND':
+    case 'STORE_IN_DOUBT':
     case 'CHALLENGE_INVALID':
       return 'again'
     case 'ALREADY_ACTIVE':

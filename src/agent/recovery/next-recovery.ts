@@ -25,6 +25,7 @@ const afterRecoveryRefusal = (code: string): Prospect => {
     case 'UNAVAILABLE':
     case 'DISK_TROUBLE':
     case 'REPLICA_BEHIND':
+    case 'STORE_IN_DOUBT':
     case 'CHALLENGE_INVALID':
       return 'again'
     case 'KEY_BLOCKED':

@@ -88,7 +88,9 @@ const recoverBody = (
   // Read again: the challenge has told the time.
   const { sinceMs } = agent.episode.current() ?? story
   const register = registrationWith(agent, way, request, challenge)
-  const current = agent.keeper.credentials().identity?.current ?? null
+  const { identity } = agent.keeper.credentials()
+  const current = identity?.current ?? null
+  const sighting = identity?.understands.includes('sighting') === true ? agent.sightings.newest(way.domain) : null
   return {
     node_id: node,
     credential: credentialOf(way, { node, challenge, csrPem: request.csrPem, counter }),
@@ -103,6 +105,7 @@ const recoverBody = (
     },
     evidence: agentEvidence(agent, way.domain),
     ...(register === null ? {} : { register }),
+    ...(sighting === null ? {} : { sighting }),
     correlation,
   }
 }

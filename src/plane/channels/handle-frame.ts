@@ -14,7 +14,10 @@ import type { Store } from '#plane/store/store.ts'
 import type { AgentFrame } from '#wire/channel.ts'
 import type { ReportBody } from '#wire/report.ts'
 import { readFrame } from './channel-frames.ts'
+import type { Gate } from './gate.ts'
+import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
+import type { Sightings } from './sightings.ts'
 import type { Updates } from './updates.ts'
 
 export type FrameDeps = {
@@ -25,11 +28,16 @@ export type FrameDeps = {
   readonly holdOff: HoldOff
   readonly pace: NodePace
   readonly reports: ReportIntake
+  readonly sightings: Pick<Sightings, 'shown'>
+  readonly gate: Pick<Gate, 'serves' | 'opened'>
+  readonly sessions: Pick<SessionRegistry, 'mayGoOn'>
   readonly log: Log
 }
 
 export const handleFrame = async (deps: FrameDeps, session: Session, text: string): Promise<void> => {
   await deps.holdOff.over(session.principal.id)
+  // Whoever is out of touch may not know that this node has been revoked: its frames wait.
+  while (deps.sessions.mayGoOn() && session.alive && !deps.gate.serves()) await deps.gate.opened()
   if (!session.alive) return
   // No frame has a place for a secret; what a report quotes by mistake is not kept.
   const read = readFrame(redactSecrets(text))
@@ -61,6 +69,8 @@ const handle = async (deps: FrameDeps, session: Session, frame: AgentFrame): Pro
       if (principal.evidenceOnly) return
       deps.store.observe(principal.id, { configRevision: frame.body.config_revision })
       return notePersistence(deps, principal, frame.body, `session-${session.number}`)
+    case 'sighting':
+      return deps.sightings.shown(session, frame.body.statement)
     case 'unknown_type':
       return
   }

@@ -23,9 +23,10 @@ import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts
 import type { ChallengeDeps } from './issue-challenge.ts'
 import { keyInRequest } from './key-in-request.ts'
 import { nextBearerHash, type LineageDeps } from './lineage.ts'
-import type { FindOtherHolder } from './live-holder.ts'
+import { holderUnknown, type FindOtherHolder } from './live-holder.ts'
 import type { NodePace } from './node-pace.ts'
 import { proveRecovery } from './prove-recovery.ts'
+import type { SightingJudge } from './judge-sighting.ts'
 import { settleDuplicate, type DuplicateDeps } from './settle-duplicate.ts'
 import { readCounter } from './signed-counter.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
@@ -40,6 +41,7 @@ export type RecoverDeps = ChallengeDeps &
     readonly admission: AdmissionQueue
     readonly pace: NodePace
     readonly findOtherHolder: FindOtherHolder
+    readonly sightingJudge: SightingJudge
   }
 
 export type RecoverCall = {
@@ -50,6 +52,8 @@ export type RecoverCall = {
   readonly failure: RecoverFacts['failure']
   readonly evidence: AgentEvidence
   readonly register: RecoveryRegistration | null
+  /** The newest it has seen of the journal; null: it does not say. */
+  readonly sighting: string | null
   readonly source: string
   /** Of the story, not of the call. */
   readonly correlation: string
@@ -58,6 +62,11 @@ export type RecoverCall = {
 export const recoverNode = async (deps: RecoverDeps, call: RecoverCall): Promise<Enrolled | Refusal> => {
   const node = await deps.store.get('node', call.node)
   const credential = proveRecovery(deps, node, { ...call, purpose: 'recover' })
+  if (node !== null && call.sighting !== null) {
+    // Also where the credential is not ours any more: a store that has forgotten something does not know the newest.
+    const actor = isRefusal(credential) ? 'anonymous' : `node:${call.node}`
+    await deps.sightingJudge.judge(call.sighting, call.node, { actor, source: call.source, correlation: null })
+  }
   if (isRefusal(credential)) {
     // The story it claims to belong to is not taken from somebody who has proved nothing.
     const about = { node: node === null ? null : node.value.id }
@@ -122,6 +131,7 @@ const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought)
   const { store, clock } = deps
   // Asked before the node is read: what it decides on has to be at least as new.
   const live = await deps.findOtherHolder(call.node, call.evidence.instance)
+  if (live === 'unknown') return holderUnknown(call.node)
   const node = await store.get('node', call.node)
   if (node === null) return refuse('RECOVERY_UNKNOWN')
   const profile = await store.get('profile', node.value.profile)

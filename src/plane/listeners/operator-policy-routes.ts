@@ -5,6 +5,7 @@ import { refuse } from '#domain/refusal.ts'
 import { changeProfile, createProfile, type ProfileDeps } from '#plane/flows/change-profiles.ts'
 import { changeSettings } from '#plane/flows/change-settings.ts'
 import { domainSettingsRow } from '#plane/flows/domain-settings-row.ts'
+import { domainView } from '#plane/views/domain-view.ts'
 import { CreateProfileRequest, DomainBody, ProfileBody, ProfileListAnswer, SetRequest } from '#wire/operator-api.ts'
 import { attributionOf, NameParams, param } from './operator-call.ts'
 import { answer, type Call, type Route } from './route.ts'
@@ -62,7 +63,7 @@ export const operatorPolicyRoutes = (deps: ProfileDeps): readonly Route[] => [
     access: 'viewer',
     summary: 'The values of the domain',
     answer: DomainBody,
-    handle: async () => answer((await domainSettingsRow(deps.store)).value),
+    handle: async () => answer(domainView((await domainSettingsRow(deps.store)).value)),
   },
   {
     method: 'PATCH',
@@ -73,7 +74,7 @@ export const operatorPolicyRoutes = (deps: ProfileDeps): readonly Route[] => [
     answer: DomainBody,
     handle: async (call) => {
       const done = await changeSettings(deps, setIn(call), attributionOf(call))
-      return done.kind === 'refused' ? done : answer(done.settings)
+      return done.kind === 'refused' ? done : answer(domainView(done.settings))
     },
   },
 ]

@@ -8,8 +8,10 @@ import { operatorKeyRoutes } from './operator-key-routes.ts'
 import { operatorNodeActions, type NodeActionDeps } from './operator-node-actions.ts'
 import { operatorNodeRoutes } from './operator-node-routes.ts'
 import { operatorPolicyRoutes } from './operator-policy-routes.ts'
+import { operatorStoreRoutes } from './operator-store-routes.ts'
 import { operatorTokenRoutes } from './operator-token-routes.ts'
 import type { Route } from './route.ts'
+import type { ConfirmStoreDeps } from '#plane/flows/confirm-store.ts'
 import type { KeyDeps } from '#plane/flows/change-operator-keys.ts'
 import type { ProfileDeps } from '#plane/flows/change-profiles.ts'
 import type { CreateTokenDeps } from '#plane/flows/create-token.ts'
@@ -21,6 +23,7 @@ export type OperatorRoutesDeps = NodeActionDeps &
   KeyDeps &
   ReadJournalDeps &
   CaRoutesDeps &
+  ConfirmStoreDeps &
   HealthDeps
 
 export const operatorRoutes = (deps: OperatorRoutesDeps): readonly Route[] => [
@@ -32,5 +35,6 @@ export const operatorRoutes = (deps: OperatorRoutesDeps): readonly Route[] => [
   ...operatorAlertRoutes(deps),
   ...operatorJournalRoutes(deps),
   ...operatorKeyRoutes(deps),
+  ...operatorStoreRoutes(deps),
   ...operatorHealthRoutes(deps),
 ]

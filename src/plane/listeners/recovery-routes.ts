@@ -62,6 +62,7 @@ const recover = async (deps: RecoveryRouteDeps, call: Call): Promise<Answer | Re
     failure: { class: body.failure.class, code: body.failure.code, sinceMs, certNotAfterMs },
     evidence: body.evidence,
     register: body.register ?? null,
+    sighting: body.sighting ?? null,
     source: call.principal.source,
     correlation: body.correlation,
   })

@@ -52,6 +52,9 @@ const migrations: readonly string[] = [
    ${documents('alert', ', id TEXT NOT NULL UNIQUE, unresolved INTEGER NOT NULL')}
    CREATE INDEX alert_unresolved ON alert (unresolved, id);
    CREATE TABLE webhook_progress (id INTEGER PRIMARY KEY CHECK (id = 1), doc TEXT NOT NULL) STRICT;`,
+
+  // Whether the store is the one its nodes have seen.
+  `UPDATE domain SET doc = json_set(doc, '$.continuity', json('{"lineage":0,"doubt":null}'));`,
 ]
 
 export const newestSchema = migrations.length

@@ -1,0 +1,200 @@
+// Is this store the one its nodes have seen? A copy of it from before may have forgotten revocations, so that nothing is
+// issued from it until a person has looked. What is issued already stays good: nobody gains by stopping a fleet.
+
+import { alertKey, type Alert } from './alert.ts'
+import { decideAlert, type WantedAlert } from './alert-decisions.ts'
+import { readOf, type Change, type Row } from './change.ts'
+import type { Unchanged } from './conditions.ts'
+import { boundedText, decided, entry, type Attribution, type Decided } from './decision.ts'
+import type { DomainSettings } from './domain-settings.ts'
+import type { EntryBody } from './journal-entry.ts'
+import type { NodeId } from './node.ts'
+import { refuse, type Refusal } from './refusal.ts'
+import type { SeenHead, Sighting } from './sighting.ts'
+
+export type Continuity = {
+  readonly lineage: number
+  readonly doubt: Doubt | null
+}
+
+export const unbroken: Continuity = { lineage: 0, doubt: null }
+
+/** What a sighting shows that does not fit our journal. */
+export type Finding = {
+  /** `lineage`: confirmed more often than we know of. `missing`: a place we do not have. `other`: another entry is there. */
+  readonly why: 'lineage' | 'missing' | 'other'
+  readonly lineage: number
+  readonly chain: string
+  readonly sequence: number
+  /** Our newest place in that chain; null: it is not here at all. */
+  readonly ours: number | null
+}
+
+export type Doubt = Finding & {
+  readonly sinceMs: number
+  /** Who showed it first. */
+  readonly node: NodeId
+  /** Of the newest entry there was when the plane started. */
+  readonly newestEntryMs: number | null
+}
+
+/** One head of a sighting, and what our journal has there. */
+export type Place = {
+  readonly head: SeenHead
+  /** Null: there is no such place here, or not any more. */
+  readonly hash: string | null
+  readonly newest: number | null
+}
+
+/** Null: our journal holds all of it, or it was confirmed away. */
+export const findingOf = (seen: Sighting, lineage: number, places: readonly Place[]): Finding | null => {
+  if (seen.lineage < lineage) return null
+  const found = (place: Place, why: Finding['why']): Finding => ({
+    why,
+    lineage: seen.lineage,
+    chain: place.head.chain,
+    sequence: place.head.sequence,
+    ours: place.newest,
+  })
+  const furthest = places.toSorted((one, other) => other.head.sequence - one.head.sequence)
+  const first = furthest[0]
+  if (first === undefined) return null
+  if (seen.lineage > lineage) return found(first, 'lineage')
+  const other = furthest.find(({ head, hash }) => hash !== null && hash !== head.hash)
+  if (other !== undefined) return found(other, 'other')
+  // What was pruned from the front is missing too, and is behind what we have.
+  const missing = furthest.find(
+    ({ head, hash, newest }) => hash === null && (newest === null || head.sequence > newest),
+  )
+  return missing === undefined ? null : found(missing, 'missing')
+}
+
+/** Nothing of the caller's is at fault, and nothing is used up. */
+const retryAfterMs = 60_000
+
+/** Asked before anything is issued; null: go on. */
+export const issuanceBarred = ({ continuity }: DomainSettings): Refusal | null =>
+  continuity.doubt === null ? null : { ...refuse('STORE_IN_DOUBT'), retryAfterMs }
+
+/** In a sentence, for whoever looks after the plane; null: all is well. */
+export const doubtInWords = ({ continuity }: DomainSettings): string | null =>
+  continuity.doubt === null ? null : `nothing is issued: ${reasonForDoubt(continuity.doubt)}`
+
+/** In a sentence, for alerts and for people. */
+export const reasonForDoubt = ({
+  node,
+  why,
+  chain,
+  sequence,
+  ours,
+  lineage,
+}: Finding & { readonly node: NodeId }): string => {
+  const have = ours === null ? 'it is not in this store' : `this store ends at ${ours}`
+  switch (why) {
+    case 'lineage':
+      return `the store may be an older copy: node ${node} has seen one that was confirmed before (lineage ${lineage})`
+    case 'missing':
+      return `the store may be an older copy: node ${node} has seen entry ${sequence} of chain ${chain}, and ${have}`
+    case 'other':
+      return `the store may be an older copy: node ${node} has seen another entry ${sequence} of chain ${chain}`
+  }
+}
+
+export type DoubtFacts = {
+  readonly domain: Row<DomainSettings>
+  readonly finding: Finding
+  /** The lineage it was found by: an operator may have confirmed the store meanwhile. */
+  readonly judgedBy: number
+  readonly node: NodeId
+  readonly newestEntryMs: number | null
+  /** The last raising of the alert for it. */
+  readonly alert: Row<Alert> | null
+  readonly newAlertId: string
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export const decideDoubt = (facts: DoubtFacts): Decided | Unchanged => {
+  const { domain, finding, judgedBy, node, nowMs } = facts
+  const { continuity } = domain.value
+  if (continuity.lineage !== judgedBy) return { kind: 'unchanged' }
+  if (continuity.doubt !== null && !isWorse(finding, continuity.doubt)) return { kind: 'unchanged' }
+  const begun = continuity.doubt ?? { sinceMs: nowMs, node, newestEntryMs: facts.newestEntryMs }
+  const doubt: Doubt = { ...finding, sinceMs: begun.sinceMs, node: begun.node, newestEntryMs: begun.newestEntryMs }
+  const wanted: WantedAlert = {
+    ...aboutAlert(domain.value),
+    severity: 'critical',
+    sinceMs: doubt.sinceMs,
+    reason: reasonForDoubt(doubt),
+  }
+  const body = { ...bodyOf(finding), lineage: continuity.lineage }
+  return decided(
+    withAlert(facts, wanted, {
+      reads: [readOf('domain', 'domain', domain)],
+      writes: [{ put: 'domain', value: { ...domain.value, continuity: { ...continuity, doubt } } }],
+      entries: [entry(facts.by, nowMs, 'store.doubted', { node }, body)],
+    }),
+  )
+}
+
+/** The confirmation has to go beyond what anybody has seen, and people want to know how much is missing. */
+export const isWorse = (finding: Finding, doubt: Doubt): boolean =>
+  finding.lineage > doubt.lineage ||
+  (finding.lineage === doubt.lineage && finding.chain === doubt.chain && finding.sequence > doubt.sequence)
+
+export type ConfirmFacts = Pick<DoubtFacts, 'domain' | 'alert' | 'newAlertId' | 'by' | 'nowMs'> & {
+  readonly reason: string
+}
+
+/** From here on the store is what it is: what nodes have seen of the lineages before is not held against it any more. */
+export const decideConfirmStore = (
+  facts: ConfirmFacts,
+): (Decided & { readonly doubt: Doubt; readonly lineage: number }) | Refusal => {
+  const { domain, by, nowMs } = facts
+  const { continuity } = domain.value
+  const { doubt } = continuity
+  if (doubt === null) return refuse('STORE_NOT_IN_DOUBT')
+  const lineage = Math.max(continuity.lineage, doubt.lineage) + 1
+  const body = {
+    ...bodyOf(doubt),
+    lineage,
+    doubted_by: doubt.node,
+    doubted_for_ms: Math.max(0, nowMs - doubt.sinceMs),
+    reason: boundedText(facts.reason),
+  }
+  const change = withAlert(facts, null, {
+    reads: [readOf('domain', 'domain', domain)],
+    writes: [{ put: 'domain', value: { ...domain.value, continuity: { lineage, doubt: null } } }],
+    entries: [entry(by, nowMs, 'store.confirmed', {}, body)],
+  })
+  return { ...decided(change), doubt, lineage }
+}
+
+const bodyOf = ({ why, chain, sequence, ours, lineage }: Finding): EntryBody => ({
+  why,
+  chain,
+  seen: sequence,
+  ours,
+  seen_lineage: lineage,
+})
+
+const aboutAlert = ({ name }: DomainSettings) => ({ kind: 'store_in_doubt', subject: name, node: null }) as const
+
+export const doubtAlertKey = (settings: DomainSettings): string => alertKey(aboutAlert(settings))
+
+/** In the same commit: an alert that a crash could lose would not be raised again. */
+const withAlert = (
+  facts: Pick<DoubtFacts, 'domain' | 'alert' | 'newAlertId' | 'by' | 'nowMs'>,
+  wanted: WantedAlert | null,
+  change: Change,
+): Change => {
+  const { alert: standing, newAlertId: newId, by, nowMs } = facts
+  const about = aboutAlert(facts.domain.value)
+  const verdict = decideAlert({ about, wanted, standing, reliedOn: [], newId, by, nowMs })
+  if (verdict.kind === 'unchanged') return change
+  return {
+    reads: [...change.reads, ...verdict.change.reads],
+    writes: [...change.writes, ...verdict.change.writes],
+    entries: [...change.entries, ...verdict.change.entries] as Change['entries'],
+  }
+}

@@ -1,0 +1,151 @@
+// Agents remember how far the journal has come, for the day somebody restores an older copy of it. Each shows first what
+// it has seen, and is told more only once that fits: a copy must not talk its nodes out of what they know.
+//
+// One signature serves everybody; everybody is told every ten minutes, and soon after something was denied, since that is
+// what must not be forgotten.
+
+import type { DomainSettings } from '#domain/domain-settings.ts'
+import { actorOf } from '#domain/principal.ts'
+import { refuse } from '#domain/refusal.ts'
+import { isLater, sightingOf, type Sighting } from '#domain/sighting.ts'
+import type { Log } from '#platform/log.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import type { Judged, SightingJudge } from '#plane/flows/judge-sighting.ts'
+import { recordRefusal, type RefusalDeps } from '#plane/flows/record-refusal.ts'
+import type { RecoveryAuthority } from '#plane/issuer/recovery-authority.ts'
+import type { Committed, JournalReader } from '#plane/store/store.ts'
+import { formatStatement } from '#wire/statement.ts'
+import type { Gate } from './gate.ts'
+import type { SessionRegistry } from './session-registry.ts'
+import type { Session } from './session.ts'
+
+export type SightingsDeps = RefusalDeps & {
+  readonly store: { readonly journal: Pick<JournalReader, 'heads'> }
+  readonly feed: Feed
+  readonly timers: Timers
+  readonly log: Log
+  readonly sessions: Pick<SessionRegistry, 'all' | 'isClosed'>
+  readonly gate: Pick<Gate, 'serves'>
+  readonly recovery: Pick<RecoveryAuthority, 'signStatement'>
+  readonly settings: () => DomainSettings
+  readonly sightingJudge: SightingJudge
+  /**
+   * How long after it was read a head is certain to outlive the database it was read from: one that reaches agents and is
+   * lost in a failover would be taken for a loss, though nobody was ever told of what it stands for.
+   */
+  readonly certainAfterMs: number
+}
+
+export type Sightings = {
+  /** The agent has shown the newest it has kept, or that it has none. */
+  shown(session: Session, statement: string | null): Promise<void>
+  /** Everybody is told soon how far the journal has come by then. */
+  look(): void
+}
+
+export const sightingsEveryMs = 600_000
+/** What is committed close together is told together. */
+const soonMs = 2_000
+/** Of the time that telling everybody takes, so much is left for everything else. */
+const restFactor = 10
+const sessionsPerTurn = 128
+
+type Made = { readonly sighting: Sighting; readonly statement: string }
+
+export const openSightings = (deps: SightingsDeps): Sightings => {
+  const { settings, sessions, timers, clock, log } = deps
+  const heard = new WeakSet<Session>()
+  /** Who may be told, and what it was told last. */
+  const told = new WeakMap<Session, string | null>()
+  let made: Made | null = null
+  let wanted = false
+  let busy = false
+
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => void timers.after(ms, resolve, 'background'))
+
+  const look = (): void => {
+    wanted = true
+    if (!busy) void work()
+  }
+  const work = async (): Promise<void> => {
+    busy = true
+    while (wanted && !sessions.isClosed()) {
+      await pause(soonMs)
+      wanted = false
+      const tookMs = await round().catch((error: unknown) => {
+        log.warn({ err: error }, 'agents could not be told how far the journal has come')
+        return 0
+      })
+      await pause(tookMs * restFactor)
+    }
+    busy = false
+  }
+  const round = async (): Promise<number> => {
+    made = (await make(deps, made)) ?? made
+    const beganMs = clock.monotonicMs()
+    let looked = 0
+    for (const session of sessions.all()) {
+      if (told.has(session)) tell(session)
+      if (++looked % sessionsPerTurn === 0) await new Promise<void>((resolve) => timers.soon(resolve))
+    }
+    return clock.monotonicMs() - beganMs
+  }
+  const tell = (session: Session): void => {
+    const { lineage, doubt } = settings().continuity
+    if (made === null || doubt !== null || made.sighting.lineage !== lineage || !session.alive) return
+    if (told.get(session) === made.statement) return
+    told.set(session, made.statement)
+    session.send({ type: 'sighting', body: { statement: made.statement } })
+  }
+
+  const judge = async ({ principal, number }: Session, statement: string): Promise<Judged> => {
+    const { id, source } = principal
+    const correlation = `session-${number}`
+    const judged = await deps.sightingJudge.judge(statement, id, { actor: actorOf(principal), source, correlation })
+    if (judged === 'foreign') {
+      // Not held against the channel: the key that signed it may be lost, and the node would never get in again.
+      const refusal = refuse('REQUEST_INVALID', 'the sighting is not one that this plane has signed')
+      await recordRefusal(deps, { refusal, principal, source, method: 'frame', path: 'sighting', correlation })
+    }
+    return judged
+  }
+
+  deps.feed.subscribe((committed) => {
+    if (isWorthTelling(committed, made)) look()
+  })
+
+  return {
+    look,
+    async shown(session, statement) {
+      if (heard.has(session)) return session.end('REQUEST_INVALID', 'a second sighting')
+      heard.add(session)
+      if (statement !== null && (await judge(session, statement)) === 'doubtful') return
+      told.set(session, null)
+      if (made === null) look()
+      else tell(session)
+    },
+  }
+}
+
+/** Null: nothing that could be told now. */
+const make = async (deps: SightingsDeps, before: Made | null): Promise<Made | null> => {
+  const { lineage, doubt } = deps.settings().continuity
+  if (doubt !== null) return null
+  const sighting = sightingOf(lineage, await deps.store.journal.heads())
+  if (sighting.heads.length === 0 || (before !== null && !isLater(sighting, before.sighting))) return null
+  if (deps.certainAfterMs > 0)
+    await new Promise<void>((resolve) => void deps.timers.after(deps.certainAfterMs, resolve, 'background'))
+  const now = deps.settings()
+  // Whoever serves has written to the database since, and that has been confirmed: what was there before is there for good.
+  if (!deps.gate.serves() || now.continuity.doubt !== null || now.continuity.lineage !== lineage) return null
+  const value = { domain: now.name, lineage, heads: [...sighting.heads] }
+  return { sighting, statement: formatStatement('sighting', value, (bytes) => deps.recovery.signStatement(bytes)) }
+}
+
+const isWorthTelling = ({ writes }: Committed, made: Made | null): boolean =>
+  writes.some(
+    (write) =>
+      write.put === 'denial' ||
+      (write.put === 'domain' && made !== null && write.value.continuity.lineage !== made.sighting.lineage),
+  )

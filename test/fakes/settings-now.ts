@@ -1,0 +1,14 @@
+// The settings of the domain as a plane follows them.
+
+import type { DomainSettings } from '#domain/domain-settings.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import { domainSettingsRow } from '#plane/flows/domain-settings-row.ts'
+import type { Store } from '#plane/store/store.ts'
+
+export const settingsNow = async (store: Store, feed: Feed): Promise<() => DomainSettings> => {
+  let settings = (await domainSettingsRow(store)).value
+  feed.subscribe(({ writes }) => {
+    for (const write of writes) if (write.put === 'domain') settings = write.value
+  })
+  return () => settings
+}
