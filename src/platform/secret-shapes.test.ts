@@ -50,10 +50,22 @@ test('whatever is sent, it takes no longer than its length', () => {
     '- '.repeat(3),
     'enroll_',
     'enroll_a-',
+    'postgres://a:',
+    'postgres://:x@',
   ]
   for (const part of hostile) {
     const startedMs = performance.now()
     redactSecrets(begin + part.repeat(1_000_000 / part.length))
     assert.ok(performance.now() - startedMs < 2_000, part)
   }
+})
+
+test('the password in the address of a database is taken out, whatever it is made of', () => {
+  for (const password of ['hunter2', 'p%40ss', 'with@sign', 'a/b', 'x'.repeat(300)]) {
+    const line = JSON.stringify({ msg: `no option --stor=postgres://muster:${password}@db.example:5432/fleet` })
+    const clean = redactSecrets(line)
+    assert.ok(!clean.includes(password), password)
+    assert.match((JSON.parse(clean) as { msg: string }).msg, /postgres:\/\/muster:\[secret\]@db\.example:5432\/fleet$/)
+  }
+  assert.equal(redactSecrets('postgres://db.example:5432/fleet'), 'postgres://db.example:5432/fleet')
 })

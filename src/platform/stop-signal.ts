@@ -18,5 +18,7 @@ export const inputEnded = (): AbortSignal => {
   const controller = new AbortController()
   const end = (): void => controller.abort()
   process.stdin.on('end', end).on('close', end).on('error', end).resume()
+  // It is waited for only as long as there is something else to do.
+  process.stdin.unref()
   return controller.signal
 }
