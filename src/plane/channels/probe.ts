@@ -74,8 +74,9 @@ export const openProbe = ({ sessions, silence, holding, replicas, clock, timers 
     const before = sessions.of(node).length > 0 ? null : await holding.elsewhere(node)
     const answer = before === null ? await here(node) : await there(node, before)
     if (answer !== 'silent') return answer
-    // It may have moved while it was probed, or before.
+    // It may have moved while it was probed, here or elsewhere, or before.
     const after = await holding.elsewhere(node)
+    if (before !== null && sessions.of(node).length > 0) return 'answered'
     if (after === null || (before !== null && after.number === before.number)) return 'silent'
     return there(node, after)
   }

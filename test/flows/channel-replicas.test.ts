@@ -1,0 +1,320 @@
+// One live channel a node, whichever replica it is on.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { withdrawIdentity } from '#plane/flows/withdraw-identity.ts'
+import { instanceOf, reportOf } from '../fakes/agent-words.ts'
+import { alice } from '../fakes/sample-rows.ts'
+import { closingOf, hello, setUpReplicas, turns } from './replicas-setup.ts'
+
+const node = 'gpu-001'
+
+test('of two copies that open at once on two replicas exactly one wins, and the other is told who is there', async (t) => {
+  for (let round = 0; round < 5; round++) {
+    const { replicas, patiently } = await setUpReplicas(t, 3)
+    const [a, b, c] = replicas
+    assert.ok(a && b && c)
+    const dialled = [a.dial(node, 'a'), b.dial(node, 'b'), c.dial(node, 'c')]
+    const outcomes = await patiently(Promise.all(dialled.map(({ outcome }) => outcome)))
+    assert.deepEqual(outcomes.toSorted(), ['DUPLICATE_IDENTITY', 'DUPLICATE_IDENTITY', 'opened'])
+    assert.equal(a.sessions.count() + b.sessions.count() + c.sessions.count(), 1)
+  }
+})
+
+test('a channel that is being opened on another replica is waited for: nobody takes what is claimed already', async (t) => {
+  const { replicas, patiently } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  const slow = Promise.withResolvers<void>()
+  a.held.beforeRead = () => slow.promise
+  const first = a.dial(node, 'a')
+  await turns()
+  assert.equal((await a.store.replicas.holders.of(node))?.instance, instanceOf('a'))
+  const second = b.dial(node, 'b')
+  await turns()
+  assert.equal(b.sessions.count(), 0)
+  slow.resolve()
+  assert.deepEqual(await patiently(Promise.all([first.outcome, second.outcome])), ['opened', 'DUPLICATE_IDENTITY'])
+})
+
+test('a process that moves to another replica is let in at once, and its older channel drains', async (t) => {
+  const { replicas, pass } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  const older = a.dial(node, 'a')
+  assert.equal(await older.outcome, 'opened')
+  const newer = b.dial(node, 'a')
+  assert.equal(await newer.outcome, 'opened')
+  await pass(5000)
+  assert.deepEqual([older.ended(), newer.ended()], [false, false])
+  await pass(6000)
+  assert.deepEqual([older.ended(), closingOf(older), newer.ended()], [true, 'REPLACED', false])
+  assert.equal((await a.store.replicas.holders.of(node))?.replica, b.store.replicas.self)
+})
+
+test('a node that came back here before its draining was over keeps its newest channel', async (t) => {
+  const { replicas, pass } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  const first = a.dial(node, 'a')
+  await first.outcome
+  const second = b.dial(node, 'a')
+  await second.outcome
+  const third = a.dial(node, 'a')
+  await third.outcome
+  await pass(12_000)
+  assert.deepEqual([first.ended(), second.ended(), third.ended()], [true, true, false])
+  assert.equal((await b.store.replicas.holders.of(node))?.replica, a.store.replicas.self)
+})
+
+test('a process that was killed leaves a channel on another replica that nobody answers on: it is asked, ended, replaced', async (t) => {
+  const { replicas, patiently } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  const dead = a.dial(node, 'a')
+  await dead.outcome
+  dead.hush()
+  const next = b.dial(node, 'b')
+  await turns()
+  assert.equal(b.sessions.count(), 0)
+  assert.equal(await patiently(next.outcome), 'opened')
+  assert.deepEqual([closingOf(dead), a.sessions.count(), b.sessions.count()], ['REPLACED', 0, 1])
+})
+
+test('while the replica that holds it has a lease and does not answer nobody else is let in; once it is gone, at once', async (t) => {
+  const { replicas, patiently } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  await a.dial(node, 'a').outcome
+  a.mute(true)
+  assert.equal(await patiently(b.dial(node, 'b').outcome), 'UNAVAILABLE')
+  assert.equal(b.sessions.count(), 0)
+  // The same process may move: it is the holder, and needs nobody's word for it.
+  a.die()
+  assert.equal(await b.dial(node, 'b').outcome, 'opened')
+})
+
+test('the agents of a replica that died are let in elsewhere while its lease still lasts', async (t) => {
+  const { replicas } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  await a.dial(node, 'a').outcome
+  a.mute(true)
+  assert.equal(await b.dial(node, 'a').outcome, 'opened')
+})
+
+test('a move that comes to nothing leaves the channel where it was, and everybody finds it there', async (t) => {
+  const { replicas } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  const kept = a.dial(node, 'a')
+  await kept.outcome
+  const slow = Promise.withResolvers<void>()
+  b.held.beforeRead = () => slow.promise
+  const moving = b.dial(node, 'a')
+  await turns()
+  b.stand('behind')
+  slow.resolve()
+  assert.equal(await moving.outcome, 'REPLICA_BEHIND')
+  await turns()
+  assert.equal((await b.store.replicas.holders.of(node))?.replica, a.store.replicas.self)
+  assert.equal(kept.ended(), false)
+})
+
+test('a channel that ends is held by nobody, and of two on one replica the one that is left is', async (t) => {
+  const { replicas } = await setUpReplicas(t, 2)
+  const [a] = replicas
+  assert.ok(a)
+  const { holders } = a.store.replicas
+  const [first, second] = [a.dial(node, 'a'), a.dial(node, 'a')]
+  await Promise.all([first.outcome, second.outcome])
+  second.hangUp()
+  await turns()
+  assert.equal((await holders.of(node))?.number, a.sessions.of(node)[0]?.number)
+  first.hangUp()
+  await turns()
+  assert.equal(await holders.of(node), null)
+})
+
+test('a caller that hangs up while its channel opens leaves no claim behind', async (t) => {
+  const { replicas } = await setUpReplicas(t, 1)
+  const [a] = replicas
+  assert.ok(a)
+  const slow = Promise.withResolvers<void>()
+  a.held.beforeRead = () => slow.promise
+  const channel = a.dial(node, 'a')
+  await turns()
+  channel.hangUp()
+  await turns()
+  slow.resolve()
+  await channel.outcome
+  await turns()
+  assert.deepEqual([a.sessions.count(), await a.store.replicas.holders.of(node)], [0, null])
+})
+
+test('out of touch a replica takes no session and acts on no frame; back in touch it goes on where it stopped', async (t) => {
+  const { replicas, base } = await setUpReplicas(t, 2)
+  const [a] = replicas
+  assert.ok(a)
+  const channel = a.dial(node, 'a')
+  await channel.outcome
+  channel.send('hello', hello)
+  await turns()
+  a.stand('behind')
+  assert.equal(await a.dial(node, 'a').outcome, 'REPLICA_BEHIND')
+  channel.send('report', reportOf('a', 1))
+  await turns()
+  assert.equal((await base.observation(node)).report, null)
+  a.stand('serving')
+  await turns()
+  assert.equal((await base.observation(node)).report?.number, 1)
+  assert.equal(channel.frames.at(-1)?.type, 'reported')
+})
+
+test('a node that was revoked while a replica slept past its lease has none of its queued frames acted on', async (t) => {
+  const { replicas, base, patiently } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  const channel = a.dial(node, 'a')
+  await channel.outcome
+  channel.send('hello', hello)
+  await turns()
+  // It hears of nothing and answers nobody. The clocks say so when it wakes, before anybody has told it.
+  a.mute(true)
+  a.stand('behind')
+  const receipt = withdrawIdentity(b, node, { kind: 'revoke', reason: 'stolen' }, alice)
+  const withdrawn = await patiently(receipt)
+  assert.deepEqual('unconfirmed' in withdrawn && [withdrawn.channelsCut, withdrawn.unconfirmed], [0, 1])
+  for (const number of [1, 2, 3]) channel.send('report', reportOf('a', number))
+  a.stand('expired')
+  await turns()
+  assert.deepEqual([channel.ended(), a.sessions.count(), (await base.observation(node)).report], [true, 0, null])
+})
+
+test('a revocation cuts the channels of every replica, and its receipt counts them', async (t) => {
+  const { replicas, patiently } = await setUpReplicas(t, 3)
+  const [a, b, c] = replicas
+  assert.ok(a && b && c)
+  const channel = b.dial(node, 'a')
+  await channel.outcome
+  const withdrawn = await patiently(withdrawIdentity(a, node, { kind: 'revoke', reason: 'stolen' }, alice))
+  assert.deepEqual('unconfirmed' in withdrawn && [withdrawn.channelsCut, withdrawn.unconfirmed], [1, 0])
+  assert.deepEqual([channel.ended(), closingOf(channel), b.sessions.count()], [true, 'CLIENT_CERT_DENIED', 0])
+  assert.equal(await c.dial(node, 'a').outcome, 'NODE_REVOKED')
+})
+
+test('a replica that is silent about a revocation is counted, one that is gone is not', async (t) => {
+  const { replicas, patiently } = await setUpReplicas(t, 3)
+  const [a, b, c] = replicas
+  assert.ok(a && b && c)
+  b.mute(true)
+  c.die()
+  const withdrawn = await patiently(withdrawIdentity(a, node, { kind: 'quarantine', reason: 'odd' }, alice))
+  assert.deepEqual('unconfirmed' in withdrawn && [withdrawn.channelsCut, withdrawn.unconfirmed], [0, 1])
+})
+
+test('operators see a channel wherever it is, and a node with one elsewhere is not decommissioned by accident', async (t) => {
+  const { replicas, patiently } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  await b.dial(node, 'a').outcome
+  const [session] = b.channels.openSessions(node)
+  assert.deepEqual(await a.channels.everySession(node), [session])
+  assert.equal(await a.channels.isConnected(node), true)
+  const refused = await withdrawIdentity(a, node, { kind: 'decommission', force: false }, alice)
+  assert.equal('code' in refused && refused.code, 'NODE_STATE_CONFLICT')
+  b.mute(true)
+  assert.deepEqual(await patiently(a.channels.everySession(node)), [
+    { number: session?.number, sinceMs: null, serial: null },
+  ])
+})
+
+test('a probe asks the replica that has the channel: an answer there is one, silence is silence, no answer is neither', async (t) => {
+  const { replicas, patiently, pass } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  await pass(10_000)
+  const channel = a.dial(node, 'a')
+  await channel.outcome
+  assert.equal(await patiently(b.probe(node)), 'answered')
+  a.mute(true)
+  assert.equal(await patiently(b.probe(node)), 'unknown')
+  a.mute(false)
+  channel.hush()
+  assert.equal(await patiently(b.probe(node)), 'silent')
+  // Moved while it was probed where it was before.
+  const asked = b.probe(node)
+  await turns()
+  await b.dial(node, 'a').outcome
+  assert.equal(await patiently(asked), 'answered')
+})
+
+test('a node whose channel on another replica ended a moment ago is given the time to come back', async (t) => {
+  const { replicas, patiently, pass, clock } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  await pass(10_000)
+  const channel = a.dial(node, 'a')
+  await channel.outcome
+  channel.hangUp()
+  await pass(1000)
+  const startedMs = clock.monotonicMs()
+  assert.equal(await patiently(b.probe(node)), 'silent')
+  const tookMs = clock.monotonicMs() - startedMs
+  assert.ok(tookMs >= 4500 && tookMs <= 6000, `${tookMs} ms`)
+  assert.equal(await b.probe(node), 'silent')
+  a.mute(true)
+  assert.equal(await patiently(b.probe(node)), 'unknown')
+})
+
+test('who holds an identity on another replica is told by name; whoever asks is not somebody else', async (t) => {
+  const { replicas, patiently } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  const channel = a.dial(node, 'a')
+  await channel.outcome
+  const found = await patiently(b.findOtherHolder(node, instanceOf('b')))
+  assert.ok(found !== null && found !== 'unknown')
+  assert.deepEqual([found.evidence?.instance, found.serial], [instanceOf('a'), 'a1'])
+  assert.equal(await b.findOtherHolder(node, instanceOf('a')), null)
+  assert.deepEqual(
+    [await b.hasChannel(node, instanceOf('a')), await b.hasChannel(node, instanceOf('b'))],
+    [true, false],
+  )
+  a.mute(true)
+  assert.equal(await patiently(b.findOtherHolder(node, instanceOf('b'))), 'unknown')
+  assert.equal(await patiently(b.awaitReturn(node)), 'nothing')
+})
+
+test('reports go on in order wherever they are taken: a node that moved away and back is never stuck', async (t) => {
+  const { replicas, base } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  const reported = async (replica: typeof a, from: number, to: number): Promise<number> => {
+    const channel = replica.dial(node, 'a')
+    assert.equal(await channel.outcome, 'opened')
+    channel.send('hello', hello)
+    for (let number = from; number <= to; number++) channel.send('report', reportOf('a', number))
+    await turns()
+    channel.hangUp()
+    await turns()
+    return channel.frames.filter(({ type }) => type === 'reported').at(-1)?.body.number
+  }
+  assert.equal(await reported(a, 1, 3), 3)
+  assert.equal(await reported(b, 4, 9), 9)
+  assert.equal(await reported(a, 10, 11), 11)
+  assert.equal((await base.observation(node)).report?.number, 11)
+})
+
+test('a late request of the process that has moved on is its own, whichever replica it comes to', async (t) => {
+  const { replicas, base, patiently } = await setUpReplicas(t, 2)
+  const [a, b] = replicas
+  assert.ok(a && b)
+  await b.dial(node, 'a').outcome
+  const row = await base.get('node', node)
+  assert.ok(row)
+  assert.equal(await a.lastHolders.isHolder(row.value, instanceOf('a')), true)
+  assert.equal(await a.lastHolders.isHolder(row.value, instanceOf('b')), false)
+  b.mute(true)
+  assert.equal(await patiently(a.lastHolders.isHolder(row.value, instanceOf('a'))), 'unknown')
+})

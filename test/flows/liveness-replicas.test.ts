@@ -1,0 +1,123 @@
+// Who is away is decided by the replica that leads, on what all of them know. No death is faked by one of theirs.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setUpReplicas, turns } from './replicas-setup.ts'
+
+const minute = 60_000
+const graceMs = 5 * minute
+const node = 'gpu-001'
+
+const setUp = async (t: Parameters<typeof setUpReplicas>[0], nodes: readonly string[] = [node]) => {
+  const setup = await setUpReplicas(t, 3, nodes)
+  const [a, b, c] = setup.replicas
+  assert.ok(a && b && c)
+  a.lead()
+  return { ...setup, a, b, c }
+}
+
+test('a node on any replica is here; one on none lapses after the grace, once', async (t) => {
+  const { b, pass, membershipOf, base } = await setUp(t, ['here', 'gone'])
+  assert.equal(await b.dial('here', 'a').outcome, 'opened')
+  await pass(graceMs - 5000)
+  assert.equal(await membershipOf('gone'), 'active')
+  await pass(10_000)
+  assert.deepEqual([await membershipOf('here'), await membershipOf('gone')], ['active', 'inactive'])
+  const lapses = await base.journal.read({ after: null, last: null, limit: 100, node: null, type: 'node.lapsed' })
+  assert.equal(lapses.length, 1)
+})
+
+test('the death of a replica makes nobody inactive before the grace, and whoever comes back elsewhere stays', async (t) => {
+  const { b, c, pass, membershipOf } = await setUp(t, ['back', 'gone'])
+  await Promise.all([b.dial('back', 'a').outcome, b.dial('gone', 'b').outcome])
+  await pass(2 * graceMs)
+  b.die()
+  await pass(graceMs - 10_000, [b])
+  assert.deepEqual([await membershipOf('back'), await membershipOf('gone')], ['active', 'active'])
+  assert.equal(await c.dial('back', 'a').outcome, 'opened')
+  await pass(20_000, [b])
+  assert.deepEqual([await membershipOf('back'), await membershipOf('gone')], ['active', 'inactive'])
+})
+
+test('a node that moves from one replica to another is never away', async (t) => {
+  const { a, b, c, pass, membershipOf } = await setUp(t)
+  for (let round = 0; round < 4; round++) {
+    for (const replica of [a, b, c]) {
+      assert.equal(await replica.dial(node, 'a').outcome, 'opened')
+      await pass(graceMs / 2)
+      assert.equal(await membershipOf(node), 'active')
+    }
+  }
+})
+
+test('a node that came for a moment between two looks of the leader counts from there', async (t) => {
+  const { b, pass, membershipOf } = await setUp(t)
+  await pass(graceMs - 4000)
+  const channel = b.dial(node, 'a')
+  await channel.outcome
+  channel.hangUp()
+  await turns()
+  await pass(10_000)
+  assert.equal(await membershipOf(node), 'active')
+  // One that does not answer may have seen it: nobody lapses on half of what is known.
+  b.mute(true)
+  await pass(2 * graceMs)
+  assert.equal(await membershipOf(node), 'active')
+  b.mute(false)
+  await pass(graceMs + 10_000)
+  assert.equal(await membershipOf(node), 'inactive')
+})
+
+test('another leader begins to count anew', async (t) => {
+  const { b, pass, membershipOf } = await setUp(t)
+  await pass(graceMs - 10_000)
+  b.lead()
+  await pass(graceMs - 10_000)
+  assert.equal(await membershipOf(node), 'active')
+  await pass(20_000)
+  assert.equal(await membershipOf(node), 'inactive')
+})
+
+test('an outage of the store fakes no deaths: after it everybody has the whole grace again', async (t) => {
+  const { replicas, a, pass, membershipOf } = await setUp(t)
+  assert.equal(await a.dial(node, 'a').outcome, 'opened')
+  await pass(minute)
+  for (const replica of replicas) replica.stand('behind')
+  await pass(5000)
+  for (const replica of replicas) replica.stand('expired')
+  assert.equal(a.sessions.count(), 0)
+  await pass(2 * graceMs)
+  assert.equal(await membershipOf(node), 'active')
+  for (const replica of replicas) replica.stand('serving')
+  await pass(graceMs - 10_000)
+  assert.equal(await membershipOf(node), 'active')
+  assert.equal(await a.dial(node, 'a').outcome, 'opened')
+  await pass(2 * graceMs)
+  assert.equal(await membershipOf(node), 'active')
+})
+
+test('what a leader that slept still wants to write is refused', async (t) => {
+  const { a, b, pass, membershipOf } = await setUp(t)
+  const asLeader = a.store.replicas.leadership()
+  assert.ok(asLeader)
+  await pass(graceMs - 2000)
+  b.lead()
+  await pass(5000, [b])
+  assert.equal(await membershipOf(node), 'active')
+  await assert.rejects(
+    a.store.commit({ reads: [], writes: [], entries: [] as never }, asLeader),
+    ({ name }: Error) => name === 'Fenced',
+  )
+})
+
+test('of a channel that opens and a lapse the channel wins, whichever replica it is on', async (t) => {
+  const { b, pass, membershipOf, base } = await setUp(t)
+  await pass(graceMs - 1000)
+  const opening = b.dial(node, 'a')
+  await pass(5000)
+  assert.equal(await opening.outcome, 'opened')
+  assert.equal(await membershipOf(node), 'active')
+  const entries = await base.journal.read({ after: null, last: null, limit: 100, node, type: null })
+  const types = entries.map(({ entry }) => entry.type)
+  assert.equal(types.includes('node.lapsed'), types.includes('node.returned'), types.join())
+})
