@@ -27,8 +27,8 @@ import type { Store } from '#plane/store/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualClock, type ManualClock } from '../fakes/manual-clock.ts'
-import { makeSigner } from '../store-harness.ts'
-import { openStoreUnderTest } from '../process/store-under-test.ts'
+import { makeSigner, openStore } from '../store-harness.ts'
+import { cleanup } from '../process/cleanup.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
 export const hour = 3_600_000
@@ -57,7 +57,9 @@ export type Setup = {
 export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}): Promise<Setup> => {
   const folder = tempFolder(t)
   const clock = manualClock(startMs)
-  const store = await openStoreUnderTest(t, folder, makeSigner())
+  // Keys that lie in files go with the embedded store; authority-replicas.test.ts is about the others.
+  const store = await openStore(folder, makeSigner())
+  cleanup(t, () => store.close())
   const custodyWith = (keyFile: string | null) =>
     openKeyCustody(
       path.join(folder, 'keys'),
