@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { silentLog } from '#platform/log.ts'
 import { manualClock } from '../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../test/fakes/manual-timers.ts'
+import { Fenced } from './store/store-errors.ts'
 import type { Store } from './store/store.ts'
 import { isUpkeepDue, startUpkeep, type UpkeepTask } from './upkeep.ts'
 
@@ -73,4 +74,20 @@ test('after it was stopped nothing runs', async () => {
   cancel()
   await pass(5_000)
   assert.equal(runs(), 0)
+})
+
+test('a task that another replica does by now is no error', async () => {
+  const clock = manualClock(1_000_000)
+  const timers = manualTimers(clock)
+  const said: string[] = []
+  const log = {
+    ...silentLog,
+    info: (_what: unknown, text: string) => void said.push(`info ${text}`),
+    error: (_what: unknown, text: string) => void said.push(`error ${text}`),
+  } as typeof silentLog
+  const run = () => Promise.reject(new Fenced('replica 2 leads'))
+  startUpkeep({ store: unused, clock, timers, log }, [{ name: 'it', where: 'leader', everyMs: 1000, run }])
+  timers.advance(1000)
+  await settled()
+  assert.deepEqual(said, ['info another replica leads by now'])
 })
