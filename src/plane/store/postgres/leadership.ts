@@ -15,6 +15,8 @@ export type Leadership = {
   onChange(run: (fence: Fence | null) => void): void
   /** How many had a lease when last looked. */
   replicas(): number
+  /** Finds out who leads, and leads where nobody does. Every renewal of the lease does so as well. */
+  look(renewal: Renewal): Promise<void>
 }
 
 export type LeadershipDeps = {
@@ -56,13 +58,14 @@ export const openLeadership = (deps: LeadershipDeps): Leadership => {
     tell()
   }
 
-  lease.onStanding(tell)
-  lease.onRenewed((renewal) => {
-    looking ??= look(renewal)
+  const lookOnce = (renewal: Renewal): Promise<void> =>
+    (looking ??= look(renewal)
       // The next renewal looks again. A replica that stood still inside a transaction keeps the row for a moment.
       .catch((error: unknown) => log.debug({ err: error }, 'who leads could not be found out'))
-      .finally(() => (looking = null))
-  })
+      .finally(() => (looking = null)))
+
+  lease.onStanding(tell)
+  lease.onRenewed((renewal) => void lookOnce(renewal))
 
   return {
     current,
@@ -71,6 +74,7 @@ export const openLeadership = (deps: LeadershipDeps): Leadership => {
       if (told !== null) run(told)
     },
     replicas: () => replicas,
+    look: lookOnce,
   }
 }
 

@@ -75,6 +75,8 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
       if (leadership.current() !== null) void forget({ timers, log, pace }, lease)
     })
     opened.push(async () => stopForgetting())
+    // A plane that is alone has not to wait for its first renewal.
+    await leadership.look(lease.renewal())
     lease.start()
 
     const replicas: Replicas = {
