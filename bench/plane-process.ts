@@ -5,30 +5,46 @@ import * as fs from 'node:fs'
 import * as http from 'node:http'
 import * as os from 'node:os'
 import * as path from 'node:path'
+import { descendantsOf } from '../test/process/process-tree.ts'
+import { residentBytes } from '../test/process/resident-memory.ts'
+import { cpuMs } from './process-cost.ts'
 
 const root = path.resolve(import.meta.dirname, '..')
-const clockTicksPerSecond = 100
 
 export type PlaneProcess = {
   readonly pid: number
   readonly nodeUrl: string
   readonly rootPem: string
   readonly call: (method: string, route: string, body?: object) => Promise<Record<string, unknown>>
-  /** Milliseconds of CPU so far, user and system, all threads. */
+  /** Milliseconds of CPU so far, user and system, all threads and replicas. */
   readonly cpuMs: () => number
   /** Resident bytes after a full collection. */
   readonly settledBytes: () => Promise<number>
   readonly stop: () => Promise<void>
 }
 
-export const startPlane = async (): Promise<PlaneProcess> => {
+export type PlaneStore =
+  | { readonly kind: 'sqlite' }
+  | { readonly kind: 'postgres'; readonly env: Readonly<Record<string, string>>; readonly replicas: number }
+
+export const startPlane = async (store: PlaneStore = { kind: 'sqlite' }): Promise<PlaneProcess> => {
   const data = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-bench-'))
   // MUSTER_BENCH_NODE=--cpu-prof and the like look into a run.
   const extra = process.env['MUSTER_BENCH_NODE']?.split(' ') ?? []
   const args = [...extra, '--expose-gc', '--import', path.join(import.meta.dirname, 'collect-on-signal.ts')]
   const muster = [path.join(root, 'bin/muster.ts'), 'plane', '-o', 'json', '--data', data, '--log-level', 'warn']
   const listen = ['node', 'recovery', 'operator'].flatMap((door) => [`--${door}-listen`, '127.0.0.1:0'])
-  const child = spawn(process.execPath, [...args, ...muster, ...listen], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const shared = store.kind === 'sqlite' ? [] : ['--store', 'postgres', '--replicas', String(store.replicas)]
+  const child = spawn(process.execPath, [...args, ...muster, ...listen, ...shared], {
+    env: { ...process.env, ...(store.kind === 'postgres' ? store.env : {}) },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const pid = child.pid!
+  const remove = (): void => {
+    child.kill('SIGKILL')
+    fs.rmSync(data, { recursive: true, force: true, maxRetries: 3 })
+  }
+  process.once('exit', remove)
   const ready = await firstLine(child)
   const key = fs.readFileSync(path.join(data, 'admin.key'), 'utf8').trim()
   const agent = new http.Agent({ keepAlive: true, maxSockets: 16 })
@@ -37,37 +53,27 @@ export const startPlane = async (): Promise<PlaneProcess> => {
   const bundle = await call('GET', '/v1/ca/bundle')
 
   return {
-    pid: child.pid!,
+    pid,
     nodeUrl: ready.node_url,
     rootPem: (bundle['roots'] as string[])[0]!,
     call,
-    cpuMs: () => cpuMsOf(child.pid!),
+    cpuMs: () => cpuMs(pid),
     async settledBytes() {
       for (let i = 0; i < 3; i++) {
-        process.kill(child.pid!, 'SIGUSR2')
+        for (const one of descendantsOf([pid])) process.kill(one, 'SIGUSR2')
         await new Promise((resolve) => setTimeout(resolve, 400))
       }
-      return residentBytes(child.pid!)
+      return descendantsOf([pid]).reduce((sum, one) => sum + residentBytes(one), 0)
     },
     async stop() {
       agent.destroy()
-      child.kill('SIGTERM')
-      await new Promise((resolve) => child.once('exit', resolve))
-      fs.rmSync(data, { recursive: true, force: true })
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      if (child.exitCode === null && child.signalCode === null && child.kill('SIGTERM')) await ended
+      process.off('exit', remove)
+      remove()
     },
   }
 }
-
-const cpuMsOf = (pid: number): number => {
-  const fields = fs
-    .readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /, '')
-    .split(' ')
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / clockTicksPerSecond
-}
-
-const residentBytes = (pid: number): number =>
-  Number(/^VmRSS:\s+(\d+) kB/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
 
 type Ready = { node_url: string; socket: string }
 

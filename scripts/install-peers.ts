@@ -10,7 +10,7 @@ const missingPeers = (): PeerName[] => peerNames.filter((name) => 'missing' in p
 /** False when a peer is missing where all have to be there (CI). */
 export const installPeers = async (root: string, testFiles: readonly string[]): Promise<boolean> => {
   const packages = missingPeers().flatMap((name) => packageOf[name] ?? [])
-  if (packages.length > 0 && process.getuid?.() === 0 && fs.existsSync('/etc/debian_version')) await install(packages)
+  if (packages.length > 0 && mayInstall()) await install(packages)
   const missing = missingPeers()
   if (missing.length === 0) return true
   const skipped = testFiles.filter((file) => asksFor(fs.readFileSync(path.join(root, file), 'utf8'), missing))
@@ -19,6 +19,15 @@ export const installPeers = async (root: string, testFiles: readonly string[]): 
   )
   return process.env['CI'] !== '1' || skipped.length === 0
 }
+
+/** One that is needed now; false: it is not here, and could not be brought. */
+export const installPeer = async (name: PeerName): Promise<boolean> => {
+  const wanted = packageOf[name]
+  if ('missing' in peer(name) && wanted !== undefined && mayInstall()) await install([wanted])
+  return 'path' in peer(name)
+}
+
+const mayInstall = (): boolean => process.getuid?.() === 0 && fs.existsSync('/etc/debian_version')
 
 const asksFor = (text: string, missing: readonly PeerName[]): boolean =>
   missing.some((name) => new RegExp(`\\b(withPeer|peer)\\([^)]*'${name}'`).test(text))

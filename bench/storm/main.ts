@@ -1,127 +1,94 @@
-// A boot storm: every node with its own key, request and TLS connections, against a real plane in another process.
+// A boot storm: every node with its own key, request and TLS connections, against a real plane in another process. With
+// `--store postgres` a second one over a PostgreSQL of its own, and with `--replicas` a third of so many processes: they
+// take turns in one run, so that whatever else the machine does befalls all of them.
 //
 //     npm run bench storm -- --nodes 10000
+//     npm run bench storm -- --store postgres
+//     npm run bench storm -- --store postgres --replicas 3
 
-import { fork } from 'node:child_process'
-import * as path from 'node:path'
 import { parseArgs } from 'node:util'
-import { startPlane, type PlaneProcess } from '../plane-process.ts'
-import type { Order, Report } from './generator.ts'
+import type { Scope } from '../../test/process/cleanup.ts'
+import { benchRun } from '../bench-run.ts'
+import { startDatabaseServer } from '../database.ts'
+import { noPhase, startContender, together, type Contender, type Entrant, type Phase } from './contender.ts'
+import { printAgainst, printOutcome, type Outcome } from './print-storm.ts'
 
 // npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
-const { values, positionals } = parseArgs({ options: { nodes: { type: 'string' } }, allowPositionals: true })
+const { values, positionals } = parseArgs({
+  options: { nodes: { type: 'string' }, store: { type: 'string' }, replicas: { type: 'string' } },
+  allowPositionals: true,
+})
 const nodes = Number(values.nodes ?? positionals[0] ?? 2000)
 if (!Number.isInteger(nodes) || nodes < 20) throw new Error('--nodes takes a number from 20 on')
+const store = values.store ?? 'sqlite'
+if (store !== 'sqlite' && store !== 'postgres') throw new Error('--store takes sqlite or postgres')
+const replicas = Number(values.replicas ?? 1)
+if (!Number.isInteger(replicas) || replicas < 1 || replicas > 8)
+  throw new Error('--replicas takes a number from 1 to 8')
+if (replicas > 1 && store === 'sqlite') throw new Error('--replicas needs --store postgres')
 
 const warmUp = 300
 const total = nodes + warmUp
-const plane = await startPlane()
-const generator = fork(path.join(import.meta.dirname, 'generator.ts'))
+const steps = 4
 
-const ended = new Promise<never>((_, reject) => {
-  generator.once('exit', (code) => reject(new Error(`the load generator ended with ${code}`)))
+await benchRun(async (t) => {
+  const contenders: Contender[] = []
+  for (const entrant of await entrants(t)) contenders.push(await startContender(t, entrant, total))
+  const names = contenders.map(({ name }) => name).join(', ')
+  console.log(`storm: ${nodes} nodes each, generator in another process: ${names}`)
+  const outcomes = await storm(contenders)
+  for (const outcome of outcomes) printOutcome(outcome, nodes)
+  const [sqlite, postgres, several] = outcomes
+  if (sqlite !== undefined && postgres !== undefined) printAgainst(postgres, sqlite)
+  if (postgres !== undefined && several !== undefined) printAgainst(several, postgres)
+  const phases = outcomes.flatMap(({ enroll, confirm, channel }) => [enroll, confirm, channel])
+  if (phases.some(({ failures }) => failures.length > 0)) process.exitCode = 1
 })
-ended.catch(() => {})
 
-const ask = (order: Order): Promise<Report> => {
-  const answered = new Promise<Report>((resolve) => generator.once('message', (report) => resolve(report as Report)))
-  generator.send(order)
-  return Promise.race([answered, ended])
+async function entrants(t: Scope): Promise<readonly Entrant[]> {
+  const embedded = { name: 'SQLite', database: null, replicas: 1 }
+  if (store === 'sqlite') return [embedded]
+  const newDatabase = await startDatabaseServer(t)
+  const shared = { name: 'PostgreSQL', database: await newDatabase(t), replicas: 1 }
+  if (replicas === 1) return [embedded, shared]
+  return [embedded, shared, { name: `PostgreSQL, ${replicas} planes`, database: await newDatabase(t), replicas }]
 }
 
-type Phase = Report & { readonly cpuPerNodeMs: number }
-
-/** What the plane spends while the generator does one thing `nodes` times. */
-const measured = async (order: Order): Promise<Phase> => {
-  const before = plane.cpuMs()
-  const report = await ask(order)
-  return { ...report, cpuPerNodeMs: (plane.cpuMs() - before) / report.done }
-}
-
-try {
-  console.log(`storm: ${nodes} nodes, one plane, generator in another process`)
-  const secrets = await makeTokens(plane, total)
-  await ask({ kind: 'prepare', nodeUrl: plane.nodeUrl, rootPem: plane.rootPem, secrets })
-  // The first of each pay for compilation, which a plane does once and a storm does not repeat.
-  await ask({ kind: 'handshakes', count: warmUp })
-  await ask({ kind: 'enroll', from: 0, upTo: warmUp })
-
-  const bare = await measured({ kind: 'handshakes', count: nodes })
-  const enroll = await measured({ kind: 'enroll', from: warmUp, upTo: total })
-  const bareAgain = await measured({ kind: 'handshakes', count: nodes })
-  const confirm = await inSteps('confirm')
-  const channel = await inSteps('channel')
-
-  const phases: [string, Phase][] = [
-    ['enrol', enroll],
-    ['confirm', confirm],
-    ['channel', channel],
-  ]
-  const failures = phases.reduce((sum, [, phase]) => sum + phase.failures.length, 0)
-  const seconds = phases.reduce((sum, [, phase]) => sum + phase.ms, 0) / 1000
-  const bareMs = (bare.cpuPerNodeMs + bareAgain.cpuPerNodeMs) / 2
-  for (const [name, phase] of [['bare handshake', bare], ...phases, ['bare handshake', bareAgain]] as [
-    string,
-    Phase,
-  ][]) {
-    const rate = (phase.done / phase.ms) * 1000
-    console.log(
-      `${name.padEnd(16)} ${phase.cpuPerNodeMs.toFixed(3)} ms of plane CPU a node, ${rate.toFixed(0)} a second`,
-    )
+async function storm(contenders: readonly Contender[]): Promise<readonly Outcome[]> {
+  const running = contenders.map((contender) => ({
+    contender,
+    ...{ bare: noPhase, enroll: noPhase, confirm: noPhase, channel: noPhase },
+    memory: { confirm: [] as [number, number][], channel: [] as [number, number][] },
+  }))
+  const inTurns = async (run: (one: (typeof running)[number], step: number) => Promise<void>): Promise<void> => {
+    for (let step = 0; step < steps; step++) for (const one of running) await run(one, step)
   }
-  for (const [name, { failures: some }] of phases)
-    if (some.length > 0) console.log(`${name} failures:`, some.slice(0, 5))
-  console.log(`failures         ${failures}`)
-  console.log(`whole storm      ${seconds.toFixed(1)} s, ${(nodes / seconds).toFixed(0)} nodes a second`)
-  console.log(
-    `open channel     ${((confirm.bytesEach + channel.bytesEach) / 1024).toFixed(1)} KiB of plane memory each (aim: at most 80)`,
-  )
-  console.log(
-    `ratio            ${(enroll.cpuPerNodeMs / bareMs).toFixed(2)} enrolment CPU to a bare handshake (aim: at most 1.6)`,
-  )
-  if (failures > 0) process.exitCode = 1
-} finally {
-  generator.kill()
-  await plane.stop()
-}
+  const part = (count: number, step: number): number => Math.floor((count * step) / steps)
 
-async function makeTokens(target: PlaneProcess, count: number): Promise<string[]> {
-  const secrets: string[] = Array.from({ length: count })
-  let next = 0
-  const worker = async (): Promise<void> => {
-    while (next < count) {
-      const at = next++
-      const made = await target.call('POST', '/v1/tokens', {
-        node: `storm-${String(at).padStart(6, '0')}`,
-        expires_ms: 86_400_000,
-      })
-      secrets[at] = made['secret'] as string
-    }
+  for (const { contender } of running) {
+    // The first of each pay for compilation, which a plane does once and a storm does not repeat.
+    await contender.run({ kind: 'handshakes', count: warmUp })
+    await contender.run({ kind: 'enroll', from: 0, upTo: warmUp })
   }
-  await Promise.all(Array.from({ length: 16 }, worker))
-  return secrets
-}
-
-/** In quarters, reading settled memory after each: its slope over their number is what one connection costs. */
-async function inSteps(kind: 'confirm' | 'channel'): Promise<Phase & { bytesEach: number }> {
-  const points: [number, number][] = [[0, await plane.settledBytes()]]
-  let sum: Phase = { kind: 'report', done: 0, ms: 0, failures: [], cpuPerNodeMs: 0 }
-  const steps = 4
-  for (let step = 0; step < steps; step++) {
-    const at = (quarter: number) => Math.floor((total * quarter) / steps)
-    const phase = await measured({ kind, from: at(step), upTo: at(step + 1) })
-    const done = sum.done + phase.done
-    const cpu = sum.cpuPerNodeMs * sum.done + phase.cpuPerNodeMs * phase.done
-    sum = {
-      ...phase,
-      done,
-      ms: sum.ms + phase.ms,
-      failures: [...sum.failures, ...phase.failures],
-      cpuPerNodeMs: cpu / done,
-    }
-    points.push([done, await plane.settledBytes()])
+  await inTurns(async (one, step) => {
+    const [from, upTo] = [warmUp + part(nodes, step), warmUp + part(nodes, step + 1)]
+    one.bare = together(one.bare, await one.contender.run({ kind: 'handshakes', count: upTo - from }))
+    one.enroll = together(one.enroll, await one.contender.run({ kind: 'enroll', from, upTo }))
+  })
+  for (const kind of ['confirm', 'channel'] as const) {
+    // Settled memory after each step: its slope over their number is what one connection costs.
+    await inTurns(async (one, step) => {
+      if (step === 0) one.memory[kind].push([0, await one.contender.settledBytes()])
+      const [from, upTo] = [part(total, step), part(total, step + 1)]
+      one[kind] = together(one[kind], await one.contender.run({ kind, from, upTo }))
+      one.memory[kind].push([upTo, await one.contender.settledBytes()])
+    })
   }
-  return { ...sum, bytesEach: slope(points) }
+  return running.map(({ contender, memory, ...phases }) => ({
+    name: contender.name,
+    ...(phases satisfies Record<string, Phase>),
+    bytesEach: slope(memory.confirm) + slope(memory.channel),
+  }))
 }
 
 function slope(points: readonly [number, number][]): number {

@@ -1,0 +1,21 @@
+// A benchmark from beginning to end: whatever it has started goes with it, however it ends.
+
+import * as os from 'node:os'
+import type { Scope } from '../test/process/cleanup.ts'
+
+/** Runs it, takes down what it set up, and says how busy the machine was: others' work is in every figure. */
+export const benchRun = async (run: (t: Scope) => Promise<void>): Promise<void> => {
+  // Processes that were started are ended by `exit`, which a signal alone does not bring about.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
+  const steps: (() => unknown)[] = []
+  const t: Scope = { after: (step?: unknown) => void steps.push(step as () => unknown) }
+  const before = loadNow()
+  try {
+    await run(t)
+    console.log(`load average     ${before} before, ${loadNow()} after, on ${os.availableParallelism()} cores`)
+  } finally {
+    for (const step of steps.toReversed()) await step()
+  }
+}
+
+const loadNow = (): string => (os.loadavg()[0] ?? 0).toFixed(1)

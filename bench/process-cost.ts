@@ -1,0 +1,24 @@
+// What processes cost, by the kernel's own account.
+
+import * as fs from 'node:fs'
+import { descendantsOf } from '../test/process/process-tree.ts'
+
+const clockTicksPerSecond = 100
+
+/** Milliseconds of CPU so far, user and system, all threads, of a process and those it has started. */
+export const cpuMs = (pid: number): number =>
+  descendantsOf([pid]).reduce((sum, one) => {
+    // With the children that have ended: of those, only their parent knows.
+    const [user = 0, system = 0, childUser = 0, childSystem = 0] = statOf(one).slice(11, 15).map(Number)
+    return sum + ((user + system + childUser + childSystem) * 1000) / clockTicksPerSecond
+  }, 0)
+
+const statOf = (pid: number): string[] => {
+  try {
+    const text = fs.readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return text.slice(text.lastIndexOf(') ') + 2).split(' ')
+  } catch {
+    // It has ended meanwhile.
+    return []
+  }
+}

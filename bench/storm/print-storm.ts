@@ -1,0 +1,70 @@
+import * as os from 'node:os'
+import type { Phase } from './contender.ts'
+
+export type Outcome = {
+  readonly name: string
+  readonly bare: Phase
+  readonly enroll: Phase
+  readonly confirm: Phase
+  readonly channel: Phase
+  readonly bytesEach: number
+}
+
+const say = (label: string, text: string): void => console.log(`${label.padEnd(16)} ${text}`)
+
+export const printOutcome = (outcome: Outcome, nodes: number): void => {
+  const { name, bare, enroll, confirm, channel, bytesEach } = outcome
+  console.log(`\n${name}`)
+  for (const [label, phase] of [...named(outcome), ['bare handshake', bare]] as const) {
+    const { plane, database } = phase.cpuMs
+    const ofDatabase = database === 0 ? '' : ` and ${(database / phase.done).toFixed(3)} ms of the database's`
+    say(
+      label,
+      `${(plane / phase.done).toFixed(3)} ms of plane CPU${ofDatabase} a node, ${perSecond(phase).toFixed(0)} a second`,
+    )
+  }
+  for (const [label, { failures }] of named(outcome))
+    if (failures.length > 0) console.log(`${label} failures:`, failures.slice(0, 5))
+  const failures = enroll.failures.length + confirm.failures.length + channel.failures.length
+  say('failures', String(failures))
+  say('whole storm', `${seconds(outcome).toFixed(1)} s, ${(nodes / seconds(outcome)).toFixed(0)} nodes a second`)
+  say('open channel', `${(bytesEach / 1024).toFixed(1)} KiB of plane memory each (aim: at most 80)`)
+  const ratio = planeCpu(enroll) / planeCpu(bare)
+  say('ratio', `${ratio.toFixed(2)} enrolment CPU to a bare handshake (aim: at most 1.6)`)
+  say('busy', `while enrolling: ${busy(enroll)}`)
+}
+
+/** How two did in this run. */
+export const printAgainst = (one: Outcome, other: Outcome): void => {
+  console.log(`\n${one.name}, measured against ${other.name} in this run`)
+  for (const [at, [label, phase]] of named(one).entries()) {
+    const before = named(other)[at]?.[1] as Phase
+    const cpu = planeCpu(phase) / planeCpu(before)
+    say(
+      label,
+      `${perSecond(phase).toFixed(0)} to ${perSecond(before).toFixed(0)} a second, ratio ${(perSecond(phase) / perSecond(before)).toFixed(2)}; ` +
+        `plane CPU a node: ratio ${cpu.toFixed(2)}`,
+    )
+  }
+  say('ratio', `${(seconds(other) / seconds(one)).toFixed(2)} of its nodes a second over the whole storm`)
+}
+
+const named = ({ enroll, confirm, channel }: Outcome) =>
+  [
+    ['enrol', enroll],
+    ['confirm', confirm],
+    ['channel', channel],
+  ] as const
+
+const perSecond = ({ done, ms }: Phase): number => (done / ms) * 1000
+const planeCpu = ({ cpuMs, done }: Phase): number => cpuMs.plane / done
+const seconds = ({ enroll, confirm, channel }: Outcome): number => (enroll.ms + confirm.ms + channel.ms) / 1000
+
+/** Who had the cores: where they add up to all of them, no further process can make anything faster. */
+const busy = ({ cpuMs, ms }: Phase): string => {
+  const cores = (used: number): string => (used / ms).toFixed(2)
+  const parts = [`plane ${cores(cpuMs.plane)}`, `generator ${cores(cpuMs.generator)}`]
+  if (cpuMs.database > 0) parts.push(`database ${cores(cpuMs.database)}`)
+  const all = cpuMs.plane + cpuMs.generator + cpuMs.database
+  return `${parts.join(', ')}: ${cores(all)} of ${os.availableParallelism()} cores`
+}
