@@ -49,8 +49,8 @@ const skews = {
 } as const
 
 /** What each of the brief certificates had lived of its time when the next one was issued, oldest first. */
-const partsLived = (plane: Plane, id: string): readonly number[] => {
-  const issued = storedCertificates(plane, id)
+const partsLived = async (plane: Plane, id: string): Promise<readonly number[]> => {
+  const issued = await storedCertificates(plane, id)
   return issued.flatMap(({ serial, issuedAtMs, notAfterMs }) => {
     const next = issued.find(({ renews }) => renews === serial)
     const isBrief = notAfterMs - issuedAtMs < 2 * lifetimeMs
@@ -58,9 +58,9 @@ const partsLived = (plane: Plane, id: string): readonly number[] => {
   })
 }
 
-const untilRenewed = (plane: Plane, id: string, times: number): Promise<true> => {
-  const before = partsLived(plane, id).length
-  const isRenewed = (): boolean => partsLived(plane, id).length >= before + times
+const untilRenewed = async (plane: Plane, id: string, times: number): Promise<true> => {
+  const before = (await partsLived(plane, id)).length
+  const isRenewed = async (): Promise<boolean> => (await partsLived(plane, id)).length >= before + times
   return eventually(`${id} to renew ${times} times`, isRenewed, { withinMs: 60_000, everyMs: 200 })
 }
 
@@ -112,7 +112,7 @@ const liveWith = async (t: TestContext, id: string, skewMs: number): Promise<voi
   await untilNoCondition(plane, id, 'clock_skew')
 
   // No churn: each certificate served its time, in every clock, and was replaced before it was over.
-  const parts = partsLived(plane, id)
+  const parts = await partsLived(plane, id)
   const shown = parts.map((part) => part.toFixed(2)).join(' ')
   assert.ok(
     parts.every((part) => part > 0.35 && part < 1),

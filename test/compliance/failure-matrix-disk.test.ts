@@ -158,7 +158,7 @@ describe('disk trouble', { concurrency: true }, () => {
 
     // A request that a crash may lose is sent only when the certificate would be lost otherwise.
     await eventually('a renewal in memory', () => successorOf(plane, 'read-only-1', onDisk), { withinMs: 45_000 })
-    const partOfLife = partLivedBeforeRenewal(plane, 'read-only-1', onDisk)
+    const partOfLife = await partLivedBeforeRenewal(plane, 'read-only-1', onDisk)
     assert.ok(partOfLife > 0.7, `renewed after ${partOfLife} of its life`)
     assert.equal(identityOf(member).current.serial, onDisk, 'nothing was written')
     await untilCondition(plane, 'read-only-1', 'not_persisted')
@@ -185,13 +185,13 @@ describe('disk trouble', { concurrency: true }, () => {
   })
 })
 
-const successorOf = (plane: Plane, id: string, serial: string): CertificateRecord | undefined =>
-  storedCertificates(plane, id).find(({ renews }) => renews === serial)
+const successorOf = async (plane: Plane, id: string, serial: string): Promise<CertificateRecord | undefined> =>
+  (await storedCertificates(plane, id)).find(({ renews }) => renews === serial)
 
 /** Of this certificate, when its successor was issued. */
-const partLivedBeforeRenewal = (plane: Plane, id: string, serial: string): number => {
-  const first = storedCertificates(plane, id).find((one) => one.serial === serial)
-  const next = successorOf(plane, id, serial)
+const partLivedBeforeRenewal = async (plane: Plane, id: string, serial: string): Promise<number> => {
+  const first = (await storedCertificates(plane, id)).find((one) => one.serial === serial)
+  const next = await successorOf(plane, id, serial)
   assert.ok(first !== undefined && next !== undefined)
   return (next.issuedAtMs - first.issuedAtMs) / (first.notAfterMs - first.issuedAtMs)
 }

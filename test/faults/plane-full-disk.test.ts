@@ -47,7 +47,7 @@ const enrollAll = async (
 /** Everybody who was told of a success has it on record, and nobody else has anything. */
 const toldTheTruth = async (plane: Plane, callers: readonly Caller[], told: ReadonlyMap<string, Reply>) => {
   for (const { id } of callers) {
-    const [stored, ...more] = storedCertificates(plane, id).map(({ der }) => der)
+    const [stored, ...more] = (await storedCertificates(plane, id)).map(({ der }) => der)
     const reply = told.get(id)
     const given =
       reply === undefined ? undefined : new X509Certificate(reply.body.certificate_chain).raw.toString('base64')

@@ -40,7 +40,8 @@ const membershipOf = async (plane: Plane, id: string): Promise<string> => {
 
 const checkLife = async (plane: Plane, target: NodeTarget, life: Life): Promise<void> => {
   const { id, node, acknowledged, underWay } = life
-  const onRecord = storedCertificates(plane, id).map(({ der }) => Buffer.from(der, 'base64').toString('base64'))
+  const stored = await storedCertificates(plane, id)
+  const onRecord = stored.map(({ der }) => Buffer.from(der, 'base64').toString('base64'))
   for (const { chainPem } of acknowledged)
     assert.ok(onRecord.includes(leafBase64(chainPem)), `a certificate of ${id} was acknowledged and is gone`)
   // What was under way is there whole or not at all, and never a second time.

@@ -124,7 +124,7 @@ const lineageIsOne = async (plane: Plane, member: Member): Promise<number> => {
     member.id,
   )
   assert.deepEqual(
-    storedCertificates(plane, member.id).map(({ serial }) => serial),
+    (await storedCertificates(plane, member.id)).map(({ serial }) => serial),
     serials,
   )
   assert.equal(member.says()?.certificate?.serial, serials.at(-1), member.id)

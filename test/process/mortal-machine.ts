@@ -172,7 +172,7 @@ export const checkOnRecord = async (machine: Machine): Promise<readonly Certific
     throw new Error(JSON.stringify([last.membership, last.conditions]), { cause: error })
   })
   // Its agent goes on: what is written down later than this is not looked at.
-  const certificates = storedCertificates(plane, id)
+  const certificates = await storedCertificates(plane, id)
   const entries = await journalEntries(plane, { node: id })
   const unwanted = entries.filter(({ type }) => ['node.second_holder', 'node.quarantined'].includes(type))
   assert.deepEqual(unwanted, [], id)

@@ -1,11 +1,14 @@
-// What a plane has on record, as tests ask for it: over its own API, and in its database file behind its back.
+// What a plane has on record, as tests ask for it: over its own API, and in its database behind its back.
 
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { CertificateRecord } from '#domain/certificate.ts'
+import { connectPostgres } from '#platform/postgres.ts'
 import type { Json } from './operator-call.ts'
 import type { NodeTarget } from './node-call.ts'
+import type { TestDatabase } from './postgres-server.ts'
 import type { Plane } from './start-plane.ts'
+import { databaseOf } from './store-under-test.ts'
 
 /** The node plane by address: a storm of calls should not wait for its resolver. */
 export const targetByAddress = async (plane: Plane, port = plane.nodePort): Promise<NodeTarget> => ({
@@ -36,13 +39,31 @@ export const journalEntries = async (
   }
 }
 
-/** Straight from the file: certificates are not all shown by the API. */
-export const storedCertificates = (plane: Pick<Plane, 'data'>, node: string): readonly CertificateRecord[] => {
-  const database = new DatabaseSync(path.join(plane.data, 'muster.db'), { readOnly: true })
+/** Straight from the database, in the order they were issued in: certificates are not all shown by the API. */
+export const storedCertificates = async (
+  { data }: Pick<Plane, 'data'>,
+  node: string,
+): Promise<readonly CertificateRecord[]> => {
+  const shared = databaseOf(data)
+  const docs = shared === null ? docsInFile(data, node) : await docsInDatabase(await shared, node)
+  return docs
+    .map((doc) => JSON.parse(doc) as CertificateRecord)
+    .toSorted((one, other) => one.issuedAtMs - other.issuedAtMs)
+}
+
+const docsInFile = (data: string, node: string): readonly string[] => {
+  const database = new DatabaseSync(path.join(data, 'muster.db'), { readOnly: true })
   try {
     const rows = database.prepare('SELECT doc FROM certificate WHERE node = ? ORDER BY rowid').all(node)
-    return rows.map(({ doc }) => JSON.parse(String(doc)) as CertificateRecord)
+    return rows.map(({ doc }) => String(doc))
   } finally {
     database.close()
   }
+}
+
+const docsInDatabase = async ({ target }: TestDatabase, node: string): Promise<readonly string[]> => {
+  const session = await connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 5000 })
+  const { rows } = await session.run({ name: 'docs', text: 'SELECT doc FROM certificate WHERE node = $1' }, [node])
+  await session.end()
+  return rows.map(({ doc }) => String(doc))
 }

@@ -23,6 +23,9 @@ export const storeEnvironment = async (t: Scope, data: string): Promise<Readonly
   return environmentOf(await made)
 }
 
+/** That of a plane on this data folder; null where it has a file of its own. */
+export const databaseOf = (data: string): Promise<TestDatabase> | null => databases.get(data) ?? null
+
 const environmentOf = ({ env }: TestDatabase): Readonly<Record<string, string>> => ({
   MUSTER_STORE: 'postgres',
   ...env,
