@@ -30,6 +30,7 @@ const receipt = {
   decided_at: '2026-11-15T11:02:03.456Z',
   certificates: ['6f1d0c3b5a79e8f4021c3d5e7f9a0b1c2d3e4f50/5d0e8f1a2b3c4d5e6f708192a3b4c5d6'],
   channels_cut: 1,
+  replicas_unconfirmed: 0,
   journal: 'bWFpbjo0Mg',
 }
 

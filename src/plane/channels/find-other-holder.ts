@@ -75,6 +75,11 @@ export const openFindOtherHolder = ({
     return live === null ? null : holderOf(live)
   }
 
+  /** Whoever has taken the place of a process elsewhere has had its channel ended here. */
+  const isHeldHere = (node: NodeId, instance: string | null): boolean =>
+    instance !== null &&
+    sessions.of(node).some(({ drainedAtMs, evidence }) => drainedAtMs === null && evidence?.instance === instance)
+
   answerReplicas(replicas, otherHolderQuestion, async ({ node, instance }) => {
     // A channel that is being opened has been claimed already, and is there when its turn is over.
     await holding.inTurn(node, async () => {})
@@ -86,7 +91,7 @@ export const openFindOtherHolder = ({
 
   return async (node, instance) => {
     const live = await here(node, instance)
-    if (live !== null) return live
+    if (live !== null || isHeldHere(node, instance)) return live
     for (let hop = 0; hop < hops; hop++) {
       const holder = await holding.elsewhere(node)
       if (holder === null || holder.instance === null || holder.instance === instance) return null

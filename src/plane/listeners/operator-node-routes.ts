@@ -88,13 +88,14 @@ const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuer
   let after = query.after ?? null
   for (let looked = 0; ;) {
     const rows = await deps.store.nodes({ membership, profile, after, limit })
-    for (const { value } of rows) {
+    // All at once: where their channels are is looked up together.
+    const connected = await Promise.all(rows.map(({ value }) => deps.channels.isConnected(value.id)))
+    for (const [at, { value }] of rows.entries()) {
       after = value.id
       const recoverability = await recoverabilityNow(deps.store, value, profiles, deps.clock.nowMs())
       if (recoverable !== null && recoverability.recoverable !== (recoverable === 'yes')) continue
       const observed = await deps.store.observation(value.id)
-      const connected = await deps.channels.isConnected(value.id)
-      nodes.push(nodeView(value, { observed, connected, recoverability }))
+      nodes.push(nodeView(value, { observed, connected: connected[at] === true, recoverability }))
       if (nodes.length === limit) return answer({ nodes, next: after })
     }
     looked += rows.length

@@ -144,6 +144,8 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
     async claim(node, its, over) {
       if (closed) throw new StoreFault('a channel was not claimed', 'the store is closed')
       if (serving() === null) throw new Fenced('this replica is not serving')
+      // Given up after trouble and claimed again: it is there.
+      releases.delete(`${node} ${its.number}`)
       return new Promise((resolve, reject) => {
         const untilMs = clock.monotonicMs() + pace.claimWithinMs
         enqueue({ node, session: its, over, untilMs, resolve, reject })
