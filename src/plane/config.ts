@@ -120,9 +120,8 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
 export const asEnvironment = (options: Options): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(options).flatMap(([name, value]) => {
-      if (value === undefined || value === false || value === null) return []
-      const text = Array.isArray(value) ? value.join(',') : value === true ? '1' : String(value)
-      return [[environmentName(name), text]]
+      const text = Array.isArray(value) ? value.join(',') : value === true ? '1' : value
+      return typeof text === 'string' ? [[environmentName(name), text]] : []
     }),
   )
 

@@ -22,7 +22,7 @@ import {
   longestProfileMs,
   operator,
   opensslVerify,
-  setUp,
+  setUpWithFiles,
   startMs,
   type Setup,
 } from './authority-setup.ts'
@@ -38,7 +38,7 @@ type Offline = {
 /** A domain whose root was carried out of the data folder, into `safe`. */
 const offline = async (t: TestContext, wanted: Partial<NewAuthority> = {}): Promise<Offline> => {
   const safe = path.join(tempFolder(t), 'safe')
-  const setup = await setUp(t, { ...wanted, rootOut: safe })
+  const setup = await setUpWithFiles(t, { ...wanted, rootOut: safe })
   const sign = (requestPem: string, lifetimeMs = 5 * year): string | Refusal =>
     signIntermediate({
       rootKeyPem: fs.readFileSync(path.join(safe, 'root.key'), 'utf8'),
@@ -69,7 +69,7 @@ test('the root key goes where it was asked to, readable by its owner alone, and 
 test('a root key that is there already is never overwritten', async (t) => {
   const { safe } = await offline(t)
   const before = fs.readFileSync(path.join(safe, 'root.key'), 'utf8')
-  await assert.rejects(setUp(t, { rootOut: safe }), /is there already/)
+  await assert.rejects(setUpWithFiles(t, { rootOut: safe }), /is there already/)
   assert.equal(fs.readFileSync(path.join(safe, 'root.key'), 'utf8'), before)
 })
 

@@ -12,7 +12,7 @@ import { SealRefused } from '#plane/issuer/seal.ts'
 import { findSealingKey } from '#plane/issuer/sealing-key.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
-import { day, leafOrder, longestProfileMs, operator, setUp, startMs, type Setup } from './authority-setup.ts'
+import { day, leafOrder, longestProfileMs, operator, setUpWithFiles, startMs, type Setup } from './authority-setup.ts'
 
 const keyFile = (setup: Setup, role: string): string => {
   const folder = path.join(setup.folder, 'keys')
@@ -45,7 +45,7 @@ const openOn = (setup: Setup, commit: Store['commit']) =>
   })
 
 test('with another sealing key the plane does not start, and says why', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const other = path.join(setup.folder, 'other.key')
   fs.writeFileSync(other, 'ab'.repeat(32))
   await assert.rejects(setup.open({}, other), (error: unknown) => {
@@ -58,7 +58,7 @@ test('with another sealing key the plane does not start, and says why', async (t
 
 test('an altered key file is refused, whichever it is', async (t) => {
   for (const role of ['root', 'issuing', 'server']) {
-    const setup = await setUp(t)
+    const setup = await setUpWithFiles(t)
     await setup.open()
     const file = keyFile(setup, role)
     const text = fs.readFileSync(file, 'utf8')
@@ -69,13 +69,13 @@ test('an altered key file is refused, whichever it is', async (t) => {
 })
 
 test("the root's key in the place of the issuing one is refused", async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   fs.copyFileSync(keyFile(setup, 'root'), keyFile(setup, 'issuing'))
   await assert.rejects(setup.open(), /has been altered, or is another file put in its place/)
 })
 
 test('no key file holds a private key in the clear', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const authority = await setup.open()
   await authority.request(operator)
   for (const role of ['root', 'issuing', 'server', 'request']) {
@@ -85,7 +85,7 @@ test('no key file holds a private key in the clear', async (t) => {
 })
 
 test('the generated sealing key is reported as unprotected, one kept elsewhere is not', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const view = (await setup.open()).view()
   assert.equal(view.sealing_protected, false)
   assert.match(view.warnings.join('\n'), /beside the keys it seals, or can be read by others, and protects nothing/)
@@ -103,7 +103,7 @@ test('a lost key of an intermediate means a new intermediate at the next start, 
     ['file', 'issuing'],
     ['memory', 'domain-ca'],
   ] as const) {
-    const setup = await setUp(t, { issuerKey })
+    const setup = await setUpWithFiles(t, { issuerKey })
     const before = await (await setup.open()).sign(leafOrder(startMs))
     fs.rmSync(keyFile(setup, role))
     const after = await (await setup.open()).sign(leafOrder(startMs))
@@ -112,7 +112,7 @@ test('a lost key of an intermediate means a new intermediate at the next start, 
 })
 
 test('key files that no commit names are dropped at the next start', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const authority = await setup.open()
   const kept = setup.keyFiles()
   for (const name of ['issuing.00aa.key', 'domain-ca.00bb.key']) {
@@ -125,7 +125,7 @@ test('key files that no commit names are dropped at the next start', async (t) =
 })
 
 test('the keys of a commit that failed do not pile up, and the next attempt succeeds', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   let broken = false
   const authority = await openOn(setup, (change) =>
     broken ? Promise.reject(new Error('disk full')) : setup.store.commit(change),
@@ -143,7 +143,7 @@ test('the keys of a commit that failed do not pile up, and the next attempt succ
 })
 
 test('a commit that was durable though it failed costs nothing', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   let broken = false
   const authority = await openOn(setup, async (change) => {
     const outcome = await setup.store.commit(change)
@@ -158,7 +158,7 @@ test('a commit that was durable though it failed costs nothing', async (t) => {
 })
 
 test('a lost race is tried again with what is on record then, and not for ever', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   let losses = 0
   const authority = await openOn(setup, (change) =>
     losses-- > 0 ? Promise.resolve('lost-race') : setup.store.commit(change),
@@ -177,7 +177,7 @@ test('a lost race is tried again with what is on record then, and not for ever',
 })
 
 test('a domain changes from file keys to memory keys and back at a start', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const leaves = []
   for (const issuerKey of ['file', 'memory', 'file'] as const) {
     const authority = await setup.open({ issuerKey })
@@ -189,7 +189,10 @@ test('a domain changes from file keys to memory keys and back at a start', async
 })
 
 test('a root of path length 1 has no memory issuers', async (t) => {
-  await assert.rejects(setUp(t, { issuerKey: 'memory', rootPathLen: 1 }), /no room for issuers with keys in memory/)
-  const setup = await setUp(t, { rootPathLen: 1 })
+  await assert.rejects(
+    setUpWithFiles(t, { issuerKey: 'memory', rootPathLen: 1 }),
+    /no room for issuers with keys in memory/,
+  )
+  const setup = await setUpWithFiles(t, { rootPathLen: 1 })
   await assert.rejects(setup.open({ issuerKey: 'memory' }), /path length 1/)
 })

@@ -1,4 +1,4 @@
-// A built-in authority on a real store and real files, with a clock the test moves.
+// A built-in authority on a real store, with a clock the test moves. Its keys are where those of that store are.
 
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
@@ -19,16 +19,18 @@ import type { AuthorityDeps, AuthorityOptions } from '#plane/issuer/authority-st
 import { openAuthority } from '#plane/issuer/built-in-authority.ts'
 import { createAuthority, type NewAuthority } from '#plane/issuer/create-authority.ts'
 import type { IssuedCertificate } from '#plane/issuer/issuer.ts'
-import { openKeyCustody } from '#plane/issuer/key-custody.ts'
+import { openKeyCustody, type KeyCustody } from '#plane/issuer/key-custody.ts'
 import { openRecoveryAuthority } from '#plane/issuer/open-recovery-authority.ts'
 import type { RecoveryAuthority } from '#plane/issuer/recovery-authority.ts'
 import { findSealingKey } from '#plane/issuer/sealing-key.ts'
+import { openSharedCustody } from '#plane/issuer/shared-custody.ts'
 import type { Store } from '#plane/store/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualClock, type ManualClock } from '../fakes/manual-clock.ts'
 import { makeSigner, openStore } from '../store-harness.ts'
 import { cleanup } from '../process/cleanup.ts'
+import { openStoreUnderTest } from '../process/store-under-test.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
 export const hour = 3_600_000
@@ -56,15 +58,25 @@ export type Setup = {
 
 export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}): Promise<Setup> => {
   const folder = tempFolder(t)
-  const clock = manualClock(startMs)
-  // Keys that lie in files go with the embedded store; authority-replicas.test.ts is about the others.
+  return setUpOn(folder, await openStoreUnderTest(t, folder, makeSigner()), wanted)
+}
+
+/** On the embedded store, whichever the run is about: these keys lie in files, and one plane has them for itself. */
+export const setUpWithFiles = async (t: TestContext, wanted: Partial<NewAuthority> = {}): Promise<Setup> => {
+  const folder = tempFolder(t)
   const store = await openStore(folder, makeSigner())
   cleanup(t, () => store.close())
-  const custodyWith = (keyFile: string | null) =>
-    openKeyCustody(
-      path.join(folder, 'keys'),
-      findSealingKey({ dataFolder: folder, keyFile, credentialsFolder: null }, systemRandom),
-    )
+  return setUpOn(folder, store, wanted)
+}
+
+const setUpOn = async (folder: string, store: Store, wanted: Partial<NewAuthority>): Promise<Setup> => {
+  const clock = manualClock(startMs)
+  const custodyWith = async (keyFile: string | null): Promise<KeyCustody> => {
+    const sealing = findSealingKey({ dataFolder: folder, keyFile, credentialsFolder: null }, systemRandom)
+    return store.sealedKeys === null
+      ? openKeyCustody(path.join(folder, 'keys'), sealing)
+      : openSharedCustody(store.sealedKeys, sealing)
+  }
   const settings: NewAuthority = {
     domain: 'test.example',
     rootLifetimeMs,
@@ -74,7 +86,11 @@ export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}):
     intermediateLifetimeMs,
     ...wanted,
   }
-  const created = await createAuthority({ clock, random: systemRandom, custody: custodyWith(null) }, settings, operator)
+  const created = await createAuthority(
+    { clock, random: systemRandom, custody: await custodyWith(null) },
+    settings,
+    operator,
+  )
   if (isRefusal(created)) throw new Error(created.detail ?? created.code)
   const writes = [
     { put: 'domain', value: defaultDomainSettings('test.example') } as const,
@@ -93,14 +109,14 @@ export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}):
     clock,
     store,
     rootKeyFile: created.rootKeyFile,
-    open: (options, sealKeyFile, recovery = { rootsOnRecord: () => [], warnings: () => [] }) =>
+    open: async (options, sealKeyFile, recovery = { rootsOnRecord: () => [], warnings: () => [] }) =>
       openAuthority({
         store,
         feed: openFeed(),
         clock,
         random: systemRandom,
         log: silentLog,
-        custody: custodyWith(sealKeyFile ?? null),
+        custody: await custodyWith(sealKeyFile ?? null),
         recovery,
         options: {
           domain: 'test.example',
@@ -111,14 +127,14 @@ export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}):
           ...options,
         },
       }),
-    openRecovery: () =>
+    openRecovery: async () =>
       openRecoveryAuthority({
         store,
         feed: openFeed(),
         clock,
         random: systemRandom,
         log: silentLog,
-        custody: custodyWith(null),
+        custody: await custodyWith(null),
         options: {
           domain: 'test.example',
           serverNames: { dns: ['localhost'], ip: ['127.0.0.1', '::1'] },

@@ -11,7 +11,7 @@ import { verifyServerChain } from '#pki/verify-chain.ts'
 import { CaView } from '#wire/operator-api.ts'
 import { Value } from 'typebox/value'
 import { withPeer } from '../peers/peer.ts'
-import { day, leafOrder, longestProfileMs, opensslVerify, setUp, startMs } from './authority-setup.ts'
+import { day, leafOrder, longestProfileMs, opensslVerify, setUpWithFiles, startMs } from './authority-setup.ts'
 
 test('OpenSSL accepts what the authority signs, with the key in a file and in memory', async (t) => {
   const openssl = withPeer(t, 'openssl')
@@ -21,7 +21,7 @@ test('OpenSSL accepts what the authority signs, with the key in a file and in me
     { issuerKey: 'file', rootPathLen: 1 },
     { issuerKey: 'memory', rootPathLen: 2 },
   ] as const) {
-    const setup = await setUp(t, wanted)
+    const setup = await setUpWithFiles(t, wanted)
     const authority = await setup.open()
     const leaf = await authority.sign(leafOrder(startMs))
     assert.match(opensslVerify(t, openssl, authority, leaf, startMs), /: OK$/)
@@ -30,7 +30,7 @@ test('OpenSSL accepts what the authority signs, with the key in a file and in me
 })
 
 test('the answer to an order says the same as the certificate', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const authority = await setup.open()
   const order = leafOrder(startMs, day)
   const leaf = await authority.sign(order)
@@ -49,7 +49,7 @@ test('the answer to an order says the same as the certificate', async (t) => {
 })
 
 test('after a restart the same file key signs, and the same server certificate is presented', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const before = await setup.open()
   const after = await setup.open()
   const [one, two] = [await before.sign(leafOrder(startMs)), await after.sign(leafOrder(startMs))]
@@ -61,7 +61,7 @@ test('after a restart the same file key signs, and the same server certificate i
 test('a restart with keys in memory makes a new issuer, and leaves of the earlier ones stay verifiable', async (t) => {
   const openssl = withPeer(t, 'openssl')
   if (openssl === null) return
-  const setup = await setUp(t, { issuerKey: 'memory' })
+  const setup = await setUpWithFiles(t, { issuerKey: 'memory' })
   const leaves = []
   for (let start = 0; start < 3; start++) {
     leaves.push(await (await setup.open()).sign(leafOrder(setup.clock.nowMs())))
@@ -77,13 +77,13 @@ test('a restart with keys in memory makes a new issuer, and leaves of the earlie
 })
 
 test('a key in memory is never written', async (t) => {
-  const setup = await setUp(t, { issuerKey: 'memory' })
+  const setup = await setUpWithFiles(t, { issuerKey: 'memory' })
   await setup.open()
   assert.deepEqual(setup.keyFiles(), ['domain-ca', 'root', 'server'])
 })
 
 test('a memory issuer lives as long as the longest leaf and a week more', async (t) => {
-  const setup = await setUp(t, { issuerKey: 'memory' })
+  const setup = await setUpWithFiles(t, { issuerKey: 'memory' })
   const authority = await setup.open()
   const signing = authority.view().authorities.find(({ custody }) => custody === 'memory')
   assert.equal(signing?.not_after, new Date(startMs + longestProfileMs + 7 * day).toISOString())
@@ -91,7 +91,7 @@ test('a memory issuer lives as long as the longest leaf and a week more', async 
 
 test('an agent that knows only the fingerprint of the root accepts the presented chain', async (t) => {
   for (const issuerKey of ['file', 'memory'] as const) {
-    const setup = await setUp(t, { issuerKey })
+    const setup = await setUpWithFiles(t, { issuerKey })
     const authority = await setup.open()
     const chain = allFromPem('CERTIFICATE', authority.serverIdentity().chainPem) ?? []
     for (const host of ['localhost', '127.0.0.1', '::1']) {
@@ -104,7 +104,7 @@ test('an agent that knows only the fingerprint of the root accepts the presented
 test('OpenSSL accepts the server certificate for its host name', async (t) => {
   const openssl = withPeer(t, 'openssl')
   if (openssl === null) return
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const authority = await setup.open()
   const [roots, chain] = ['roots.pem', 'chain.pem'].map((name) => path.join(setup.folder, name)) as [string, string]
   fs.writeFileSync(roots, authority.roots().join(''))
@@ -119,7 +119,7 @@ test('OpenSSL accepts the server certificate for its host name', async (t) => {
 })
 
 test('a leaf is cut to the end of its issuer only where no issuer could give more', async (t) => {
-  const setup = await setUp(t, { intermediateLifetimeMs: 100 * day })
+  const setup = await setUpWithFiles(t, { intermediateLifetimeMs: 100 * day })
   const authority = await setup.open()
   assert.ok(authority.longestLeafMs() > 97 * day && authority.longestLeafMs() < 100 * day)
   const first = await authority.sign(leafOrder(startMs))
@@ -133,7 +133,7 @@ test('a leaf is cut to the end of its issuer only where no issuer could give mor
 })
 
 test('several orders that need a new issuer at once get one', async (t) => {
-  const setup = await setUp(t, { intermediateLifetimeMs: 100 * day })
+  const setup = await setUpWithFiles(t, { intermediateLifetimeMs: 100 * day })
   const authority = await setup.open()
   setup.clock.advance(20 * day)
   const leaves = await Promise.all([1, 2, 3, 4].map(() => authority.sign(leafOrder(setup.clock.nowMs()))))
@@ -143,7 +143,7 @@ test('several orders that need a new issuer at once get one', async (t) => {
 
 test('what operators are shown fits its schema, and names what signs', async (t) => {
   for (const issuerKey of ['file', 'memory'] as const) {
-    const setup = await setUp(t, { issuerKey })
+    const setup = await setUpWithFiles(t, { issuerKey })
     await setup.open()
     const authority = await setup.open()
     const view = authority.view()

@@ -5,7 +5,15 @@ import { test } from 'node:test'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
 import { withPeer } from '../peers/peer.ts'
-import { day, leafOrder, longestProfileMs, opensslVerify, setUp, startMs, type Setup } from './authority-setup.ts'
+import {
+  day,
+  leafOrder,
+  longestProfileMs,
+  opensslVerify,
+  setUpWithFiles,
+  startMs,
+  type Setup,
+} from './authority-setup.ts'
 
 const year = 365 * day
 const step = 3
@@ -43,7 +51,7 @@ const liveThrough = async (setup: Setup, authority: Authority, days: number) => 
 test('over six years every leaf has its full life within its chain, and nothing of the plane gets old', async (t) => {
   const openssl = withPeer(t, 'openssl')
   if (openssl === null) return
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const authority = await setup.open()
   let told = 0
   authority.onServerIdentity(() => told++)
@@ -64,7 +72,7 @@ test('over six years every leaf has its full life within its chain, and nothing 
 })
 
 test('over three years with keys in memory and no restart the same holds', async (t) => {
-  const setup = await setUp(t, { issuerKey: 'memory' })
+  const setup = await setUpWithFiles(t, { issuerKey: 'memory' })
   const authority = await setup.open()
   const days = 3 * 365
   const { servers, issuers } = await liveThrough(setup, authority, days)
@@ -74,7 +82,7 @@ test('over three years with keys in memory and no restart the same holds', async
 })
 
 test('changed names of the server are certified at the next start', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   await setup.open()
   const names = { dns: ['Plane.Example'], ip: ['2001:DB8:0:0:0:0:0:1'] }
   const authority = await setup.open({ serverNames: names })
@@ -85,7 +93,7 @@ test('changed names of the server are certified at the next start', async (t) =>
 })
 
 test('a clock that was ahead by years and is set back costs new certificates, and nothing is stuck', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const authority = await setup.open()
   setup.clock.set(startMs + 4 * year)
   await authority.maintain(longestProfileMs)

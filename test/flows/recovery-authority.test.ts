@@ -11,7 +11,7 @@ import { allFromPem, fromPem, toPem } from '#pki/pem.ts'
 import { bookOf } from '#plane/issuer/issuer-book.ts'
 import { withPeer } from '../peers/peer.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-import { day, leafOrder, setUp, type Setup } from './authority-setup.ts'
+import { day, leafOrder, setUpWithFiles, type Setup } from './authority-setup.ts'
 
 const year = 365 * day
 
@@ -28,7 +28,7 @@ const keyFilesOf = (setup: Setup, role: string): readonly string[] =>
   fs.readdirSync(path.join(setup.folder, 'keys')).filter((name) => name.startsWith(`${role}.`))
 
 test('a data folder from before there was recovery gets its root, keys and a journal entry at the next start, once', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   await setup.open()
   assert.deepEqual(keyFilesOf(setup, 'recovery'), [])
   const first = await setup.openRecovery()
@@ -46,7 +46,7 @@ test('a data folder from before there was recovery gets its root, keys and a jou
 })
 
 test('the recovery root is another than the root of the runtime, and nothing of the runtime hangs under it', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const recovery = await setup.openRecovery()
   const authority = await setup.open()
   const [root] = recovery.roots()
@@ -65,7 +65,7 @@ test('the recovery root is another than the root of the runtime, and nothing of 
 test('openssl verifies the chain of the recovery listener by the recovery root, and not by that of the runtime', async (t) => {
   const openssl = withPeer(t, 'openssl')
   if (openssl === null) return
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const recovery = await setup.openRecovery()
   const authority = await setup.open()
   const chain = splitPem(recovery.serverIdentity().chainPem)
@@ -90,7 +90,7 @@ const verifier = (t: TestContext, openssl: string, atMs: number) => {
 }
 
 test("the listener's certificate is renewed at half life, told to the listener, and the old key is gone", async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const recovery = await setup.openRecovery()
   const told: string[] = []
   recovery.onServerIdentity(({ chainPem }) => told.push(chainPem))
@@ -112,7 +112,7 @@ test("the listener's certificate is renewed at half life, told to the listener, 
 })
 
 test('over thirty years nobody has to do anything: machines are given the next root ten years before the old one ends', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const recovery = await setup.openRecovery()
   const [first] = recovery.roots()
   const wrong: string[] = []
@@ -134,7 +134,7 @@ test('over thirty years nobody has to do anything: machines are given the next r
 })
 
 test('a recovery root whose key is lost has a successor at the next start', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const before = await setup.openRecovery()
   for (const name of [...keyFilesOf(setup, 'recovery'), ...keyFilesOf(setup, 'recovery-server')]) {
     fs.rmSync(path.join(setup.folder, 'keys', name))
@@ -146,7 +146,7 @@ test('a recovery root whose key is lost has a successor at the next start', asyn
 })
 
 test('a statement key that is gone is made anew, and that is journaled and told; the first one is no news', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const first = await setup.openRecovery()
   assert.deepEqual(first.warnings(), [])
   for (const name of keyFilesOf(setup, 'statement')) fs.rmSync(path.join(setup.folder, 'keys', name))
@@ -163,7 +163,7 @@ test('a statement key that is gone is made anew, and that is journaled and told;
 })
 
 test('operators see the recovery root beside the others, and hear of its end a year before', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const recovery = await setup.openRecovery()
   const authority = await setup.open({}, undefined, recovery)
   const shown = authority.view().authorities.filter(({ role }) => role === 'recovery')
@@ -179,7 +179,7 @@ test('operators see the recovery root beside the others, and hear of its end a y
 })
 
 test('no secret of recovery is in the store, and every key file is sealed', async (t) => {
-  const setup = await setUp(t)
+  const setup = await setUpWithFiles(t)
   const recovery = await setup.openRecovery()
   const token = recovery.bearerFor({ node: 'n1', counter: 1, spki: 'ab' })
   const keys = path.join(setup.folder, 'keys')

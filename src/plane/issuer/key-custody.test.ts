@@ -18,9 +18,9 @@ const find = (data: string, keyFile: string | null = null, credentialsFolder: st
 
 const open = (data: string): KeyCustody => openKeyCustody(path.join(data, 'keys'), find(data))
 
-test('a kept key is found again after a restart, and nobody else may read its file', (t) => {
+test('a kept key is found again after a restart, and nobody else may read its file', async (t) => {
   const data = folderFor(t)
-  open(data).keep({ role: 'issuing', id: 'ab12' }, 'PEM')
+  await open(data).keep({ role: 'issuing', id: 'ab12' }, 'PEM')
   assert.equal(open(data).find({ role: 'issuing', id: 'ab12' }), 'PEM')
   assert.equal(open(data).find({ role: 'issuing', id: 'ff' }), null)
   const file = path.join(data, 'keys', 'issuing.ab12.key')
@@ -29,25 +29,25 @@ test('a kept key is found again after a restart, and nobody else may read its fi
   assert.ok(!fs.readFileSync(file, 'utf8').includes('PEM'))
 })
 
-test('keys are listed by name, and files of others in the folder are left alone', (t) => {
+test('keys are listed by name, and files of others in the folder are left alone', async (t) => {
   const data = folderFor(t)
   const custody = open(data)
-  custody.keep({ role: 'root', id: 'aa' }, 'PEM')
-  custody.keep({ role: 'server', id: 'bb.cc' }, 'PEM')
+  await custody.keep({ role: 'root', id: 'aa' }, 'PEM')
+  await custody.keep({ role: 'server', id: 'bb.cc' }, 'PEM')
   fs.writeFileSync(path.join(data, 'keys', 'journal.key'), 'not ours')
   assert.deepEqual(custody.names(), [
     { role: 'root', id: 'aa' },
     { role: 'server', id: 'bb.cc' },
   ])
-  custody.drop({ role: 'root', id: 'aa' })
+  await custody.drop({ role: 'root', id: 'aa' })
   assert.equal(custody.has({ role: 'root', id: 'aa' }), false)
 })
 
-test('two sealed files that were swapped are both refused', (t) => {
+test('two sealed files that were swapped are both refused', async (t) => {
   const data = folderFor(t)
   const custody = open(data)
-  custody.keep({ role: 'issuing', id: 'aa' }, 'one')
-  custody.keep({ role: 'issuing', id: 'bb' }, 'two')
+  await custody.keep({ role: 'issuing', id: 'aa' }, 'one')
+  await custody.keep({ role: 'issuing', id: 'bb' }, 'two')
   const [a, b] = ['issuing.aa.key', 'issuing.bb.key'].map((name) => path.join(data, 'keys', name)) as [string, string]
   fs.renameSync(a, `${a}.kept`)
   fs.renameSync(b, a)

@@ -28,15 +28,14 @@ export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<Recove
   const inTurn = takeTurns()
   const listeners: ((identity: ServerIdentity) => void)[] = []
   // Everything here is made once for the domain, by whichever plane is first.
-  const warnings = await deps.store.exclusively(async () => {
+  const found = await deps.store.exclusively(async () => {
     await deps.custody.refresh()
     const made = await makeMissingSecrets(deps.custody, deps.random)
-    const told = made === null ? [] : await tellStatementKey(deps, made)
-    await recoveryRootsInService(deps, null)
-    return told
+    const warnings = made === null ? [] : await tellStatementKey(deps, made)
+    return { warnings, roots: await recoveryRootsInService(deps, null) }
   })
   let statements = openStatements(deps.custody)
-  let roots = await recoveryRootsOnRecord(deps)
+  let { roots } = found
   let signer = recoverySigner(deps, roots)
   let pems = roots.map(pemOf)
   let held = await findServerCertificate(deps, kindOf(roots))
@@ -63,7 +62,7 @@ export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<Recove
     onServerIdentity: (run) => void listeners.push(run),
     roots: () => pems,
     rootsOnRecord: () => roots.map((record): RecoveryRoot => ({ record, signing: record.id === signer?.record.id })),
-    warnings: () => warnings,
+    warnings: () => found.warnings,
     maintain: () =>
       inTurn(async () => {
         await deps.custody.refresh()
