@@ -9,6 +9,7 @@ import { eventually } from '../process/eventually.ts'
 import { openFakeTime } from '../process/fake-time.ts'
 import type { Json } from '../process/operator-call.ts'
 import type { RawChannel } from '../process/raw-channel.ts'
+import { passTime } from '../process/pass-time.ts'
 import { residentBytes } from '../process/resident-memory.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
@@ -98,13 +99,13 @@ test('pings go both ways: an idle node is asked, seen again when it answers, and
   await eventually('the answer of the plane', () => answers.pongsReceived() === 1)
   const seenBefore = Date.parse((await record(own, 'polite')).last_seen)
 
-  time.advance(pingEveryMs + 1_000)
+  await passTime(time, own, pingEveryMs + 1_000)
   await eventually('both to be asked', () => answers.pingsReceived() === 1 && ignores.pingsReceived() === 1)
   await eventually(
     'last_seen to advance',
     async () => Date.parse((await record(own, 'polite')).last_seen) >= seenBefore + pingEveryMs,
   )
-  time.advance(pongWithinMs - pingEveryMs)
+  await passTime(time, own, pongWithinMs - pingEveryMs)
   assert.equal(await endOf(ignores), null)
   assert.equal(answers.ended(), false)
   assert.deepEqual(

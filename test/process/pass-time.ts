@@ -1,0 +1,29 @@
+// Time passes for a plane, also for one that shares its store: that one has a lease, and a jump past its end would mean
+// that it had been stopped for so long.
+
+import { connectPostgres, type PgSession } from '#platform/postgres.ts'
+import { eventually } from './eventually.ts'
+import type { FakeTime } from './fake-time.ts'
+import type { Plane } from './start-plane.ts'
+import { databaseOf } from './store-under-test.ts'
+
+/** Of the ten seconds after which a plane that has heard nothing is behind. */
+const stepMs = 4000
+
+export const passTime = async (time: FakeTime, { data }: Pick<Plane, 'data'>, ms: number): Promise<void> => {
+  const shared = databaseOf(data)
+  if (shared === null) return time.advance(ms)
+  const { target } = await shared
+  const session = await connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 5000 })
+  for (let left = ms; left > 0; left -= stepMs) {
+    const before = await leaseEnds(session)
+    time.advance(Math.min(left, stepMs))
+    await eventually('the lease to be renewed', async () => (await leaseEnds(session)) > before)
+  }
+  await session.end()
+}
+
+const leaseEnds = async (session: PgSession): Promise<number> => {
+  const text = 'SELECT max(extract(epoch FROM expires_at))::float8 AS ends FROM replica'
+  return (await session.run({ name: 'lease-ends', text })).rows[0]?.['ends'] as number
+}
