@@ -20,9 +20,8 @@ export type Replicated = {
   sql(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>
 }
 
-export const replicated = async (t: TestContext): Promise<Replicated> => {
+export const replicated = async (t: TestContext, signer = makeSigner()): Promise<Replicated> => {
   const { target, connect } = await postgresDatabase(t)
-  const signer = makeSigner()
   const session = await connect()
   let statements = 0
   return {

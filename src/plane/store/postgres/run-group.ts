@@ -42,7 +42,7 @@ const givenUpAfterMs = 8000
 /** A COMMIT waits for the disks of two machines; longer than this, and its connection is not believed in any more. */
 const commitMs = 5000
 /** Several statements, each of which may wait for a lock. */
-const stepMs = 12_000
+const stepMs = 7000
 const shortestPauseMs = 5
 const longestPauseMs = 500
 

@@ -32,7 +32,8 @@ export const unsettledCommit = (of: readonly Judgeable[], made: CommitMade, { ch
   return { of, chain: place.chain, isNew, operation, hash: place.hash, made }
 }
 
-const withinMs = 8000
+/** The server gives a transaction that stands still no longer than this. */
+const withinMs = 7000
 
 /** Rejects when it cannot be told now: then it is asked again before anything else is written. */
 export const settleCommit = async (
