@@ -74,7 +74,7 @@ export const openRowReads = (deps: { readonly access: Pick<PgAccess, 'read'>; re
 }
 
 /** Those that are there, as they are now and from no cache, by key. */
-export const readRows = async <K extends RowKind>(
+const readRows = async <K extends RowKind>(
   access: Pick<PgAccess, 'read'>,
   kind: K,
   keys: readonly string[],
