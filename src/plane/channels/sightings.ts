@@ -51,13 +51,16 @@ const soonMs = 2_000
 const restFactor = 10
 const sessionsPerTurn = 128
 
+/** `fromLineage`: whoever knows more than this store may be told once an operator has confirmed that, and not before. */
+type Told = { readonly statement: string | null; readonly fromLineage: number }
+
 type Made = { readonly sighting: Sighting; readonly statement: string }
 
 export const openSightings = (deps: SightingsDeps): Sightings => {
   const { settings, sessions, timers, clock, log } = deps
   const heard = new WeakSet<Session>()
   /** Who may be told, and what it was told last. */
-  const told = new WeakMap<Session, string | null>()
+  const told = new WeakMap<Session, Told>()
   let made: Made | null = null
   let wanted = false
   let busy = false
@@ -86,16 +89,17 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
     const beganMs = clock.monotonicMs()
     let looked = 0
     for (const session of sessions.all()) {
-      if (told.has(session)) tell(session)
+      tell(session)
       if (++looked % sessionsPerTurn === 0) await new Promise<void>((resolve) => timers.soon(resolve))
     }
     return clock.monotonicMs() - beganMs
   }
   const tell = (session: Session): void => {
     const { lineage, doubt } = settings().continuity
-    if (made === null || doubt !== null || made.sighting.lineage !== lineage || !session.alive) return
-    if (told.get(session) === made.statement) return
-    told.set(session, made.statement)
+    const last = told.get(session)
+    if (last === undefined || made === null || doubt !== null || made.sighting.lineage !== lineage) return
+    if (lineage < last.fromLineage || last.statement === made.statement || !session.alive) return
+    told.set(session, { ...last, statement: made.statement })
     session.send({ type: 'sighting', body: { statement: made.statement } })
   }
 
@@ -120,8 +124,9 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
     async shown(session, statement) {
       if (heard.has(session)) return session.end('REQUEST_INVALID', 'a second sighting')
       heard.add(session)
-      if (statement !== null && (await judge(session, statement)) === 'doubtful') return
-      told.set(session, null)
+      const judged = statement === null ? 'fitting' : await judge(session, statement)
+      const { lineage } = settings().continuity
+      told.set(session, { statement: null, fromLineage: judged === 'doubtful' ? lineage + 1 : 0 })
       if (made === null) look()
       else tell(session)
     },
@@ -143,9 +148,10 @@ const make = async (deps: SightingsDeps, before: Made | null): Promise<Made | nu
   return { sighting, statement: formatStatement('sighting', value, (bytes) => deps.recovery.signStatement(bytes)) }
 }
 
+/** What must not be forgotten; and that a store was confirmed, which everybody has to know who knew more. */
 const isWorthTelling = ({ writes }: Committed, made: Made | null): boolean =>
   writes.some(
     (write) =>
       write.put === 'denial' ||
-      (write.put === 'domain' && made !== null && write.value.continuity.lineage !== made.sighting.lineage),
+      (write.put === 'domain' && write.value.continuity.lineage !== (made?.sighting.lineage ?? 0)),
   )
