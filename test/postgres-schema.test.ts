@@ -103,7 +103,7 @@ test('what is done exclusively is done by one plane at a time, and whoever loses
   const { target, connect } = await postgresDatabase(t)
   let inside = 0
   const turn = (access: PgAccess): Promise<void> =>
-    exclusively(access, async () => {
+    exclusively({ access, timers: systemTimers }, async () => {
       assert.equal(++inside, 1)
       await access.read({ name: 'a-while', text: 'SELECT pg_sleep(0.01)' })
       inside--
@@ -113,7 +113,7 @@ test('what is done exclusively is done by one plane at a time, and whoever loses
     WHERE application_name = 'muster exclusive' AND datname = current_database()`
   const session = await connect()
   await assert.rejects(
-    exclusively(openAccess(t, target), async () => {
+    exclusively({ access: openAccess(t, target), timers: systemTimers }, async () => {
       await session.run({ name: 'cut', text: cut })
       await new Promise(() => {})
     }),

@@ -83,7 +83,7 @@ class NotAPrimary extends Error {
 /**
  * What a role or a database may have been set to is overruled. A warning has to be heard, because one is all that a COMMIT
  * without its standby says; and a statement that is cancelled while it waits for that standby looks committed, so
- * nothing may cancel one.
+ * nothing may cancel one. A machine of ours that is gone must not keep its locks for hours.
  */
 const settingsOfAll: Readonly<Record<string, string>> = {
   bytea_output: 'hex',
@@ -92,6 +92,9 @@ const settingsOfAll: Readonly<Record<string, string>> = {
   idle_session_timeout: '0',
   statement_timeout: '0',
   synchronous_commit: 'on',
+  tcp_keepalives_count: '3',
+  tcp_keepalives_idle: '10',
+  tcp_keepalives_interval: '5',
   transaction_timeout: '0',
 }
 

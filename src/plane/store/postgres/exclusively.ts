@@ -2,18 +2,24 @@
 // ends.
 
 import type { Prepared } from '#platform/postgres.ts'
+import type { Timers } from '#platform/timers.ts'
 import { StoreFault } from '../store-errors.ts'
+import { answeredInTime } from './answered-in-time.ts'
 import type { PgAccess } from './pg-access.ts'
 
 /** Of session locks; see run-migrations.ts. */
 const exclusiveLock = 0x4d535452_02
 const waitForOthers = '60s'
+const answeredWithinMs = 65_000
+
+export type ExclusiveDeps = { readonly access: Pick<PgAccess, 'connect'>; readonly timers: Timers }
 
 /** Not to be nested: the inner would wait for the outer. */
-export const exclusively = async <T>(access: Pick<PgAccess, 'connect'>, run: () => Promise<T>): Promise<T> => {
+export const exclusively = async <T>({ access, timers }: ExclusiveDeps, run: () => Promise<T>): Promise<T> => {
   const session = await access.connect('exclusive', { lock_timeout: waitForOthers }).catch(fault)
   try {
-    await session.run(takeLock, [exclusiveLock]).catch(fault)
+    const taken = session.run(takeLock, [exclusiveLock])
+    await answeredInTime(timers, session, answeredWithinMs, taken).catch(fault)
     const lost = new Promise<never>((_resolve, reject) => {
       session.onEnd((error) => reject(new StoreFault('another replica may have begun the same meanwhile', error)))
     })

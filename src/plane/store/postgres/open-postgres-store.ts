@@ -52,7 +52,7 @@ const assemble = (deps: PostgresStoreDeps, shared: PgReplicas): Store => {
   const { replicas } = shared
   const health = openPgHealth({ access, log, self: () => replicas.self })
   const rows = openRowReads({ access, timers })
-  const observations = openPgObservations({ access, log })
+  const observations = openPgObservations({ access, timers, log })
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const forgetPolicyOf = ({ writes }: Committed): void => {
     for (const write of writes) {
@@ -91,7 +91,7 @@ const assemble = (deps: PostgresStoreDeps, shared: PgReplicas): Store => {
     onForeignCommit: (run) => shared.onForeignCommit(run),
     replicas,
     sealedKeys: openSealedKeys(access),
-    exclusively: (run) => exclusively(access, run),
+    exclusively: (run) => exclusively({ access, timers }, run),
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
