@@ -9,7 +9,7 @@ import { importsOf } from './imports-of.ts'
 const doors = ['test/process/start-plane.ts', 'test/process/store-under-test.ts']
 
 /** They have a store all the same, and why once is enough. */
-const onceIsEnough: Readonly<Record<string, string>> = {
+export const onceIsEnough: Readonly<Record<string, string>> = {
   'test/flows/cli-store.test.ts': 'names the stores itself',
 }
 
