@@ -18,7 +18,8 @@ export type ThreePlanes = {
 
 /** The database itself, asked without a plane. */
 export type Tables = {
-  readonly session: PgSession
+  /** Another connection, for a transaction of the test's own. */
+  connect(): Promise<PgSession>
   rows(text: string, values?: readonly PgValue[]): Promise<readonly PgRow[]>
   /** Of those with a lease. */
   replicas(): Promise<readonly LeasedReplica[]>
@@ -53,7 +54,7 @@ export const startThreePlanes = async (t: Scope, options: ThreePlanesOptions = {
   if (first === undefined || second === undefined || third === undefined) throw new Error('three planes were asked for')
   const set = await first.plane.api('PATCH', '/v1/domain', { set: { ...unlimited, ...options.set } })
   assert.equal(set.status, 200, JSON.stringify(set.body))
-  const tables = tablesOf(await database.connect())
+  const tables = await tablesOf(database)
   await eventually('one of them to lead', async () => (await tables.replicas()).some(({ leads }) => leads))
   return { doors: [first, second, third], tables }
 }
@@ -82,10 +83,11 @@ export const startPlanesBehindOne = async (t: Scope, options: ThreePlanesOptions
   return { ...three, balancer }
 }
 
-const tablesOf = (session: PgSession): Tables => {
+const tablesOf = async (database: TestDatabase): Promise<Tables> => {
+  const session = await database.connect()
   const rows: Tables['rows'] = async (text, values = []) => (await session.run({ name: '', text }, values)).rows
   return {
-    session,
+    connect: () => database.connect(),
     rows,
     async replicas() {
       const found = await rows(`SELECT number, name, number = (SELECT replica FROM leadership) AS leads FROM replica
