@@ -90,7 +90,7 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
     dataFolder: path.resolve(given('data') ?? 'data'),
     store,
     replicas: replicas(given('replicas'), store),
-    replica: /^\d{1,2}$/.test(env[replicaVariable] ?? '') ? Number(env[replicaVariable]) : null,
+    replica: store.kind === 'postgres' ? replicaNumber(env[replicaVariable]) : null,
     domainName,
     nodeListen,
     // Where nodes connect they must be able to recover, also with a plane that was set up before there was recovery.
@@ -153,6 +153,9 @@ const replicas = (text: string | null, store: StoreChoice): number => {
   }
   return count
 }
+
+const replicaNumber = (text: string | undefined): number | null =>
+  text !== undefined && /^\d{1,2}$/.test(text) ? Number(text) : null
 
 const listenAddress = (name: string, text: string): ListenAddress => {
   const [, host, port] = /^(\[[0-9a-fA-F:]+\]|[^:[\]]+):(\d{1,5})$/.exec(text) ?? []

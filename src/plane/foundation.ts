@@ -40,9 +40,14 @@ export const layFoundation = async (config: PlaneConfig, log: Log): Promise<Foun
       (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, asked))
   const foundation = { ...base, store, custody }
   try {
-    const domain = await store.get('domain', 'domain')
-    if (domain !== null) domainName = domain.value.name
-    return { ...foundation, ...(await initialiseDomain(foundation, config)) }
+    const learnName = async (): Promise<void> => {
+      domainName = (await store.get('domain', 'domain'))?.value.name ?? domainName
+    }
+    await learnName()
+    const initialised = await initialiseDomain(foundation, config)
+    // Another plane may have made it meanwhile, under another name.
+    await learnName()
+    return { ...foundation, ...initialised }
   } catch (error) {
     await store.close()
     throw error

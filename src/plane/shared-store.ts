@@ -9,7 +9,7 @@ import { openPostgresStore } from '#plane/store/postgres/open-postgres-store.ts'
 import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
 import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.ts'
 import { openSealedKeys } from '#plane/store/postgres/sealed-keys.ts'
-import { StoreRefused } from '#plane/store/store-errors.ts'
+import { StoreFault, StoreRefused } from '#plane/store/store-errors.ts'
 import type { PlaneConfig } from './config.ts'
 import type { Base, Foundation } from './foundation.ts'
 import { checkSealing, openSharedHeadSigner } from './journal-key.ts'
@@ -50,7 +50,7 @@ export const openSharedStore = async (
     return { store, custody }
   } catch (error) {
     await access.close()
-    throw error
+    throw error instanceof StoreFault ? new DatabaseUnreachable(target, error) : error
   }
 }
 

@@ -6,7 +6,7 @@ import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
-import { postgresDatabase, type TestDatabase } from '../process/postgres-server.ts'
+import { postgresDatabase, startPostgres, type TestDatabase } from '../process/postgres-server.ts'
 import { runMuster, type Ran } from '../process/run-muster.ts'
 import { startAgent } from '../process/start-agent.ts'
 import { startPlane, type Plane, type PlaneOptions } from '../process/start-plane.ts'
@@ -142,6 +142,36 @@ test('a database that is not there, or that lets nobody in, is said to be so, wi
   const open = await tried({ MUSTER_STORE_FILE: file })
   assert.equal(open.code, 2)
   assert.match(open.stderr, /chmod 600/)
+})
+
+test('a plane whose database stands still says so, decides nothing, then answers nothing, and comes back by itself', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const server = await startPostgres(t)
+  const plane = await startOn(t, await server.database(t))
+  const readiness = async () => plane.api('GET', '/readyz')
+  const isReady = async () => (await readiness()).status === 200
+  await eventually('it to be ready', isReady)
+  await eventually('it to lead', async () =>
+    /^muster_leads 1$/m.test(String((await plane.api('GET', '/metrics')).body)),
+  )
+
+  server.pause()
+  const saysSince = (standing: string) => async () => {
+    const { status, body } = await readiness()
+    return status === 503 && new RegExp(`^${standing}: .* \\d+ s ago$`, 'm').test(body.reasons.join('\n'))
+  }
+  await eventually('it to be behind', saysSince('behind'), { withinMs: 20_000, everyMs: 100 })
+  const refused = await plane.api('POST', '/v1/nodes', { id: 'gpu-001' })
+  assert.deepEqual([refused.status, refused.body.code], [503, 'REPLICA_BEHIND'])
+  await eventually('its lease to be over', saysSince('expired'), { withinMs: 20_000, everyMs: 100 })
+  const looked = await plane.api('GET', '/v1/nodes')
+  assert.deepEqual([looked.status, looked.body.code], [503, 'REPLICA_BEHIND'])
+  assert.equal((await plane.api('GET', '/healthz')).status, 200)
+
+  server.resume()
+  await eventually('it to be ready again', isReady, { withinMs: 30_000 })
+  const made = await plane.api('POST', '/v1/nodes', { id: 'gpu-001' })
+  assert.equal(made.status, 201)
 })
 
 test('several planes on one port set need PostgreSQL', async (t) => {

@@ -5,8 +5,9 @@ import { signerFrom } from './ca-signer.ts'
 import { bookOf } from './issuer-book.ts'
 
 export const lookAgain = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
-  await deps.custody.refresh()
+  // In this order: a key is kept before the book names it, so whatever the book names is there to be found.
   await readBook(deps, state)
+  await deps.custody.refresh()
   state.rootOnline = deps.custody.has({ role: 'root', id: state.book.root.id })
   reopenSigner(deps, state)
 }
