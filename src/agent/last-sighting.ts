@@ -27,14 +27,16 @@ export const openSightingKeeper = (
   const file = path.join(stateFolder, 'sighting')
   let slots: ReturnType<typeof openSlottedFile> | null = null
   let kept = readKept(file)
+  let hasRoom = kept !== null
 
   const write = (statement: string): void => {
     // The room for it is taken once, and not while little is left.
-    if (slots === null && storage.pressure() && kept === null) return
+    if (!hasRoom && storage.pressure()) return
     try {
       makeFolder(stateFolder, 0o700)
       slots ??= openSlottedFile(file, slotBytes)
       slots.write(statement)
+      hasRoom = true
       storage.diagnosticWrite(null)
     } catch (error) {
       storage.diagnosticWrite(error)

@@ -4,6 +4,7 @@ import { expectRefused } from '../../test/fakes/expect-decision.ts'
 import {
   alice,
   domainRow,
+  doubtedDomainRow,
   hour,
   keyRecovery,
   memberships,
@@ -113,4 +114,15 @@ test('an answer that was lost and has expired is made anew for the key that has 
   refused({ credential: taken({ expiresAtMs: noonMs }), node: node('enrolled') })
   // It was in: it has more than the token to come back with.
   refused({ credential: taken(), node: node('active') })
+})
+
+test('from a store in doubt nobody gets in, not even with the key that was answered before, and no token is spent', () => {
+  const domain = doubtedDomainRow()
+  expectRefused(decideEnroll(facts({ domain })), 'STORE_IN_DOUBT')
+  const again = facts({
+    domain,
+    node: nodeRow('active'),
+    key: { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: 'key-of-a1' },
+  })
+  expectRefused(decideEnroll(again), 'STORE_IN_DOUBT')
 })

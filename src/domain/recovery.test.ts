@@ -6,6 +6,7 @@ import {
   bearerRecovery,
   bob,
   domainRow,
+  doubtedDomainRow,
   holder,
   hour,
   keyRecovery,
@@ -215,4 +216,9 @@ test('a recovery that waits for people is to be seen, once; other refusals raise
   const again = { value: raised, version: 8 }
   const refusal = refuse('APPROVAL_REQUIRED')
   assert.equal(decideRecoveryWaits({ node: again, failure, by, nowMs: noonMs, refusal }).kind, 'unchanged')
+})
+
+test('from a store in doubt nobody recovers, and nobody is taken for a copy', () => {
+  expectRefused(decide({ domain: doubtedDomainRow() }), 'STORE_IN_DOUBT')
+  expectRefused(decide({ domain: doubtedDomainRow(), counter: counter(1) }), 'STORE_IN_DOUBT')
 })

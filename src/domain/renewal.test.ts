@@ -4,6 +4,7 @@ import {
   alice,
   bearerRecovery,
   domainRow,
+  doubtedDomainRow,
   holder,
   hour,
   keyRecovery,
@@ -188,4 +189,11 @@ test('a node with nothing registered registers what it recovers with by a renewa
   assert.deepEqual(registeredBy({ register }, { conditions: [two] }), nothing)
   const certified = { register: { ...register, spki: 'key-of-c3' } }
   assert.equal(asked(before, 'a1', 'key-of-c3', certified), 'CSR_INVALID')
+})
+
+test('a store in doubt renews nothing, and takes nobody for a copy: what it knows of lineages may be old', () => {
+  const old = { counter: { domain: 'lab.example', node: 'gpu-001', epoch: 4, counter: 1 }, claimant: holder(1) }
+  for (const changes of [{}, old]) {
+    assert.equal(asked(slots(), 'a1', 'new-key', { ...changes, domain: doubtedDomainRow() }), 'STORE_IN_DOUBT')
+  }
 })

@@ -20,6 +20,12 @@ export const row = <T>(value: T, version = 7): Row<T> => ({ value, version })
 export const domainRow = (changes: Partial<DomainSettings> = {}): Row<DomainSettings> =>
   row({ ...defaultDomainSettings('lab.example'), ...changes }, 3)
 
+/** Of a store that a node has seen further than it is. */
+export const doubtedDomainRow = (): Row<DomainSettings> => {
+  const doubt = { why: 'missing', lineage: 0, chain: 'c1', sequence: 80, ours: 50, node: 'gpu-007' } as const
+  return domainRow({ continuity: { lineage: 0, doubt: { ...doubt, sinceMs: noonMs, newestEntryMs: null } } })
+}
+
 export const profileRow = (name: string, changes: Partial<Profile> = {}): Row<Profile> => {
   const shipped = shippedProfiles.find((profile) => profile.name === name)
   if (shipped === undefined) throw new Error(`no profile ${name} ships`)
