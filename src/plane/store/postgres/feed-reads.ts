@@ -40,14 +40,14 @@ export const entriesBehind = async (
   return (chain) => byChain.get(chain) ?? []
 }
 
-/** As they stand now; null: it was forgotten, because it no longer mattered. */
+/** As they stand now; null: it was forgotten, because it no longer mattered, or nobody keeps such rows. */
 export const rowsOf = async (
   run: Run,
   touched: ReadCommit['touched'],
 ): Promise<(kind: string, key: string) => FoundRow | null> => {
   const found = new Map<string, FoundRow>()
   const kinds = [...Map.groupBy(touched, ([kind]) => kind)].flatMap(([kind, places]) =>
-    isKnown(kind) ? [{ kind, keys: [...new Set(places.map(([, key]) => key))] }] : [],
+    isKnown(kind) && !keptByNobody.has(kind) ? [{ kind, keys: [...new Set(places.map(([, key]) => key))] }] : [],
   )
   await Promise.all(
     kinds.map(async ({ kind, keys }) => {
@@ -60,6 +60,9 @@ export const rowsOf = async (
   )
   return (kind, key) => found.get(`${kind} ${key}`) ?? null
 }
+
+/** Looked up whenever they are needed, and in nobody's memory; a storm writes one of each for every node. */
+const keptByNobody: ReadonlySet<RowKind> = new Set<RowKind>(['certificate', 'token'])
 
 /** A newer plane may write kinds of rows this one has never heard of. */
 const isKnown = (kind: string): kind is RowKind => Object.hasOwn(tableShapes, kind)

@@ -21,6 +21,7 @@ export type Lease = {
   standing(): Standing
   onStanding(run: (standing: Standing) => void): void
   renewal(): Renewal
+  /** Every second or so, while that succeeds. */
   onRenewed(run: (renewal: Renewal) => void): void
   /** Everything that had been committed by then has been told here. */
   heard(by: Instant): void
@@ -91,13 +92,11 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     change()
     judge()
   }
-  const keep = (next: Renewal): void => {
+  const keep = (next: Renewal): void =>
     learn(() => {
       renewal = next
       renewed = next.sentAt
     })
-    tellAll(renewalListeners, next)
-  }
 
   const renewOn = async (on: PgSession): Promise<'renewed' | 'over'> => {
     const { number } = renewal
@@ -114,6 +113,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     if ((await renewOn(session)) === 'over') keep(await register(deps, session, startedAtMs))
     if (troubled) log.info({ replica: renewal.number }, 'the lease is renewed again')
     troubled = false
+    tellAll(renewalListeners, renewal)
   }
   const beat = (): void => {
     judge()
@@ -152,8 +152,10 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     behindMs: () => (heard === null ? null : elapsedMs(heard, instantOf(clock))),
     async confirmed(look) {
       const on = session
-      const seen = await answeredInTime(timers, on, pace.answerWithinMs, look(on))
-      if ((await renewOn(on)) === 'over') throw new Fenced('the lease of this replica is over')
+      // On one connection the one comes after the other, also where both are sent at once.
+      const looked = answeredInTime(timers, on, pace.answerWithinMs, look(on))
+      const [seen, outcome] = await Promise.all([looked, renewOn(on)])
+      if (outcome === 'over') throw new Fenced('the lease of this replica is over')
       return seen
     },
     start() {

@@ -5,7 +5,9 @@
 import type { NodeId } from '#domain/node.ts'
 import type { Log } from '#platform/log.ts'
 import type { PgRow, PgValue, Prepared } from '#platform/postgres.ts'
+import type { Timers } from '#platform/timers.ts'
 import { nothingObserved, type Observation } from '../store.ts'
+import { gatherReads } from './gathered-reads.ts'
 import type { PgAccess } from './pg-access.ts'
 
 export type PgObservations = {
@@ -21,10 +23,15 @@ const slice = 500
 
 export const openPgObservations = (deps: {
   readonly access: Pick<PgAccess, 'read' | 'write'>
+  readonly timers: Timers
   readonly log: Log
 }): PgObservations => {
   const gathered = new Map<NodeId, Partial<Observation>>()
   let flushing: Promise<void> | null = null
+  const stored = gatherReads(deps.timers, async (nodes) => {
+    const { rows } = await deps.access.read(select, [nodes])
+    return new Map(rows.map(({ node, ...row }) => [node as NodeId, decode(row)]))
+  })
 
   const writeSlice = async (written: readonly (readonly [NodeId, Partial<Observation>])[]): Promise<void> => {
     await deps.access.write(upsert, columnsOf(written))
@@ -48,9 +55,8 @@ export const openPgObservations = (deps: {
       gathered.set(node, { ...gathered.get(node), ...seen })
     },
     async of(node) {
-      const { rows } = await deps.access.read(select, [node])
-      const stored = rows[0] === undefined ? nothingObserved : decode(rows[0])
-      return { ...stored, ...gathered.get(node) }
+      const kept = (await stored(node)) ?? nothingObserved
+      return { ...kept, ...gathered.get(node) }
     },
     async rehearsedAtMs(node) {
       const known = gathered.get(node)?.rehearsedAtMs
@@ -98,7 +104,8 @@ const names = fields.map(([name]) => name)
 
 const select: Prepared = {
   name: 'observation',
-  text: `SELECT ${fields.map(([name, , field]) => `${name} AS "${field}"`).join(', ')} FROM observation WHERE node = $1`,
+  text: `SELECT node, ${fields.map(([name, , field]) => `${name} AS "${field}"`).join(', ')} FROM observation
+    WHERE node = ANY($1::text[])`,
 }
 const selectRehearsed: Prepared = {
   name: 'rehearsed-at',

@@ -1,12 +1,13 @@
-// Single rows. What is asked for in one turn of the event loop goes to the database in one question a kind.
+// Single rows, read together.
 
 import type { Row, RowKind, RowTypes } from '#domain/change.ts'
 import type { Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 import { tableShapes } from '../columns.ts'
 import { decodeRow } from '../row-tables.ts'
+import { gatherReads, type Gathered } from './gathered-reads.ts'
 import type { PgAccess } from './pg-access.ts'
-import { policyKinds } from './row-statements.ts'
+import { policyKinds, rowKinds } from './row-statements.ts'
 
 export type RowReads = {
   get<K extends RowKind>(kind: K, key: string): Promise<Row<RowTypes[K]> | null>
@@ -15,40 +16,13 @@ export type RowReads = {
 }
 
 type Found = Row<unknown> | null
-type Asked = { readonly resolve: (found: Found) => void; readonly reject: (error: unknown) => void }
-
-const mostKeys = 1000
 
 export const openRowReads = (deps: { readonly access: Pick<PgAccess, 'read'>; readonly timers: Timers }): RowReads => {
   const policy = new Map<string, Found>()
-  const asking = new Map<RowKind, Map<string, Asked[]>>()
   let forgotten = 0
-
-  const answer = async (kind: RowKind, asked: ReadonlyMap<string, readonly Asked[]>): Promise<void> => {
-    try {
-      const found = await readRows(deps.access, kind, [...asked.keys()])
-      for (const [key, askers] of asked) for (const { resolve } of askers) resolve(found.get(key) ?? null)
-    } catch (error) {
-      for (const askers of asked.values()) for (const { reject } of askers) reject(error)
-    }
-  }
-
-  const askAll = (): void => {
-    for (const [kind, asked] of asking) {
-      const keys = [...asked]
-      for (let from = 0; from < keys.length; from += mostKeys)
-        void answer(kind, new Map(keys.slice(from, from + mostKeys)))
-    }
-    asking.clear()
-  }
-
-  const ask = (kind: RowKind, key: string): Promise<Found> =>
-    new Promise((resolve, reject) => {
-      if (asking.size === 0) deps.timers.soon(askAll)
-      const asked = asking.get(kind) ?? new Map<string, Asked[]>()
-      asking.set(kind, asked)
-      asked.set(key, [...(asked.get(key) ?? []), { resolve, reject }])
-    })
+  const ask = Object.fromEntries(
+    rowKinds.map((kind) => [kind, gatherReads(deps.timers, (keys) => readRows(deps.access, kind, keys))]),
+  ) as Readonly<Record<RowKind, Gathered<Row<unknown>>>>
 
   /** From memory where it can be: an outdated row costs a lost race, which reads it again. */
   const askPolicy = async (kind: RowKind, key: string): Promise<Found> => {
@@ -56,7 +30,7 @@ export const openRowReads = (deps: { readonly access: Pick<PgAccess, 'read'>; re
     const known = policy.get(place)
     if (known !== undefined) return known
     const before = forgotten
-    const found = await ask(kind, key)
+    const found = await ask[kind](key)
     // What was forgotten meanwhile may be this very row, as it was before.
     if (found !== null && before === forgotten) policy.set(place, found)
     return found
@@ -64,7 +38,7 @@ export const openRowReads = (deps: { readonly access: Pick<PgAccess, 'read'>; re
 
   return {
     get: <K extends RowKind>(kind: K, key: string) =>
-      (policyKinds.has(kind) ? askPolicy(kind, key) : ask(kind, key)) as Promise<Row<RowTypes[K]> | null>,
+      (policyKinds.has(kind) ? askPolicy(kind, key) : ask[kind](key)) as Promise<Row<RowTypes[K]> | null>,
     forgetPolicy(kind, key) {
       if (!policyKinds.has(kind)) return
       forgotten++

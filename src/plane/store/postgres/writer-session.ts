@@ -20,6 +20,7 @@ const settings = {
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
+  plan_cache_mode: 'force_generic_plan',
   jit: 'off',
 }
 
