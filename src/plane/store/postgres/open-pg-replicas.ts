@@ -68,6 +68,7 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
     const messages = await openReplicaMessages({ access, clock, timers, log, pace, number: () => lease.number() })
     opened.push(() => messages.close())
     messages.onHint(() => feed.look())
+    lease.onRenewed(() => messages.listen())
     const questions = openQuestions({ lease, messages, timers, random, log })
     const holders = openPgHolders({ access, lease, clock, timers, log, pace })
     opened.push(() => holders.close())

@@ -17,6 +17,8 @@ export type ReplicaMessages = {
   /** Null: there is no connection. What is too long for a notification throws. */
   send(to: ReplicaNumber, message: string): Promise<void> | null
   onMessage(run: (message: string) => void): void
+  /** The number may be another by now: what is sent to that one is heard from here on. */
+  listen(): void
   close(): Promise<void>
 }
 
@@ -59,18 +61,20 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
     listensAs = null
     return fresh
   }
+  /** Null: it does so already. Statements are carried out in order: whatever is sent after this finds it listening. */
+  const listenOn = (now: PgSession): Promise<void> | null => {
+    const number = deps.number()
+    if (listensAs === number) return null
+    const former = listensAs === null ? '' : `UNLISTEN ${channelOf(listensAs)};`
+    listensAs = number
+    return answeredInTime(timers, now, pace.answerWithinMs, now.exec(`${former} LISTEN ${channelOf(number)}`))
+  }
   /** Connected, listening under the number of today, and answering: a connection can be dead without anybody saying so. */
   const check = async (): Promise<void> => {
     const caughtUp = session !== null
     const now = (session ??= await connect())
     if (closed) return now.destroy()
-    const number = deps.number()
-    const answer =
-      listensAs === number
-        ? now.exec('SELECT')
-        : now.exec(`${listensAs === null ? '' : `UNLISTEN ${channelOf(listensAs)};`} LISTEN ${channelOf(number)}`)
-    await answeredInTime(timers, now, pace.answerWithinMs, answer)
-    listensAs = number
+    await (listenOn(now) ?? answeredInTime(timers, now, pace.answerWithinMs, now.exec('SELECT')))
     if (!caughtUp) hintListeners.forEach((run) => run())
   }
   const checkSoon = (): Promise<void> => {
@@ -112,6 +116,14 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
     onHint: (run) => void hintListeners.push(run),
     send: (to, message) => notify(channelOf(to), message),
     onMessage: (run) => void messageListeners.push(run),
+    listen() {
+      if (session === null || closed) return
+      const broken = session
+      listenOn(session)?.catch((error: unknown) => {
+        log.debug({ err: error }, 'no connection for messages between replicas; it is made again')
+        broken.destroy()
+      })
+    },
     async close() {
       closed = true
       stopChecking()
