@@ -4,7 +4,7 @@
 
 import type { Timers } from '#platform/timers.ts'
 
-/** `ask`: those that are there, by key. What it answers was not asked for before the question was put. */
+/** Null: there is none. What it resolves to was read after it was asked for. */
 export type Gathered<V> = (key: string) => Promise<V | null>
 
 type Asker<V> = { readonly resolve: (found: V | null) => void; readonly reject: (error: unknown) => void }
@@ -13,6 +13,7 @@ const mostKeys = 1000
 /** More than one, so that a connection that hangs does not make everybody wait for its end. */
 const mostUnderWay = 2
 
+/** `ask`: those that are there, by key. */
 export const gatherReads = <V>(
   timers: Timers,
   ask: (keys: readonly string[]) => Promise<ReadonlyMap<string, V>>,
