@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { fencedStore } from '#plane/leading.ts'
 import { setUpReplicas, turns } from './replicas-setup.ts'
 
 const minute = 60_000
@@ -110,14 +111,38 @@ test('what a leader that slept still wants to write is refused', async (t) => {
   )
 })
 
-test('of a channel that opens and a lapse the channel wins, whichever replica it is on', async (t) => {
-  const { b, pass, membershipOf, base } = await setUp(t)
-  await pass(graceMs - 1000)
-  const opening = b.dial(node, 'a')
-  await pass(5000)
-  assert.equal(await opening.outcome, 'opened')
+test('of a channel that opens and a lapse that is decided already the channel wins', async (t) => {
+  const { a, b, pass, membershipOf } = await setUp(t)
+  await pass(graceMs - 2000)
+  await pass(4000, [a])
+  const fence = a.store.replicas.leadership()
+  assert.ok(fence)
+  const { promise: decided, resolve: decide } = Promise.withResolvers<void>()
+  const { promise: allowed, resolve: allow } = Promise.withResolvers<void>()
+  const store = fencedStore(a.store, fence)
+  const sweeping = a.sweepAbsent({
+    ...store,
+    async commit(change) {
+      decide()
+      await allowed
+      return store.commit(change)
+    },
+  })
+  await decided
+  assert.equal(await b.dial(node, 'a').outcome, 'opened')
+  allow()
+  await sweeping
   assert.equal(await membershipOf(node), 'active')
-  const entries = await base.journal.read({ after: null, last: null, limit: 100, node, type: null })
-  const types = entries.map(({ entry }) => entry.type)
-  assert.equal(types.includes('node.lapsed'), types.includes('node.returned'), types.join())
+})
+
+test('a channel that nobody knows of is claimed again when its node is looked for, and its node is here', async (t) => {
+  const { b, pass, membershipOf } = await setUp(t)
+  const channel = b.dial(node, 'a')
+  assert.equal(await channel.outcome, 'opened')
+  const { holders, self } = b.store.replicas
+  holders.release(node, b.sessions.of(node)[0]?.number ?? 0)
+  assert.equal(await holders.of(node), null)
+  await pass(graceMs + 10_000)
+  assert.equal(await membershipOf(node), 'active')
+  assert.equal((await holders.of(node))?.replica, self)
 })

@@ -15,7 +15,7 @@ export type Absences = {
 export type AbsencesDeps = {
   readonly presence: Presence
   readonly sessions: Pick<SessionRegistry, 'of'>
-  readonly replicas: Pick<Replicas, 'holders' | 'count' | 'onLeadership' | 'onStanding'>
+  readonly replicas: Pick<Replicas, 'holders' | 'count' | 'onLeadership'>
   readonly clock: Clock
 }
 
@@ -38,11 +38,9 @@ export const openAbsences = async ({ presence, sessions, replicas, clock }: Abse
     )
     lookedMs = startedMs
   }
+  // Whoever does not serve does not lead: it begins to again.
   replicas.onLeadership((fence) => {
     if (fence !== null) startAnew()
-  })
-  replicas.onStanding(({ kind }) => {
-    if (kind === 'serving') startAnew()
   })
   await look()
   return {

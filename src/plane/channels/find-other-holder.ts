@@ -104,7 +104,7 @@ export const openFindOtherHolder = ({
 }
 
 /** As long as the pings take, and the question. */
-export const pingsWithinMs = silentRounds * silenceMs + lookUpWithinMs
+const pingsWithinMs = silentRounds * silenceMs + lookUpWithinMs
 
 /** How many. */
 export const endReplaced = (others: readonly Session[]): number => {

@@ -34,7 +34,7 @@ export type HoldingDeps = {
 }
 
 /** Shorter than a lease: when a replica is given up, no other has an older channel of its nodes. */
-export const drainMs = 10_000
+const drainMs = 10_000
 const tellTries = 5
 
 export const openHolding = ({ sessions, replicas, clock, log }: HoldingDeps): Holding => {

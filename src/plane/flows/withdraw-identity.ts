@@ -14,7 +14,7 @@ import type { Cursor, Store } from '#plane/store/store.ts'
 import { parseIsoTime, type Clock } from '#platform/clock.ts'
 import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
-import type { OpenChannels } from './open-channels.ts'
+import type { CutElsewhere, OpenChannels } from './open-channels.ts'
 
 export type WithdrawDeps = CommitDeps & {
   readonly store: Store
@@ -73,7 +73,8 @@ const withdraw = async (
   if (done.kind === 'refused') return done
   const [entry] = done.committed.entries
   if (entry === undefined) throw new Error(`the withdrawal of ${id} was committed without an entry`)
-  const elsewhere = await deps.channels.cutElsewhere(entry.entry.operation)
+  const cuts = done.committed.writes.some(({ put }) => put === 'denial')
+  const elsewhere = cuts ? await deps.channels.cutElsewhere(entry.entry.operation) : nothingCut
   return {
     kind: 'withdrawn',
     node: done.node,
@@ -83,6 +84,9 @@ const withdraw = async (
     entry: entry.cursor,
   }
 }
+
+/** A node that never had an identity has no channel anywhere. */
+const nothingCut: CutElsewhere = { channels: 0, unconfirmed: 0 }
 
 const slotsHeld = (node: Row<Node>): readonly Slot[] => {
   const slots = slotsOf(node.value)
