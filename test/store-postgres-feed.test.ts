@@ -8,7 +8,7 @@ import type { PgSession } from '#platform/postgres.ts'
 import { withPeer } from './peers/peer.ts'
 import { quickPace, replicaSite, type TestReplica } from './postgres-replica.ts'
 import { eventually } from './process/eventually.ts'
-import { newNode, note, putNode, read } from './store-harness.ts'
+import { newNode, note, putNode, read, someCertificate, someToken } from './store-harness.ts'
 
 const entriesOf = (told: readonly Committed[]) => told.flatMap(({ entries }) => entries.map(({ entry }) => entry))
 const nodesTold = ({ told }: TestReplica): readonly (string | null)[] => entriesOf(told).map(({ node }) => node)
@@ -59,6 +59,23 @@ test('three writers at once: each hears of every commit of the others once, in t
       )
     }
   })
+})
+
+test('of what others commit, certificates and tokens are not told: nobody keeps them', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const site = await replicaSite(t)
+  const [writer, reader] = await Promise.all([site.open(), site.open()])
+  const node = newNode('n0')
+  const certificate = { put: 'certificate', value: someCertificate('01') } as const
+  const token = { put: 'token', value: someToken('t0') } as const
+  const absent = read('token', token.value.hash, 0)
+  await writer.commit({ ...node, reads: [...node.reads, absent], writes: [...node.writes, certificate, token] })
+  await eventually('it to be told', () => reader.told.length === 1)
+  assert.deepEqual(
+    reader.told[0]?.writes.map(({ put }) => put),
+    ['node'],
+  )
+  assert.deepEqual(nodesTold(reader), ['n0'])
 })
 
 test('without notifications nothing is missed, and they come back by themselves', async (t) => {
