@@ -47,8 +47,9 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
   let closed = false
 
   const heard = (channel: string, payload: string): void => {
-    if (channel === hints) hintListeners.forEach((run) => run())
-    else messageListeners.forEach((run) => run(payload))
+    if (channel !== hints) messageListeners.forEach((run) => run(payload))
+    // One's own come back like everybody's, and say nothing new.
+    else if (payload !== String(deps.number())) hintListeners.forEach((run) => run())
   }
   const connect = async (): Promise<PgSession> => {
     // A notification is as good as its listeners; none of them reads it after a crash.
