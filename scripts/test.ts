@@ -86,6 +86,9 @@ const runTests = async (): Promise<boolean> => {
   }
 }
 
+// Whatever was started ends with this process: that is done on `exit`, which a signal alone does not bring about.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+
 const main = async (): Promise<boolean> => {
   if (given.includes('--only-check')) return check()
   if (testFiles.length === 0) {
