@@ -4,6 +4,7 @@
 import type { Denial } from '#domain/certificate.ts'
 import type { Write } from '#domain/change.ts'
 import type { NodeId } from '#domain/node.ts'
+import { tableShapes } from '../columns.ts'
 import { lastsLonger, type CommitPlan, type PlannedWrite } from '../plan-commit.ts'
 import type { Fence } from '../replicas.ts'
 import type { EncodedRow } from '../row-tables.ts'
@@ -144,7 +145,13 @@ const openGroupState = (facts: GroupFacts) => {
       }
       if (wanted.length > 0)
         set(uniques, place, { ...had, ...Object.fromEntries(wanted.map(({ column, value }) => [column, value])) })
-      set(written, place, { row, before: before(place)?.version ?? 0, version: version(place) + 1, write })
+      const bornAs = written.get(place)?.row
+      set(written, place, {
+        row: bornAs === undefined ? row : { ...row, columns: columnsKept(bornAs, row) },
+        before: before(place)?.version ?? 0,
+        version: version(place) + 1,
+        write,
+      })
       if (write.put === 'node') set(tombstones, write.value.id, write.value.membership.kind === 'revoked')
       return true
     },
@@ -178,4 +185,12 @@ const openGroupState = (facts: GroupFacts) => {
       }
     },
   }
+}
+
+/** Columns that a row is born with it also keeps when both happen in one group. */
+const columnsKept = (born: EncodedRow, { kind, columns }: EncodedRow): EncodedRow['columns'] => {
+  const shape = tableShapes[kind]
+  return Object.keys(shape.columns).map(
+    (name, at) => (shape.fixed.includes(name) ? born : { columns }).columns[at] ?? null,
+  )
 }

@@ -19,9 +19,10 @@ export const migrations: readonly string[] = [
    ${documents('key_ban', '')}
    ${documents('profile', '')}
    ${documents('domain', '')}
-   ${documents('operator_key', `, id ${text} NOT NULL UNIQUE, live_name ${text} UNIQUE`)}
+   -- Deferrable: checked behind a statement, so that of many rows one may take what another gives up.
+   ${documents('operator_key', `, id ${text} NOT NULL UNIQUE, live_name ${text} UNIQUE DEFERRABLE`)}
    ${documents('issuer', '')}
-   ${documents('alert', `, id ${text} NOT NULL UNIQUE, unresolved SMALLINT NOT NULL`)}
+   ${documents('alert', `, id ${text} NOT NULL UNIQUE DEFERRABLE, unresolved SMALLINT NOT NULL`)}
    CREATE INDEX alert_unresolved ON alert (unresolved, id);
 
    CREATE TABLE hardware (value ${text} PRIMARY KEY, node ${text} NOT NULL);

@@ -12,7 +12,7 @@ type RowStatements = {
   readonly taken: Prepared | null
   /** Arrays: key, version before, version, doc, and the columns that change. */
   readonly update: Prepared
-  /** Arrays: key, version, doc, and every column. */
+  /** Arrays: key, version, doc, and every column. A row that is there already is not counted; another's unique value throws. */
   readonly insert: Prepared
 }
 
@@ -66,7 +66,7 @@ const statementsOf = (kind: RowKind): RowStatements => {
       name: `insert-${kind}`,
       text: `INSERT INTO ${table} (${inserted.join(', ')})
         SELECT ${inserted.join(', ')} FROM unnest(${parameters(insertTypes)}) AS wanted (${inserted.join(', ')})
-        ON CONFLICT DO NOTHING`,
+        ON CONFLICT (key) DO NOTHING`,
     },
   }
 }
