@@ -7,11 +7,23 @@ import type { TestEvent } from 'node:test/reporters'
 type Story = { failures: string[]; skips: string[]; notes: string[]; printed: string[] }
 type Summary = { counts: { tests: number; passed: number; skipped: number }; duration_ms: number; success: boolean }
 
-/** As `node --test` wants it, which passes other things behind the source. */
-export default (source: AsyncIterable<TestEvent>): AsyncGenerator<string> => reportTests(source, '')
+export type Counts = { readonly tests: number; readonly passed: number; readonly skipped: number }
 
-/** `run` tells one run of a file from another. */
-export async function* reportTests(source: AsyncIterable<TestEvent>, run: string): AsyncGenerator<string> {
+/** As `node --test` wants it. */
+export default async function* testReporter(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  const reports = reportFiles(source, '')
+  for (;;) {
+    const { done, value } = await reports.next()
+    if (done) return void (yield total(value.counts, value.ms))
+    yield value
+  }
+}
+
+/** `run` tells one run of a file from another. Returns the sum. */
+export async function* reportFiles(
+  source: AsyncIterable<TestEvent>,
+  run: string,
+): AsyncGenerator<string, { readonly counts: Counts; readonly ms: number; readonly success: boolean }> {
   const stories = new Map<string, Story>()
   // Some events name a file by its full path and some as it was given.
   const story = (file: string | undefined): Story => {
@@ -30,7 +42,7 @@ export async function* reportTests(source: AsyncIterable<TestEvent>, run: string
     ]
     return [...lines, ...(details === 'short' ? [] : [...told.failures, ...printedBy(told)]), ''].join('\n')
   }
-  let sum = ''
+  let sum = { counts: { tests: 0, passed: 0, skipped: 0 }, ms: 0, success: false }
   for await (const event of source) {
     switch (event.type) {
       case 'test:stdout':
@@ -48,7 +60,7 @@ export async function* reportTests(source: AsyncIterable<TestEvent>, run: string
         if (event.data.file !== undefined) story(event.data.file).notes.push(event.data.message)
         break
       case 'test:summary':
-        if (event.data.file === undefined) sum = total(event.data, run)
+        if (event.data.file === undefined) sum = sumOf(event.data)
         else
           yield tell(
             event.data.file,
@@ -64,7 +76,7 @@ export async function* reportTests(source: AsyncIterable<TestEvent>, run: string
   for (const [file, { failures }] of [...stories]) {
     if (failures.length > 0) yield tell(file, `FAILED ${nameOf(file, run)}  did not finish`, 'with details')
   }
-  yield sum
+  return sum
 }
 
 const nameOf = (file: string, run: string): string => `${path.relative(process.cwd(), file)} ${run}`.trimEnd()
@@ -82,9 +94,9 @@ const describeFailure = (name: string, error: Error): string => {
   return `  ✗ ${name}\n${text.replace(/^/gm, '    ')}`
 }
 
-const total = (summary: Summary, run: string): string => {
-  const { tests, passed, skipped } = summary.counts
-  return `\n${`${run} ${passed} passed`.trimStart()}, ${tests - passed - skipped} failed, ${skipped} skipped in ${seconds(summary.duration_ms)}\n`
-}
+const sumOf = ({ counts, duration_ms: ms, success }: Summary) => ({ counts, ms, success })
+
+export const total = ({ tests, passed, skipped }: Counts, ms: number): string =>
+  `\n${passed} passed, ${tests - passed - skipped} failed, ${skipped} skipped in ${seconds(ms)}\n`
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`

@@ -10,7 +10,7 @@ import { filesForBothStores } from './both-stores.ts'
 import { check } from './check.ts'
 import { installPeers } from './install-peers.ts'
 import { filesBelow, root } from './repository.ts'
-import { reportTests } from './test-reporter.ts'
+import { reportFiles, total, type Counts } from './test-reporter.ts'
 
 const flags = ['--long', '--no-check', '--only-check']
 const given = process.argv.slice(2)
@@ -27,7 +27,7 @@ const testFiles = ['src', 'test']
   .filter((file) => file.endsWith('.test.ts'))
   .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
 
-/** They take minutes and next to no processor: they begin first, and the others do not wait for them. */
+/** They take minutes and next to no processor. */
 const waitingFiles = [
   'test/faults/rotation-stream.test.ts',
   'test/faults/plane-outage.test.ts',
@@ -35,56 +35,71 @@ const waitingFiles = [
 ]
 const waits = (file: string): boolean => waitingFiles.includes(file)
 
-/** `name` stands behind each file in what is reported. */
-type Run = {
-  readonly name: string
-  readonly files: readonly string[]
-  readonly lanes: number
-  readonly env: NodeJS.ProcessEnv
-}
+/** `name` stands behind the file in what is reported. */
+type Job = { readonly name: string; readonly file: string; readonly env: NodeJS.ProcessEnv }
+type Sum = { readonly counts: Counts; readonly success: boolean }
 
-const runFiles = async ({ name, files, lanes, env }: Run): Promise<boolean> => {
+/** More than there are processors: what tests do most is wait. */
+const lanes = 4
+
+const runFile = async ({ name, file, env }: Job): Promise<Sum> => {
   const events = run({
     cwd: root,
-    files: [...files.filter(waits), ...files.filter((file) => !waits(file))],
-    concurrency: lanes,
+    files: [file],
     // A test that hangs has to fail, not to hold up the rest. Those that wait longer say so themselves.
     timeout: long ? 4 * 3600_000 : 300_000,
     execArgv: ['--disable-warning=ExperimentalWarning'],
     env: { ...process.env, ...(long ? { MUSTER_LONG: '1' } : {}), ...env },
   })
-  let passed = false
-  events.on('test:summary', ({ file, success }) => {
-    if (file === undefined) passed = success
-  })
-  for await (const text of reportTests(events, name)) process.stdout.write(text)
-  return passed
+  const report = reportFiles(events, name)
+  for (;;) {
+    const { done, value } = await report.next()
+    if (done) return value
+    process.stdout.write(value)
+  }
 }
 
-/** One server for all of them, and both runs side by side: what they do most is wait. */
+const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
+  const startedMs = performance.now()
+  const queue = [...jobs]
+  const sums: Sum[] = []
+  const lane = async (): Promise<void> => {
+    for (let job = queue.shift(); job !== undefined; job = queue.shift()) sums.push(await runFile(job))
+  }
+  await Promise.all(Array.from({ length: lanes }, lane))
+  const sum = (count: keyof Counts): number => sums.reduce((all, { counts }) => all + counts[count], 0)
+  const counts = { tests: sum('tests'), passed: sum('passed'), skipped: sum('skipped') }
+  process.stdout.write(total(counts, performance.now() - startedMs))
+  return sums.every(({ success }) => success)
+}
+
 const runTests = async (): Promise<boolean> => {
-  const usual: Run = { name: '', files: testFiles, lanes: Math.max(2, 1 + testFiles.filter(waits).length), env: {} }
   const again = filesForBothStores(root, testFiles)
   if ('missing' in peer('postgres')) {
-    // In CI that has been a failure by now: installPeers says which tests go without.
+    // In CI that is a failure, as installPeers has found by now.
     if (again.length > 0) console.log(`no PostgreSQL: ${again.length} files are run on SQLite only`)
-    return runFiles(usual)
+    return runJobs(inOrder(testFiles.map((file) => ({ name: '', file, env: {} }))))
   }
   const ends: (() => unknown)[] = []
   const server = await startPostgres({ after: (end) => void ends.push(end as () => unknown) })
   const shared = { [postgresVariable]: placeText(server) }
   try {
-    const runs = [
-      runFiles({ ...usual, env: shared }),
-      ...(again.length === 0
-        ? []
-        : [runFiles({ name: '[postgres]', files: again, lanes: 2, env: { ...shared, [storeVariable]: 'postgres' } })]),
-    ]
-    return (await Promise.all(runs)).every((passed) => passed)
+    return await runJobs(
+      inOrder([
+        ...again.map((file) => ({ name: '[postgres]', file, env: { ...shared, [storeVariable]: 'postgres' } })),
+        ...testFiles.map((file) => ({ name: '', file, env: shared })),
+      ]),
+    )
   } finally {
     for (const end of ends) await end()
   }
 }
+
+/** They begin first, and the others do not wait for them. */
+const inOrder = (jobs: readonly Job[]): readonly Job[] => [
+  ...jobs.filter(({ file }) => waits(file)),
+  ...jobs.filter(({ file }) => !waits(file)),
+]
 
 // Whatever was started ends with this process: that is done on `exit`, which a signal alone does not bring about.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
