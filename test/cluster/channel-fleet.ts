@@ -38,8 +38,15 @@ export type Fleet = {
   missing(): readonly string[]
 }
 
+export type FleetOptions = {
+  readonly prefix: string
+  readonly count: number
+  /** Between two tries; left out: as an agent. */
+  readonly longestWaitMs?: number
+}
+
 const firstWaitMs = 1000
-const longestWaitMs = 30_000
+const agentsLongestWaitMs = 30_000
 /** Handshakes and enrollments under way at once. */
 const atOnce = 16
 const lookEveryMs = 10
@@ -49,7 +56,7 @@ export const joinFleet = async (
   t: Scope,
   doors: readonly ReplicaDoor[],
   random: Random,
-  { prefix, count }: { readonly prefix: string; readonly count: number },
+  { prefix, count, longestWaitMs = agentsLongestWaitMs }: FleetOptions,
 ): Promise<Fleet> => {
   let over = false
   cleanup(t, () => {
@@ -64,9 +71,15 @@ export const joinFleet = async (
     const node = rawNode(door.target, 'ed25519', evidence)
     const enrolled = await node.enrollByToken(await newSecret(door.plane, id))
     assert.equal(enrolled.status, 200, `${id}: ${JSON.stringify(enrolled.body)}`)
-    const kept = keepChannel({ doors, random, isOver: () => over }, { id, evidence, identity: node.identity() }, number)
+    const kept = keepChannel(
+      { doors, random, longestWaitMs, isOver: () => over },
+      { id, evidence, identity: node.identity() },
+      number,
+    )
     nodes.push(kept.node)
     await kept.opened
+    // Its first frame has been dealt with.
+    await kept.node.channel()?.frame('config')
   }
   let next = 0
   const lane = async (): Promise<void> => {
@@ -79,10 +92,15 @@ export const joinFleet = async (
   }
 }
 
-type Surroundings = { readonly doors: readonly ReplicaDoor[]; readonly random: Random; isOver(): boolean }
+type Surroundings = {
+  readonly doors: readonly ReplicaDoor[]
+  readonly random: Random
+  readonly longestWaitMs: number
+  isOver(): boolean
+}
 
 const keepChannel = (
-  { doors, random, isOver }: Surroundings,
+  { doors, random, longestWaitMs, isOver }: Surroundings,
   { id, identity, evidence }: Pick<FleetNode, 'id' | 'identity' | 'evidence'>,
   first: number,
 ): { readonly node: FleetNode; readonly opened: Promise<void> } => {

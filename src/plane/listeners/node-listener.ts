@@ -24,6 +24,7 @@ import { httpApp } from './http-app.ts'
 import type { Refused, ReplyOptions } from './http-reply.ts'
 import type { Route } from './route.ts'
 import { sourceAddress } from './source-address.ts'
+import { judgeStanding } from './standing-gate.ts'
 import { matchUpgrade } from './upgrade-route.ts'
 
 export type NodeListenerDeps = Omit<ReplyOptions, 'callers'> & {
@@ -89,13 +90,17 @@ const upgrade = async (deps: NodeListenerDeps, request: HttpRequest, socket: Dup
   const source = sourceAddress(request.socket)
   // Without a listener an error on the bare socket would end the process.
   socket.on('error', () => socket.destroy())
-  const refused = (refusal: Refusal, principal: Principal | null): void => {
+  const notNow = (): Refusal | null => judgeStanding(deps.standing(), 'machines', { method: 'GET' })
+  const refused = (decided: Refusal, principal: Principal | null): void => {
+    const refusal = notNow() ?? decided
     const path = matchUpgrade(deps.routes, request.url ?? '')?.route.path ?? null
     deps.onRefusal({ refusal, principal, source, method: 'GET', path, correlation } satisfies Refused)
     // Destroyed once it is said: a caller that does not hang up would keep its half of the connection for good.
     socket.end(refusalText(refusal), () => socket.destroy())
   }
   try {
+    const notServed = notNow()
+    if (notServed !== null) return refused(notServed, null)
     const match = matchUpgrade(deps.routes, request.url ?? '')
     if (match === null) return refused(refuse('NOT_FOUND'), null)
     const principal = await deps.authn(request.socket as TLSSocket, source, () => evidenceIn(request.headers))
