@@ -76,10 +76,7 @@ export const lockRows = async (
   const rows = new Map<string, FoundRow>()
   const owners = new Map<string, string>()
   for (const [kind, answer] of looked)
-    for (const row of (await answer).rows) {
-      const found = foundRow(kind, row)
-      rows.set(placeOf(kind, row['key'] as string), found)
-    }
+    for (const row of (await answer).rows) rows.set(placeOf(kind, row['key'] as string), foundRow(kind, row))
   for (const [kind, answer] of [...looked, ...taken])
     for (const row of (await answer).rows)
       for (const [column, value] of Object.entries(uniquesOf(kind, row)))
