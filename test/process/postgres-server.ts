@@ -87,6 +87,10 @@ const ownServer = (): Promise<PostgresServer> => {
   return own
 }
 
+/** Whatever becomes of the tests of this process: no server outlives it. */
+const endings: (() => void)[] = []
+process.once('exit', () => endings.forEach((end) => end()))
+
 type Settings = Readonly<Record<string, string>>
 type Made = { readonly server: PostgresServer; remove(): void }
 
@@ -105,8 +109,7 @@ const makeServer = async (settings: Settings, from: 'empty' | Place): Promise<Ma
   const place: Place = { folder, port: await freePort(), user: superuser }
   const logFile = path.join(folder, 'log')
   let running = await startProcess(found.path, owner, data, place, settings)
-  // Whatever becomes of the tests of this process: no server outlives it.
-  process.once('exit', () => {
+  endings.push(() => {
     running.kill('SIGKILL')
     remove()
   })
