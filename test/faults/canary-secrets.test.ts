@@ -147,7 +147,7 @@ const assertPrivate = (world: World): void => {
 
 const known = [
   /^data\/(admin\.key|muster\.db(-wal|-shm)?|plane\.lock|left-behind|keys\/[a-z-]+(\.[0-9a-f]+)*\.key)$/,
-  /^agents\/[a-z0-9-]+\/(identity\.json|status\.json|record|config\.json|addresses\.json|reserve|agent\.lock)$/,
+  /^agents\/[a-z0-9-]+\/(identity\.json|status\.json|record|sighting|config\.json|addresses\.json|reserve|agent\.lock)$/,
   /^tmp\/\.keep$/,
 ]
 

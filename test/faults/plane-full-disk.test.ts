@@ -138,7 +138,7 @@ test('a full disk in the middle of enrollments: nobody is told of a success that
   const reply = await first.node.enrollByToken(first.secret)
   assert.equal(reply.status, 200, 'there is room, and it does not go on by itself')
   told.set(first.id, reply)
-  assert.deepEqual((await plane.api('GET', '/readyz')).body, { ready: true, reasons: [] })
+  assert.deepEqual((await plane.api('GET', '/readyz')).body, { ready: true, reasons: [], warnings: [] })
   assert.equal((await revoke(plane, stuck)).status, 200)
   assert.equal((await stuck.node.confirm()).status, 403)
 

@@ -55,6 +55,7 @@ const recovering = (t: Scope, plane: DatedPlane): { readonly agent: AgentParts; 
     domain: 'example.test',
     epoch: 1,
     profile: answer.profile,
+    understands: [],
   } as unknown as Identity
   const current = { notAfterMs: 0 } as Identity['current']
   agent.keeper.keep(withRequest({ identity: { ...identity, current }, request: null }, null))

@@ -341,11 +341,11 @@ test('the authority shows itself and rotates', async (t) => {
 test('health needs no key, readiness says what is missing, metrics count', async (t) => {
   const plane = await setUpOperatorPlane(t)
   assert.deepEqual(await ok(plane, null, 'GET', '/healthz'), { alive: true })
-  assert.deepEqual(await ok(plane, null, 'GET', '/readyz'), { ready: true, reasons: [] })
+  assert.deepEqual(await ok(plane, null, 'GET', '/readyz'), { ready: true, reasons: [], warnings: [] })
   plane.unready.push('the plane is stopping')
   const reply = await plane.call(null, 'GET', '/readyz')
   assert.equal(reply.status, 503)
-  assert.deepEqual(reply.body, { ready: false, reasons: ['the plane is stopping'] })
+  assert.deepEqual(reply.body, { ready: false, reasons: ['the plane is stopping'], warnings: [] })
 
   await ok(plane, 'operator', 'POST', '/v1/nodes', { id: 'gpu-001' })
   await ok(plane, 'operator', 'POST', '/v1/nodes/gpu-001/revoke', { reason: 'x' })
