@@ -4,8 +4,13 @@ import { isListed, proxyFrom } from './proxy-from.ts'
 
 const listed = (from: string, address: string): boolean => {
   const networks = proxyFrom(from.split(' '))
-  assert.ok(typeof networks !== 'string', String(networks))
+  assert.ok(typeof networks !== 'string', `${from} is refused`)
   return isListed(networks, address)
+}
+
+const refusalOf = (text: string): string => {
+  const networks = proxyFrom([text])
+  return typeof networks === 'string' ? networks : assert.fail(`${text} is taken`)
 }
 
 test('an address or a network names those in it and nobody else', () => {
@@ -28,9 +33,8 @@ test('an IPv4 address is the same on an IPv6 socket and in a list', () => {
 
 test('what is no address of a balancer is refused, everybody above all', () => {
   for (const text of ['', 'balancer.example', '10.1.2.3/8', '10.0.0.0/33', '10.1.2', '::/129', '10.0.0.1:80'])
-    assert.match(String(proxyFrom([text])), /takes an address or a network/, text)
-  for (const text of ['0.0.0.0/0', '::/0', '::ffff:0.0.0.0/96'])
-    assert.match(String(proxyFrom([text])), /is everybody/, text)
+    assert.match(refusalOf(text), /takes an address or a network/, text)
+  for (const text of ['0.0.0.0/0', '::/0', '::ffff:0.0.0.0/96']) assert.match(refusalOf(text), /is everybody/, text)
   assert.deepEqual(proxyFrom([]), [])
 })
 

@@ -91,7 +91,11 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       unready: () => unready,
       settings: await settingsNow(store, feed),
     },
-    { socket: path.join(folder, 'run', 'operator.sock'), http: { host: '127.0.0.1', port: 0, shared: false }, tls: null },
+    {
+      socket: path.join(folder, 'run', 'operator.sock'),
+      http: { host: '127.0.0.1', port: 0, shared: false },
+      tls: null,
+    },
   )
   cleanup(t, () => listener.stop(0))
   const keys = {} as Record<Role, string>

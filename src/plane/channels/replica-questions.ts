@@ -81,7 +81,7 @@ export const askReplica = async <Q extends TSchema, A extends TSchema>(
   const asked = await replicas.ask(to, about.topic, asks, withinMs)
   if (asked.kind !== 'answer') return asked
   const { value } = asked
-  return about.answers.Check(value) ? { kind: 'answer', value: value as Static<A> } : { kind: 'no-answer' }
+  return about.answers.Check(value) ? { kind: 'answer', value } : { kind: 'no-answer' }
 }
 
 export const answerReplicas = <Q extends TSchema, A extends TSchema>(
@@ -91,7 +91,7 @@ export const answerReplicas = <Q extends TSchema, A extends TSchema>(
 ): void =>
   replicas.onQuestion(about.topic, async (asks) => {
     if (!about.asks.Check(asks)) throw new Error(`a question about ${about.topic} does not fit its schema`)
-    return answer(asks as Static<Q>)
+    return answer(asks)
   })
 
 /** A replica answers at once what it only has to look up. */

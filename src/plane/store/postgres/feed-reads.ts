@@ -54,7 +54,7 @@ export const rowsOf = async (
       const { rows } = await run(rowStatements[kind], [keys])
       for (const row of rows) {
         const { key, version, doc } = row as { readonly key: string; readonly version: number; readonly doc: string }
-        found.set(`${kind} ${key}`, { key, version, write: { put: kind, value: JSON.parse(doc) } as Write })
+        found.set(`${kind} ${key}`, { key, version, write: { put: kind, value: JSON.parse(doc) } })
       }
     }),
   )
