@@ -27,11 +27,16 @@ const testFiles = ['src', 'test']
   .filter((file) => file.endsWith('.test.ts'))
   .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
 
-/** They take minutes and next to no processor. */
+/** They take long and next to no processor. */
 const waitingFiles = [
   'test/faults/rotation-stream.test.ts',
   'test/faults/plane-outage.test.ts',
   'test/cluster/failover.test.ts',
+  'test/cluster/database-outage.test.ts',
+  'test/cluster/stopped-replica.test.ts',
+  'test/cluster/replica-death.test.ts',
+  'test/cluster/stopped-leader.test.ts',
+  'test/cluster/duplicate-across.test.ts',
 ]
 const waits = (file: string): boolean => waitingFiles.includes(file)
 
@@ -39,8 +44,8 @@ const waits = (file: string): boolean => waitingFiles.includes(file)
 type Job = { readonly name: string; readonly file: string; readonly env: NodeJS.ProcessEnv }
 type Sum = { readonly counts: Counts; readonly success: boolean }
 
-/** More than there are processors: what tests do most is wait. */
-const lanes = 4
+/** More than there are processors: what tests do most is wait. Those that do little else have lanes of their own. */
+const lanes = { working: 4, waiting: 2 }
 
 const runFile = async ({ name, file, env }: Job): Promise<Sum> => {
   const events = run({
@@ -61,12 +66,16 @@ const runFile = async ({ name, file, env }: Job): Promise<Sum> => {
 
 const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
   const startedMs = performance.now()
-  const queue = [...jobs]
+  const waiting = jobs.filter(({ file }) => waits(file))
+  const working = jobs.filter(({ file }) => !waits(file))
   const sums: Sum[] = []
-  const lane = async (): Promise<void> => {
-    for (let job = queue.shift(); job !== undefined; job = queue.shift()) sums.push(await runFile(job))
+  const lane = async (next: () => Job | undefined): Promise<void> => {
+    for (let job = next(); job !== undefined; job = next()) sums.push(await runFile(job))
   }
-  await Promise.all(Array.from({ length: lanes }, lane))
+  await Promise.all([
+    ...Array.from({ length: lanes.waiting }, () => lane(() => waiting.shift())),
+    ...Array.from({ length: lanes.working }, () => lane(() => working.shift() ?? waiting.shift())),
+  ])
   const sum = (count: keyof Counts): number => sums.reduce((all, { counts }) => all + counts[count], 0)
   const counts = { tests: sum('tests'), passed: sum('passed'), skipped: sum('skipped') }
   process.stdout.write(total(counts, performance.now() - startedMs))
@@ -78,28 +87,20 @@ const runTests = async (): Promise<boolean> => {
   if ('missing' in peer('postgres')) {
     // In CI that is a failure, as installPeers has found by now.
     if (again.length > 0) console.log(`no PostgreSQL: ${again.length} files are run on SQLite only`)
-    return runJobs(inOrder(testFiles.map((file) => ({ name: '', file, env: {} }))))
+    return runJobs(testFiles.map((file) => ({ name: '', file, env: {} })))
   }
   const ends: (() => unknown)[] = []
   const server = await startPostgres({ after: (end) => void ends.push(end as () => unknown) })
   const shared = { [postgresVariable]: placeText(server) }
   try {
-    return await runJobs(
-      inOrder([
-        ...again.map((file) => ({ name: '[postgres]', file, env: { ...shared, [storeVariable]: 'postgres' } })),
-        ...testFiles.map((file) => ({ name: '', file, env: shared })),
-      ]),
-    )
+    return await runJobs([
+      ...again.map((file) => ({ name: '[postgres]', file, env: { ...shared, [storeVariable]: 'postgres' } })),
+      ...testFiles.map((file) => ({ name: '', file, env: shared })),
+    ])
   } finally {
     for (const end of ends) await end()
   }
 }
-
-/** They begin first, and the others do not wait for them. */
-const inOrder = (jobs: readonly Job[]): readonly Job[] => [
-  ...jobs.filter(({ file }) => waits(file)),
-  ...jobs.filter(({ file }) => !waits(file)),
-]
 
 // Whatever was started ends with this process: that is done on `exit`, which a signal alone does not bring about.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
