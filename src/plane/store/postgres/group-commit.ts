@@ -5,7 +5,7 @@ import type { Change, RowKind } from '#domain/change.ts'
 import type { Fence } from '../replicas.ts'
 import { planCommit, type CommitPlan } from '../plan-commit.ts'
 import { Fenced, StoreFault } from '../store-errors.ts'
-import type { CommitGroup, Committed, StoredEntry } from '../store.ts'
+import type { CommitGroup, Committed } from '../store.ts'
 import { refuseUnstorable } from './refuse-unstorable.ts'
 import { policyKinds } from './row-statements.ts'
 import { openGroupRunner, type GroupRunnerDeps } from './run-group.ts'
@@ -24,8 +24,8 @@ export type PgGroupCommitDeps = GroupRunnerDeps & {
   readonly health: { failed(error: unknown): void; worked(): void }
   /** Rows that are not what they were, or were not what somebody took them for. */
   onTouched(rows: readonly TouchedRow[]): void
-  /** In the turn in which the commits are answered. */
-  afterCommit(entries: readonly StoredEntry[]): void
+  /** In the turn in which the commits are answered; with the same rows. */
+  afterCommit(rows: readonly TouchedRow[]): void
 }
 
 export type TouchedRow = { readonly kind: RowKind; readonly key: string }
@@ -39,6 +39,8 @@ type Member = {
 }
 
 const largestGroup = 256
+/** A group that failed sooner had a trouble of its own. */
+const longWaitMs = 2000
 
 export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
   const runner = openGroupRunner(deps)
@@ -52,9 +54,11 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
     while (queue.length > 0) {
       const group = queue.slice(0, largestGroup)
       queue = queue.slice(largestGroup)
+      const sinceMs = deps.clock.monotonicMs()
       const fault = await answer(group)
-      // They wait for the same database, and each has its own caller that waits.
-      if (fault !== null) for (const member of queue.splice(0)) member.reject(fault)
+      // They have waited for the same database, and each has a caller that waits.
+      if (fault !== null && deps.clock.monotonicMs() - sinceMs > longWaitMs)
+        for (const member of queue.splice(0)) member.reject(new StoreFault('nothing was committed', fault))
     }
   }
   const wake = (): void => {
@@ -80,14 +84,14 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
       return fault
     }
     deps.health.worked()
-    deps.onTouched(group.flatMap(({ plan }, at) => touchedBy(plan, outcomes[at] as MemberOutcome)))
+    const touched = group.flatMap(({ plan }, at) => touchedBy(plan, outcomes[at] as MemberOutcome))
+    deps.onTouched(touched)
     group.forEach(({ resolve, reject }, at) => {
       const outcome = outcomes[at] as MemberOutcome
       if (outcome === 'fenced') reject(new Fenced('another replica leads'))
       else resolve(outcome)
     })
-    const entries = outcomes.flatMap((outcome) => (typeof outcome === 'string' ? [] : outcome.entries))
-    if (entries.length > 0) deps.afterCommit(entries)
+    if (outcomes.some((outcome) => typeof outcome !== 'string')) deps.afterCommit(touched)
     tell(outcomes.filter((outcome) => outcome === 'lost-race').length, false)
     return null
   }
