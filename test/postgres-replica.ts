@@ -95,7 +95,7 @@ const openReplica = async (
     health: { failed: () => {}, worked: () => {} },
     onGroup: () => {},
     onTouched: () => {},
-    afterCommit: () => shared.notifyOthers(),
+    afterCommit: () => shared.notifyOthers(true),
   })
   const told: Committed[] = []
   const standings: Standing['kind'][] = [shared.replicas.standing().kind]

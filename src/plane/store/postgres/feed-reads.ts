@@ -1,6 +1,6 @@
 // What the feed reads: where the chains end, what is new in them, and how the rows stand that were written.
 
-import type { RowKind, Write } from '#domain/change.ts'
+import type { RowKind } from '#domain/change.ts'
 import type { PgResult, PgValue, Prepared } from '#platform/postgres.ts'
 import { tableShapes } from '../columns.ts'
 import { hexOf } from '../journal-chain.ts'

@@ -23,8 +23,8 @@ export type PgReplicas = {
   readonly replicas: Replicas
   /** What a group of commits writes under; null once the lease is over, by our own clocks. */
   self(): ReplicaNumber | null
-  /** After each group of commits: the others look sooner. */
-  notifyOthers(): void
+  /** After each group of commits: the others look sooner. `awaited`: somebody may be waiting for that. */
+  notifyOthers(awaited: boolean): void
   /**
    * Every commit of the store is made in here, so that the feed knows which entries the flows of this replica tell
    * themselves, and neither of them tells a row older than the other has. Whoever called tells what comes back, in the
@@ -99,7 +99,7 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
     return {
       replicas,
       self: () => lease.self(),
-      notifyOthers: () => messages.hint(),
+      notifyOthers: (awaited) => messages.hint(awaited),
       commitHere: (change, commit) => feed.commitHere(change, commit),
       onForeignCommit: (run) => feed.onForeignCommit(run),
       close: () => (closing ??= close()),

@@ -1,5 +1,6 @@
 // The store that planes share: one PostgreSQL, a replica a process.
 
+import type { RowKind } from '#domain/change.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Random } from '#platform/random.ts'
@@ -35,6 +36,9 @@ export type PostgresStoreDeps = {
   readonly replicaName: string
 }
 
+/** Written all the time, and nobody waits for others to hear of them: of a denial somebody does. */
+const routineKinds: ReadonlySet<RowKind> = new Set<RowKind>(['node', 'certificate', 'token'])
+
 const observationsEveryMs = 5000
 const probeEveryMs = 1000
 
@@ -65,7 +69,7 @@ const assemble = (deps: PostgresStoreDeps, shared: PgReplicas): Store => {
     health,
     self: () => shared.self(),
     onTouched: (touched) => touched.forEach(({ kind, key }) => rows.forgetPolicy(kind, key)),
-    afterCommit: () => shared.notifyOthers(),
+    afterCommit: (touched) => shared.notifyOthers(touched.some(({ kind }) => !routineKinds.has(kind))),
     onGroup: (group) => groupListeners.forEach((run) => run(group)),
   })
   // The first to hear of it: whoever hears of it next reads the row again.

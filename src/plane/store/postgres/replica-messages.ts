@@ -11,8 +11,8 @@ import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
 
 export type ReplicaMessages = {
-  /** Something was committed. Several in a row become one. */
-  hint(): void
+  /** Something was committed, and somebody may be waiting for others to hear of it. Several in a row become one. */
+  hint(awaited: boolean): void
   onHint(run: () => void): void
   /** Null: there is no connection. What is too long for a notification throws. */
   send(to: ReplicaNumber, message: string): Promise<void> | null
@@ -97,9 +97,9 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
   }
 
   let hintedAtMs = -Infinity
-  let cancelHint: (() => void) | null = null
+  let due: { readonly atMs: number; readonly cancel: () => void } | null = null
   const sendHint = (): void => {
-    cancelHint = null
+    due = null
     hintedAtMs = clock.monotonicMs()
     notify(hints, String(deps.number()))?.catch((error: unknown) => log.debug({ err: error }, 'a hint was lost'))
   }
@@ -108,11 +108,13 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
   const stopChecking = timers.every(pace.renewEveryMs, () => void checkSoon())
 
   return {
-    hint() {
-      if (closed || cancelHint !== null) return
-      const waitMs = hintedAtMs + pace.hintEveryMs - clock.monotonicMs()
+    hint(awaited) {
+      const atMs = hintedAtMs + (awaited ? pace.hintEveryMs : pace.routineHintEveryMs)
+      if (closed || (due !== null && due.atMs <= atMs)) return
+      due?.cancel()
+      const waitMs = atMs - clock.monotonicMs()
       if (waitMs <= 0) sendHint()
-      else cancelHint = timers.after(waitMs, sendHint, 'background')
+      else due = { atMs, cancel: timers.after(waitMs, sendHint, 'background') }
     },
     onHint: (run) => void hintListeners.push(run),
     send: (to, message) => notify(channelOf(to), message),
@@ -128,7 +130,7 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
     async close() {
       closed = true
       stopChecking()
-      cancelHint?.()
+      due?.cancel()
       await working
       await session?.end()
     },

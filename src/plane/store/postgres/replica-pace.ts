@@ -12,6 +12,8 @@ export type ReplicaPace = {
   readonly judgeEveryMs: number
   /** Hints of one replica are at least so far apart. */
   readonly hintEveryMs: number
+  /** And those that nobody waits for: every hint makes every other replica look. */
+  readonly routineHintEveryMs: number
   readonly releaseEveryMs: number
   /** How long a claim waits for a row that somebody else is writing. */
   readonly claimWithinMs: number
@@ -27,6 +29,7 @@ export const usualPace: ReplicaPace = {
   answerWithinMs: 2500,
   judgeEveryMs: 250,
   hintEveryMs: 20,
+  routineHintEveryMs: 100,
   releaseEveryMs: 200,
   claimWithinMs: 8000,
   forgetEveryMs: 30_000,
