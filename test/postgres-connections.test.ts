@@ -14,7 +14,13 @@ import { systemTimers } from '#platform/timers.ts'
 import { withPeer } from './peers/peer.ts'
 import { cleanup } from './process/cleanup.ts'
 import { eventually } from './process/eventually.ts'
-import { postgresDatabase, serverOwner, startPostgres, startStandby } from './process/postgres-server.ts'
+import {
+  postgresDatabase,
+  serverOwner,
+  startPostgres,
+  startStandby,
+  type PostgresServer,
+} from './process/postgres-server.ts'
 import { tempFolder } from './process/temp-folder.ts'
 
 const patience = { applicationName: 'muster test', connectWithinMs: 5000 }
@@ -140,17 +146,45 @@ test('of several hosts the primary is used, wherever it stands; a standby alone 
     { host: standby.folder, port: standby.port },
   ]
   const nobody = { host: '127.0.0.1', port: 1 }
-  const { rows } = await (
-    await connected(t, { ...target, hosts: [nobody, beside, at] })
-  ).run({
-    name: 'port',
-    text: "SELECT current_setting('port')::int AS port",
-  })
+  const { rows } = await (await connected(t, { ...target, hosts: [nobody, beside, at] })).run(askPort)
   assert.deepEqual(rows, [{ port: primary.port }])
   const alone = { ...target, database: 'postgres', hosts: [nobody, beside] }
   await assert.rejects(connectPostgres(alone, patience), isTrouble('connection', /not a primary/))
   await assert.rejects(openAccess(t, alone).read(one), StoreFault)
 })
+
+test('of two servers that both take themselves for the primary the one that was promoted last is used, by everybody', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const givenUp = await startPostgres(t)
+  const { target } = await givenUp.database(t)
+  const promoted = await startStandby(t, givenUp)
+  const hosts = [givenUp, promoted].map(({ folder, port }) => ({ host: folder, port }))
+  const access = openAccess(t, { ...target, hosts })
+  const portOf = async (): Promise<unknown> => (await access.read(askPort)).rows[0]?.['port']
+  assert.equal(await portOf(), givenUp.port)
+  await promote(promoted)
+  const moved = await access.connect('test')
+  cleanup(t, () => moved.end())
+  assert.deepEqual((await moved.run(askPort)).rows, [{ port: promoted.port }])
+  assert.equal(await portOf(), promoted.port, 'who only reads would never notice')
+  await promoted.stop('fast')
+  await assert.rejects(access.connect('test'), isTrouble('connection', /another has replaced/))
+  await assert.rejects(portOf(), StoreFault)
+})
+
+const askPort = { name: 'port', text: "SELECT current_setting('port')::int AS port" }
+
+/** Without a word to its primary, which goes on. */
+const promote = async ({ folder, port, pid }: PostgresServer): Promise<void> => {
+  fs.writeFileSync(path.join(folder, 'data', 'promote'), '')
+  process.kill(pid, 'SIGUSR1')
+  const target = { hosts: [{ host: folder, port }], database: 'postgres', user: 'muster', tls: null }
+  await eventually('the standby to be a primary', async () => {
+    const session = await connectPostgres({ ...target, password: async () => null }, patience).catch(() => null)
+    await session?.end()
+    return session !== null
+  })
+}
 
 test('a host that does not answer holds up neither the next one nor its caller for long', async (t) => {
   if (withPeer(t, 'postgres') === null) return

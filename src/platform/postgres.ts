@@ -4,6 +4,7 @@
 import { Socket } from 'node:net'
 import { getCACertificates, type ConnectionOptions } from 'node:tls'
 import { Client, DatabaseError } from 'pg'
+import { isNewer, type NewestPrimary, type Timeline } from './newest-primary.ts'
 import { openSession, PgConnectionLost } from './postgres-session.ts'
 import { systemTimers } from './timers.ts'
 
@@ -63,6 +64,8 @@ export type ConnectOptions = {
   readonly connectWithinMs: number
   /** Of the server, for this connection. */
   readonly settings?: Readonly<Record<string, string>>
+  /** Of all connections of one program: where there are several hosts, none is to a server that another has replaced. */
+  readonly newest?: NewestPrimary
 }
 
 /** Reachable, and not to be used. */
@@ -74,8 +77,8 @@ class PgRefused extends Error {
 }
 
 class NotAPrimary extends Error {
-  constructor(host: string) {
-    super(`${host} is not a primary that can be written to`)
+  constructor(host: string, what = 'is not a primary that can be written to') {
+    super(`${host} ${what}`)
     this.name = 'NotAPrimary'
   }
 }
@@ -98,40 +101,58 @@ const settingsOfAll: Readonly<Record<string, string>> = {
   transaction_timeout: '0',
 }
 
-/** How long a host is waited for alone, before the next is asked as well. */
-const headStartMs = 400
+/** How long the other hosts are waited for when one says that it is the primary: it may have been replaced. */
+const otherHostsMs = 400
 const keepAliveAfterMs = 5000
 
-/** Whichever host is a primary and can be written to. Several are asked in turn, the next as soon as one hesitates. */
+/** Whichever host is a primary and can be written to; of several that say so the one that was promoted last. */
 export const connectPostgres = async (target: PostgresTarget, options: ConnectOptions): Promise<PgSession> => {
   const settled = new AbortController()
   const cancelDeadline = systemTimers.after(options.connectWithinMs, () =>
     settled.abort(new PgConnectionLost(`nobody answered within ${options.connectWithinMs} ms`)),
   )
-  const attempts: Promise<PgSession>[] = []
-  for (const { host, port } of target.hosts) {
-    const before = attempts.at(-1)
-    const turn = before === undefined ? Promise.resolve() : failedOrSlow(before)
-    attempts.push(turn.then(() => connectHost(target, { host, port }, options, settled.signal)))
-  }
+  const attempts = target.hosts.map((at) => connectHost(target, at, options, settled.signal))
+  let chosen: Found | null = null
   try {
-    return await Promise.any(attempts)
+    chosen = await newestOf(attempts)
+    return admitted(chosen, options)
   } catch (error) {
     throw mostTelling(error instanceof AggregateError ? error.errors : [error])
   } finally {
     cancelDeadline()
-    settled.abort(new Error('another host was quicker'))
+    settled.abort(new Error('another host was chosen'))
+    for (const attempt of attempts)
+      attempt.then(
+        (found) => found !== chosen && found.session.destroy(),
+        () => {},
+      )
   }
 }
 
-const failedOrSlow = (attempt: Promise<PgSession>): Promise<void> =>
-  new Promise((resolve) => {
-    const cancel = systemTimers.after(headStartMs, resolve)
-    attempt.catch(() => {
+/** `timeline`: null where nobody else could be the primary. */
+type Found = { readonly session: PgSession; readonly host: string; readonly timeline: Timeline | null }
+
+const newestOf = async (attempts: readonly Promise<Found>[]): Promise<Found> => {
+  const found: Found[] = []
+  const all = Promise.allSettled(attempts.map((attempt) => attempt.then((one) => found.push(one))))
+  await Promise.any(attempts)
+  await new Promise<void>((resolve) => {
+    const cancel = systemTimers.after(otherHostsMs, resolve)
+    void all.then(() => {
       cancel()
       resolve()
     })
   })
+  return found.reduce((best, one) =>
+    best.timeline !== null && one.timeline !== null && isNewer(one.timeline, best.timeline) ? one : best,
+  )
+}
+
+const admitted = ({ session, host, timeline }: Found, { newest }: ConnectOptions): PgSession => {
+  if (timeline === null || newest === undefined || newest.admit(session, timeline)) return session
+  session.destroy()
+  throw new NotAPrimary(host, 'is a primary that another has replaced')
+}
 
 /** A wrong password says more than a standby beside it, and a standby more than a host that is down. */
 const mostTelling = (errors: readonly unknown[]): unknown =>
@@ -141,10 +162,10 @@ const mostTelling = (errors: readonly unknown[]): unknown =>
 
 const connectHost = async (
   target: PostgresTarget,
-  { host, port }: { host: string; port: number },
+  { host, port }: PostgresHost,
   options: ConnectOptions,
   settled: AbortSignal,
-): Promise<PgSession> => {
+): Promise<Found> => {
   settled.throwIfAborted()
   const socket = new Socket()
   const client = new Client({
@@ -168,8 +189,9 @@ const connectHost = async (
   try {
     await client.connect()
     await prepare(session, host, options)
+    const timeline = target.hosts.length === 1 ? null : await timelineOf(session)
     settled.throwIfAborted()
-    return session
+    return { session, host, timeline }
   } catch (error) {
     session.destroy()
     settled.throwIfAborted()
@@ -201,6 +223,18 @@ const applySettings: Prepared = {
 const askState: Prepared = {
   name: 'ask-state',
   text: `SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS writable`,
+}
+
+/** Not asked where there is no choice: what calls itself PostgreSQL does not always have an answer. */
+const timelineOf = async (session: PgSession): Promise<Timeline> => {
+  const { rows } = await session.run(askTimeline)
+  return rows[0] as Timeline
+}
+
+const askTimeline: Prepared = {
+  name: 'ask-timeline',
+  text: `SELECT system_identifier::text AS cluster, left(pg_walfile_name(pg_current_wal_lsn()), 8) AS number
+    FROM pg_control_system()`,
 }
 
 const passwordOf = async (target: PostgresTarget, at: PostgresHost): Promise<string> => {

@@ -3,6 +3,7 @@
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
+import { openNewestPrimary } from '#platform/newest-primary.ts'
 import { connectPostgres, pgTrouble } from '#platform/postgres.ts'
 import type { PgResult, PgSession, PgValue, PostgresTarget, Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
@@ -37,8 +38,9 @@ const connectWithinMs = 4000
 const answeredWithinMs = 5000
 
 export const openPgAccess = (deps: PgAccessDeps): PgAccess => {
+  const newest = openNewestPrimary()
   const connect: PgAccess['connect'] = (purpose, settings = {}) =>
-    connectPostgres(deps.target, { applicationName: `muster ${purpose}`, connectWithinMs, settings })
+    connectPostgres(deps.target, { applicationName: `muster ${purpose}`, connectWithinMs, settings, newest })
   const readers = openPool(deps, mostReaders, () => connect('read', { default_transaction_read_only: 'on' }))
   const writers = openPool(deps, 1, async () => {
     const session = await connect('write', writerSettings)
