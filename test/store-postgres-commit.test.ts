@@ -167,6 +167,22 @@ describe('replicas on one database', () => {
     assert.equal(await store.get('node', 'n4'), null)
   })
 
+  test('while something of a leader is on its way to be committed nobody takes its place', async (t) => {
+    if (withPeer(t, 'postgres') === null) return
+    const { open, session, sql } = await replicated(t)
+    const store = await open()
+    const fence = await eventually('the replica to lead', () => store.replicas.leadership())
+    await committed(store, newNode('n1'))
+    await session.exec("BEGIN; SELECT FROM node WHERE key = 'n1' FOR UPDATE; SET LOCAL lock_timeout = '50ms'")
+    const sweeping = store.commit(change([read('node', 'n1', 1)], [putNode('n1')]), fence)
+    await eventually('the sweep to be held up', async () => (await waiting(sql)) === 1)
+    await session.exec('SAVEPOINT before')
+    await assert.rejects(session.exec('UPDATE leadership SET number = number + 1, replica = NULL'), /lock timeout/)
+    await session.exec('ROLLBACK TO before; COMMIT')
+    assert.notEqual(await sweeping, 'lost-race')
+    await session.exec('UPDATE leadership SET number = number + 1, replica = NULL')
+  })
+
   test('what relies on nobody holding a node loses to the channel that was opened meanwhile', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open } = await replicated(t)

@@ -170,6 +170,27 @@ test('a replica that closes holds nothing any more', async (t) => {
   await assert.rejects(holdersOf(one).claim('n1', session(2), null), StoreFault)
 })
 
+test('a replica that closes gives its channels back in the order in which others claim them', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const site = await replicaSite(t)
+  const one = await site.open({ pace: { ...quickPace, answerWithinMs: 5000 } })
+  await addNodes(one, ['n1', 'n2'])
+  for (const node of ['n2', 'n1']) await holdersOf(one).claim(node, session(1, 'agent-a'), null)
+  const claimant = await site.database.connect()
+  await claimant.exec("BEGIN; SELECT FROM holder WHERE node = 'n1' FOR UPDATE")
+  const closing = one.close()
+  const waits = {
+    name: 'waits',
+    text: `SELECT FROM pg_stat_activity WHERE application_name = 'muster lease'
+    AND datname = current_database() AND wait_event_type = 'Lock'`,
+  }
+  await eventually('it to wait for the claimant', async () => (await site.session.run(waits)).count === 1)
+  await claimant.exec("SELECT FROM holder WHERE node = 'n2' FOR UPDATE NOWAIT; COMMIT")
+  await closing
+  const left = { name: 'left', text: 'SELECT FROM holder UNION ALL SELECT FROM replica' }
+  assert.equal((await site.session.run(left)).count, 0)
+})
+
 test('a claim waits for whoever changes its node, and its neighbours do not', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)

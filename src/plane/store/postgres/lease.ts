@@ -221,7 +221,12 @@ const renewStatement: Prepared = {
     WHERE number = $1 AND expires_at > clock_timestamp()`,
 }
 
-const leaveHolders: Prepared = { name: 'lease-leave-holders', text: 'DELETE FROM holder WHERE replica = $1' }
+/** In the order in which claims lock them: when a plane stops, its agents claim them elsewhere in the same moment. */
+const leaveHolders: Prepared = {
+  name: 'lease-leave-holders',
+  text: `WITH held AS (SELECT node FROM holder WHERE replica = $1 ORDER BY node FOR UPDATE)
+    DELETE FROM holder USING held WHERE holder.node = held.node AND holder.replica = $1`,
+}
 const leaveLeadership: Prepared = {
   name: 'lease-leave-leadership',
   text: 'UPDATE leadership SET replica = NULL WHERE replica = $1',

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { silentLog } from '#platform/log.ts'
+import type { PgSession } from '#platform/postgres.ts'
+import { manualClock } from '../../../../test/fakes/manual-clock.ts'
+import { manualTimers } from '../../../../test/fakes/manual-timers.ts'
+import { openLease } from './lease.ts'
+import { usualPace } from './replica-pace.ts'
+
+const answerMs = 2000
+
+/** A server that takes its time for every answer. */
+const setUp = async () => {
+  const clock = manualClock(1_000_000)
+  const session: PgSession = {
+    async run() {
+      clock.advance(answerMs)
+      return { rows: [{ number: 7 }], count: 1 }
+    },
+    exec: async () => {},
+    onNotification: () => {},
+    onWarning: () => {},
+    onEnd: () => {},
+    ended: false,
+    destroy: () => {},
+    end: async () => {},
+  }
+  const lease = await openLease({
+    access: { connect: async () => session },
+    clock,
+    timers: manualTimers(clock),
+    log: silentLog,
+    pace: usualPace,
+    name: 'test',
+    version: '0.0.0',
+  })
+  return { clock, lease }
+}
+
+test('a lease is counted from when it was asked for: while the answer was on its way others have counted already', async () => {
+  const { clock, lease } = await setUp()
+  clock.advance(usualPace.leaseMs - answerMs - 1)
+  assert.equal(lease.self(), 7)
+  clock.advance(1)
+  assert.equal(lease.self(), null)
+})
+
+test('a renewal is counted from when it was sent, and not from its answer', async () => {
+  const { clock, lease } = await setUp()
+  await lease.confirmed(async () => {})
+  clock.advance(usualPace.leaseMs - answerMs - 1)
+  assert.equal(lease.self(), 7)
+  clock.advance(1)
+  assert.equal(lease.self(), null)
+})
