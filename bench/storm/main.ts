@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import type { Scope } from '../../test/process/cleanup.ts'
 import { benchRun } from '../bench-run.ts'
 import { startDatabaseServer } from '../database.ts'
-import { noPhase, startContender, together, type Contender, type Entrant, type Phase } from './contender.ts'
+import { noPhase, startContender, together, type Contender, type Entrant } from './contender.ts'
 import { printAgainst, printOutcome, type Outcome } from './print-storm.ts'
 
 // npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
@@ -27,13 +27,14 @@ if (!Number.isInteger(replicas) || replicas < 1 || replicas > 8)
   throw new Error('--replicas takes a number from 1 to 8')
 if (replicas > 1 && store === 'sqlite') throw new Error('--replicas needs --store postgres')
 
-const warmUp = 300
-const total = nodes + warmUp
+/** The first of each pay for compilation, which a plane does once and a storm does not repeat. */
+const warmUpEach = 300
 const steps = 4
 
 await benchRun(async (t) => {
   const contenders: Contender[] = []
-  for (const entrant of await entrants(t)) contenders.push(await startContender(t, entrant, total))
+  for (const entrant of await entrants(t))
+    contenders.push(await startContender(t, entrant, nodes + warmUpEach * entrant.replicas))
   const names = contenders.map(({ name }) => name).join(', ')
   console.log(`storm: ${nodes} nodes each, generator in another process: ${names}`)
   const outcomes = await storm(contenders)
@@ -57,6 +58,7 @@ async function entrants(t: Scope): Promise<readonly Entrant[]> {
 async function storm(contenders: readonly Contender[]): Promise<readonly Outcome[]> {
   const running = contenders.map((contender) => ({
     contender,
+    warmUp: warmUpEach * contender.replicas,
     ...{ bare: noPhase, enroll: noPhase, confirm: noPhase, channel: noPhase },
     memory: { confirm: [] as [number, number][], channel: [] as [number, number][] },
   }))
@@ -65,13 +67,12 @@ async function storm(contenders: readonly Contender[]): Promise<readonly Outcome
   }
   const part = (count: number, step: number): number => Math.floor((count * step) / steps)
 
-  for (const { contender } of running) {
-    // The first of each pay for compilation, which a plane does once and a storm does not repeat.
+  for (const { contender, warmUp } of running) {
     await contender.run({ kind: 'handshakes', count: warmUp })
     await contender.run({ kind: 'enroll', from: 0, upTo: warmUp })
   }
   await inTurns(async (one, step) => {
-    const [from, upTo] = [warmUp + part(nodes, step), warmUp + part(nodes, step + 1)]
+    const [from, upTo] = [one.warmUp + part(nodes, step), one.warmUp + part(nodes, step + 1)]
     one.bare = together(one.bare, await one.contender.run({ kind: 'handshakes', count: upTo - from }))
     one.enroll = together(one.enroll, await one.contender.run({ kind: 'enroll', from, upTo }))
   })
@@ -79,14 +80,14 @@ async function storm(contenders: readonly Contender[]): Promise<readonly Outcome
     // Settled memory after each step: its slope over their number is what one connection costs.
     await inTurns(async (one, step) => {
       if (step === 0) one.memory[kind].push([0, await one.contender.settledBytes()])
-      const [from, upTo] = [part(total, step), part(total, step + 1)]
+      const [from, upTo] = [part(one.warmUp + nodes, step), part(one.warmUp + nodes, step + 1)]
       one[kind] = together(one[kind], await one.contender.run({ kind, from, upTo }))
       one.memory[kind].push([upTo, await one.contender.settledBytes()])
     })
   }
-  return running.map(({ contender, memory, ...phases }) => ({
+  return running.map(({ contender, memory, bare, enroll, confirm, channel }) => ({
     name: contender.name,
-    ...(phases satisfies Record<string, Phase>),
+    ...{ bare, enroll, confirm, channel },
     bytesEach: slope(memory.confirm) + slope(memory.channel),
   }))
 }

@@ -27,7 +27,8 @@ export const printOutcome = (outcome: Outcome, nodes: number): void => {
     if (failures.length > 0) console.log(`${label} failures:`, failures.slice(0, 5))
   const failures = enroll.failures.length + confirm.failures.length + channel.failures.length
   say('failures', String(failures))
-  say('whole storm', `${seconds(outcome).toFixed(1)} s, ${(nodes / seconds(outcome)).toFixed(0)} nodes a second`)
+  const seconds = (nodes * msEach(outcome)) / 1000
+  say('whole storm', `${seconds.toFixed(1)} s, ${(nodes / seconds).toFixed(0)} nodes a second`)
   say('open channel', `${(bytesEach / 1024).toFixed(1)} KiB of plane memory each (aim: at most 80)`)
   const ratio = planeCpu(enroll) / planeCpu(bare)
   say('ratio', `${ratio.toFixed(2)} enrolment CPU to a bare handshake (aim: at most 1.6)`)
@@ -46,7 +47,7 @@ export const printAgainst = (one: Outcome, other: Outcome): void => {
         `plane CPU a node: ratio ${cpu.toFixed(2)}`,
     )
   }
-  say('ratio', `${(seconds(other) / seconds(one)).toFixed(2)} of its nodes a second over the whole storm`)
+  say('ratio', `${(msEach(other) / msEach(one)).toFixed(2)} of its nodes a second over the whole storm`)
 }
 
 const named = ({ enroll, confirm, channel }: Outcome) =>
@@ -58,7 +59,8 @@ const named = ({ enroll, confirm, channel }: Outcome) =>
 
 const perSecond = ({ done, ms }: Phase): number => (done / ms) * 1000
 const planeCpu = ({ cpuMs, done }: Phase): number => cpuMs.plane / done
-const seconds = ({ enroll, confirm, channel }: Outcome): number => (enroll.ms + confirm.ms + channel.ms) / 1000
+/** From a token to an open channel. */
+const msEach = (outcome: Outcome): number => named(outcome).reduce((sum, [, { ms, done }]) => sum + ms / done, 0)
 
 /** Who had the cores: where they add up to all of them, no further process can make anything faster. */
 const busy = ({ cpuMs, ms }: Phase): string => {
