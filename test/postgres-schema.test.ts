@@ -120,3 +120,18 @@ test('what is done exclusively is done by one plane at a time, and whoever loses
     StoreFault,
   )
 })
+
+test('a plane that stands still while it is alone is not waited for any longer, and hears of it when it goes on', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const { target } = await postgresDatabase(t)
+  const turn = { access: openAccess(t, target), timers: systemTimers, aloneForMs: 200 }
+  const alone = Promise.withResolvers<void>()
+  const standingStill = exclusively(turn, () => {
+    alone.resolve()
+    return new Promise<never>(() => {})
+  })
+  const heard = assert.rejects(standingStill, /may have begun the same/)
+  await alone.promise
+  assert.equal(await exclusively({ access: openAccess(t, target), timers: systemTimers }, async () => 'next'), 'next')
+  await heard
+})

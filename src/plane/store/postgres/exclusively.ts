@@ -11,12 +11,20 @@ import type { PgAccess } from './pg-access.ts'
 const exclusiveLock = 0x4d535452_02
 const waitForOthers = '60s'
 const answeredWithinMs = 65_000
+/** Shorter than others wait: a replica that stands still in here keeps nobody from starting. */
+const aloneForMs = 30_000
 
-export type ExclusiveDeps = { readonly access: Pick<PgAccess, 'connect'>; readonly timers: Timers }
+export type ExclusiveDeps = {
+  readonly access: Pick<PgAccess, 'connect'>
+  readonly timers: Timers
+  readonly aloneForMs?: number
+}
 
 /** Not to be nested: the inner would wait for the outer. */
-export const exclusively = async <T>({ access, timers }: ExclusiveDeps, run: () => Promise<T>): Promise<T> => {
-  const session = await access.connect('exclusive', { lock_timeout: waitForOthers }).catch(fault)
+export const exclusively = async <T>(deps: ExclusiveDeps, run: () => Promise<T>): Promise<T> => {
+  const { access, timers } = deps
+  const idle_session_timeout = `${deps.aloneForMs ?? aloneForMs}ms`
+  const session = await access.connect('exclusive', { lock_timeout: waitForOthers, idle_session_timeout }).catch(fault)
   try {
     const taken = session.run(takeLock, [exclusiveLock])
     await answeredInTime(timers, session, answeredWithinMs, taken).catch(fault)
