@@ -85,7 +85,7 @@ test('without notifications nothing is missed, and they come back by themselves'
   await writer.commit(newNode('n0'))
   await eventually('it to be told', () => reader.told.length === 1)
   for (const round of [1, 2, 3]) {
-    assert((await terminate(site.session, 'messages')) >= 1)
+    await eventually('a connection to cut', async () => (await terminate(site.session, 'messages')) >= 1)
     await writer.commit(newNode(`n${round}`))
     await eventually('it to be told all the same', () => reader.told.length === round + 1, { withinMs: 3000 })
   }
