@@ -167,6 +167,20 @@ describe('replicas on one database', () => {
     assert.equal(await store.get('node', 'n4'), null)
   })
 
+  test('a lease that ends while a commit is on its way takes that along', async (t) => {
+    if (withPeer(t, 'postgres') === null) return
+    const { open, session, sql } = await replicated(t)
+    const { timers } = steppedTimers()
+    const store = await open({ timers })
+    await committed(store, newNode('n1'))
+    await session.exec("BEGIN; SELECT FROM node WHERE key = 'n1' FOR UPDATE")
+    const late = assert.rejects(store.commit(change([read('node', 'n1', 1)], [putNode('n1')])), Fenced)
+    await eventually('it to be held up', async () => (await waiting(sql)) === 1)
+    await session.exec("UPDATE replica SET expires_at = clock_timestamp() - interval '1 second'; COMMIT")
+    await late
+    assert.equal((await store.get('node', 'n1'))?.version, 1)
+  })
+
   test('while something of a leader is on its way to be committed nobody takes its place', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open, session, sql } = await replicated(t)
@@ -240,6 +254,19 @@ describe('chains', () => {
     assert.equal(places.find((entry) => entry?.chain === chain?.chain)?.sequence, 2)
     await assert.rejects(gone.commit(newNode('n3')), Fenced)
     assert.equal((await one.journal.verify()).kind, 'intact')
+  })
+
+  test('a chain whose late writer may still be at it is passed over, and nobody waits for it', async (t) => {
+    if (withPeer(t, 'postgres') === null) return
+    const { open, session, sql } = await replicated(t)
+    const { timers } = steppedTimers()
+    await committed(await open({ timers }), newNode('n1'))
+    await sql("UPDATE replica SET expires_at = clock_timestamp() - interval '1 second'")
+    await session.exec('BEGIN; SELECT FROM chain FOR UPDATE')
+    const entries = (await committed(await open(), newNode('n2'))).entries
+    await session.exec('COMMIT')
+    const [late] = await sql("SELECT chain FROM journal WHERE node = 'n1'")
+    assert.notEqual(entries[0]?.entry.chain, late?.['chain'])
   })
 
   test('the rows a commit wrote are named beside its first entry, for the other replicas', async (t) => {
