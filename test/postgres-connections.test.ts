@@ -14,13 +14,7 @@ import { systemTimers } from '#platform/timers.ts'
 import { withPeer } from './peers/peer.ts'
 import { cleanup } from './process/cleanup.ts'
 import { eventually } from './process/eventually.ts'
-import {
-  postgresDatabase,
-  serverOwner,
-  startPostgres,
-  startStandby,
-  type PostgresServer,
-} from './process/postgres-server.ts'
+import { postgresDatabase, serverOwner, startPostgres, startStandby } from './process/postgres-server.ts'
 import { tempFolder } from './process/temp-folder.ts'
 
 const patience = { applicationName: 'muster test', connectWithinMs: 5000 }
@@ -162,7 +156,7 @@ test('of two servers that both take themselves for the primary the one that was 
   const access = openAccess(t, { ...target, hosts })
   const portOf = async (): Promise<unknown> => (await access.read(askPort)).rows[0]?.['port']
   assert.equal(await portOf(), givenUp.port)
-  await promote(promoted)
+  await promoted.promote()
   const moved = await access.connect('test')
   cleanup(t, () => moved.end())
   assert.deepEqual((await moved.run(askPort)).rows, [{ port: promoted.port }])
@@ -173,18 +167,6 @@ test('of two servers that both take themselves for the primary the one that was 
 })
 
 const askPort = { name: 'port', text: "SELECT current_setting('port')::int AS port" }
-
-/** Without a word to its primary, which goes on. */
-const promote = async ({ folder, port, pid }: PostgresServer): Promise<void> => {
-  fs.writeFileSync(path.join(folder, 'data', 'promote'), '')
-  process.kill(pid, 'SIGUSR1')
-  const target = { hosts: [{ host: folder, port }], database: 'postgres', user: 'muster', tls: null }
-  await eventually('the standby to be a primary', async () => {
-    const session = await connectPostgres({ ...target, password: async () => null }, patience).catch(() => null)
-    await session?.end()
-    return session !== null
-  })
-}
 
 test('a host that does not answer holds up neither the next one nor its caller for long', async (t) => {
   if (withPeer(t, 'postgres') === null) return

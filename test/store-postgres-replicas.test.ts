@@ -9,7 +9,7 @@ import { systemClock } from '#platform/clock.ts'
 import { withPeer } from './peers/peer.ts'
 import { quickPace, replicaSite, type TestReplica } from './postgres-replica.ts'
 import { eventually } from './process/eventually.ts'
-import { startPostgres } from './process/postgres-server.ts'
+import { startPostgres, startStandby } from './process/postgres-server.ts'
 import { newNode } from './store-harness.ts'
 
 const leaders = (replicas: readonly TestReplica[]): readonly TestReplica[] =>
@@ -134,6 +134,24 @@ test('a server that starts anew is found again, and nothing is missed', async (t
   await eventually('it to be written again', () => two[0].commit(newNode('after')), { withinMs: 15_000, everyMs: 200 })
   await eventually('both to be told', () => nodesTold(two[1]).length === 2)
   assert.deepEqual(nodesTold(two[1]), ['before', 'after'])
+})
+
+test('a primary that was given up and runs on is left for the one that was promoted', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const givenUp = await startPostgres(t)
+  const database = await givenUp.database(t)
+  const site = await replicaSite(t, database)
+  const promoted = await startStandby(t, givenUp)
+  await site.session.exec("ALTER SYSTEM SET synchronous_standby_names = '*'")
+  await site.session.run({ name: 'reload', text: 'SELECT pg_reload_conf()' })
+  const hosts = [givenUp, promoted].map(({ folder, port }) => ({ host: folder, port }))
+  const replica = await site.open({ target: { ...database.target, hosts } })
+  await replica.commit(newNode('before'))
+  await promoted.promote()
+  await eventually('it to be written again', () => replica.commit(newNode('after')), { withinMs: 20_000 })
+  const askPort = { name: 'port', text: "SELECT current_setting('port')::int AS port" }
+  assert.deepEqual((await replica.access.read(askPort)).rows, [{ port: promoted.port }])
+  await eventually('it to serve', () => replica.replicas.standing().kind === 'serving')
 })
 
 test('a wall clock that jumps ahead costs the lease for a moment, which is told; set back it costs nothing', async (t) => {

@@ -41,6 +41,8 @@ export type PostgresServer = {
   stop(how: 'fast' | 'crash'): Promise<void>
   /** After `stop`: the same data, the same addresses. */
   start(): Promise<void>
+  /** A standby becomes a primary, without a word to the one it has followed, which goes on. */
+  promote(): Promise<void>
   /** What the server wrote to its log. */
   log(): string
 }
@@ -132,6 +134,11 @@ const makeServer = async (settings: Settings, from: 'empty' | Place): Promise<Ma
     },
     async start() {
       running = await startProcess(found.path, owner, data, place, settings)
+    },
+    async promote() {
+      fs.writeFileSync(path.join(data, 'promote'), '')
+      running.kill('SIGUSR1')
+      await eventually('the standby to be a primary', () => administer(place, 'SELECT').then(() => true))
     },
     log: () => fs.readFileSync(logFile, 'utf8'),
   }
