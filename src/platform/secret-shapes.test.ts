@@ -68,4 +68,10 @@ test('the password in the address of a database is taken out, whatever it is mad
     assert.match((JSON.parse(clean) as { msg: string }).msg, /postgres:\/\/muster:\[secret\]@db\.example:5432\/fleet$/)
   }
   assert.equal(redactSecrets('postgres://db.example:5432/fleet'), 'postgres://db.example:5432/fleet')
+  const asWeWriteIt = 'put postgres://USER:PASSWORD@HOST:PORT/DATABASE into a file'
+  assert.equal(
+    redactSecrets(asWeWriteIt),
+    asWeWriteIt,
+    'whoever is told how to write it has to see where the password goes',
+  )
 })

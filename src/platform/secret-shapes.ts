@@ -11,7 +11,7 @@ const secretShapes = new RegExp(
     '(?:enroll|recover|repair|muster_key)_[A-Za-z0-9_-]{43}',
     '-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----' +
       '(?:[^"-]*(?:-{1,4}[^"-]+)*-----END [A-Z ]{0,32}PRIVATE KEY-----|(?:[A-Za-z0-9+/=\\s]|\\\\[nr])*)',
-    '(?<=\\bpostgres(?:ql)?://[^\\s:/@"\'\\\\]{0,128}:)[^\\s"\'\\\\]{1,512}(?=@)',
+    '(?<=\\bpostgres(?:ql)?://[^\\s:/@"\'\\\\]{0,128}:)(?!PASSWORD@HOST)[^\\s"\'\\\\]{1,512}(?=@)',
   ].join('|'),
   'g',
 )
