@@ -3,6 +3,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as http from 'node:http'
+import * as net from 'node:net'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { descendantsOf } from '../test/process/process-tree.ts'
@@ -33,8 +34,11 @@ export const startPlane = async (store: PlaneStore = { kind: 'sqlite' }): Promis
   const extra = process.env['MUSTER_BENCH_NODE']?.split(' ') ?? []
   const args = [...extra, '--expose-gc', '--import', path.join(import.meta.dirname, 'collect-on-signal.ts')]
   const muster = [path.join(root, 'bin/muster.ts'), 'plane', '-o', 'json', '--data', data, '--log-level', 'warn']
-  const listen = ['node', 'recovery', 'operator'].flatMap((door) => [`--${door}-listen`, '127.0.0.1:0'])
-  const shared = store.kind === 'sqlite' ? [] : ['--store', 'postgres', '--replicas', String(store.replicas)]
+  const replicas = store.kind === 'sqlite' ? 1 : store.replicas
+  const shared = store.kind === 'sqlite' ? [] : ['--store', 'postgres', '--replicas', String(replicas)]
+  const listen: string[] = []
+  for (const door of ['node', 'recovery', 'operator'])
+    listen.push(`--${door}-listen`, `127.0.0.1:${replicas === 1 ? 0 : await reservedPort()}`)
   const child = spawn(process.execPath, [...args, ...muster, ...listen, ...shared], {
     env: { ...process.env, ...(store.kind === 'postgres' ? store.env : {}) },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -72,6 +76,23 @@ export const startPlane = async (store: PlaneStore = { kind: 'sqlite' }): Promis
       process.off('exit', remove)
       remove()
     },
+  }
+}
+
+/**
+ * For planes that share theirs: it is free for a moment before all of them have it, and must not be one that connections
+ * are given meanwhile.
+ */
+const reservedPort = async (): Promise<number> => {
+  for (;;) {
+    const port = 15_000 + Math.floor(Math.random() * 15_000)
+    const probe = net.createServer()
+    const free = await new Promise<boolean>((resolve) => {
+      probe.once('error', () => resolve(false))
+      probe.listen(port, '127.0.0.1', () => resolve(true))
+    })
+    await new Promise((resolve) => probe.close(resolve))
+    if (free) return port
   }
 }
 
