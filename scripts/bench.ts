@@ -17,10 +17,15 @@ const benches = new Map(
   }),
 )
 
+/** As they are written at the top of each. */
+const usages = (bench: string): string[] =>
+  [...fs.readFileSync(bench, 'utf8').matchAll(/^\/\/ +(npm run bench .*)$/gm)].map(([, line]) => line ?? '')
+
 const [name, ...rest] = process.argv.slice(2)
 const file = name === undefined ? undefined : benches.get(name)
 if (file === undefined) {
-  console.error(`usage: npm run bench NAME [-- ARGUMENTS]\nthere are: ${[...benches.keys()].join(', ')}`)
+  console.error('usage: npm run bench NAME [-- ARGUMENTS]\n')
+  for (const known of benches.values()) for (const line of usages(known)) console.error(`    ${line}`)
   process.exit(name === undefined ? 0 : 64)
 }
 const bench = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--expose-gc', file, ...rest], {
