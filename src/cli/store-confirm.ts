@@ -36,8 +36,8 @@ const doubtFacts = (doubt: DoubtView): readonly (readonly [string, string])[] =>
     'missing',
     doubt.missing === null ? 'not known: the copy has gone on by itself' : `at least ${doubt.missing} entries`,
   ],
-  ['newest entry', doubt.newest_entry === null ? 'there was none' : `${doubt.newest_entry} when the plane started`],
+  ['newest entry', doubt.newest_entry === null ? 'not known' : `${doubt.newest_entry} when the planes were started`],
 ]
 
 const whatToDo = ({ newest_entry: since }: DoubtView): string =>
-  `What was done after ${since ?? 'this copy was made'} may be forgotten here: revoke again what was revoked since, with its tokens and operator keys.`
+  `What was done after ${since ?? 'this copy was made'} may be forgotten here: revoke again what was revoked since, with its tokens and operator keys; machines that enrolled since need a new token.`

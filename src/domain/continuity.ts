@@ -34,7 +34,7 @@ export type Doubt = Finding & {
   readonly sinceMs: number
   /** Who showed it first. */
   readonly node: NodeId
-  /** Of the newest entry there was when the plane started. */
+  /** Of the newest entry from before any plane was started that runs now; null: not known. */
   readonly newestEntryMs: number | null
 }
 

@@ -5,7 +5,10 @@ import { test, type TestContext } from 'node:test'
 import { generateKey } from '#pki/keys.ts'
 import { confirmStore } from '#plane/flows/confirm-store.ts'
 import { domainSettingsRow } from '#plane/flows/domain-settings-row.ts'
+import { openSightingJudge } from '#plane/flows/judge-sighting.ts'
+import { silentLog } from '#platform/log.ts'
 import { formatStatement, type StatementOf } from '#wire/statement.ts'
+import { settingsNow } from '../fakes/settings-now.ts'
 import { operator } from './authority-setup.ts'
 import { codeOf, newCsr, setUpRecovery } from './recovery-setup.ts'
 
@@ -94,4 +97,23 @@ test('a caller without a credential may bring the truth, and a made-up sighting 
   const stranger = recoverByKey(generateKey('p256'), 'gpu-001', null, newCsr(), { sighting: signed(further(10)) })
   assert.notEqual(codeOf(await stranger), 'enrolled')
   assert.equal((await continuity()).doubt?.node, 'gpu-001')
+})
+
+test('what planes write when they start is not taken for what the copy has kept', async (t) => {
+  const { deps, store, clock, signed, further, continuity, recover } = await setUp(t)
+  const [newest] = await store.journal.read({ after: null, last: 1, limit: 1, node: null, type: null })
+  clock.advance(3_600_000)
+  const [sole] = await store.replicas.leased()
+  assert(sole !== undefined)
+  const firstAtMs = clock.nowMs()
+  clock.advance(1000)
+  assert.equal(codeOf(await recover(signed())), 'enrolled')
+  clock.advance(1000)
+  const leased = [firstAtMs, clock.nowMs()].map((startedAtMs) => ({ ...sole, startedAtMs }))
+  const copy = { ...store, replicas: { leased: async () => leased } }
+  const settings = await settingsNow(store, deps.feed)
+  const later = await openSightingJudge({ ...deps, store: copy, settings, log: silentLog })
+  const by = { actor: 'node:gpu-001', source: null, correlation: null } as const
+  assert.equal(await later.judge(signed(further(50)), 'gpu-001', by), 'doubtful')
+  assert.equal((await continuity()).doubt?.newestEntryMs, newest?.entry.atMs)
 })

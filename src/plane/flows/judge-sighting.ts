@@ -10,13 +10,16 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { RecoveryAuthority } from '#plane/issuer/recovery-authority.ts'
+import type { Replicas } from '#plane/store/replicas.ts'
 import type { JournalReader, Store } from '#plane/store/store.ts'
 import { parseStatement } from '#wire/statement.ts'
 import type { CommitDeps } from './commit-decision.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
 
 export type JudgeDeps = CommitDeps & {
-  readonly store: Pick<Store, 'get' | 'commit' | 'journal'>
+  readonly store: Pick<Store, 'get' | 'commit' | 'journal'> & {
+    readonly replicas: Pick<Replicas, 'leased'>
+  }
   readonly recovery: Pick<RecoveryAuthority, 'isOurStatement'>
   readonly settings: () => DomainSettings
   readonly clock: Clock
@@ -44,8 +47,7 @@ const tries = 8
 export const openSightingJudge = async (deps: JudgeDeps): Promise<SightingJudge> => {
   const { clock, settings, store } = deps
   const isHere = rememberPlaces(store.journal, clock)
-  const [newest] = await store.journal.read({ after: null, last: 1, limit: 1, node: null, type: null })
-  const newestEntryMs = newest === undefined ? null : newest.entry.atMs
+  const newestEntryMs = await newestBeforePlanes(store)
   let updatedMs = -Infinity
 
   const doubt = async (finding: Finding, judgedBy: number, node: NodeId, by: Attribution): Promise<void> => {
@@ -87,6 +89,20 @@ export const openSightingJudge = async (deps: JudgeDeps): Promise<SightingJudge>
       return 'doubtful'
     },
   }
+}
+
+const entriesLookedAt = 1_000
+
+/**
+ * When the newest entry was written that no plane of now can have added: each writes some when it starts, and people are
+ * told to look at what was done after this. Null: not known, or there is none.
+ */
+const newestBeforePlanes = async ({ journal, replicas }: JudgeDeps['store']): Promise<number | null> => {
+  const startedAtMs = Math.min(...(await replicas.leased()).map((replica) => replica.startedAtMs))
+  const last = entriesLookedAt
+  const entries = await journal.read({ after: null, last, limit: last, node: null, type: null })
+  const before = entries.map(({ entry }) => entry.atMs).filter((atMs) => atMs < startedAtMs)
+  return before.length === 0 ? null : Math.max(...before)
 }
 
 /** `isHere` null: how far we have come is wanted of every chain. */
