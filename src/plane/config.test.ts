@@ -18,3 +18,12 @@ test('load balancers are listed one by one or in one variable, and what is none 
   assert.throws(() => listed({ proxyFrom: ['balancer.example'] }), /--proxy-from takes an address/)
   assert.throws(() => listed({}, { MUSTER_PROXY_FROM: '0.0.0.0/0' }), /is everybody/)
 })
+
+test('operators are served without TLS on this machine only, and that is said before anything is made', () => {
+  for (const address of ['0.0.0.0:8440', '10.0.0.5:8440', '[::]:8440', 'muster.example.org:8440']) {
+    assert.throws(() => planeConfig({ operatorListen: address }, {}), /--operator-tls/)
+    assert.equal(planeConfig({ operatorListen: address, operatorTls: true }, {}).operatorTls, true)
+  }
+  for (const address of ['127.0.0.1:0', 'localhost:8440', '[::1]:8440'])
+    assert.equal(planeConfig({ operatorListen: address }, {}).operatorTls, false)
+})

@@ -5,6 +5,7 @@ import type { Network } from '#pki/ip-network.ts'
 import { isIP } from '#platform/addresses.ts'
 import { parseDuration } from '#wire/duration.ts'
 import { domainNameShape } from '#wire/join-string.ts'
+import { loopbackAddress } from './listeners/host-rule.ts'
 import { proxyFrom } from './proxy-from.ts'
 import type { PostgresTarget } from '#platform/postgres.ts'
 import { storeTarget } from './store-target.ts'
@@ -86,6 +87,7 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
   const store = storeChoice(given('store'), env)
   const nodeListen = listenAddress('nodeListen', given('nodeListen') ?? '127.0.0.1:8443')
   const recoveryListen = given('recoveryListen')
+  const operatorTls = options['operatorTls'] === true || env['MUSTER_OPERATOR_TLS'] === '1'
   return {
     dataFolder: path.resolve(given('data') ?? 'data'),
     store,
@@ -96,8 +98,8 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
     // Where nodes connect they must be able to recover, also with a plane that was set up before there was recovery.
     recoveryListen:
       recoveryListen === null ? { host: nodeListen.host, port: 8442 } : listenAddress('recoveryListen', recoveryListen),
-    operatorListen: listenAddress('operatorListen', given('operatorListen') ?? '127.0.0.1:8440'),
-    operatorTls: options['operatorTls'] === true || env['MUSTER_OPERATOR_TLS'] === '1',
+    operatorListen: operatorAddress(given('operatorListen') ?? '127.0.0.1:8440', operatorTls),
+    operatorTls,
     proxyFrom: proxies(options['proxyFrom'], env['MUSTER_PROXY_FROM']),
     serverNames: serverNames(options['serverName'], env['MUSTER_SERVER_NAME']),
     issuerKey: oneOf('issuerKey', ['file', 'memory'], 'file'),
@@ -163,6 +165,15 @@ const listenAddress = (name: string, text: string): ListenAddress => {
     throw new ConfigProblem(`${optionName(name)} takes HOST:PORT, not ${text}`)
   }
   return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+}
+
+/** Said before anything is made: keys of operators would cross the network in the clear. */
+const operatorAddress = (text: string, tls: boolean): ListenAddress => {
+  const address = listenAddress('operatorListen', text)
+  if (!tls && loopbackAddress(address.host) === null) {
+    throw new ConfigProblem(`--operator-listen ${text} can be reached from other machines: add --operator-tls`)
+  }
+  return address
 }
 
 const alertWebhook = (

@@ -70,6 +70,6 @@ const keptSoFar = async (access: PgAccess, target: PostgresTarget): Promise<Read
 const refused = ({ user, database }: PostgresTarget, error: unknown): StoreRefused =>
   new StoreRefused(
     'DATABASE_REFUSED',
-    `PostgreSQL does not let the user ${user} into the database ${database}: ${reasonOf(error)}`,
-    'Check user, password, database and TLS: the file named by MUSTER_STORE_FILE, or PGUSER, PGPASSFILE, PGDATABASE, PGSSLROOTCERT; the user has to own the database',
+    `the user ${user} cannot be brought into the database ${database}: ${reasonOf(error)}`,
+    'Check user, password, database and TLS: the file named by MUSTER_STORE_FILE (sslrootcert=FILE for a CA of your own), or PGUSER, PGPASSFILE, PGDATABASE, PGSSLROOTCERT; the user has to own the database',
   )

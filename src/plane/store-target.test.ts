@@ -56,6 +56,8 @@ test('a file of secrets that others may read is refused, and so is one that is n
   assert.match(problemOf({ PGHOST: '/run', PGPASSFILE: fileIn(t, '*:*:*:*:hunter2', 0o640) }), /chmod 600/)
   assert.match(problemOf({ MUSTER_STORE_FILE: '/nowhere/it' }), /no file/)
   assert.match(problemOf({ PGHOST: '/run', PGPASSFILE: '/nowhere/it' }), /no file/)
+  assert.match(problemOf({ MUSTER_STORE_FILE: tempFolder(t) }), /is no file/)
+  assert.match(problemOf({ PGHOST: 'db.example', PGSSLROOTCERT: tempFolder(t) }), /holds no certificates/)
   // What systemd gives to one user looks as if its group could read it.
   const credential = { MUSTER_STORE_FILE: open, CREDENTIALS_DIRECTORY: path.dirname(open) }
   assert.deepEqual(targetOf(credential).hosts, [{ host: '/run', port: 5432 }])
@@ -64,6 +66,12 @@ test('a file of secrets that others may read is refused, and so is one that is n
 test('nothing that is wrong with a file is told with what stands in it', (t) => {
   const file = fileIn(t, 'postgres://u:hunter2@h/d?sslmod=hunter2')
   assert.doesNotMatch(problemOf({ MUSTER_STORE_FILE: file }), /hunter2/)
+  const two = problemOf({
+    MUSTER_STORE_FILE: fileIn(t, 'postgres://u:hunter2@127.0.0.1/d\npostgres://u:hunter3@h/d\n'),
+  })
+  assert.match(two, /more than one line/)
+  assert.doesNotMatch(two, /hunter/)
+  assert.match(problemOf({ MUSTER_STORE_FILE: fileIn(t, '') }), /is not postgres:/)
 })
 
 test('nobody says where it is: both ways of saying so are named', () => {

@@ -48,22 +48,34 @@ const readUrl = (env: Env, file: string): StoreUrl | string => {
   const text = readSecret(env, 'MUSTER_STORE_FILE', file)
   if (typeof text === 'string') return text
   if (text === null) return `MUSTER_STORE_FILE: there is no file ${file}`
-  const [first = ''] = text.content.split(/\r?\n/)
-  const url = parseStoreUrl(first.trim())
-  return typeof url === 'string' ? `the first line of ${file} (MUSTER_STORE_FILE) ${url}` : url
+  const [line = '', ...more] = text.content.trim().split(/\r?\n/)
+  // Whoever left the old address beside the new one would be sent to either without a word.
+  if (more.length > 0)
+    return `${file} (MUSTER_STORE_FILE) has more than one line: it holds one address and nothing else`
+  const url = parseStoreUrl(line)
+  return typeof url === 'string' ? `what is in ${file} (MUSTER_STORE_FILE) ${url}` : url
 }
 
 type Content = { readonly content: string }
 
 /** Null: there is none. systemd hands credentials to one user by other means than the mode, and only to that one. */
 const readSecret = (env: Env, variable: string, file: string): Content | null | string => {
-  const read = readShortFile(file, longestFile)
+  const read = readable(file, longestFile)
   if (read === null) return null
+  if (read === 'unreadable') return `${variable}: ${file} cannot be read here, or is no file`
   if (read === 'too-long') return `${variable}: ${file} is too long`
   const credentials = env['CREDENTIALS_DIRECTORY']
   const byCredential = credentials !== undefined && path.dirname(path.resolve(file)) === path.resolve(credentials)
   if (!byCredential && othersMayRead(file)) return `others may read ${file} (${variable}): chmod 600`
   return { content: read.text }
+}
+
+const readable = (file: string, longest: number): ReturnType<typeof readShortFile> | 'unreadable' => {
+  try {
+    return readShortFile(file, longest)
+  } catch {
+    return 'unreadable'
+  }
 }
 
 /**
@@ -90,8 +102,8 @@ const isLocal = (host: string): boolean =>
 /** Null: those of the system. */
 const readRoots = (file: string | null): string | null | Problem => {
   if (file === null || file === 'system') return null
-  const read = readShortFile(file, 1024 * 1024)
-  const pem = read === null || read === 'too-long' ? null : read.text
+  const read = readable(file, 1024 * 1024)
+  const pem = read === null || typeof read === 'string' ? null : read.text
   if (pem === null || allFromPem('CERTIFICATE', pem) === null) {
     return { problem: `sslrootcert: ${file} holds no certificates in PEM, or something besides` }
   }

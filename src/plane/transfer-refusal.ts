@@ -1,6 +1,7 @@
 // Why a store was not moved, copied or looked at, for whoever asked for it.
 
 import { errno } from '#platform/files.ts'
+import { SealRefused } from '#plane/issuer/seal.ts'
 import { StoreFault, StoreRefused, type StoreRefusedCode } from '#plane/store/store-errors.ts'
 import { TransferRefused, type TransferRefusedCode } from '#plane/store/transfer/transfer-errors.ts'
 
@@ -14,10 +15,14 @@ export type TransferRefusal = {
 export const transferRefusal = (error: unknown): TransferRefusal | null => {
   if (error instanceof TransferRefused || error instanceof StoreRefused)
     return { code: error.code, detail: error.message, next: error.next }
+  if (error instanceof SealRefused)
+    return { code: 'SEALING_KEY_WRONG', detail: error.message, next: 'Give the one the domain has: --seal-key FILE' }
   if (!(error instanceof Error)) return null
   if (error instanceof StoreFault)
     return { code: 'STORE_FAULT', detail: error.message, next: 'See that it runs and can be reached, and try again' }
   switch (errno(error)) {
+    case 'EISDIR':
+      return { code: 'FILE_UNUSABLE', detail: error.message, next: 'Name a file: this is a folder' }
     case 'ENOSPC':
     case 'EDQUOT':
       return { code: 'DISK_FULL', detail: error.message, next: 'Make room there, or name a place on another disk' }

@@ -35,7 +35,7 @@ export const findSealingKey = (
   const { dataFolder, keyFile, credentialsFolder } = places
   if (keyFile !== null) {
     const text = readFileIfAny(keyFile)
-    if (text === null) throw new Error(`there is no sealing key at ${keyFile}`)
+    if (text === null) throw new SealRefused(`there is no sealing key at ${keyFile}`)
     const protection = isInside(dataFolder, keyFile) || othersMayRead(keyFile) ? 'unprotected' : 'protected'
     return { key: parse(text, keyFile, random), file: keyFile, protection }
   }
@@ -57,7 +57,7 @@ export const findSealingKey = (
 const parse = (text: string, file: string, random: Random): SealingKey => {
   const digits = text.trim()
   if (!/^[0-9a-f]{64}$/i.test(digits)) {
-    throw new Error(`${file} is not a sealing key: it holds 64 hexadecimal digits (openssl rand -hex 32)`)
+    throw new SealRefused(`${file} is not a sealing key: that is 64 hexadecimal digits (openssl rand -hex 32)`)
   }
   return sealingKeyOf(Buffer.from(digits, 'hex'), random)
 }
