@@ -43,6 +43,8 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
   const toldRows = openToldRows()
   const listeners: ((committed: Committed) => void)[] = []
   const brokenAt = new Map<string, string>()
+  /** Where each chain ended when it was first seen to be this replica's: up to there another may have written. */
+  const ownFrom = new Map<string, number>()
   let looking: Promise<void> | null = null
   let again = false
   let stopped = false
@@ -110,7 +112,8 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
         if (!next.waits && broken === null) continue
         stuck.add(one)
         // What this replica is still waiting for itself was committed by nobody else.
-        if (!next.waits || one.writer !== self) complete = false
+        const isOwn = one.writer === self && place(one.chain).sequence >= (ownFrom.get(one.chain) ?? Infinity)
+        if (!next.waits || !isOwn) complete = false
         if (!next.waits) complain(one.chain, broken)
       }
       await tellSteps(run, steps)
@@ -130,8 +133,10 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     const run = runIn(deps, renewal)
     const before = new Map(positions)
     const ends = await chainEnds(run)
-    for (const { chain, base, writer } of ends) {
+    for (const { chain, base, end, writer } of ends) {
       if (!positions.has(chain)) positions.set(chain, { sequence: base, hash: null })
+      if (writer !== renewal.number) ownFrom.delete(chain)
+      else if (!ownFrom.has(chain)) ownFrom.set(chain, end)
       if (writer === renewal.number) own.ownChain(chain)
     }
     // A database that was set back: what comes now would be told as if it followed what is lost.

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Change } from '#domain/change.ts'
+import type { EntryDraft } from '#domain/journal-entry.ts'
+import { silentLog } from '#platform/log.ts'
+import type { PgRow, PgSession, PgValue } from '#platform/postgres.ts'
+import { manualClock } from '../../../../test/fakes/manual-clock.ts'
+import { manualTimers } from '../../../../test/fakes/manual-timers.ts'
+import { openForeignFeed } from './foreign-feed.ts'
+import { usualPace } from './replica-pace.ts'
+import { instantOf } from './standing-at.ts'
+
+const self = 2
+const nothingWritten: Change = { reads: [], writes: [], entries: [{} as EntryDraft] }
+const hash = (sequence: number): Buffer => Buffer.from([sequence])
+
+/** One chain, as the database has it. */
+const setUp = async (t: { readonly end: number; readonly writer: number }) => {
+  const clock = manualClock(0)
+  let chain = t
+  const entry = (sequence: number): PgRow => ({
+    chain: 'c',
+    sequence,
+    bytes: JSON.stringify({ chain: 'c', sequence, operation: `op${sequence}-0` }),
+    hash: hash(sequence),
+    touched: null,
+  })
+  const answers: Readonly<Record<string, (values: readonly PgValue[]) => readonly PgRow[]>> = {
+    'feed-chains': () => [{ chain: 'c', base: 0, end: chain.end, hash: hash(chain.end), writer: chain.writer }],
+    'feed-entries': ([, from]) => {
+      const [first] = from as readonly [number]
+      return Array.from({ length: chain.end + 1 - first }, (_, at) => entry(first + at))
+    },
+  }
+  const session = {
+    async run({ name }: { readonly name: string }, values: readonly PgValue[] = []) {
+      const rows = answers[name]?.(values) ?? []
+      return { rows, count: rows.length }
+    },
+  } as Pick<PgSession, 'run'> as PgSession
+  const heard: number[] = []
+  const told: number[] = []
+  const feed = openForeignFeed({
+    lease: {
+      renewal: () => ({ session, number: self, sentAt: instantOf(clock) }),
+      heard: ({ monotonicMs }) => void heard.push(monotonicMs),
+      onRenewed: () => {},
+    },
+    timers: manualTimers(clock),
+    log: silentLog,
+    pace: usualPace,
+  })
+  feed.onForeignCommit(({ entries }) => told.push(...entries.map(({ entry: { sequence } }) => sequence)))
+  await feed.start()
+  return {
+    feed,
+    heard,
+    told,
+    async look(now: typeof t) {
+      chain = now
+      clock.advance(1000)
+      feed.look()
+      await new Promise((resolve) => setImmediate(resolve))
+    },
+  }
+}
+
+test('what another wrote before its chain was taken over is not taken for one that is about to be answered here', async () => {
+  const { feed, heard, told, look } = await setUp({ end: 1, writer: 1 })
+  const { promise, resolve } = Promise.withResolvers<'lost-race'>()
+  const underWay = feed.commitHere(nothingWritten, () => promise)
+  await look({ end: 2, writer: self })
+  assert.deepEqual([told, heard], [[], [0]], 'it may be our own, and may be the last word of its former writer')
+  resolve('lost-race')
+  await underWay
+  await new Promise((done) => setImmediate(done))
+  assert.deepEqual([told, heard], [[2], [0, 1000]])
+})
+
+test('under a chain of its own a replica that waits for its own answers has heard of everything', async () => {
+  const { feed, heard, look } = await setUp({ end: 1, writer: 1 })
+  await look({ end: 2, writer: self })
+  void feed.commitHere(nothingWritten, () => new Promise(() => {}))
+  await look({ end: 3, writer: self })
+  assert.deepEqual(heard, [0, 1000, 2000])
+})
