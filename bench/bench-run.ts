@@ -5,16 +5,25 @@ import type { Scope } from '../test/process/cleanup.ts'
 
 /** Runs it, takes down what it set up, and says how busy the machine was: others' work is in every figure. */
 export const benchRun = async (run: (t: Scope) => Promise<void>): Promise<void> => {
-  // Processes that were started are ended by `exit`, which a signal alone does not bring about.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
   const steps: (() => unknown)[] = []
   const t: Scope = { after: (step?: unknown) => void steps.push(step as () => unknown) }
+  let goingDown: Promise<void> | null = null
+  const takeDown = (): Promise<void> =>
+    (goingDown ??= (async () => {
+      for (const step of steps.toReversed()) await step()
+    })())
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => void takeDown().finally(() => process.exit(1)))
+
   const before = loadNow()
   try {
     await run(t)
     console.log(`load average     ${before} before, ${loadNow()} after, on ${os.availableParallelism()} cores`)
+  } catch (error) {
+    // What fails because everything is being taken away from it has nothing to say.
+    if (goingDown === null) throw error
   } finally {
-    for (const step of steps.toReversed()) await step()
+    await takeDown()
   }
 }
 
