@@ -148,6 +148,23 @@ describe('replicas on one database', () => {
     }
   })
 
+  test('whoever changes a row waits for the one who has relied on it, though that writes another', async (t) => {
+    if (withPeer(t, 'postgres') === null) return
+    const { open, session, sql } = await replicated(t)
+    const [one, other] = [await open(), await open()]
+    await committed(one, newNode('n1'))
+    await committed(other, newNode('n2'))
+    const [place] = await sql(`SELECT chain FROM chain WHERE writer = ${one.replicas.self}`)
+    await session.exec(`BEGIN; SELECT FROM chain WHERE chain = '${String(place?.['chain'])}' FOR UPDATE`)
+    const relying = one.commit(change([read('node', 'n1', 1), read('node', 'n3', 0)], [putNode('n3')]))
+    await eventually('the one who relies on it to be held up', async () => (await waiting(sql)) === 1)
+    const changing = other.commit(change([read('node', 'n1', 1)], [putNode('n1')]))
+    await eventually('the one who changes it to wait', async () => (await waiting(sql)) === 2)
+    await session.exec('COMMIT')
+    assert.notEqual(await relying, 'lost-race')
+    assert.notEqual(await changing, 'lost-race')
+  })
+
   test('the fence of a former leader is refused, and so is everything without a lease', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open, sql } = await replicated(t)
