@@ -4,6 +4,7 @@ import { silentLog } from '#platform/log.ts'
 import type { PgSession } from '#platform/postgres.ts'
 import { manualClock } from '../../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../../test/fakes/manual-timers.ts'
+import { Fenced } from '../store-errors.ts'
 import { openLease } from './lease.ts'
 import { usualPace } from './replica-pace.ts'
 
@@ -12,10 +13,12 @@ const answerMs = 2000
 /** A server that takes its time for every answer. */
 const setUp = async () => {
   const clock = manualClock(1_000_000)
+  let renews: 'renews' | 'no such lease' | 'hangs' = 'renews'
   const session: PgSession = {
-    async run() {
+    async run({ name }) {
       clock.advance(answerMs)
-      return { rows: [{ number: 7 }], count: 1 }
+      if (name === 'lease-renew' && renews === 'hangs') return new Promise(() => {})
+      return { rows: [{ number: 7 }], count: name === 'lease-renew' && renews !== 'renews' ? 0 : 1 }
     },
     exec: async () => {},
     onNotification: () => {},
@@ -34,7 +37,7 @@ const setUp = async () => {
     name: 'test',
     version: '0.0.0',
   })
-  return { clock, lease }
+  return { clock, lease, server: (now: typeof renews) => void (renews = now) }
 }
 
 test('a lease is counted from when it was asked for: while the answer was on its way others have counted already', async () => {
@@ -52,4 +55,18 @@ test('a renewal is counted from when it was sent, and not from its answer', asyn
   assert.equal(lease.self(), 7)
   clock.advance(1)
   assert.equal(lease.self(), null)
+})
+
+test('what was seen counts only once a write after it is confirmed: a server that was given up shows what was', async () => {
+  const { clock, lease, server } = await setUp()
+  assert.equal(await lease.confirmed(async () => 'seen'), 'seen')
+  server('hangs')
+  const unconfirmed = assert.rejects(lease.confirmed(async () => 'seen'))
+  clock.advance(usualPace.answerWithinMs)
+  await unconfirmed
+  server('no such lease')
+  await assert.rejects(
+    lease.confirmed(async () => 'seen'),
+    Fenced,
+  )
 })
