@@ -99,6 +99,15 @@ test('a caller without a credential may bring the truth, and a made-up sighting 
   assert.equal((await continuity()).doubt?.node, 'gpu-001')
 })
 
+test('a machine that the copy has never heard of is heard', async (t) => {
+  const { signed, further, recoverByKey, continuity } = await setUp(t)
+  const unknown = (sighting: string) => recoverByKey(generateKey('p256'), 'gpu-999', null, newCsr(), { sighting })
+  assert.equal(codeOf(await unknown(signed())), 'RECOVERY_UNKNOWN')
+  assert.equal((await continuity()).doubt, null)
+  assert.equal(codeOf(await unknown(signed(further(10)))), 'RECOVERY_UNKNOWN')
+  assert.equal((await continuity()).doubt?.node, 'gpu-999')
+})
+
 test('what planes write when they start is not taken for what the copy has kept', async (t) => {
   const { deps, store, clock, signed, further, continuity, recover } = await setUp(t)
   const [newest] = await store.journal.read({ after: null, last: 1, limit: 1, node: null, type: null })

@@ -62,17 +62,16 @@ export type RecoverCall = {
 export const recoverNode = async (deps: RecoverDeps, call: RecoverCall): Promise<Enrolled | Refusal> => {
   const node = await deps.store.get('node', call.node)
   const credential = proveRecovery(deps, node, { ...call, purpose: 'recover' })
-  if (node !== null && call.sighting !== null) {
-    // Also where the credential is not ours any more: a store that has forgotten something does not know the newest.
-    const actor = isRefusal(credential) ? 'anonymous' : `node:${call.node}`
-    await deps.sightingJudge.judge(call.sighting, call.node, { actor, source: call.source, correlation: null })
-  }
   if (isRefusal(credential)) {
     // The story it claims to belong to is not taken from somebody who has proved nothing.
     const about = { node: node === null ? null : node.value.id }
-    if (deps.strangers.room(call.source)) return { ...credential, about }
-    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs(), about }
+    if (!deps.strangers.room(call.source))
+      return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs(), about }
+    // A store that has forgotten something does not know the newest credential, nor who enrolled since.
+    await judgeSighting(deps, call, 'anonymous')
+    return { ...credential, about }
   }
+  await judgeSighting(deps, call, `node:${call.node}`)
   const about = { node: call.node, actor: `node:${call.node}`, correlation: call.correlation }
   const leave = deps.admission.enter()
   if (typeof leave !== 'function') return { ...leave, about }
@@ -82,6 +81,11 @@ export const recoverNode = async (deps: RecoverDeps, call: RecoverCall): Promise
   } finally {
     leave()
   }
+}
+
+const judgeSighting = async (deps: RecoverDeps, call: RecoverCall, actor: string): Promise<void> => {
+  const { sighting, node, source } = call
+  if (sighting !== null) await deps.sightingJudge.judge(sighting, node, { actor, source, correlation: null })
 }
 
 /** What the request brings besides its proof, read once. */
