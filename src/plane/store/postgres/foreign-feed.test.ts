@@ -39,11 +39,13 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
     },
   } as Pick<PgSession, 'run'> as PgSession
   const heard: number[] = []
+  const unheard: string[] = []
   const told: number[] = []
   const feed = openForeignFeed({
     lease: {
       renewal: () => ({ session, number: self, sentAt: instantOf(clock) }),
       heard: ({ monotonicMs }) => void heard.push(monotonicMs),
+      unheard: (why) => void unheard.push(why),
       onRenewed: () => {},
     },
     timers: manualTimers(clock),
@@ -55,6 +57,7 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
   return {
     feed,
     heard,
+    unheard,
     told,
     async look(now: typeof t) {
       chain = now
@@ -83,4 +86,11 @@ test('under a chain of its own a replica that waits for its own answers has hear
   void feed.commitHere(nothingWritten, () => new Promise(() => {}))
   await look({ end: 3, writer: self })
   assert.deepEqual(heard, [0, 1000, 2000])
+})
+
+test('a database that was set back is heard of no more, and that is said', async () => {
+  const { heard, unheard, told, look } = await setUp({ end: 5, writer: 1 })
+  await look({ end: 3, writer: 1 })
+  assert.deepEqual([heard, told], [[0], []])
+  assert.match(unheard.join(), /chain c cannot be followed, it has lost entries.*set back.*start every plane anew/)
 })

@@ -28,7 +28,7 @@ export type ForeignFeed = {
 }
 
 export type ForeignFeedDeps = {
-  readonly lease: Pick<Lease, 'renewal' | 'heard' | 'onRenewed'>
+  readonly lease: Pick<Lease, 'renewal' | 'heard' | 'unheard' | 'onRenewed'>
   readonly timers: Timers
   readonly log: Log
   readonly pace: ReplicaPace
@@ -124,7 +124,11 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
   }
 
   const complain = (chain: string, broken: string | null): void => {
-    if (broken === null || brokenAt.get(chain) === broken) return
+    if (broken === null) return
+    lease.unheard(
+      `chain ${chain} cannot be followed, ${broken}; was the database set back? Then start every plane anew`,
+    )
+    if (brokenAt.get(chain) === broken) return
     brokenAt.set(chain, broken)
     log.error({ chain, broken }, 'the journal cannot be followed; see: muster journal verify')
   }

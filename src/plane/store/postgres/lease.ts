@@ -25,6 +25,8 @@ export type Lease = {
   onRenewed(run: (renewal: Renewal) => void): void
   /** Everything that had been committed by then has been told here. */
   heard(by: Instant): void
+  /** What has been committed cannot be told here, until `heard` is called again: why, in a sentence. */
+  unheard(why: string): void
   /** How long ago that was; null: nothing is known to have been told. */
   behindMs(): number | null
   /**
@@ -62,13 +64,14 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
   /** Null: the row is gone, or has expired. */
   let renewed: Instant | null = renewal.sentAt
   let heard: Instant | null = null
+  let unheard: string | null = null
   let beating: Promise<void> | null = null
   let troubled = false
   let closing: Promise<void> | null = null
   let stopTicking = (): void => {}
   let cancelRetry = (): void => {}
 
-  const standing = (): Standing => standingAt({ now: instantOf(clock), renewed, heard, ...pace })
+  const standing = (): Standing => standingAt({ now: instantOf(clock), renewed, heard, unheard, ...pace })
   let told = standing().kind
   /** Before every change of what is known, too: an interval in which the lease was over is told, however it ended. */
   const judge = (): void => {
@@ -148,7 +151,12 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     onStanding: (run) => void standingListeners.push(run),
     renewal: () => renewal,
     onRenewed: (run) => void renewalListeners.push(run),
-    heard: (by) => learn(() => void (heard = by)),
+    heard: (by) =>
+      learn(() => {
+        heard = by
+        unheard = null
+      }),
+    unheard: (why) => void (unheard = why),
     behindMs: () => (heard === null ? null : elapsedMs(heard, instantOf(clock))),
     async confirmed(look) {
       const on = session

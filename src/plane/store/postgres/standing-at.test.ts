@@ -11,7 +11,7 @@ const later = (ms: number, since: Instant = start): Instant => ({
 })
 const limits = { leaseMs, mostBehindMs }
 const kindAt = (now: Instant, renewed: Instant | null, heard: Instant | null): Standing['kind'] =>
-  standingAt({ now, renewed, heard, ...limits }).kind
+  standingAt({ now, renewed, heard, unheard: null, ...limits }).kind
 
 const instants = fc.record({
   monotonicMs: fc.integer({ min: 0, max: 60_000 }),
@@ -28,6 +28,16 @@ test('a replica that is cut off serves for 10 s, is behind until 15 s, and then 
     [15_000, 'expired'],
   ] as const)
     assert.equal(kindAt(later(ms), start, start), expected, `${ms} ms`)
+})
+
+test('what keeps a replica from hearing more is said with it, and by itself changes nothing', () => {
+  const standing = (ms: number) =>
+    standingAt({ now: later(ms), renewed: later(ms), heard: start, unheard: 'a chain is gone', ...limits })
+  assert.equal(standing(9999).kind, 'serving')
+  assert.deepEqual(standing(12_000), {
+    kind: 'behind',
+    why: 'what the other replicas have committed was last heard of 12 s ago: a chain is gone',
+  })
 })
 
 test('a replica with a lease that has heard of nothing yet is behind', () => {

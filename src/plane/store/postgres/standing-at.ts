@@ -15,19 +15,21 @@ export type StandingFacts = {
   readonly renewed: Instant | null
   /** Everything committed before this moment has been told here; null: nothing is known to have been. */
   readonly heard: Instant | null
+  /** What has kept it from hearing more; null: nothing but time, as far as is known. */
+  readonly unheard: string | null
   readonly leaseMs: number
   readonly mostBehindMs: number
 }
 
-export const standingAt = ({ now, renewed, heard, leaseMs, mostBehindMs }: StandingFacts): Standing => {
+export const standingAt = ({ now, renewed, heard, unheard, leaseMs, mostBehindMs }: StandingFacts): Standing => {
   if (renewed === null) return { kind: 'expired', why: 'this replica has no lease' }
   const unrenewedMs = elapsedMs(renewed, now)
   if (unrenewedMs >= leaseMs) return { kind: 'expired', why: `the lease was last renewed ${seconds(unrenewedMs)} ago` }
   if (heard === null) return { kind: 'behind', why: 'what the other replicas have committed is still being read' }
   const behindMs = elapsedMs(heard, now)
-  if (behindMs >= mostBehindMs)
-    return { kind: 'behind', why: `what the other replicas have committed was last heard of ${seconds(behindMs)} ago` }
-  return { kind: 'serving' }
+  if (behindMs < mostBehindMs) return { kind: 'serving' }
+  const why = `what the other replicas have committed was last heard of ${seconds(behindMs)} ago`
+  return { kind: 'behind', why: unheard === null ? why : `${why}: ${unheard}` }
 }
 
 /**
