@@ -1,6 +1,7 @@
 import { backupStore } from '#plane/backup-store.ts'
 import type { Cli } from './cli.ts'
 import { printer } from './print.ts'
+import { shellWord } from './shell-word.ts'
 import { storeRun, withStore, type StoreOptions } from './store-run.ts'
 import { movedBody, movedFacts } from './store-moved.ts'
 import { renderFacts } from './table.ts'
@@ -16,5 +17,6 @@ export const storeBackup = async (cli: Cli, options: StoreOptions, folder: strin
   )
   if (done.withSealingKey) print.note('the sealing key and admin.key are in it: it is as secret as the plane itself')
   else print.note(`the sealing key (${done.sealingKeyFile}) and admin.key are not in it: keep copies of them elsewhere`)
-  print.note(`to restore: copy it, and muster plane --data COPY`)
+  const sealKey = done.withSealingKey ? '' : ` --seal-key ${shellWord(done.sealingKeyFile)}`
+  print.note(`to restore: copy it, and muster plane --data COPY${sealKey}`)
 }
