@@ -46,6 +46,17 @@ test('an empty database gets the newest schema, and of many planes that start at
   assert.deepEqual(await schemaOf(session), { version: migrations.length, newest: migrations.length })
 })
 
+test('a user who may make nothing there is told so, and not that the database is away', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const { target, name, connect } = await postgresDatabase(t)
+  const session = await connect()
+  const user = `poor_${name}`
+  await session.exec(`REVOKE CREATE ON SCHEMA public FROM PUBLIC; CREATE ROLE ${user} LOGIN`)
+  cleanup(t, () => session.exec(`DROP ROLE ${user}`))
+  await refused(migrateDatabase(openAccess(t, { ...target, user })), 'DATABASE_REFUSED', /permission denied/)
+  assert.deepEqual(await tables(session), [])
+})
+
 test('a newer schema is refused and left as it is', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { target, connect } = await postgresDatabase(t)

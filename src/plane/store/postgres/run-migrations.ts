@@ -28,6 +28,7 @@ export const migrateDatabase = async (access: Pick<PgAccess, 'connect'>): Promis
     const { version } = await schemaOf(session)
     for (let step = version ?? 0; step < migrations.length; step++) await takeStep(session, step)
   } catch (error) {
+    if (pgTrouble(error) === 'refused') throw mayNot(error)
     throw error instanceof StoreRefused ? error : new StoreFault('the schema could not be made', error)
   } finally {
     // The lock goes with its session.
@@ -88,6 +89,13 @@ const notOurs = (why: string): StoreRefused =>
     'NOT_A_STORE',
     `the database is not a store of Muster: ${why}`,
     'Make an empty database (ENCODING UTF8) that belongs to the user Muster connects as, and name that one',
+  )
+
+const mayNot = (error: unknown): StoreRefused =>
+  new StoreRefused(
+    'DATABASE_REFUSED',
+    `the schema could not be made: ${error instanceof Error ? error.message : String(error)}`,
+    'Let the database belong to the user Muster connects as: ALTER DATABASE name OWNER TO user',
   )
 
 const faultOrRefusal = (error: unknown): never => {
