@@ -1,6 +1,8 @@
 // `npm test [-- FILTER...]`: peers, check, then every test, and the flows and compliance a second time on PostgreSQL.
 // --long runs the counts the issues state; --no-check and --only-check are for speed while working.
 
+import * as fs from 'node:fs'
+import * as os from 'node:os'
 import * as path from 'node:path'
 import { run } from 'node:test'
 import { peer } from '../test/peers/peer.ts'
@@ -47,6 +49,10 @@ type Sum = { readonly counts: Counts; readonly success: boolean }
 /** More than there are processors: what tests do most is wait. Those that do little else have lanes of their own. */
 const lanes = { working: 4, waiting: 2 }
 
+/** Hundreds of planes, agents and commands are started, each of which costs half as much when what was compiled is kept. */
+const compiled = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-compiled-'))
+process.once('exit', () => fs.rmSync(compiled, { recursive: true, force: true }))
+
 const runFile = async ({ name, file, env }: Job): Promise<Sum> => {
   const events = run({
     cwd: root,
@@ -54,7 +60,7 @@ const runFile = async ({ name, file, env }: Job): Promise<Sum> => {
     // A test that hangs has to fail, not to hold up the rest. Those that wait longer say so themselves.
     timeout: long ? 4 * 3600_000 : 300_000,
     execArgv: ['--disable-warning=ExperimentalWarning'],
-    env: { ...process.env, ...(long ? { MUSTER_LONG: '1' } : {}), ...env },
+    env: { ...process.env, NODE_COMPILE_CACHE: compiled, ...(long ? { MUSTER_LONG: '1' } : {}), ...env },
   })
   const report = reportFiles(events, name)
   for (;;) {
