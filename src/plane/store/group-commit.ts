@@ -6,6 +6,7 @@ import type { NodeId } from '#domain/node.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sqliteTrouble, type Database } from '#platform/sqlite.ts'
 import type { Timers } from '#platform/timers.ts'
+import { gatherCommits } from './gather-commits.ts'
 import type { HardwareTable } from './hardware-table.ts'
 import type { Health } from './health.ts'
 import type { Journal, JournalGroup } from './journal.ts'
@@ -42,10 +43,6 @@ type Member = {
 
 /** Bounds how long a group keeps the event loop to itself. */
 const largestGroup = 512
-/** The longest a first commit waits for company. */
-const longestWaitMs = 12
-/** A turn of the event loop that took less had nothing else to do. */
-const idleTurnMs = 0.05
 
 export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
   let queue: Member[] = []
@@ -58,15 +55,7 @@ export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
     if (queue.length > 0) deps.timers.soon(next)
     else finished?.()
   }
-  // A transaction, its fsync and the signed head cost as much for one commit as for many, so a group gathers while the
-  // loop is busy with other callers, and runs in the first turn that has nothing else to do.
-  const gather = (sinceMs: number, turnMs: number): void =>
-    deps.timers.soon(() => {
-      const nowMs = deps.clock.monotonicMs()
-      const enough = nowMs - turnMs < idleTurnMs || nowMs - sinceMs > longestWaitMs || queue.length >= largestGroup
-      if (enough || finished !== null) next()
-      else gather(sinceMs, nowMs)
-    })
+  const enough = (): boolean => queue.length >= largestGroup || finished !== null
 
   return {
     async commit(change) {
@@ -74,9 +63,7 @@ export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
       const plan = planCommit(change)
       return new Promise<Outcome>((resolve, reject) => {
         queue.push({ plan, resolve, reject })
-        if (queue.length > 1) return
-        const nowMs = deps.clock.monotonicMs()
-        gather(nowMs, nowMs)
+        if (queue.length === 1) gatherCommits(deps, enough, next)
       })
     },
     finish: () =>

@@ -3,6 +3,7 @@
 
 import type { Change, RowKind } from '#domain/change.ts'
 import type { Fence } from '../replicas.ts'
+import { gatherCommits } from '../gather-commits.ts'
 import { planCommit, type CommitPlan } from '../plan-commit.ts'
 import { Fenced, StoreFault } from '../store-errors.ts'
 import type { CommitGroup, Committed } from '../store.ts'
@@ -48,10 +49,10 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
   let running: Promise<void> | null = null
   let finished = false
 
+  const enough = (): boolean => queue.length >= largestGroup || finished
   const drain = async (): Promise<void> => {
-    // Whoever comes in the same turn comes along.
-    await new Promise<void>((resolve) => deps.timers.soon(resolve))
     while (queue.length > 0) {
+      await new Promise<void>((resolve) => gatherCommits(deps, enough, resolve))
       const group = queue.slice(0, largestGroup)
       queue = queue.slice(largestGroup)
       const sinceMs = deps.clock.monotonicMs()
