@@ -18,7 +18,7 @@ const graceMs = 5000
 /** How often it is looked who leads, with some room for a busy machine. */
 const lookMs = 2000
 
-/** The transaction that makes nodes inactive waits for the row of one of them, which the test has. */
+/** The transaction that makes nodes inactive waits for their rows, which the test has. */
 const untilSweepWaits = ({ rows }: Tables): Promise<unknown> =>
   eventually(
     'the sweep to wait for a row',
@@ -58,7 +58,7 @@ test('SIGSTOP of the plane that sweeps, in the middle of a sweep, past its lease
 
     const lock = await tables.connect()
     await lock.exec('BEGIN')
-    await lock.run({ name: '', text: 'SELECT FROM node WHERE key = $1 FOR UPDATE' }, [away[0] ?? ''])
+    await lock.run({ name: '', text: 'SELECT FROM node WHERE key = ANY($1) ORDER BY key FOR UPDATE' }, [away])
     for (const node of gone) node.leave()
     await untilSweepWaits(tables)
     leader.plane.signal('SIGSTOP')
