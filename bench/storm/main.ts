@@ -88,7 +88,7 @@ async function storm(contenders: readonly Contender[]): Promise<readonly Outcome
   return running.map(({ contender, memory, bare, enroll, confirm, channel }) => ({
     name: contender.name,
     ...{ bare, enroll, confirm, channel },
-    bytesEach: slope(memory.confirm) + slope(memory.channel),
+    bytesEach: contender.replicas > 1 ? null : slope(memory.confirm) + slope(memory.channel),
   }))
 }
 

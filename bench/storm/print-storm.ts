@@ -7,7 +7,8 @@ export type Outcome = {
   readonly enroll: Phase
   readonly confirm: Phase
   readonly channel: Phase
-  readonly bytesEach: number
+  /** Null: of several processes, each of which settles by itself, the slope says nothing. */
+  readonly bytesEach: number | null
 }
 
 const say = (label: string, text: string): void => console.log(`${label.padEnd(16)} ${text}`)
@@ -29,7 +30,8 @@ export const printOutcome = (outcome: Outcome, nodes: number): void => {
   say('failures', String(failures))
   const seconds = (nodes * msEach(outcome)) / 1000
   say('whole storm', `${seconds.toFixed(1)} s, ${(nodes / seconds).toFixed(0)} nodes a second`)
-  say('open channel', `${(bytesEach / 1024).toFixed(1)} KiB of plane memory each (aim: at most 80)`)
+  if (bytesEach !== null)
+    say('open channel', `${(bytesEach / 1024).toFixed(1)} KiB of plane memory each (aim: at most 80)`)
   const ratio = planeCpu(enroll) / planeCpu(bare)
   say('ratio', `${ratio.toFixed(2)} enrolment CPU to a bare handshake (aim: at most 1.6)`)
   say('busy', `while enrolling: ${busy(enroll)}`)
