@@ -13,6 +13,16 @@ export const cpuMs = (pid: number): number =>
     return sum + ((user + system + childUser + childSystem) * 1000) / clockTicksPerSecond
   }, 0)
 
+/** Of the whole machine, whoever used it. */
+export const machineCpuMs = (): number => {
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0] = (
+    /^cpu +(.*)$/m.exec(fs.readFileSync('/proc/stat', 'utf8'))?.[1] ?? ''
+  )
+    .split(' ')
+    .map(Number)
+  return ((user + nice + system + irq + softIrq) * 1000) / clockTicksPerSecond
+}
+
 const statOf = (pid: number): string[] => {
   try {
     const text = fs.readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -7,7 +7,7 @@ import { within } from '../../test/process/eventually.ts'
 import type { Database } from '../database.ts'
 import { inParallel } from '../in-parallel.ts'
 import { startPlane, type PlaneProcess } from '../plane-process.ts'
-import { cpuMs } from '../process-cost.ts'
+import { cpuMs, machineCpuMs } from '../process-cost.ts'
 import type { Order, Report } from './generator.ts'
 
 export type Contender = {
@@ -20,20 +20,28 @@ export type Contender = {
 
 export type Phase = Pick<Report, 'done' | 'ms' | 'failures'> & { readonly cpuMs: Cost }
 
-/** Milliseconds of CPU. */
-export type Cost = { readonly plane: number; readonly database: number; readonly generator: number }
+/** Milliseconds of CPU. `machine`: of everything that ran on it. */
+export type Cost = Readonly<Record<'plane' | 'database' | 'generator' | 'machine', number>>
 
-export const noPhase: Phase = { done: 0, ms: 0, failures: [], cpuMs: { plane: 0, database: 0, generator: 0 } }
+export const noPhase: Phase = {
+  done: 0,
+  ms: 0,
+  failures: [],
+  cpuMs: { plane: 0, database: 0, generator: 0, machine: 0 },
+}
 
 export const together = (one: Phase, other: Phase): Phase => ({
   done: one.done + other.done,
   ms: one.ms + other.ms,
   failures: [...one.failures, ...other.failures],
-  cpuMs: {
-    plane: one.cpuMs.plane + other.cpuMs.plane,
-    database: one.cpuMs.database + other.cpuMs.database,
-    generator: one.cpuMs.generator + other.cpuMs.generator,
-  },
+  cpuMs: each((who) => one.cpuMs[who] + other.cpuMs[who]),
+})
+
+const each = (cost: (who: keyof Cost) => number): Cost => ({
+  plane: cost('plane'),
+  database: cost('database'),
+  generator: cost('generator'),
+  machine: cost('machine'),
 })
 
 /** `database` null: the embedded store. */
@@ -65,6 +73,7 @@ export const startContender = async (t: Scope, entrant: Entrant, count: number):
     plane: plane.cpuMs(),
     database: database === null ? 0 : database.cpuMs(),
     generator: cpuMs(generator.pid!),
+    machine: machineCpuMs(),
   })
   const secrets = await makeTokens(plane, count)
   await ask({ kind: 'prepare', nodeUrl: plane.nodeUrl, rootPem: plane.rootPem, secrets })
@@ -75,16 +84,7 @@ export const startContender = async (t: Scope, entrant: Entrant, count: number):
       const before = cost()
       const { done, ms, failures } = await ask(order)
       const after = cost()
-      return {
-        done,
-        ms,
-        failures,
-        cpuMs: {
-          plane: after.plane - before.plane,
-          database: after.database - before.database,
-          generator: after.generator - before.generator,
-        },
-      }
+      return { done, ms, failures, cpuMs: each((who) => after[who] - before[who]) }
     },
     settledBytes: () => plane.settledBytes(),
   }

@@ -65,10 +65,11 @@ const planeCpu = ({ cpuMs, done }: Phase): number => cpuMs.plane / done
 const msEach = (outcome: Outcome): number => named(outcome).reduce((sum, [, { ms, done }]) => sum + ms / done, 0)
 
 /** Who had the cores: where they add up to all of them, no further process can make anything faster. */
-const busy = ({ cpuMs, ms }: Phase): string => {
+const busy = ({ cpuMs: { plane, generator, database, machine }, ms }: Phase): string => {
   const cores = (used: number): string => (used / ms).toFixed(2)
-  const parts = [`plane ${cores(cpuMs.plane)}`, `generator ${cores(cpuMs.generator)}`]
-  if (cpuMs.database > 0) parts.push(`database ${cores(cpuMs.database)}`)
-  const all = cpuMs.plane + cpuMs.generator + cpuMs.database
-  return `${parts.join(', ')}: ${cores(all)} of ${os.availableParallelism()} cores`
+  const ours = plane + generator + database
+  const parts = [`plane ${cores(plane)}`, `generator ${cores(generator)}`]
+  if (database > 0) parts.push(`database ${cores(database)}`)
+  parts.push(`others ${cores(Math.max(0, machine - ours))}`)
+  return `${parts.join(', ')} of ${os.availableParallelism()} cores`
 }
