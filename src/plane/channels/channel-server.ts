@@ -67,6 +67,9 @@ export const openChannelServer = (deps: ChannelDeps): ChannelServer => {
   }
 }
 
+/** How long the other side has to hear why its frames are not taken. */
+const lastWordsMs = 1000
+
 const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void => {
   const { id } = session.principal
   const inbox = openInbox(deps.timers, session, (text) =>
@@ -82,7 +85,8 @@ const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void =>
     deps.store.observe(id, { lastSeenMs: deps.clock.nowMs() })
     return true
   }
-  socket.on('error', () => session.destroy())
+  // Nothing it sends is read any more, and the library has said why: cut off with bytes unread, that would be lost.
+  socket.on('error', () => void deps.timers.after(lastWordsMs, () => session.destroy()))
   socket.on('close', () => session.destroy())
   socket.on('pong', seen)
   socket.on('ping', (payload) => {
