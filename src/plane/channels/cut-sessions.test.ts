@@ -7,6 +7,8 @@ import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { memberships, nodeRow, slot, slots } from '../../../test/fakes/sample-rows.ts'
 import { oneReplica, openTestSession, testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
 import { cutDenied, limitToCertificate, sweepSessions } from './cut-sessions.ts'
+import { followCommits } from './follow-commits.ts'
+import { openPresence } from './presence.ts'
 import { openSessionRegistry } from './session-registry.ts'
 
 const day = 24 * 3_600_000
@@ -107,4 +109,22 @@ test('a certificate that was replaced serves until its connections are drained, 
     membership: { ...memberships.active, slots: slots({ current: slot('a4') }) },
   })
   assert.equal(newer.end(), 'REPLACED')
+})
+
+test('a node that was revoked elsewhere is cut by the denial, also when its row was told with an earlier commit', () => {
+  const { clock, registry, open } = setUp()
+  const { session, end } = open('a', 1, 'a1')
+  const cut: number[] = []
+  const follow = followCommits({
+    sessions: registry,
+    presence: openPresence(clock),
+    updates: { greeted: () => {}, changed: () => {} },
+    cuts: { heard: (_, channels) => void cut.push(channels) },
+  })
+  const row = { put: 'node', value: { ...nodeRow('revoked').value, id: 'a' } } as const
+  const denial = { kind: 'epoch', node: 'a', epoch: 1, untilMs: day, why: 'stolen' } as const
+  const elsewhere = { kind: 'committed', origin: 'elsewhere', entries: [] } as const
+  follow({ ...elsewhere, writes: [row] })
+  follow({ ...elsewhere, writes: [row, { put: 'denial', value: denial }] })
+  assert.deepEqual([session.alive, end(), cut], [false, 'CLIENT_CERT_DENIED', [0, 1]])
 })

@@ -1,5 +1,6 @@
 // What a commit means for channels and presence, in the turn it is committed here, or heard of from another replica.
 
+import { slotsOf } from '#domain/slots.ts'
 import type { Committed } from '#plane/store/store.ts'
 import type { CutRecord } from './cut-elsewhere.ts'
 import { cutDenied, limitToCertificate } from './cut-sessions.ts'
@@ -27,10 +28,13 @@ const changesConfiguration = (write: Committed['writes'][number]): boolean =>
   write.put === 'profile' || (write.put === 'issuer' && write.value.role === 'root')
 
 /** A node that was just confirmed or has just returned is here, also before its channel opens. */
-const followNodes = ({ presence, sessions }: FollowDeps, { writes, entries }: Committed): void => {
+const followNodes = ({ presence, sessions }: FollowDeps, { origin, writes, entries }: Committed): void => {
   for (const write of writes) {
     if (write.put !== 'node') continue
-    for (const session of sessions.of(write.value.id)) {
+    // A row from elsewhere may be newer than the commit it is told with. What took its certificates away also denies them,
+    // is told next, cuts the channel for the right reason, and counts it for the receipt.
+    const denialFollows = origin === 'elsewhere' && slotsOf(write.value) === null
+    for (const session of denialFollows ? [] : sessions.of(write.value.id)) {
       // What it may do was settled when it opened: a node that was released opens another.
       if (session.principal.evidenceOnly && write.value.membership.kind !== 'quarantined') {
         session.end('RELEASED', 'its quarantine is over: connect again')
