@@ -11,6 +11,7 @@ const doors = ['test/process/start-plane.ts', 'test/process/store-under-test.ts'
 /** They have a store all the same, and why once is enough. */
 export const onceIsEnough: Readonly<Record<string, string>> = {
   'test/flows/cli-store.test.ts': 'names the stores itself',
+  'test/flows/plane-postgres.test.ts': 'is about PostgreSQL alone',
 }
 
 export const filesForBothStores = (root: string, testFiles: readonly string[]): string[] =>

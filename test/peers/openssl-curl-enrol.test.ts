@@ -82,7 +82,7 @@ test('the page operates a plane over its Unix socket, and checks its journal as 
   const { status, stdout, stderr, folder } = type(t, script('curl-operate'), { MUSTER_DATA: plane().data })
   assert.equal(status, 0, stdout + stderr)
   const { body } = await plane().api('POST', '/v1/journal/verify')
-  assert.equal(fs.readFileSync(path.join(folder, 'head.txt'), 'utf8').trim(), body.head.hash)
+  assert.equal(fs.readFileSync(path.join(folder, 'head.txt'), 'utf8').trim(), body.heads[0].hash)
   assert.equal((await plane().api('GET', '/v1/nodes/gpu-002')).body.membership, 'revoked')
   const more = JSON.parse(fs.readFileSync(path.join(folder, 'more.json'), 'utf8'))
   assert.equal(more.entries[0].entry.sequence, 3)
