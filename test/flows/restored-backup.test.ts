@@ -118,7 +118,7 @@ test('a restored older copy is noticed by what its nodes have seen, issues nothi
   for (const member of members) await untilSeen(member, 'the confirmation', ({ lineage }) => lineage === 1)
 
   // Only the one comes back whose certificate the copy does not know: it shows what it has seen where it recovers.
-  await staying.stop()
+  for (const other of [staying, leaving]) await other.stop()
   await third.stop()
   await copy.restore()
   const fourth = await third.restart()
