@@ -133,6 +133,19 @@ describe('two stores on one database', () => {
     assert.deepEqual((await other.observation('n1')).lastSeenMs, 5)
   })
 
+  test('what has ended is removed by the one that leads, and by nobody who believes it does', async (t) => {
+    if (withPeer(t, 'postgres') === null) return
+    const { one, other } = await openPair(t)
+    const value = { kind: 'epoch', node: 'n1', epoch: 1, untilMs: 5, why: 'x' } as const
+    await one.commit(change([], [{ put: 'denial', value }]))
+    const [leads, follows] = one.replicas.leadership() === null ? [other, one] : [one, other]
+    assert.notEqual(leads.replicas.leadership(), null)
+    assert.equal(await follows.forget(10), 0)
+    assert.equal((await other.denials()).length, 1)
+    assert.equal(await leads.forget(10), 1)
+    assert.deepEqual(await other.denials(), [])
+  })
+
   test('what is done exclusively is done by one of them at a time', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { one, other } = await openPair(t)

@@ -5,7 +5,7 @@ import type { Database } from '#platform/sqlite.ts'
 import type { Timers } from '#platform/timers.ts'
 import { transact } from './transact.ts'
 
-const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
+export const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
 const slice = 500
 
 export const forgetEnded = async (

@@ -2,27 +2,36 @@
 // stays a while after it has expired, so that its holder hears "expired" and not "unknown".
 
 import type { Prepared } from '#platform/postgres.ts'
+import { keptAfterExpiryMs } from '../forget.ts'
+import type { ReplicaNumber } from '../replicas.ts'
 import type { PgAccess } from './pg-access.ts'
 
-const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
 const slice = 500
 
-export const forgetEndedRows = async (access: Pick<PgAccess, 'write'>, nowMs: number): Promise<number> => {
+/** Removes nothing unless this replica leads. */
+export const forgetEndedRows = async (
+  access: Pick<PgAccess, 'write'>,
+  self: ReplicaNumber,
+  nowMs: number,
+): Promise<number> => {
   let total = 0
   for (const { statement, before } of [
     { statement: denials, before: nowMs },
     { statement: certificates, before: nowMs - keptAfterExpiryMs },
   ]) {
     for (let removed = slice; removed === slice; total += removed)
-      removed = (await access.write(statement, [before])).count
+      removed = (await access.write(statement, [before, self])).count
   }
   return total
 }
 
-/** A row that somebody is about to write is left alone: it may be about to last longer. */
+/** A row that somebody is about to write is left alone: it may be about to last longer. Nobody takes the lead meanwhile. */
 const removal = (table: string, end: string): Prepared => ({
   name: `forget-${table}`,
-  text: `DELETE FROM ${table} WHERE key IN (SELECT key FROM ${table} WHERE ${end} < $1 LIMIT ${slice} FOR UPDATE SKIP LOCKED)`,
+  text: `DELETE FROM ${table}
+    WHERE key IN (SELECT key FROM ${table} WHERE ${end} < $1 LIMIT ${slice} FOR UPDATE SKIP LOCKED)
+      AND EXISTS (SELECT FROM leadership JOIN replica ON replica.number = leadership.replica
+        WHERE leadership.replica = $2 AND replica.expires_at > clock_timestamp() FOR SHARE OF leadership)`,
 })
 
 const denials = removal('denial', 'until_ms')

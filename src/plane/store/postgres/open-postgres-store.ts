@@ -100,7 +100,7 @@ const assemble = (deps: PostgresStoreDeps, shared: PgReplicas): Store => {
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
     journal: openPgJournalReader({ ...deps, known: () => commits.known() }),
-    forget: (nowMs) => forgetEndedRows(access, nowMs),
+    forget: (nowMs) => forgetEndedRows(access, replicas.self, nowMs),
     ...openPgWebhookProgress({ access, self: () => replicas.self }),
     onCommitGroup: (run) => void groupListeners.push(run),
     trouble: () => health.trouble(),
