@@ -11,7 +11,7 @@ import type { Store } from './store/store.ts'
 export type Led = { stop(): Promise<void> | void }
 
 export const fencedStore = (store: Store, fence: Fence): Store => {
-  // Without an entry there is nothing the database could fence; both may be done twice, and are not worth more.
+  // The database fences these as well, by who leads; asked here first, whoever no longer does need not try.
   const ifLeading = <T>(run: () => Promise<T>): Promise<T> =>
     store.replicas.leadership()?.number === fence.number
       ? run()

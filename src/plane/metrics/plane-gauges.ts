@@ -6,6 +6,7 @@ import { parseIsoTime } from '#platform/clock.ts'
 import type { OpenChannels } from '#plane/flows/open-channels.ts'
 import type { StandingAlerts } from '#plane/flows/standing-alerts.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
+import { gaugeOf } from './gauge-of.ts'
 
 export type PlaneGaugesDeps = {
   readonly channels: Pick<OpenChannels, 'count'>
@@ -19,16 +20,7 @@ export type PlaneGaugesDeps = {
 }
 
 export const openPlaneGauges = (deps: PlaneGaugesDeps, registers: Registry[]): void => {
-  const gauge = (name: string, help: string, value: () => number): void => {
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(value())
-      },
-    })
-  }
+  const gauge = gaugeOf(registers)
   gauge('muster_ready', '1 while the plane can do its work', () => (deps.notReady().length === 0 ? 1 : 0))
   gauge('muster_channels_open', 'Channels open on this replica', () => deps.channels.count())
   gauge('muster_admission_queue', 'Callers inside the admission queue', deps.admissionQueue)

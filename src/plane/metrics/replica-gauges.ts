@@ -2,6 +2,7 @@
 
 import { Gauge, type Registry } from 'prom-client'
 import type { Replicas, Standing } from '#plane/store/replicas.ts'
+import { gaugeOf } from './gauge-of.ts'
 
 export type ReplicaGaugesDeps = { readonly store: { readonly replicas: Replicas } }
 
@@ -9,16 +10,7 @@ const standings: readonly Standing['kind'][] = ['serving', 'behind', 'expired']
 
 export const openReplicaGauges = ({ store }: ReplicaGaugesDeps, registers: Registry[]): void => {
   const { replicas } = store
-  const gauge = (name: string, help: string, value: () => number): void => {
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(value())
-      },
-    })
-  }
+  const gauge = gaugeOf(registers)
   gauge('muster_replicas', 'Planes with a lease on this store, as this one last saw them', () => replicas.count())
   gauge('muster_leads', '1 while this plane leads the others and runs the sweeps', () =>
     replicas.leadership() === null ? 0 : 1,
