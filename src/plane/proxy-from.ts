@@ -3,14 +3,18 @@
 import { ipBytes } from '#pki/ip-address.ts'
 import { inOneOf, parseNetwork, type Network } from '#pki/ip-network.ts'
 
+/** No network of load balancers is larger than 10.0.0.0/8. */
+const fewestBits = { v4: 8, v6: 16 }
+
 /** A text says what is wrong. */
 export const proxyFrom = (given: readonly string[]): readonly Network[] | string => {
   const networks: Network[] = []
   for (const text of given) {
     const network = networkOf(text.trim())
     if (network === null) return `--proxy-from takes an address or a network such as 10.1.2.0/24, not ${text}`
-    // Whoever may say who they are is anybody they like.
-    if (network.bits === 0) return `--proxy-from takes the addresses of load balancers, and ${text} is everybody`
+    // Whoever may say who they are is anybody they like, and two halves are everybody, too.
+    if (network.bits < (network.bytes.length === 4 ? fewestBits.v4 : fewestBits.v6))
+      return `--proxy-from takes the addresses of load balancers, and ${text} is nearly everybody`
     networks.push(network)
   }
   return networks
