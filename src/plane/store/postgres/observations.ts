@@ -111,10 +111,13 @@ const selectRehearsed: Prepared = {
   name: 'rehearsed-at',
   text: 'SELECT rehearsed_at_ms AS "atMs" FROM observation WHERE node = $1',
 }
+/** A replica that writes late what it saw earlier does not set a time back. Both pass over what was not seen. */
+const kept = (name: string): string => (name.endsWith('_at_ms') || name === 'last_seen_ms' ? 'GREATEST' : 'COALESCE')
+
 const upsert: Prepared = {
   name: 'keep-observations',
   text: `INSERT INTO observation (node, ${names.join(', ')})
     SELECT * FROM unnest($1::text[], ${fields.map(([, type], index) => `$${index + 2}::${type}[]`).join(', ')})
     ON CONFLICT (node) DO UPDATE SET
-      ${names.map((name) => `${name} = COALESCE(excluded.${name}, observation.${name})`).join(', ')}`,
+      ${names.map((name) => `${name} = ${kept(name)}(excluded.${name}, observation.${name})`).join(', ')}`,
 }
