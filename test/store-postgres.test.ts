@@ -160,6 +160,21 @@ describe('two stores on one database', () => {
   })
 })
 
+test('a replica that writes late what it saw earlier sets no time back', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const { target } = await postgresDatabase(t)
+  const signer = makeSigner()
+  for (const lastSeenMs of [9, 5]) {
+    const store = await openPostgresStoreOn(target, signer)
+    store.observe('n1', { lastSeenMs })
+    await store.close()
+  }
+  const store = await openPostgresStoreOn(target, signer)
+  const { lastSeenMs } = await store.observation('n1')
+  await store.close()
+  assert.equal(lastSeenMs, 9)
+})
+
 test('a newer schema is refused and left as it is', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { target, connect } = await postgresDatabase(t)
