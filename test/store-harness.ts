@@ -4,6 +4,7 @@ import { generateKeyPairSync, sign, verify, type KeyObject } from 'node:crypto'
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
+import { nothingTagged } from '#domain/hardware-profile.ts'
 import type { TestContext } from 'node:test'
 import type { CertificateRecord } from '#domain/certificate.ts'
 import type { Change, Read, Write } from '#domain/change.ts'
@@ -115,6 +116,9 @@ export const someNode = (id: string, more: Partial<Node> = {}): Node => ({
   tenure: 1,
   assignment: null,
   drain: 'none',
+  allocations: 0,
+  wireguard: null,
+  machine: nothingTagged,
   hardware: noHardware,
   facts: null,
   assurance: 'none',

@@ -13,6 +13,12 @@ export const alertKinds = [
   'server_certificate_aging',
   'authority_aging',
   'store_in_doubt',
+  'quarantined',
+  'issuance_halted',
+  'authority_compromised',
+  'unhealthy',
+  'config_drift',
+  'active_elsewhere',
 ] as const
 export type AlertKind = (typeof alertKinds)[number]
 

@@ -2,14 +2,21 @@
 // entries that say so. There is no way to commit a change without an entry.
 
 import type { Alert } from './alert.ts'
+import type { Allocation } from './allocation.ts'
 import type { CertificateRecord, Denial, KeyBan } from './certificate.ts'
 import type { DomainSettings } from './domain-settings.ts'
+import type { HardwareProfile } from './hardware-profile.ts'
 import type { IssuerRecord } from './issuer-record.ts'
 import type { EntryDraft } from './journal-entry.ts'
 import type { Node, NodeId } from './node.ts'
+import type { Claim, PeerDomain } from './peer-domain.ts'
+import type { Plan } from './plan.ts'
 import type { OperatorKey } from './principal.ts'
 import type { Profile } from './profile.ts'
+import type { Receipt } from './receipt.ts'
 import type { Token } from './token.ts'
+import type { VCluster } from './vcluster.ts'
+import type { OverlayAddress, WireguardKey } from './wireguard.ts'
 
 /** Every kind of row decisions are made on, and what it holds. */
 export type RowTypes = {
@@ -33,6 +40,24 @@ export type RowTypes = {
   issuer: IssuerRecord
   /** key: alertKey(alert) */
   alert: Alert
+  /** key: its name */
+  vcluster: VCluster
+  /** key: its id */
+  allocation: Allocation
+  /** key: the public key */
+  'wireguard-key': WireguardKey
+  /** key: the address */
+  'overlay-address': OverlayAddress
+  /** key: its id */
+  receipt: Receipt
+  /** key: its id */
+  plan: Plan
+  /** key: its name */
+  'peer-domain': PeerDomain
+  /** key: claimKey(claim) */
+  claim: Claim
+  /** key: its tag */
+  'hardware-profile': HardwareProfile
 }
 
 export type RowKind = keyof RowTypes

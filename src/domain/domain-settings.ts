@@ -1,6 +1,9 @@
 // The values that hold for the whole domain.
 
 import { unbroken, type Continuity } from './continuity.ts'
+import { openIssuance, type Issuance } from './issuance.ts'
+import type { Service } from './overlay.ts'
+import { maintenancePolicy, type Policy } from './policy.ts'
 
 export type DomainSettings = {
   /** The trust domain: the authority of every SPIFFE name. Set at first start, never changed. */
@@ -17,6 +20,12 @@ export type DomainSettings = {
   readonly drainMs: number
   /** Whether the store is the one its nodes have seen. No setting: it follows from what they show, and from operators who look. */
   readonly continuity: Continuity
+  /** No setting either: see issuance.ts. */
+  readonly issuance: Issuance
+  /** What nodes without a vCluster run under. */
+  readonly maintenance: { readonly policy: Policy; readonly timeSync: Service | null }
+  /** Of the WireGuard network, e.g. fd12:3456:789a::/64; null: made from the name of the domain. */
+  readonly overlayPrefix: string | null
 }
 
 const minute = 60_000
@@ -31,4 +40,7 @@ export const defaultDomainSettings = (name: string): DomainSettings => ({
   stuckEnrollmentMs: 10 * minute,
   drainMs: minute,
   continuity: unbroken,
+  issuance: openIssuance,
+  maintenance: { policy: maintenancePolicy, timeSync: null },
+  overlayPrefix: null,
 })

@@ -33,6 +33,16 @@ const advice: Readonly<Record<ConditionName, (id: string, facts: RecoveryFacts) 
     'Its disk is nearly full, so it writes no logs and records: make room on the machine',
   recovery_enrollment_blocked: (id) =>
     `It cannot recover by itself: see muster node explain ${id}; to repair it under watch: muster node repair-bundle ${id} --reason REASON --out FILE`,
+  unhealthy: (id) =>
+    `A health report says so; once it is well again: muster node health ${id} --ok, or whoever reported it says so`,
+  overlay_failed: () =>
+    'What its vCluster asks for could not be put into force, and its agent keeps trying: see muster agent status on the machine',
+  config_drift: (id) =>
+    `What its vCluster asked for is no longer what is there: put it right on the machine, or let the agent do so with enforcementMode=enforce; see muster node show ${id}`,
+  wireguard_failed: () =>
+    'Its agent could not apply its WireGuard peers and keeps trying: see muster agent status on the machine',
+  active_elsewhere: () =>
+    'Another domain says that this machine is active there. Advisory: find out which of the two is meant to have it',
   not_recoverable: (id) =>
     `It works now, and may not come back by itself after a failure; it rehearses again by itself: see muster node explain ${id}`,
 }

@@ -2,6 +2,7 @@
 
 import { readOf, type Change, type Read, type Row, type Write } from './change.ts'
 import { decided, type Attribution, type Decided } from './decision.ts'
+import type { EntryDraft } from './journal-entry.ts'
 import type { Node } from './node.ts'
 
 export type NodeDecided = Decided & { readonly node: Node }
@@ -9,8 +10,20 @@ export type NodeDecided = Decided & { readonly node: Node }
 /** What every decision about one node is given. */
 export type NodeFacts = { readonly node: Row<Node>; readonly by: Attribution; readonly nowMs: number }
 
-/** What a decision relied on or writes besides the node itself. */
-export type Besides = { readonly reads?: readonly Read[]; readonly writes?: readonly Write[] }
+/** What a decision relied on, writes and says besides the node itself. */
+export type Besides = {
+  readonly reads?: readonly Read[]
+  readonly writes?: readonly Write[]
+  /** Behind those of the node. */
+  readonly entries?: readonly EntryDraft[]
+}
+
+/** Several that happen together. */
+export const together = (parts: readonly Besides[]): Required<Besides> => ({
+  reads: parts.flatMap(({ reads = [] }) => reads),
+  writes: parts.flatMap(({ writes = [] }) => writes),
+  entries: parts.flatMap(({ entries = [] }) => entries),
+})
 
 export const nodeDecided = (
   from: Row<Node>,
@@ -21,7 +34,7 @@ export const nodeDecided = (
   ...decided({
     reads: [readOf('node', node.id, from), ...(besides.reads ?? [])],
     writes: [{ put: 'node', value: node }, ...(besides.writes ?? [])],
-    entries,
+    entries: [...entries, ...(besides.entries ?? [])] as unknown as Change['entries'],
   }),
   node,
 })

@@ -1,5 +1,8 @@
 // What the registry knows of one machine. Orthogonal fields, not one enum (DESIGN §2).
 
+import type { HardwareState } from './hardware-profile.ts'
+import type { NodeWireguard } from './wireguard.ts'
+
 export type NodeId = string
 
 export type Node = {
@@ -14,6 +17,11 @@ export type Node = {
   readonly assignment: string | null
   /** What operators asked of the scheduler; whether the node is schedulable is derived (scheduling.ts). */
   readonly drain: 'none' | 'draining' | 'drained'
+  /** How many allocations it has; see allocation.ts. */
+  readonly allocations: number
+  /** Null: it takes no part in the WireGuard network. */
+  readonly wireguard: NodeWireguard | null
+  readonly machine: HardwareState
   readonly hardware: HardwareIdentity
   /** As the node reported them at enrollment. */
   readonly facts: HardwareFacts | null
@@ -104,6 +112,11 @@ export const conditionNames = [
   'node_observability_disk_pressure',
   'recovery_enrollment_blocked',
   'not_recoverable',
+  'unhealthy',
+  'overlay_failed',
+  'config_drift',
+  'wireguard_failed',
+  'active_elsewhere',
 ] as const
 export type ConditionName = (typeof conditionNames)[number]
 

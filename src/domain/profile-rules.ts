@@ -19,6 +19,7 @@ import {
   type Rule,
   type Rules,
 } from './settings-check.ts'
+import { wireguardModes } from './wireguard.ts'
 
 const day = 24 * 3_600_000
 
@@ -56,6 +57,10 @@ const rules: Rules = {
   'recovery.windowMs': wholeNumber(1000, 365 * day),
   'recovery.rehearseEveryMs': wholeNumber(60_000, 365 * day),
   onDuplicate: oneOf(['keep-live', 'fence']),
+  'wireguard.mode': oneOf(wireguardModes),
+  'wireguard.listenPort': wholeNumber(1, 65_535),
+  // The least an IPv6 link may have, and the most a jumbo frame carries.
+  'wireguard.mtu': wholeNumber(1280, 9000),
 }
 
 const nameShape = /^[a-z0-9][a-z0-9-]{0,62}$/

@@ -1,5 +1,7 @@
 // A profile is policy as data: what a node of this kind may do, and how long things last.
 
+import { noWireguard, type WireguardPolicy } from './wireguard.ts'
+
 export const keyTypes = ['ed25519', 'p256', 'p384'] as const
 export type KeyType = (typeof keyTypes)[number]
 
@@ -43,6 +45,7 @@ export type Profile = {
   }
   /** Of two holders of one identity: the one with the live channel stays, or both are fenced (ruling 6). */
   readonly onDuplicate: 'keep-live' | 'fence'
+  readonly wireguard: WireguardPolicy
 }
 
 const minute = 60_000
@@ -72,6 +75,7 @@ export const shippedProfiles: readonly Profile[] = [
     comeback: { by: 'certificate', people: 0 },
     recovery: { mode: 'auto', limit: 3, windowMs: day, rehearseEveryMs: day },
     onDuplicate: 'keep-live',
+    wireguard: noWireguard,
   },
   {
     name: 'hpc-diskless',
@@ -92,6 +96,7 @@ export const shippedProfiles: readonly Profile[] = [
     comeback: { by: 'join', people: 0 },
     recovery: { mode: 'deny', limit: 0, windowMs: day, rehearseEveryMs: day },
     onDuplicate: 'keep-live',
+    wireguard: noWireguard,
   },
   {
     name: 'mesh-paas',
@@ -112,6 +117,7 @@ export const shippedProfiles: readonly Profile[] = [
     comeback: { by: 'approve', people: 1 },
     recovery: { mode: 'approve', limit: 3, windowMs: day, rehearseEveryMs: day },
     onDuplicate: 'keep-live',
+    wireguard: { ...noWireguard, mode: 'offered' },
   },
   {
     name: 'high-assurance',
@@ -132,6 +138,7 @@ export const shippedProfiles: readonly Profile[] = [
     comeback: { by: 'approve', people: 2 },
     recovery: { mode: 'approve', limit: 3, windowMs: day, rehearseEveryMs: day },
     onDuplicate: 'fence',
+    wireguard: noWireguard,
   },
 ]
 

@@ -4,16 +4,28 @@ import { readOf, type Row } from './change.ts'
 import { hasCondition, withoutConditions } from './conditions.ts'
 import { boundedText, entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
-import { nodeDecided, type NodeDecided, type NodeFacts } from './node-change.ts'
+import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { Node } from './node.ts'
 import { quarantinedNode } from './quarantined-node.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { failedChecks } from './repair.ts'
 import { denialOfEpoch } from './slots.ts'
 
-export type QuarantineFacts = NodeFacts & { readonly reason: string; readonly domain: Row<DomainSettings> }
+export type QuarantineFacts = NodeFacts & {
+  readonly reason: string
+  readonly domain: Row<DomainSettings>
+  /** What goes with its identity: the allocations it had, the receipt. */
+  readonly alongside?: Besides
+}
 
-export const decideQuarantine = ({ node, reason, domain, by, nowMs }: QuarantineFacts): NodeDecided | Refusal => {
+export const decideQuarantine = ({
+  node,
+  reason,
+  domain,
+  alongside = {},
+  by,
+  nowMs,
+}: QuarantineFacts): NodeDecided | Refusal => {
   const { value } = node
   if (value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
   if (value.membership.kind === 'quarantined') {
@@ -27,10 +39,13 @@ export const decideQuarantine = ({ node, reason, domain, by, nowMs }: Quarantine
     node,
     quarantinedNode(value, why, by, nowMs),
     [entry(by, nowMs, 'node.quarantined', about, { reason: why, was: value.membership.kind })],
-    {
-      reads: [readOf('domain', 'domain', domain)],
-      writes: denial === null ? [] : [{ put: 'denial', value: denial }],
-    },
+    together([
+      {
+        reads: [readOf('domain', 'domain', domain)],
+        writes: denial === null ? [] : [{ put: 'denial', value: denial }],
+      },
+      alongside,
+    ]),
   )
 }
 

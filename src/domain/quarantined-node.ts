@@ -12,6 +12,7 @@ export const quarantinedNode = (node: Node, reason: string, by: Attribution, now
   membership: { kind: 'quarantined', sinceMs: nowMs, reason, by: by.actor, slots: null },
   conditions: withoutConditions(node.conditions, aboutCertificates),
   approvals: [],
+  allocations: 0,
   // What it had proved was proved for the identity it loses.
   repair: null,
   rehearsal: null,

@@ -128,6 +128,68 @@ export const refusals = {
     'Carry a request to it: muster ca request, then muster ca sign where the key is, then muster ca import',
   ],
 
+  // the fleet
+  VCLUSTER_NOT_FOUND: ['There is no vCluster of that name.', 'List what there is: muster vcluster list'],
+  VCLUSTER_EXISTS: ['A vCluster of that name exists already.', 'Change it: muster vcluster set NAME KEY=VALUE'],
+  VCLUSTER_INVALID: ['The vCluster would not work.', 'Correct the value the message names'],
+  VCLUSTER_IN_USE: [
+    'Nodes are assigned to this vCluster.',
+    'See what a deletion would do: muster vcluster delete NAME --plan; or move them first: muster node move ID --to NAME',
+  ],
+  NODE_NOT_SCHEDULABLE: ['Nothing may be placed on this node now.', 'See why: muster node show ID'],
+  ALLOCATION_NOT_FOUND: ['There is no allocation of that id.', 'List what there is: muster allocation list'],
+  RECEIPT_NOT_FOUND: ['There is no receipt of that id.', 'List what there is: muster receipt list'],
+  ISSUANCE_HALTED: [
+    'An operator has halted the issuance of certificates.',
+    'Find out why (muster domain show), then: muster issuance resume',
+  ],
+  ISSUANCE_NOT_HALTED: ['Issuance is not halted.', 'Nothing needs doing'],
+  ISSUER_WITHDRAWN: [
+    'The authority that issued this certificate has been withdrawn.',
+    'Its agent recovers by itself; to watch it: muster node explain ID',
+  ],
+  ISSUER_NOT_FOUND: ['There is no such authority on record.', 'List what there is: muster ca show'],
+  PLAN_NOT_FOUND: ['There is no plan of that id, or it is too old.', 'Compute it again with --plan'],
+  PLAN_STALE: [
+    'Something has changed since the plan was computed.',
+    'Look at it again with --plan, then apply the new plan',
+  ],
+  PLAN_USED: ['This plan has been applied already.', 'Compute a new one with --plan'],
+  PLAN_REQUIRED: [
+    'This concerns more than one thing at once.',
+    'See what it would do with --plan, then pass the id it prints to --apply',
+  ],
+  WG_KEY_IN_USE: [
+    'This WireGuard public key is or was the key of another node.',
+    'Find out which machine has a copy of the key; make a new key there, and a new token: muster token create --node ID',
+  ],
+  WG_KEY_REQUIRED: [
+    "The node's profile asks for a WireGuard key.",
+    'Start the agent with --wireguard INTERFACE, or see the profile: muster profile show PROFILE',
+  ],
+  ADDRESS_POOL_EXHAUSTED: [
+    'The WireGuard network has no free address.',
+    'Give the domain a larger prefix: muster domain set overlayPrefix=PREFIX',
+  ],
+  HARDWARE_PROFILE_NOT_FOUND: [
+    'There is no hardware profile with that tag.',
+    'List what there is: muster hardware-profile list',
+  ],
+  HARDWARE_PROFILE_EXISTS: [
+    'A hardware profile with that tag exists already.',
+    'Remove it first: muster hardware-profile remove TAG',
+  ],
+  PROFILE_TAG_CONFLICT: [
+    'A machine carries the tag of one hardware profile at most.',
+    'Take the other tag off in the same call: muster node tag ID --add TAG --remove TAG',
+  ],
+  PEER_DOMAIN_NOT_FOUND: ['There is no peer domain of that name.', 'List what there is: muster peer-domain list'],
+  PEER_DOMAIN_EXISTS: ['A peer domain of that name exists already.', 'Remove it first: muster peer-domain remove NAME'],
+  CLAIM_INVALID: [
+    'The claim is not one a peer of this domain has signed.',
+    'Compare the keys on both sides: muster peer-domain list',
+  ],
+
   // requests
   REQUEST_INVALID: [
     'The request does not fit the schema.',

@@ -2,6 +2,7 @@
 
 import { readOf, type Row } from './change.ts'
 import { boundedText, decided, entry, type Attribution } from './decision.ts'
+import { nothingTagged } from './hardware-profile.ts'
 import { hardwareWords, isBlank, sameHardware } from './hardware-identity.ts'
 import type { EntryDraft } from './journal-entry.ts'
 import type { NodeDecided } from './node-change.ts'
@@ -80,6 +81,9 @@ export const newNode = (given: {
   tenure: given.tenure,
   assignment: null,
   drain: 'none',
+  allocations: 0,
+  wireguard: null,
+  machine: nothingTagged,
   hardware: given.hardware,
   facts: null,
   assurance: 'none',

@@ -6,7 +6,7 @@ import type { Denial, KeyBan } from './certificate.ts'
 import { readOf, type Row } from './change.ts'
 import { boundedText, entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
-import { nodeDecided, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
+import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { Node, Slot } from './node.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { denialOfEpoch, everySlot, slotsOf } from './slots.ts'
@@ -20,6 +20,8 @@ export type RevokeFacts = NodeFacts & {
   readonly certificates: readonly Pick<Slot, 'spki' | 'notAfterMs'>[]
   /** For each of their keys, whether it is banned already. */
   readonly bans: readonly BanFact[]
+  /** What goes with its identity: allocations, its WireGuard key and address, the receipt. */
+  readonly alongside?: Besides
 }
 
 export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
@@ -41,6 +43,8 @@ export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
     membership: { kind: 'revoked', sinceMs: nowMs, reason, by: by.actor },
     assignment: null,
     drain: 'none',
+    allocations: 0,
+    wireguard: null,
     conditions: [],
     approvals: [],
     // What it recovers with stays on record: by it a tombstone's holder is told so, and strangers are not.
@@ -52,10 +56,14 @@ export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
     node,
     tombstone,
     [entry(by, nowMs, 'host.revoked', { node: value.id, epoch: value.epoch }, body)],
-    {
-      reads: [readOf('domain', 'domain', domain), ...banned.reads],
-      writes: [...(denial === null ? [] : [{ put: 'denial' as const, value: denial }]), ...banned.writes],
-    },
+    together([
+      {
+        reads: [readOf('domain', 'domain', domain)],
+        writes: denial === null ? [] : [{ put: 'denial' as const, value: denial }],
+      },
+      banned,
+      facts.alongside ?? {},
+    ]),
   )
 }
 
@@ -71,12 +79,7 @@ const outliving = (denial: Denial | null, { certificates, domain }: RevokeFacts)
         ),
       }
 
-const keysBanned = (
-  keys: readonly string[],
-  facts: readonly BanFact[],
-  why: string,
-  atMs: number,
-): Required<Besides> => {
+const keysBanned = (keys: readonly string[], facts: readonly BanFact[], why: string, atMs: number): Besides => {
   const standing = new Map(facts.map(({ spki, row }) => [spki, row]))
   const fresh = [...new Set([...keys, ...standing.keys()])].filter((spki) => (standing.get(spki) ?? null) === null)
   return {

@@ -30,6 +30,13 @@ export const blocksScheduling: Readonly<Record<ConditionName, boolean>> = {
   node_observability_disk_pressure: true,
   recovery_enrollment_blocked: false,
   not_recoverable: false,
+  unhealthy: true,
+  overlay_failed: true,
+  // What runs there is not what was asked for, and may still be the better place for running work.
+  config_drift: true,
+  wireguard_failed: true,
+  // Advisory: another domain's word never takes work away here.
+  active_elsewhere: false,
 }
 
 export const schedulingOf = (node: Node): Scheduling => {

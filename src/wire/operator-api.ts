@@ -5,6 +5,7 @@ import { Type, type Static } from 'typebox'
 import { conditionNames, membershipKinds } from '#domain/node.ts'
 import { keyTypes, joinMethods } from '#domain/profile.ts'
 import { roles } from '#domain/principal.ts'
+import { wireguardModes } from '#domain/wireguard.ts'
 import { NodeIdText } from './node-api.ts'
 import { NodeEvidence, Recoverable, RepairView } from './node-evidence.ts'
 
@@ -211,6 +212,14 @@ export const ProfileBody = Type.Object(
       closed,
     ),
     onDuplicate: oneOf(['keep-live', 'fence']),
+    wireguard: Type.Object(
+      {
+        mode: oneOf(wireguardModes),
+        listenPort: Type.Integer({ minimum: 1, maximum: 65_535 }),
+        mtu: Type.Integer({ minimum: 1280, maximum: 9000 }),
+      },
+      closed,
+    ),
   },
   closed,
 )

@@ -1,11 +1,10 @@
 // Rows in memory, committed by compare-and-set as the store does it: for model tests of decisions alone.
 
-import { alertKey } from '#domain/alert.ts'
 import assert from 'node:assert/strict'
-import { certificateKey, denialKey } from '#domain/certificate.ts'
 import type { Change, Row, RowKind, RowTypes, Write } from '#domain/change.ts'
 import type { EntryDraft } from '#domain/journal-entry.ts'
 import type { Node } from '#domain/node.ts'
+import { tableShapes } from '#plane/store/columns.ts'
 
 export type RowTable = {
   get<K extends RowKind>(row: K, key: string): Row<RowTypes[K]> | null
@@ -37,28 +36,7 @@ export const rowTable = (): RowTable => {
   return table
 }
 
-const keyOf = (write: Write): string => {
-  switch (write.put) {
-    case 'node':
-    case 'issuer':
-      return write.value.id
-    case 'token':
-    case 'operator-key':
-      return write.value.hash
-    case 'certificate':
-      return certificateKey(write.value.issuer, write.value.serial)
-    case 'denial':
-      return denialKey(write.value)
-    case 'key-ban':
-      return write.value.spki
-    case 'profile':
-      return write.value.name
-    case 'domain':
-      return 'domain'
-    case 'alert':
-      return alertKey(write.value)
-  }
-}
+const keyOf = (write: Write): string => (tableShapes[write.put].key as (value: unknown) => string)(write.value)
 
 /** Denials, bans and certificates say the same whoever writes them last; everything else is replaced knowingly. */
 const assertSeen = (change: Change, write: Write): void => {

@@ -1,5 +1,6 @@
 // Rows for tests: complete values, of which a test names only what it is about.
 
+import { nothingTagged } from '#domain/hardware-profile.ts'
 import type { Row } from '#domain/change.ts'
 import type { Attribution } from '#domain/decision.ts'
 import { defaultDomainSettings, type DomainSettings } from '#domain/domain-settings.ts'
@@ -73,6 +74,9 @@ export const nodeRow = (kind: Membership['kind'], changes: Partial<Node> = {}): 
     tenure: 1,
     assignment: null,
     drain: 'none',
+    allocations: 0,
+    wireguard: null,
+    machine: nothingTagged,
     hardware: { macs: ['02:00:00:00:00:01'], bmcSerial: 'BMC-1' },
     facts: null,
     assurance: 'token',

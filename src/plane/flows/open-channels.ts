@@ -30,3 +30,11 @@ export type OpenChannels = {
   /** Nothing new is begun for the node while `run` is under way (hold-off.ts). */
   heldOff<T>(node: NodeId, run: () => Promise<T>): Promise<T>
 }
+
+/** What receipts need to know of WireGuard peers. */
+export type PeerProofs = {
+  /** Whose WireGuard peer a node is now. */
+  peersOf(node: NodeId): readonly NodeId[]
+  /** Of these nodes those whose agents have confirmed, to whichever replica, a set of peers without this key; and when. */
+  peersWithout(publicKey: string, nodes: readonly NodeId[]): Promise<ReadonlyMap<NodeId, number>>
+}

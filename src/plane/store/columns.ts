@@ -2,9 +2,11 @@
 // is derived here and nowhere else, so a column can never say something the document does not.
 
 import { alertKey } from '#domain/alert.ts'
+import { releasedKeptMs } from '#domain/allocation.ts'
 import { certificateKey, denialKey } from '#domain/certificate.ts'
 import type { RowKind, RowTypes } from '#domain/change.ts'
 import type { HardwareIdentity } from '#domain/node.ts'
+import { claimKeptMs, claimKey } from '#domain/peer-domain.ts'
 import type { Token } from '#domain/token.ts'
 
 type ColumnValue = string | number | null
@@ -23,7 +25,11 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
   node: {
     table: 'node',
     key: (node) => node.id,
-    columns: { membership: (node) => node.membership.kind, profile: (node) => node.profile },
+    columns: {
+      membership: (node) => node.membership.kind,
+      profile: (node) => node.profile,
+      vcluster: (node) => node.assignment,
+    },
     fixed: [],
   },
   token: {
@@ -62,6 +68,38 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     fixed: [],
     unique: ['id'],
   },
+  vcluster: { table: 'vcluster', key: ({ name }) => name, columns: {}, fixed: [] },
+  allocation: {
+    table: 'allocation',
+    key: ({ id }) => id,
+    columns: {
+      node: ({ node }) => node,
+      vcluster: ({ vcluster }) => vcluster,
+      // Null as long as it is not released: then it is never forgotten.
+      until_ms: ({ state }) => (state.kind === 'released' ? state.atMs + releasedKeptMs : null),
+    },
+    fixed: ['node', 'vcluster'],
+  },
+  'wireguard-key': { table: 'wireguard_key', key: ({ publicKey }) => publicKey, columns: {}, fixed: [] },
+  'overlay-address': { table: 'overlay_address', key: ({ address }) => address, columns: {}, fixed: [] },
+  receipt: {
+    table: 'receipt',
+    key: ({ id }) => id,
+    columns: { node: ({ node }) => node, unsettled: ({ settledAtMs }) => (settledAtMs === null ? 1 : 0) },
+    fixed: ['node'],
+  },
+  plan: { table: 'plan', key: ({ id }) => id, columns: { until_ms: ({ expiresAtMs }) => expiresAtMs }, fixed: [] },
+  'peer-domain': { table: 'peer_domain', key: ({ name }) => name, columns: {}, fixed: [] },
+  claim: {
+    table: 'claim',
+    key: claimKey,
+    columns: {
+      hardware: ({ hardware }) => hardware,
+      until_ms: ({ receivedAtMs }) => receivedAtMs + claimKeptMs,
+    },
+    fixed: ['hardware'],
+  },
+  'hardware-profile': { table: 'hardware_profile', key: ({ tag }) => tag, columns: {}, fixed: [] },
 }
 
 /** The node a token is for, or the one it let in. */

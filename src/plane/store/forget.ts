@@ -1,23 +1,27 @@
-// What can no longer matter is removed: denials past their end, and certificates long past theirs. A certificate's row
-// stays a while after it has expired, so that its holder hears "expired" and not "unknown".
+// What can no longer matter is removed: denials, plans, released allocations and old claims past their end, and
+// certificates long past theirs. A certificate's row stays a while after it has expired, so that its holder hears
+// "expired" and not "unknown".
 
 import type { Database } from '#platform/sqlite.ts'
 import type { Timers } from '#platform/timers.ts'
 import { transact } from './transact.ts'
 
-export const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
+const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
+
+/** Tables and the column that says when a row ends; a row without an end stays. */
+export const endingRows = (nowMs: number): readonly { table: string; end: string; before: number }[] => [
+  ...['denial', 'plan', 'allocation', 'claim'].map((table) => ({ table, end: 'until_ms', before: nowMs })),
+  { table: 'certificate', end: 'not_after_ms', before: nowMs - keptAfterExpiryMs },
+]
+
 const slice = 500
 
 export const forgetEnded = async (
   deps: { readonly timers: Timers; readonly database: Database },
   nowMs: number,
 ): Promise<number> => {
-  const sweeps = [
-    { table: 'denial', end: 'until_ms', before: nowMs },
-    { table: 'certificate', end: 'not_after_ms', before: nowMs - keptAfterExpiryMs },
-  ]
   let total = 0
-  for (const { table, end, before } of sweeps) {
+  for (const { table, end, before } of endingRows(nowMs)) {
     const remove = deps.database.prepare(
       `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${end} < ? LIMIT ${slice})`,
     )

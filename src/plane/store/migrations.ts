@@ -55,6 +55,32 @@ const migrations: readonly string[] = [
 
   // Whether the store is the one its nodes have seen.
   `UPDATE domain SET doc = json_set(doc, '$.continuity', json('{"lineage":0,"doubt":null}'));`,
+
+  // The fleet: vClusters, allocations, WireGuard, receipts, plans, other domains.
+  `ALTER TABLE node ADD COLUMN vcluster TEXT;
+   CREATE INDEX node_by_vcluster ON node (vcluster, key) WHERE vcluster IS NOT NULL;
+   UPDATE node SET vcluster = json_extract(doc, '$.assignment'), doc = json_set(doc, '$.allocations', 0,
+     '$.wireguard', json('null'), '$.machine', json('{"tags":[],"firmware":null,"readiness":null,"slots":[]}'));
+   UPDATE profile SET doc = json_set(doc, '$.wireguard', json('{"mode":"off","listenPort":51820,"mtu":1420}'));
+   UPDATE domain SET doc = json_set(doc, '$.issuance', json('{"kind":"open"}'), '$.overlayPrefix', json('null'),
+     '$.maintenance', json('{"policy":{"enforcementMode":"observe","execWhitelist":[],"shellWhitelist":[],"regulated":false},"timeSync":null}'));
+   ALTER TABLE observation ADD COLUMN capabilities TEXT;
+   ALTER TABLE observation ADD COLUMN overlay TEXT;
+   CREATE INDEX certificate_by_node ON certificate (node, key) WHERE node IS NOT NULL;
+   ${documents('vcluster', '')}
+   ${documents('allocation', ', node TEXT NOT NULL, vcluster TEXT NOT NULL, until_ms INTEGER')}
+   CREATE INDEX allocation_by_node ON allocation (node, key);
+   CREATE INDEX allocation_by_end ON allocation (until_ms) WHERE until_ms IS NOT NULL;
+   ${documents('wireguard_key', '')}
+   ${documents('overlay_address', '')}
+   ${documents('receipt', ', node TEXT NOT NULL, unsettled INTEGER NOT NULL')}
+   CREATE INDEX receipt_by_node ON receipt (node, key);
+   CREATE INDEX receipt_unsettled ON receipt (key) WHERE unsettled = 1;
+   ${documents('plan', ', until_ms INTEGER NOT NULL')}
+   ${documents('peer_domain', '')}
+   ${documents('claim', ', hardware TEXT NOT NULL, until_ms INTEGER NOT NULL')}
+   CREATE INDEX claim_by_hardware ON claim (hardware, key);
+   ${documents('hardware_profile', '')}`,
 ]
 
 export const newestSchema = migrations.length

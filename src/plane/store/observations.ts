@@ -16,10 +16,9 @@ export type Observations = {
   flush(): Promise<void>
 }
 
-type Stored = Omit<Observation, 'report' | 'evidence'> & {
-  readonly report: string | null
-  readonly evidence: string | null
-}
+/** Kept as JSON. */
+type Documents = 'report' | 'evidence' | 'capabilities' | 'overlay'
+type Stored = Omit<Observation, Documents> & Readonly<Record<Documents, string | null>>
 
 const fromJson = <T>(text: string | null): T | null => (text === null ? null : (JSON.parse(text) as T))
 const toJson = (value: object | null): string | null => (value === null ? null : JSON.stringify(value))
@@ -33,11 +32,11 @@ export const openObservations = (
 ): Observations => {
   const select = database.prepare(
     `SELECT last_seen_ms AS lastSeenMs, agent_version AS agentVersion, source, config_revision AS configRevision,
-       report, rehearsed_at_ms AS rehearsedAtMs, evidence
+       report, rehearsed_at_ms AS rehearsedAtMs, evidence, capabilities, overlay
      FROM observation WHERE node = ?`,
   )
   const selectRehearsed = database.prepare('SELECT rehearsed_at_ms AS atMs FROM observation WHERE node = ?')
-  const upsert = database.prepare('INSERT OR REPLACE INTO observation VALUES (?, ?, ?, ?, ?, ?, ?, ?)')
+  const upsert = database.prepare('INSERT OR REPLACE INTO observation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
   const gathered = new Map<NodeId, Observation>()
 
   const of = (node: NodeId): Observation => {
@@ -49,6 +48,8 @@ export const openObservations = (
       ...stored,
       report: fromJson<Observation['report']>(stored.report),
       evidence: fromJson<Observation['evidence']>(stored.evidence),
+      capabilities: fromJson<Observation['capabilities']>(stored.capabilities),
+      overlay: fromJson<Observation['overlay']>(stored.overlay),
     }
   }
 
@@ -68,6 +69,8 @@ export const openObservations = (
           toJson(seen.report),
           seen.rehearsedAtMs,
           toJson(seen.evidence),
+          toJson(seen.capabilities),
+          toJson(seen.overlay),
         )
     })
     for (const [node] of written) gathered.delete(node)

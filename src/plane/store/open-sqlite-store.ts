@@ -113,6 +113,7 @@ const assemble = (deps: SqliteStoreDeps, database: Database, lock: FolderLock): 
     issuers: () => reading(() => queries.all('issuer')),
     alerts: (query) => reading(() => queries.alerts(query)),
     alertById: (id) => reading(() => queries.alertById(id)),
+    list: (kind, query) => reading(() => queries.list(kind, query)),
     commit: (change) => commits.commit(change),
     // There is no other.
     onForeignCommit: () => {},

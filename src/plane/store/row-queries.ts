@@ -7,10 +7,12 @@ import { membershipKinds, type Membership, type Node, type NodeId } from '#domai
 import type { Token } from '#domain/token.ts'
 import type { Database, SqlValue, Statement } from '#platform/sqlite.ts'
 import { tableShapes } from './columns.ts'
+import { listOfNodes, listStatement } from './list-rows.ts'
 import { decodeRow } from './row-tables.ts'
-import type { AlertQuery, NodeQuery, TokenQuery } from './store.ts'
+import type { AlertQuery, ListQuery, NodeQuery, TokenQuery } from './store.ts'
 
 export type RowQueries = {
+  list<K extends RowKind>(kind: K, query: ListQuery): readonly Row<RowTypes[K]>[]
   nodes(query: NodeQuery): readonly Row<Node>[]
   countNodes(): Readonly<Record<Membership['kind'], number>>
   activeNodes(): readonly NodeId[]
@@ -25,13 +27,7 @@ export type RowQueries = {
 export const openRowQueries = (database: Database): RowQueries => {
   const select = (kind: RowKind, rest: string): Statement =>
     database.prepare(`SELECT version, doc FROM ${tableShapes[kind].table} ${rest}`)
-  const nodes = (where: string): Statement => select('node', `WHERE key > ?${where} ORDER BY key LIMIT ?`)
-  const nodesBy = {
-    nothing: nodes(''),
-    membership: nodes(' AND membership = ?'),
-    profile: nodes(' AND profile = ?'),
-    both: nodes(' AND membership = ? AND profile = ?'),
-  }
+  const lists = new Map<string, Statement>()
   const count = database.prepare('SELECT membership, count(*) AS count FROM node GROUP BY membership')
   const active = database.prepare("SELECT key FROM node WHERE membership = 'active'")
   const tokenById = select('token', 'WHERE id = ?')
@@ -49,14 +45,16 @@ export const openRowQueries = (database: Database): RowQueries => {
   const rows = <T>(statement: Statement, ...values: SqlValue[]): readonly Row<T>[] =>
     statement.all(...values).map((found) => decodeRow<T>(found))
 
+  const list: RowQueries['list'] = (kind, query) => {
+    const { name, text, values } = listStatement(kind, query, (place) => `?${place}`)
+    const statement = lists.get(name) ?? database.prepare(text)
+    lists.set(name, statement)
+    return rows(statement, ...values)
+  }
+
   return {
-    nodes({ membership, profile, after, limit }) {
-      const behind = after ?? ''
-      if (membership !== null && profile !== null) return rows(nodesBy.both, behind, membership, profile, limit)
-      if (membership !== null) return rows(nodesBy.membership, behind, membership, limit)
-      if (profile !== null) return rows(nodesBy.profile, behind, profile, limit)
-      return rows(nodesBy.nothing, behind, limit)
-    },
+    list,
+    nodes: (query) => list('node', listOfNodes(query)),
     countNodes() {
       const counts = Object.fromEntries(membershipKinds.map((kind) => [kind, 0])) as Record<Membership['kind'], number>
       for (const row of count.all()) counts[row['membership'] as Membership['kind']] = row['count'] as number

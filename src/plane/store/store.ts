@@ -11,6 +11,7 @@ import type { OperatorKey } from '#domain/principal.ts'
 import type { Profile } from '#domain/profile.ts'
 import type { Token } from '#domain/token.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
+import type { CapabilityReportBody, OverlayStateBody } from '#wire/overlay.ts'
 import type { ReportBody } from '#wire/report.ts'
 import type { Fence, Replicas } from './replicas.ts'
 
@@ -36,6 +37,8 @@ export type Store = {
   /** In the order of their ids, which is that of their raising, starting behind `after`. */
   alerts(query: AlertQuery): Promise<readonly Row<Alert>[]>
   alertById(id: string): Promise<Row<Alert> | null>
+  /** In the order of their keys, starting behind `after`. */
+  list<K extends RowKind>(row: K, query: ListQuery): Promise<readonly Row<RowTypes[K]>[]>
 
   /**
    * All or nothing, and durable when the promise resolves. `lost-race`: a row named in `reads` has another version by
@@ -77,9 +80,18 @@ export type Store = {
   close(): Promise<void>
 }
 
+export type ListQuery = {
+  /** Only rows whose columns have these values; the columns are those of columns.ts. */
+  readonly where?: Readonly<Record<string, string | number>>
+  /** A key. */
+  readonly after: string | null
+  readonly limit: number
+}
+
 export type NodeQuery = {
   readonly membership: Membership['kind'] | null
   readonly profile: string | null
+  readonly vcluster?: string | null
   readonly after: NodeId | null
   readonly limit: number
 }
@@ -116,6 +128,9 @@ export type Observation = {
   readonly rehearsedAtMs: number | null
   /** How the process that last opened a channel can be told from others. */
   readonly evidence: AgentEvidence | null
+  /** What its agent last said the machine can do, and how what it was told to run stands. Said again at every connection. */
+  readonly capabilities: CapabilityReportBody | null
+  readonly overlay: OverlayStateBody | null
 }
 
 export const nothingObserved: Observation = {
@@ -126,6 +141,8 @@ export const nothingObserved: Observation = {
   report: null,
   rehearsedAtMs: null,
   evidence: null,
+  capabilities: null,
+  overlay: null,
 }
 
 export type Committed = {

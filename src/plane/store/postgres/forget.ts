@@ -1,8 +1,7 @@
-// What can no longer matter is removed: denials past their end, and certificates long past theirs. A certificate's row
-// stays a while after it has expired, so that its holder hears "expired" and not "unknown".
+// What can no longer matter is removed, as the embedded store does it.
 
 import type { Prepared } from '#platform/postgres.ts'
-import { keptAfterExpiryMs } from '../forget.ts'
+import { endingRows } from '../forget.ts'
 import type { ReplicaNumber } from '../replicas.ts'
 import type { PgAccess } from './pg-access.ts'
 
@@ -15,10 +14,8 @@ export const forgetEndedRows = async (
   nowMs: number,
 ): Promise<number> => {
   let total = 0
-  for (const { statement, before } of [
-    { statement: denials, before: nowMs },
-    { statement: certificates, before: nowMs - keptAfterExpiryMs },
-  ]) {
+  for (const { table, end, before } of endingRows(nowMs)) {
+    const statement = removal(table, end)
     for (let removed = slice; removed === slice; total += removed)
       removed = (await access.write(statement, [before, self])).count
   }
@@ -33,6 +30,3 @@ const removal = (table: string, end: string): Prepared => ({
       AND EXISTS (SELECT FROM leadership JOIN replica ON replica.number = leadership.replica
         WHERE leadership.replica = $2 AND replica.expires_at > clock_timestamp() FOR SHARE OF leadership)`,
 })
-
-const denials = removal('denial', 'until_ms')
-const certificates = removal('certificate', 'not_after_ms')

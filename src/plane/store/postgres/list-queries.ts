@@ -5,6 +5,7 @@ import type { Row, RowKind, RowTypes } from '#domain/change.ts'
 import { membershipKinds, type HardwareIdentity, type Membership, type Node } from '#domain/node.ts'
 import type { PgRow, PgValue, Prepared } from '#platform/postgres.ts'
 import { claimsOf, tableShapes } from '../columns.ts'
+import { listOfNodes, listStatement } from '../list-rows.ts'
 import { decodeRow } from '../row-tables.ts'
 import type { Store } from '../store.ts'
 import type { PgAccess } from './pg-access.ts'
@@ -22,6 +23,7 @@ export type ListQueries = Pick<
   | 'issuers'
   | 'alerts'
   | 'alertById'
+  | 'list'
 >
 
 export const openListQueries = (access: Pick<PgAccess, 'read'>): ListQueries => {
@@ -35,14 +37,14 @@ export const openListQueries = (access: Pick<PgAccess, 'read'>): ListQueries => 
   const first = async <K extends RowKind>(query: Query<K>, value: PgValue): Promise<Row<RowTypes[K]> | null> =>
     (await rows(query, value))[0] ?? null
 
+  const list: ListQueries['list'] = (kind, query) => {
+    const { name, text, values } = listStatement(kind, query, (place) => `$${place}`)
+    return rows({ kind, statement: { name, text } }, ...values)
+  }
+
   return {
-    nodes({ membership, profile, after, limit }) {
-      const behind = after ?? ''
-      if (membership !== null && profile !== null) return rows(nodesByBoth, behind, limit, membership, profile)
-      if (membership !== null) return rows(nodesByMembership, behind, limit, membership)
-      if (profile !== null) return rows(nodesByProfile, behind, limit, profile)
-      return rows(nodes, behind, limit)
-    },
+    list,
+    nodes: (query) => list('node', listOfNodes(query)),
     async countNodes() {
       const counts = Object.fromEntries(membershipKinds.map((kind) => [kind, 0])) as Record<Membership['kind'], number>
       const found = await access.read(count)
@@ -76,13 +78,6 @@ const select = <K extends RowKind>(kind: K, name: string, rest: string): Query<K
   statement: { name, text: `SELECT version, doc FROM ${tableShapes[kind].table} ${rest}` },
 })
 
-const someNodes = (name: string, where: string): Query<'node'> =>
-  select('node', name, `WHERE key > $1 ${where} ORDER BY key LIMIT $2`)
-
-const nodes = someNodes('nodes', '')
-const nodesByMembership = someNodes('nodes-by-membership', 'AND membership = $3')
-const nodesByProfile = someNodes('nodes-by-profile', 'AND profile = $3')
-const nodesByBoth = someNodes('nodes-by-both', 'AND membership = $3 AND profile = $4')
 const count: Prepared = {
   name: 'count-nodes',
   text: 'SELECT membership, count(*) AS count FROM node GROUP BY membership',

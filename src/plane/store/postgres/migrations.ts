@@ -52,4 +52,29 @@ export const migrations: readonly string[] = [
      config_revision BIGINT, report TEXT, rehearsed_at_ms BIGINT, evidence TEXT);
    CREATE TABLE webhook_progress (id SMALLINT PRIMARY KEY CHECK (id = 1), doc TEXT NOT NULL);
    CREATE TABLE sealed_key (name ${text} PRIMARY KEY, sealed TEXT NOT NULL);`,
+
+  // The fleet: vClusters, allocations, WireGuard, receipts, plans, other domains.
+  `ALTER TABLE node ADD COLUMN vcluster ${text};
+   CREATE INDEX node_by_vcluster ON node (vcluster, key) WHERE vcluster IS NOT NULL;
+   UPDATE node SET vcluster = doc::jsonb ->> 'assignment', doc = (doc::jsonb || '{"allocations":0,"wireguard":null,
+     "machine":{"tags":[],"firmware":null,"readiness":null,"slots":[]}}'::jsonb)::text;
+   UPDATE profile SET doc = (doc::jsonb || '{"wireguard":{"mode":"off","listenPort":51820,"mtu":1420}}'::jsonb)::text;
+   UPDATE domain SET doc = (doc::jsonb || '{"issuance":{"kind":"open"},"overlayPrefix":null,"maintenance":{"policy":
+     {"enforcementMode":"observe","execWhitelist":[],"shellWhitelist":[],"regulated":false},"timeSync":null}}'::jsonb)::text;
+   ALTER TABLE observation ADD COLUMN capabilities TEXT, ADD COLUMN overlay TEXT;
+   CREATE INDEX certificate_by_node ON certificate (node, key) WHERE node IS NOT NULL;
+   ${documents('vcluster', '')}
+   ${documents('allocation', `, node ${text} NOT NULL, vcluster ${text} NOT NULL, until_ms BIGINT`)}
+   CREATE INDEX allocation_by_node ON allocation (node, key);
+   CREATE INDEX allocation_by_end ON allocation (until_ms) WHERE until_ms IS NOT NULL;
+   ${documents('wireguard_key', '')}
+   ${documents('overlay_address', '')}
+   ${documents('receipt', `, node ${text} NOT NULL, unsettled SMALLINT NOT NULL`)}
+   CREATE INDEX receipt_by_node ON receipt (node, key);
+   CREATE INDEX receipt_unsettled ON receipt (key) WHERE unsettled = 1;
+   ${documents('plan', ', until_ms BIGINT NOT NULL')}
+   ${documents('peer_domain', '')}
+   ${documents('claim', `, hardware ${text} NOT NULL, until_ms BIGINT NOT NULL`)}
+   CREATE INDEX claim_by_hardware ON claim (hardware, key);
+   ${documents('hardware_profile', '')}`,
 ]

@@ -79,6 +79,8 @@ const fields = [
   ['report', 'text', 'report'],
   ['rehearsed_at_ms', 'bigint', 'rehearsedAtMs'],
   ['evidence', 'text', 'evidence'],
+  ['capabilities', 'text', 'capabilities'],
+  ['overlay', 'text', 'overlay'],
 ] as const
 
 const columnsOf = (seen: readonly (readonly [NodeId, Partial<Observation>])[]): PgValue[] => [
@@ -90,11 +92,13 @@ const encode = (value: Observation[keyof Observation]): string | number | null =
   typeof value === 'object' && value !== null ? JSON.stringify(value) : value
 
 const decode = (row: PgRow): Observation => {
-  const { report, evidence, ...rest } = row as Record<keyof Observation, string | null>
+  const { report, evidence, capabilities, overlay, ...rest } = row as Record<keyof Observation, string | null>
   return {
-    ...(rest as unknown as Omit<Observation, 'report' | 'evidence'>),
+    ...(rest as unknown as Omit<Observation, 'report' | 'evidence' | 'capabilities' | 'overlay'>),
     report: fromJson<Observation['report']>(report),
     evidence: fromJson<Observation['evidence']>(evidence),
+    capabilities: fromJson<Observation['capabilities']>(capabilities),
+    overlay: fromJson<Observation['overlay']>(overlay),
   }
 }
 

@@ -1,0 +1,21 @@
+// A vCluster: the logical group a node is assigned to. It never touches a certificate (R-005).
+
+import type { Overlay } from './overlay.ts'
+import type { Policy } from './policy.ts'
+
+export const peerings = ['mesh', 'isolated'] as const
+
+export type VCluster = {
+  readonly name: string
+  readonly description: string
+  /** Counts its changes; goes on over a deletion, so that no revision ever means two things. */
+  readonly revision: number
+  readonly policy: Policy
+  readonly overlay: Overlay
+  /** `mesh`: its nodes are WireGuard peers of every node that is not isolated. `isolated`: of each other only. */
+  readonly peering: (typeof peerings)[number]
+  readonly createdAtMs: number
+  readonly createdBy: string
+  /** Deleted: a tombstone, which a new one of the same name takes over. */
+  readonly deletedAtMs: number | null
+}
