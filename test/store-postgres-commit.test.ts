@@ -364,7 +364,15 @@ const writeOf = (run: number, { kind, key, value, live }: Put): { readonly key: 
     case 'token':
       return { key: name, write: { put: kind, value: someToken(`${run}-${live ? key : value}`, { hash: name }) } }
     case 'denial': {
-      const denial = { kind: 'epoch', node: name, epoch: 1, untilMs: value, why: 'x' } as const
+      const denial = {
+        kind: 'epoch',
+        node: name,
+        epoch: 1,
+        atMs: 1,
+        untilMs: value,
+        why: 'x',
+        reason: 'unspecified',
+      } as const
       return { key: `epoch/1/${name}`, write: { put: kind, value: denial } }
     }
     case 'key-ban':

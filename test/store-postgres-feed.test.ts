@@ -247,7 +247,10 @@ test('rows are told as they stand, and a row that is gone is left out', async (t
     reads: [read('node', 'n1', 1)],
     writes: [
       putNode('n1', { counter: 9 }),
-      { put: 'denial', value: { kind: 'epoch', node: 'n1', epoch: 1, untilMs: 5, why: 'gone' } },
+      {
+        put: 'denial',
+        value: { kind: 'epoch', node: 'n1', epoch: 1, atMs: 1, untilMs: 5, why: 'gone', reason: 'unspecified' },
+      },
     ],
     entries: [note('n1'), note('n1')],
   })

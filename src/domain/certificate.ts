@@ -31,22 +31,20 @@ export const slotOf = (record: CertificateRecord): Slot => ({
   notAfterMs: record.notAfterMs,
 })
 
+/** What others are told of a revocation (RFC 5280, 5.3.1), as far as we know it. */
+export type DenialReason = 'unspecified' | 'key-compromise' | 'ca-compromise' | 'superseded' | 'cessation-of-operation'
+
 /** An entry of the deny-list: one certificate, or a whole epoch. It lives until nothing it denies could still be valid. */
-export type Denial =
-  | {
-      readonly kind: 'epoch'
-      readonly node: NodeId
-      readonly epoch: number
-      readonly untilMs: number
-      readonly why: string
-    }
-  | {
-      readonly kind: 'certificate'
-      readonly issuer: IssuerId
-      readonly serial: string
-      readonly untilMs: number
-      readonly why: string
-    }
+export type Denial = (
+  | { readonly kind: 'epoch'; readonly node: NodeId; readonly epoch: number }
+  | { readonly kind: 'certificate'; readonly issuer: IssuerId; readonly serial: string }
+) & {
+  /** Since when; 0: from before that was written down. */
+  readonly atMs: number
+  readonly untilMs: number
+  readonly why: string
+  readonly reason: DenialReason
+}
 
 export const denialKey = (denial: Denial): string =>
   denial.kind === 'epoch'

@@ -118,7 +118,12 @@ const fenced = (facts: DuplicateFacts): DuplicateVerdict => {
       evidence,
     }),
   }
-  const denial = denialOfEpoch(value, domain.value.clockToleranceMs, why)
+  const denial = denialOfEpoch(value, {
+    toleranceMs: domain.value.clockToleranceMs,
+    atMs: nowMs,
+    why,
+    reason: 'key-compromise',
+  })
   const about = { node: value.id, epoch: value.epoch }
   const { change } = nodeDecided(
     node,

@@ -42,7 +42,12 @@ export const enrolled = (
     repair: null,
     rehearsal: null,
   }
-  const superseded = denialOfEpoch(before, domain.value.clockToleranceMs, 'superseded by a new enrollment')
+  const superseded = denialOfEpoch(before, {
+    toleranceMs: domain.value.clockToleranceMs,
+    atMs: nowMs,
+    why: 'superseded by a new enrollment',
+    reason: 'superseded',
+  })
 
   const writes: Write[] = [
     { put: 'node', value: node },

@@ -38,7 +38,9 @@ test('quarantine takes the certificates away and denies their epoch until the la
       node: 'gpu-001',
       epoch: 4,
       untilMs: noonMs + 90 * hour + 5 * minute,
+      atMs: noonMs,
       why: 'quarantined: odd traffic',
+      reason: 'unspecified',
     },
   ])
   assert.deepEqual(readsOf(verdict), ['node/gpu-001@7', 'domain/domain@3'])

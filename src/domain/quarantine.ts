@@ -33,7 +33,12 @@ export const decideQuarantine = ({
   }
   const why = boundedText(reason)
   // Null: it has no certificate, or its epoch is denied already.
-  const denial = denialOfEpoch(value, domain.value.clockToleranceMs, `quarantined: ${why}`)
+  const denial = denialOfEpoch(value, {
+    toleranceMs: domain.value.clockToleranceMs,
+    atMs: nowMs,
+    why: `quarantined: ${why}`,
+    reason: 'unspecified',
+  })
   const about = { node: value.id, epoch: value.epoch }
   return nodeDecided(
     node,

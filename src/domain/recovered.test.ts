@@ -74,7 +74,9 @@ test('a recovery is one change: a new epoch, the old one denied, the certificate
     node: 'gpu-001',
     epoch: 4,
     untilMs: noonMs + 23 * hour + 5 * minute,
+    atMs: noonMs,
     why: 'superseded by a recovery',
+    reason: 'superseded',
   })
   assert.deepEqual(
     change.reads.map(({ row, version }) => [row, version]),

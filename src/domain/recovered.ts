@@ -52,7 +52,12 @@ export const recovered = (
     repair: repaired && before.repair !== null ? usedRepair(before.repair, issued.spki, epoch, nowMs) : null,
     rehearsal: null,
   }
-  const denial = denialOfEpoch(before, domain.value.clockToleranceMs, 'superseded by a recovery')
+  const denial = denialOfEpoch(before, {
+    toleranceMs: domain.value.clockToleranceMs,
+    atMs: nowMs,
+    why: 'superseded by a recovery',
+    reason: 'superseded',
+  })
   const writes: Write[] = [
     { put: 'node', value: node },
     { put: 'certificate', value: certificate },

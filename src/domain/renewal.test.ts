@@ -149,7 +149,9 @@ test('the holder with the live channel gets a successor of its own; the one anot
     issuer: 'ca1',
     serial: 'b2',
     untilMs: noonMs + 23 * hour + 5 * minute,
+    atMs: noonMs,
     why: 'replaced before its first use',
+    reason: 'superseded',
   })
   assert.deepEqual(
     change.entries.map(({ type }) => type),

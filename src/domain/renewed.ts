@@ -48,7 +48,7 @@ export const renewed = (
   const writes: Write[] = [
     { put: 'node', value: successor },
     { put: 'certificate', value: certificate },
-    ...(slots.pending === null ? [] : [denialOf(slots.pending, domain.value.clockToleranceMs)]),
+    ...(slots.pending === null ? [] : [denialOf(slots.pending, domain.value.clockToleranceMs, nowMs)]),
   ]
   return {
     node: successor,
@@ -81,14 +81,16 @@ const recoveryAfter = (facts: Renewal['facts'], nextBearerHash: string | null): 
 }
 
 /** The successor nobody has used is not one any more. */
-const denialOf = ({ issuer, serial, notAfterMs }: Slot, toleranceMs: number): Write => ({
+const denialOf = ({ issuer, serial, notAfterMs }: Slot, toleranceMs: number, atMs: number): Write => ({
   put: 'denial',
   value: {
     kind: 'certificate',
     issuer,
     serial,
+    atMs,
     untilMs: notAfterMs + toleranceMs,
     why: 'replaced before its first use',
+    reason: 'superseded',
   },
 })
 

@@ -33,7 +33,12 @@ export const decideRepairBundle = (facts: RepairBundleFacts): NodeDecided | Refu
   const { membership } = value
   if (membership.kind === 'revoked') return refuse('NODE_REVOKED')
   const reason = boundedText(facts.reason)
-  const denial = denialOfEpoch(value, domain.value.clockToleranceMs, `to be repaired: ${reason}`)
+  const denial = denialOfEpoch(value, {
+    toleranceMs: domain.value.clockToleranceMs,
+    atMs: nowMs,
+    why: `to be repaired: ${reason}`,
+    reason: 'unspecified',
+  })
   const fenced =
     membership.kind === 'quarantined'
       ? { ...value, membership: { ...membership, slots: null }, rehearsal: null }

@@ -62,7 +62,9 @@ test('the epoch is denied and every key of it banned; a key banned before is rel
       node: 'gpu-001',
       epoch: 4,
       untilMs: noonMs + 23 * hour + 5 * minute,
+      atMs: noonMs,
       why: 'revoked: compromised',
+      reason: 'unspecified',
     },
   ])
   assert.deepEqual(writesOf(verdict, 'key-ban'), [{ spki: 'key-of-a2', why: 'compromised', atMs: noonMs }])

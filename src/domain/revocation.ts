@@ -2,7 +2,7 @@
 // from here, in a new epoch.
 
 import { isoTime } from '#platform/clock.ts'
-import type { Denial, KeyBan } from './certificate.ts'
+import type { Denial, DenialReason, KeyBan } from './certificate.ts'
 import { readOf, type Row } from './change.ts'
 import { boundedText, entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
@@ -20,6 +20,8 @@ export type RevokeFacts = NodeFacts & {
   readonly certificates: readonly Pick<Slot, 'spki' | 'notAfterMs'>[]
   /** For each of their keys, whether it is banned already. */
   readonly bans: readonly BanFact[]
+  /** Why, as far as those are told who verify its certificates; the operator's own words are not for them. */
+  readonly toOthers?: DenialReason
   /** What goes with its identity: allocations, its WireGuard key and address, the receipt. */
   readonly alongside?: Besides
 }
@@ -31,7 +33,13 @@ export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
   const reason = boundedText(facts.reason)
   const slots = slotsOf(value)
   const certificates = [...(slots === null ? [] : everySlot(slots)), ...facts.certificates]
-  const denial = outliving(denialOfEpoch(value, domain.value.clockToleranceMs, `revoked: ${reason}`), facts)
+  const ended = denialOfEpoch(value, {
+    toleranceMs: domain.value.clockToleranceMs,
+    atMs: nowMs,
+    why: `revoked: ${reason}`,
+    reason: facts.toOthers ?? 'unspecified',
+  })
+  const denial = outliving(ended, facts)
   const banned = keysBanned(
     certificates.map(({ spki }) => spki),
     facts.bans,
@@ -88,7 +96,7 @@ const keysBanned = (keys: readonly string[], facts: readonly BanFact[], why: str
   }
 }
 
-export type DecommissionFacts = Omit<RevokeFacts, 'reason'> & {
+export type DecommissionFacts = Omit<RevokeFacts, 'reason' | 'toOthers'> & {
   readonly force: boolean
   /** What is open on the node: its channels, until there are shells and commands to count. */
   readonly openSessions: number
@@ -102,5 +110,5 @@ export const decideDecommission = ({ force, openSessions, ...facts }: Decommissi
       `${openSessions} sessions are open on ${id}: end them, or cut them with muster node decommission ${id} --force`,
     )
   }
-  return decideRevoke({ ...facts, reason: 'decommissioned' })
+  return decideRevoke({ ...facts, reason: 'decommissioned', toOthers: 'cessation-of-operation' })
 }

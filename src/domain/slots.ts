@@ -55,9 +55,12 @@ export const promote = (slots: Slots, pending: Slot, drainUntilMs: number): Slot
 })
 
 /** Denies the node's epoch for as long as anything issued in it could still be valid. Null: nothing was. */
-export const denialOfEpoch = (node: Node, toleranceMs: number, why: string): Denial | null => {
+export const denialOfEpoch = (
+  node: Node,
+  { toleranceMs, ...story }: { readonly toleranceMs: number } & Pick<Denial, 'atMs' | 'why' | 'reason'>,
+): Denial | null => {
   const slots = slotsOf(node)
   if (slots === null) return null
   const lastMs = Math.max(...everySlot(slots).map((slot) => slot.notAfterMs))
-  return { kind: 'epoch', node: node.id, epoch: node.epoch, untilMs: lastMs + toleranceMs, why }
+  return { kind: 'epoch', node: node.id, epoch: node.epoch, untilMs: lastMs + toleranceMs, ...story }
 }

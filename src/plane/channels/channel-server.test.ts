@@ -100,7 +100,15 @@ test('a node in good standing gets its channel', async () => {
 })
 
 test('a denial that is committed while a channel opens does not miss it', async () => {
-  const denial: Denial = { kind: 'epoch', node: 'gpu-001', epoch: 4, untilMs: noonMs * 2, why: 'revoked' }
+  const denial: Denial = {
+    kind: 'epoch',
+    node: 'gpu-001',
+    epoch: 4,
+    atMs: 1,
+    untilMs: noonMs * 2,
+    why: 'revoked',
+    reason: 'unspecified',
+  }
   let revoke = (): void => {}
   const { feed, open, sessions } = await setUp((row) => row === 'domain' && revoke())
   // After the node's row was read: what was read still says that all is well.

@@ -37,8 +37,8 @@ test('a denied epoch ends its channels and those of the epochs before, and no ot
   const { registry, open } = setUp()
   const [old, current, newer, other] = [open('a', 1, 'a1'), open('a', 2, 'a2'), open('b', 3, 'b1'), open('c', 1, 'c1')]
   const cut = cutDenied(registry)
-  cut(denied({ kind: 'epoch', node: 'a', epoch: 2, untilMs: day, why: 'stolen' }))
-  cut(denied({ kind: 'epoch', node: 'b', epoch: 2, untilMs: day, why: 'stolen' }))
+  cut(denied({ kind: 'epoch', node: 'a', epoch: 2, atMs: 1, untilMs: day, why: 'stolen', reason: 'unspecified' }))
+  cut(denied({ kind: 'epoch', node: 'b', epoch: 2, atMs: 1, untilMs: day, why: 'stolen', reason: 'unspecified' }))
   assert.deepEqual(
     [old, current, newer, other].map(({ session }) => session.alive),
     [false, false, true, true],
@@ -49,7 +49,17 @@ test('a denied epoch ends its channels and those of the epochs before, and no ot
 test('a denied certificate ends the channel it opened', () => {
   const { registry, open } = setUp()
   const [mine, other] = [open('a', 1, 'a1'), open('a', 1, 'a2')]
-  cutDenied(registry)(denied({ kind: 'certificate', issuer: 'ca1', serial: 'a1', untilMs: day, why: 'lost' }))
+  cutDenied(registry)(
+    denied({
+      kind: 'certificate',
+      issuer: 'ca1',
+      serial: 'a1',
+      atMs: 1,
+      untilMs: day,
+      why: 'lost',
+      reason: 'unspecified',
+    }),
+  )
   assert.deepEqual([mine.session.alive, other.session.alive], [false, true])
 })
 
@@ -122,7 +132,15 @@ test('a node that was revoked elsewhere is cut by the denial, also when its row 
     cuts: { heard: (_, channels) => void cut.push(channels) },
   })
   const row = { put: 'node', value: { ...nodeRow('revoked').value, id: 'a' } } as const
-  const denial = { kind: 'epoch', node: 'a', epoch: 1, untilMs: day, why: 'stolen' } as const
+  const denial = {
+    kind: 'epoch',
+    node: 'a',
+    epoch: 1,
+    atMs: 1,
+    untilMs: day,
+    why: 'stolen',
+    reason: 'unspecified',
+  } as const
   const elsewhere = { kind: 'committed', origin: 'elsewhere', entries: [] } as const
   follow({ ...elsewhere, writes: [row] })
   follow({ ...elsewhere, writes: [row, { put: 'denial', value: denial }] })

@@ -64,6 +64,7 @@ const migrations: readonly string[] = [
    UPDATE profile SET doc = json_set(doc, '$.wireguard', json('{"mode":"off","listenPort":51820,"mtu":1420}'));
    UPDATE domain SET doc = json_set(doc, '$.issuance', json('{"kind":"open"}'), '$.overlayPrefix', json('null'),
      '$.maintenance', json('{"policy":{"enforcementMode":"observe","execWhitelist":[],"shellWhitelist":[],"regulated":false},"timeSync":null}'));
+   UPDATE denial SET doc = json_set(doc, '$.atMs', 0, '$.reason', 'unspecified');
    ALTER TABLE observation ADD COLUMN capabilities TEXT;
    ALTER TABLE observation ADD COLUMN overlay TEXT;
    CREATE INDEX certificate_by_node ON certificate (node, key) WHERE node IS NOT NULL;

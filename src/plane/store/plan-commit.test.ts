@@ -8,7 +8,10 @@ import { planCommit } from './plan-commit.ts'
 const said = entry({ actor: 'system:test', source: null, correlation: null }, 1, 'domain.changed', {})
 const domain: Write = { put: 'domain', value: defaultDomainSettings('test.example') }
 const ban: Write = { put: 'key-ban', value: { spki: 'k', why: 'x', atMs: 1 } }
-const denial: Write = { put: 'denial', value: { kind: 'epoch', node: 'n', epoch: 1, untilMs: 9, why: 'x' } }
+const denial: Write = {
+  put: 'denial',
+  value: { kind: 'epoch', node: 'n', epoch: 1, atMs: 1, untilMs: 9, why: 'x', reason: 'unspecified' },
+}
 
 const planned = (reads: Change['reads'], ...writes: Write[]) => planCommit({ reads, writes, entries: [said] }).writes
 

@@ -61,6 +61,7 @@ export const migrations: readonly string[] = [
    UPDATE profile SET doc = (doc::jsonb || '{"wireguard":{"mode":"off","listenPort":51820,"mtu":1420}}'::jsonb)::text;
    UPDATE domain SET doc = (doc::jsonb || '{"issuance":{"kind":"open"},"overlayPrefix":null,"maintenance":{"policy":
      {"enforcementMode":"observe","execWhitelist":[],"shellWhitelist":[],"regulated":false},"timeSync":null}}'::jsonb)::text;
+   UPDATE denial SET doc = (doc::jsonb || '{"atMs":0,"reason":"unspecified"}'::jsonb)::text;
    ALTER TABLE observation ADD COLUMN capabilities TEXT, ADD COLUMN overlay TEXT;
    CREATE INDEX certificate_by_node ON certificate (node, key) WHERE node IS NOT NULL;
    ${documents('vcluster', '')}
