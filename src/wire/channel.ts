@@ -4,6 +4,8 @@
 // Both sides send a `hello` first. Types a side does not know are answered with `unknown_type`, never dropped.
 
 import { Type, type Static } from 'typebox'
+import { CapabilityReport, OverlayState } from './overlay.ts'
+import { PeersApplied, PeersHave, type PlanePeers } from './peers.ts'
 import { ReportBody } from './report.ts'
 import { longestSighting } from './statement.ts'
 
@@ -49,9 +51,26 @@ const AgentSighting = frame('sighting', {
   statement: Type.Union([Type.String({ minLength: 1, maxLength: longestSighting }), Type.Null()]),
 })
 
+/** Both only to a plane that offers `overlay` in its hello. */
+const AgentOverlayState = frame('overlay_state', OverlayState)
+const AgentCapabilities = frame('capabilities', CapabilityReport)
+
+/** Only to a plane that offers `peers`, once after the hello: the plane sends peers from then on. */
+const AgentPeersHave = frame('peers_have', PeersHave)
+
+const AgentPeersApplied = frame('peers_applied', PeersApplied)
+
 const UnknownType = frame('unknown_type', { type: Type.String({ maxLength: 64 }) })
 
-export const AgentFrame = Type.Union([AgentHello, AgentApplied, AgentReport, AgentSighting, UnknownType])
+export const AgentFrame = Type.Union([
+  AgentHello,
+  AgentApplied,
+  AgentReport,
+  AgentSighting,
+  AgentOverlayState,
+  AgentCapabilities,
+  UnknownType,
+])
 export type AgentFrame = Static<typeof AgentFrame>
 
 /** The plane's first frame. */
@@ -68,6 +87,10 @@ export type PlaneConfig = {
   vcluster: string | null
   profile: import('./node-api.ts').AgentProfile
   endpoints: import('./node-api.ts').EndpointSet
+  /** What to run and how to hold it. Left out by older planes. */
+  overlay?: import('./overlay.ts').ConfigOverlay
+  /** Null or left out: no part in the WireGuard network. */
+  wireguard?: import('./peers.ts').WireguardConfig | null
 }
 
 /** The roots to trust from now on. */

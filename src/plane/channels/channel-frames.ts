@@ -4,7 +4,15 @@ import { Compile } from 'typebox/compile'
 import { AgentFrame } from '#wire/channel.ts'
 
 const known = Compile(AgentFrame)
-const knownTypes: ReadonlySet<unknown> = new Set(['hello', 'applied', 'report', 'sighting', 'unknown_type'])
+const knownTypes: ReadonlySet<unknown> = new Set([
+  'hello',
+  'applied',
+  'report',
+  'sighting',
+  'overlay_state',
+  'capabilities',
+  'unknown_type',
+])
 const longestType = 64
 
 export type ReadFrame =

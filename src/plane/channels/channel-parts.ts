@@ -7,6 +7,7 @@ import type { Feed } from '#plane/feed/feed.ts'
 import { openHoldOff } from '#plane/flows/hold-off.ts'
 import type { OpenChannels } from '#plane/flows/open-channels.ts'
 import { openReportIntake } from '#plane/flows/report-intake.ts'
+import { openOverlayIntake } from '#plane/flows/take-overlay-state.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { Store } from '#plane/store/store.ts'
 import { openAbsences } from './absences.ts'
@@ -47,6 +48,7 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
   const base = { ...deps, replicas, sessions, presence, gate, holding, silence }
   const holdOff = openHoldOff()
   const reports = openReportIntake({ store, log, onTaken: deps.onReport })
+  const overlays = openOverlayIntake()
   const updates = openUpdates(base)
   const cuts = openCutRecord(base)
   const everySession = openEverySession(base)
@@ -55,6 +57,7 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
   sessions.onAbsent((node) => {
     presence.left(node)
     reports.forget(node)
+    overlays.forget(node)
   })
   replicas.onStanding(() => void sessions.mayGoOn())
   const absences = await openAbsences(base)
@@ -75,6 +78,7 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
     holding,
     holdOff,
     reports,
+    overlays,
     updates,
     channels,
     findOtherHolder: openFindOtherHolder(base),

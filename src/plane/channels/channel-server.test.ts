@@ -9,6 +9,7 @@ import { openFeed } from '#plane/feed/feed.ts'
 import { openHoldOff } from '#plane/flows/hold-off.ts'
 import { openNodePace } from '#plane/flows/node-pace.ts'
 import { openReportIntake } from '#plane/flows/report-intake.ts'
+import { openOverlayIntake } from '#plane/flows/take-overlay-state.ts'
 import { nothingObserved, type Store } from '#plane/store/store.ts'
 import { formatEvidence } from '#wire/agent-evidence.ts'
 import { evidenceOf } from '../../../test/fakes/agent-words.ts'
@@ -63,6 +64,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     ...{ replicas, holding, gate: openGate(replicas) },
     updates: { greeted: () => {}, changed: () => {} },
     sightings: { shown: async () => {} },
+    overlays: openOverlayIntake(),
     reports: openReportIntake({ store, log: silentLog, onTaken: () => {} }),
     findOtherHolder: openFindOtherHolder({ sessions, holding, replicas, clock, timers }),
     awaitReturn: async () => 'nothing',

@@ -8,6 +8,7 @@ import type { Duplex, IncomingMessage } from '#platform/tls-server.ts'
 import type { Timers } from '#platform/timers.ts'
 import { evidenceIn } from '#wire/agent-evidence.ts'
 import { channelFrameLimit, channelProtocol, pingEveryMs, sightingCapability } from '#wire/channel.ts'
+import { overlayCapability } from '#wire/overlay.ts'
 import { limitToCertificate } from './cut-sessions.ts'
 import { handleFrame, type FrameDeps } from './handle-frame.ts'
 import { openInbox } from './inbox.ts'
@@ -103,7 +104,7 @@ const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void =>
     body: {
       server_time: isoTime(deps.clock.nowMs()),
       session: session.number,
-      capabilities: [sightingCapability],
+      capabilities: [sightingCapability, overlayCapability],
       ping_every_ms: pingEveryMs,
     },
   })

@@ -9,6 +9,7 @@ import { notePersistence } from '#plane/flows/confirm-node.ts'
 import type { HoldOff } from '#plane/flows/hold-off.ts'
 import type { NodePace } from '#plane/flows/node-pace.ts'
 import type { ReportIntake } from '#plane/flows/report-intake.ts'
+import type { OverlayIntake } from '#plane/flows/take-overlay-state.ts'
 import { takeReport } from '#plane/flows/take-report.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { AgentFrame } from '#wire/channel.ts'
@@ -28,6 +29,7 @@ export type FrameDeps = {
   readonly holdOff: HoldOff
   readonly pace: NodePace
   readonly reports: ReportIntake
+  readonly overlays: OverlayIntake
   readonly sightings: Pick<Sightings, 'shown'>
   readonly gate: Pick<Gate, 'serves' | 'opened'>
   readonly sessions: Pick<SessionRegistry, 'mayGoOn'>
@@ -69,6 +71,12 @@ const handle = async (deps: FrameDeps, session: Session, frame: AgentFrame): Pro
       if (principal.evidenceOnly) return
       deps.store.observe(principal.id, { configRevision: frame.body.config_revision })
       return notePersistence(deps, principal, frame.body, `session-${session.number}`)
+    case 'overlay_state':
+      if (principal.evidenceOnly) return
+      return deps.overlays.take(deps, principal, frame.body, `session-${session.number}`)
+    case 'capabilities':
+      if (!principal.evidenceOnly) deps.store.observe(principal.id, { capabilities: frame.body })
+      return
     case 'sighting':
       return deps.sightings.shown(session, frame.body.statement)
     case 'unknown_type':
@@ -90,5 +98,6 @@ const report = async (deps: FrameDeps, session: Session, body: ReportBody): Prom
     return session.end('REQUEST_INVALID', 'the report is of another process than the channel')
   }
   const number = await takeReport(deps, principal, evidence, body, `session-${session.number}`)
+  await deps.overlays.again(deps, principal, `session-${session.number}`)
   session.send({ type: 'reported', body: { instance: body.instance, number } })
 }
