@@ -13,6 +13,8 @@ import { storeStatus } from '#plane/store-status.ts'
 import { StoreRefused } from '#plane/store/store-errors.ts'
 import { migrations } from '#plane/store/postgres/migrations.ts'
 import { newestSchema } from '#plane/store/migrations.ts'
+import { fleetRows } from './fakes/fleet-rows.ts'
+import { tableShapes } from '#plane/store/columns.ts'
 import { withPeer } from './peers/peer.ts'
 import { postgresDatabase } from './process/postgres-server.ts'
 import { tempFolder } from './process/temp-folder.ts'
@@ -93,7 +95,10 @@ test('an older schema is told, migrated when asked, and left alone before', asyn
   await withStoreIn(config.dataFolder, signer, async (store) => void (await store.commit(newDomain)))
   assert.deepEqual(await migrateStore(config, false), { from: newestSchema, to: newestSchema })
   const database = new DatabaseSync(file)
-  database.exec(`DROP TABLE alert; DROP TABLE webhook_progress; ALTER TABLE observation DROP COLUMN report;
+  for (const { put } of fleetRows) database.exec(`DROP TABLE ${tableShapes[put].table}`)
+  database.exec(`DROP INDEX node_by_vcluster; ALTER TABLE node DROP COLUMN vcluster; DROP INDEX certificate_by_node;
+    ALTER TABLE observation DROP COLUMN capabilities; ALTER TABLE observation DROP COLUMN overlay;
+    DROP TABLE alert; DROP TABLE webhook_progress; ALTER TABLE observation DROP COLUMN report;
     ALTER TABLE observation DROP COLUMN rehearsed_at_ms; ALTER TABLE observation DROP COLUMN evidence;
     PRAGMA user_version = 1`)
   database.close()

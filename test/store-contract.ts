@@ -56,7 +56,10 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
           putNode('n1', hardware('02:00:00:00:00:01', 'S1')),
           { put: 'token', value: someToken('t1') },
           { put: 'certificate', value: someCertificate('a1') },
-          { put: 'denial', value: { kind: 'epoch', node: 'n1', epoch: 1, untilMs: 5, why: 'x' } },
+          {
+            put: 'denial',
+            value: { kind: 'epoch', node: 'n1', epoch: 1, atMs: 1, untilMs: 5, why: 'x', reason: 'unspecified' },
+          },
           { put: 'key-ban', value: { spki: 'k1', why: 'leaked "key" \u0000 \ud83d\ude00', atMs: 1 } },
         ]
         await committed(store, change([read('node', 'n1', 0), read('token', 'hash-of-t1', 0)], writes))
@@ -222,7 +225,20 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
       const denial = (untilMs: number) =>
         change(
           [],
-          [{ put: 'denial', value: { kind: 'epoch', node: 'n1', epoch: 1, untilMs, why: `until ${untilMs}` } }],
+          [
+            {
+              put: 'denial',
+              value: {
+                kind: 'epoch',
+                node: 'n1',
+                epoch: 1,
+                atMs: 1,
+                untilMs,
+                why: `until ${untilMs}`,
+                reason: 'unspecified',
+              },
+            },
+          ],
         )
 
       test('of two denials the one that lasts longer stays, in the store and in what is published', async () => {
@@ -372,6 +388,8 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
           report: null,
           rehearsedAtMs: null,
           evidence: null,
+          capabilities: null,
+          overlay: null,
         }
         assert.deepEqual(await store.observation('n1'), nothing)
         store.observe('n1', { lastSeenMs: 5, agentVersion: '1' })
@@ -393,7 +411,8 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         store = await under.reopen()
         store.observe('n1', { configRevision: 3 })
         const seen = { lastSeenMs: 5, agentVersion: null, source: '10.0.0.1', configRevision: 3 }
-        assert.deepEqual(await store.observation('n1'), { ...seen, report: null, rehearsedAtMs: null, evidence })
+        const others = { report: null, rehearsedAtMs: null, capabilities: null, overlay: null }
+        assert.deepEqual(await store.observation('n1'), { ...seen, ...others, evidence })
         assert.equal((await store.journal.read(everything)).length, 0)
       })
     })
@@ -455,7 +474,18 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
       const ends = [someTimeMs - 31 * dayMs, someTimeMs - 29 * dayMs, someTimeMs + dayMs]
       const writes = ends.flatMap((endMs, index): Write[] => [
         { put: 'certificate', value: someCertificate(`a${index}`, { notAfterMs: endMs }) },
-        { put: 'denial', value: { kind: 'certificate', issuer: 'ca', serial: `a${index}`, untilMs: endMs, why: 'x' } },
+        {
+          put: 'denial',
+          value: {
+            kind: 'certificate',
+            issuer: 'ca',
+            serial: `a${index}`,
+            atMs: 1,
+            untilMs: endMs,
+            why: 'x',
+            reason: 'unspecified',
+          },
+        },
       ])
       await committed(store, change([], writes))
       assert.equal(await store.forget(someTimeMs), 3)

@@ -19,6 +19,7 @@ import {
   someToken,
   steppedTimers,
 } from './store-harness.ts'
+import { fleetRowsContract } from './store-fleet.ts'
 import { storeModel } from './store-model.ts'
 
 const openEmpty = async (): Promise<StoreUnderTest> => {
@@ -46,6 +47,7 @@ if ('missing' in peer('postgres')) {
 } else {
   storeContract('PostgreSQL', openEmpty)
   storeModel('PostgreSQL', openEmpty)
+  fleetRowsContract('PostgreSQL', openEmpty)
 }
 
 type Pair = { readonly one: Store; readonly other: Store; readonly told: readonly Committed[] }
@@ -136,7 +138,7 @@ describe('two stores on one database', () => {
   test('what has ended is removed by the one that leads, and by nobody who believes it does', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { one, other } = await openPair(t)
-    const value = { kind: 'epoch', node: 'n1', epoch: 1, untilMs: 5, why: 'x' } as const
+    const value = { kind: 'epoch', node: 'n1', epoch: 1, atMs: 1, untilMs: 5, why: 'x', reason: 'unspecified' } as const
     await one.commit(change([], [{ put: 'denial', value }]))
     const [leads, follows] = one.replicas.leadership() === null ? [other, one] : [one, other]
     assert.notEqual(leads.replicas.leadership(), null)

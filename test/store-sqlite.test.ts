@@ -18,6 +18,7 @@ import {
   temporaryFolder,
   workplace,
 } from './store-harness.ts'
+import { fleetRowsContract } from './store-fleet.ts'
 import { storeModel } from './store-model.ts'
 
 const openEmpty = async (): Promise<StoreUnderTest> => {
@@ -40,6 +41,7 @@ const openEmpty = async (): Promise<StoreUnderTest> => {
 
 storeContract('SQLite', openEmpty)
 storeModel('SQLite', openEmpty)
+fleetRowsContract('SQLite', openEmpty)
 
 const opened = async (t: TestContext, more: Partial<SqliteStoreDeps> = {}) => {
   const { folder, atEnd } = workplace(t)

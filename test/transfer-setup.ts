@@ -15,6 +15,7 @@ import type { TransferRun } from '#plane/transfer-run.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { systemRandom } from '#platform/random.ts'
 import { systemTimers } from '#platform/timers.ts'
+import { fleetRows, newRowsOf } from './fakes/fleet-rows.ts'
 import type { TestDatabase } from './process/postgres-server.ts'
 import { newNode, note, putNode, read, someCertificate, someTimeMs, someToken, storeDeps } from './store-harness.ts'
 
@@ -92,13 +93,25 @@ const someChanges: readonly Change[] = [
   newRows({ put: 'token', value: someToken('t1', ofNode) }),
   { ...newRows({ put: 'certificate', value: someCertificate('0a') }), entries: [note(), note('gpu-002')] },
   newRows(
-    { put: 'denial', value: { kind: 'epoch', node: 'gpu-001', epoch: 1, untilMs: someTimeMs, why: 'sold' } },
+    {
+      put: 'denial',
+      value: {
+        kind: 'epoch',
+        node: 'gpu-001',
+        epoch: 1,
+        atMs: 1,
+        untilMs: someTimeMs,
+        why: 'sold',
+        reason: 'unspecified',
+      },
+    },
     { put: 'key-ban', value: { spki: 'ab', why: 'sold', atMs: someTimeMs } },
   ),
 ]
 
 export const furnishStore = async (store: Store): Promise<void> => {
-  for (const change of [newDomain, ...someChanges])
+  const fleet: Change = { reads: newRowsOf(fleetRows), writes: fleetRows, entries: [note()] }
+  for (const change of [newDomain, ...someChanges, fleet])
     if ((await store.commit(change)) === 'lost-race') throw new Error('a change of the set-up lost a race')
   store.observe('gpu-002', { lastSeenMs: 7, agentVersion: '1.0', source: '192.0.2.1' })
   const [last] = await store.journal.read({ after: null, last: 1, limit: 1, node: null, type: null })

@@ -75,6 +75,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     columns: {
       node: ({ node }) => node,
       vcluster: ({ vcluster }) => vcluster,
+      state: ({ state }) => state.kind,
       // Null as long as it is not released: then it is never forgotten.
       until_ms: ({ state }) => (state.kind === 'released' ? state.atMs + releasedKeptMs : null),
     },

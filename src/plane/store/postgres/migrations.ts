@@ -65,8 +65,9 @@ export const migrations: readonly string[] = [
    ALTER TABLE observation ADD COLUMN capabilities TEXT, ADD COLUMN overlay TEXT;
    CREATE INDEX certificate_by_node ON certificate (node, key) WHERE node IS NOT NULL;
    ${documents('vcluster', '')}
-   ${documents('allocation', `, node ${text} NOT NULL, vcluster ${text} NOT NULL, until_ms BIGINT`)}
-   CREATE INDEX allocation_by_node ON allocation (node, key);
+   ${documents('allocation', `, node ${text} NOT NULL, vcluster ${text} NOT NULL, state TEXT NOT NULL, until_ms BIGINT`)}
+   CREATE INDEX allocation_by_node ON allocation (node, state, key);
+   CREATE INDEX allocation_by_vcluster ON allocation (vcluster, state, key);
    CREATE INDEX allocation_by_end ON allocation (until_ms) WHERE until_ms IS NOT NULL;
    ${documents('wireguard_key', '')}
    ${documents('overlay_address', '')}

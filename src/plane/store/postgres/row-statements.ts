@@ -29,6 +29,7 @@ const columnTypes: Readonly<Record<string, string>> = {
   not_after_ms: 'bigint',
   until_ms: 'bigint',
   unresolved: 'smallint',
+  unsettled: 'smallint',
 }
 const arrayOf = (column: string): string => `${columnTypes[column] ?? 'text'}[]`
 const parameters = (types: readonly string[]): string => types.map((type, at) => `$${at + 1}::${type}`).join(', ')

@@ -166,7 +166,10 @@ const insertDocuments = async (insert: Insert, records: readonly RecordOf<'row'>
     const values = rows.map((row) => row.columns[at] as string | number | null)
     return [
       name,
-      values.some((value) => typeof value === 'number') ? numbers(values as number[]) : texts(values as string[]),
+      // A time that no row has is a number too.
+      name.endsWith('_ms') || values.some((value) => typeof value === 'number')
+        ? numbers(values as number[])
+        : texts(values as string[]),
     ]
   })
   await insert(tableShapes[kind].table, {
@@ -188,6 +191,8 @@ const insertObservations = (insert: Insert, seen: readonly RecordOf<'observation
     report: texts(seen.map((one) => json(one.report))),
     rehearsed_at_ms: numbers(seen.map((one) => one.rehearsed_at_ms)),
     evidence: texts(seen.map((one) => json(one.evidence))),
+    capabilities: texts(seen.map((one) => json(one.capabilities))),
+    overlay: texts(seen.map((one) => json(one.overlay))),
   })
 }
 

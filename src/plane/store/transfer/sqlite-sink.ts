@@ -86,7 +86,7 @@ const openInserts = (database: Database): ((record: TransferRecord) => void) => 
   const hardware = database.prepare('INSERT INTO hardware (value, node) VALUES (?, ?)')
   const observation = database.prepare(
     `INSERT INTO observation (node, last_seen_ms, agent_version, source, config_revision, report, rehearsed_at_ms,
-       evidence) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+       evidence, capabilities, overlay) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   const webhook = database.prepare('INSERT INTO webhook_progress (id, doc) VALUES (1, ?)')
   const base = database.prepare('INSERT INTO journal_base VALUES (1, ?, ?, ?, ?, ?, ?)')
@@ -106,9 +106,10 @@ const openInserts = (database: Database): ((record: TransferRecord) => void) => 
         hardware.run(record.hardware, record.node)
         return
       case 'observation': {
-        const { observation: node, report, evidence, ...seen } = record
+        const { observation: node, report, evidence, capabilities, overlay, ...seen } = record
         const values: SqlValue[] = [seen.last_seen_ms, seen.agent_version, seen.source, seen.config_revision]
-        observation.run(node, ...values, jsonOrNull(report), seen.rehearsed_at_ms, jsonOrNull(evidence))
+        const said = [evidence, capabilities, overlay].map(jsonOrNull)
+        observation.run(node, ...values, jsonOrNull(report), seen.rehearsed_at_ms, ...said)
         return
       }
       case 'webhook':

@@ -42,6 +42,15 @@ const fewFirst: readonly RowKind[] = [
   'denial',
   'key-ban',
   'alert',
+  'vcluster',
+  'allocation',
+  'wireguard-key',
+  'overlay-address',
+  'receipt',
+  'plan',
+  'peer-domain',
+  'claim',
+  'hardware-profile',
 ]
 
 /** Every table that is moved, and the label its rows are counted under. */
@@ -90,9 +99,12 @@ async function* rowsOf(store: ReadableStore, kind: RowKind): AsyncGenerator<Tran
 
 async function* observationsOf(store: ReadableStore): AsyncGenerator<TransferRecord, void, void> {
   const select = `SELECT node AS place, last_seen_ms, agent_version, source, config_revision, report, rehearsed_at_ms,
-    evidence FROM observation`
+    evidence, capabilities, overlay FROM observation`
   for await (const row of pages(store, select, 'node', '')) {
-    const seen = row as Omit<RecordOf<'observation'>, 'observation' | 'report' | 'evidence'>
+    const seen = row as Omit<
+      RecordOf<'observation'>,
+      'observation' | 'report' | 'evidence' | 'capabilities' | 'overlay'
+    >
     yield {
       kind: 'observation',
       record: {
@@ -101,9 +113,11 @@ async function* observationsOf(store: ReadableStore): AsyncGenerator<TransferRec
         agent_version: seen.agent_version,
         source: seen.source,
         config_revision: seen.config_revision,
-        report: row['report'] === null ? null : json(text(row, 'report')),
+        report: jsonOrNull(row, 'report'),
         rehearsed_at_ms: seen.rehearsed_at_ms,
-        evidence: row['evidence'] === null ? null : json(text(row, 'evidence')),
+        evidence: jsonOrNull(row, 'evidence'),
+        capabilities: jsonOrNull(row, 'capabilities'),
+        overlay: jsonOrNull(row, 'overlay'),
       },
     }
   }
@@ -177,6 +191,9 @@ const bytes = (row: StoredRow, column: string): Buffer => {
   const value = row[column] as Uint8Array
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
 }
+
+const jsonOrNull = (row: StoredRow, column: string): object | null =>
+  row[column] === null ? null : json(text(row, column))
 
 const json = (document: string): object => {
   try {

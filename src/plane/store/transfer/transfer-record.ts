@@ -40,6 +40,8 @@ const schemas = {
       report: orNull(Document),
       rehearsed_at_ms: orNull(Whole),
       evidence: orNull(Document),
+      capabilities: orNull(Document),
+      overlay: orNull(Document),
     },
     strict,
   ),

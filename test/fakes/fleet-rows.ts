@@ -1,0 +1,108 @@
+// One row of every kind the fleet brought, for whoever stores, moves or lists rows.
+
+import { maintenancePolicy } from '#domain/policy.ts'
+import { noOverlay } from '#domain/overlay.ts'
+import type { Allocation } from '#domain/allocation.ts'
+import type { Read, Write } from '#domain/change.ts'
+import type { Receipt } from '#domain/receipt.ts'
+import { tableShapes } from '#plane/store/columns.ts'
+
+const atMs = 1_700_000_000_000
+
+export const allocation = (id: string, changes: Partial<Allocation> = {}): Allocation => ({
+  id,
+  vcluster: 'blue',
+  owner: 'alice',
+  node: 'gpu-001',
+  createdAtMs: atMs,
+  createdBy: 'operator:scheduler',
+  state: { kind: 'running' },
+  ...changes,
+})
+
+export const receipt = (id: string, changes: Partial<Receipt> = {}): Receipt => ({
+  id,
+  kind: 'revoke',
+  node: 'gpu-001',
+  epoch: 1,
+  reason: 'stolen',
+  by: 'operator:carol',
+  decidedAtMs: atMs,
+  operation: null,
+  certificates: ['ca/a1'],
+  replicas: [],
+  channelsCut: 0,
+  peers: null,
+  effectiveAtMs: null,
+  settledAtMs: null,
+  ...changes,
+})
+
+export const fleetRows: readonly Write[] = [
+  {
+    put: 'vcluster',
+    value: {
+      name: 'blue',
+      description: '',
+      revision: 1,
+      policy: maintenancePolicy,
+      overlay: noOverlay,
+      peering: 'mesh',
+      createdAtMs: atMs,
+      createdBy: 'operator:carol',
+      deletedAtMs: null,
+    },
+  },
+  { put: 'allocation', value: allocation('a1') },
+  { put: 'wireguard-key', value: { publicKey: 'k1', node: 'gpu-001', sinceMs: atMs, endedAtMs: null } },
+  { put: 'overlay-address', value: { address: 'fd00::1', node: 'gpu-001', sinceMs: atMs, releasedAtMs: null } },
+  { put: 'receipt', value: receipt('r1') },
+  {
+    put: 'plan',
+    value: {
+      id: 'p1',
+      action: { kind: 'delete-vcluster', vcluster: 'blue' },
+      effects: [],
+      by: 'operator:carol',
+      computedAtMs: atMs,
+      expiresAtMs: atMs + 1,
+      applied: null,
+    },
+  },
+  {
+    put: 'peer-domain',
+    value: {
+      name: 'b.example',
+      url: 'https://b.example:8443',
+      roots: [],
+      statementKeys: [],
+      addedAtMs: atMs,
+      addedBy: 'operator:carol',
+      removedAtMs: null,
+    },
+  },
+  {
+    put: 'claim',
+    value: { hardware: 'ff', domain: 'b.example', node: 'n7', state: 'active', atMs, receivedAtMs: atMs },
+  },
+  {
+    put: 'hardware-profile',
+    value: {
+      tag: 'h100',
+      description: '',
+      firmware: 'baremetal',
+      tags: [],
+      slots: 1,
+      sku: 'h100-8',
+      createdAtMs: atMs,
+      createdBy: 'operator:carol',
+      removedAtMs: null,
+    },
+  },
+]
+
+export const keyOf = (write: Write): string => (tableShapes[write.put].key as (value: unknown) => string)(write.value)
+
+/** They rely on not being there yet. */
+export const newRowsOf = (writes: readonly Write[]): readonly Read[] =>
+  writes.map((write) => ({ row: write.put, key: keyOf(write), version: 0 }))
