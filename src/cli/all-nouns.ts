@@ -8,6 +8,7 @@ import { declareCompletion } from './nouns/completion.ts'
 import { declareDemo } from './nouns/demo.ts'
 import { declareDomain } from './nouns/domain.ts'
 import { declareExplain } from './nouns/explain.ts'
+import { declareIssuance } from './nouns/issuance.ts'
 import { declareJournal } from './nouns/journal.ts'
 import { declareKey } from './nouns/key.ts'
 import { declareNode } from './nouns/node.ts'
@@ -25,6 +26,7 @@ export const allNouns: readonly DeclareNoun[] = [
   declareProfile,
   declareDomain,
   declareCa,
+  declareIssuance,
   declareAlert,
   declareJournal,
   declareStore,

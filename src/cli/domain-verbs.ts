@@ -1,13 +1,20 @@
+import { IssuanceView } from '#wire/issuance-api.ts'
 import { DomainBody } from '#wire/operator-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
+import { issuanceFacts } from './issuance-verbs.ts'
 import { connect } from './operator-client.ts'
 import { printer } from './print.ts'
 import { parseSettings, settingLines } from './settings.ts'
 import { renderFacts } from './table.ts'
 
 export const domainShow = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const domain = await connect(cli, options).ask({ method: 'GET', path: '/v1/domain', answer: DomainBody })
-  printer(cli, options).answer(domain, () => renderFacts(settingLines(domain)))
+  const plane = connect(cli, options)
+  const domain = await plane.ask({ method: 'GET', path: '/v1/domain', answer: DomainBody })
+  const issuance = await plane.ask({ method: 'GET', path: '/v1/issuance', answer: IssuanceView })
+  const print = printer(cli, options)
+  print.answer(domain, () => renderFacts(settingLines(domain)))
+  // No setting, and so not among them.
+  if (issuance.state === 'halted') print.note(renderFacts(issuanceFacts(issuance)).join('\n'))
 }
 
 export const domainSet = async (cli: Cli, options: GlobalOptions, pairs: readonly string[]): Promise<void> => {

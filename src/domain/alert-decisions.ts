@@ -3,7 +3,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { alertKey, type Alert } from './alert.ts'
-import { readOf, type Read, type Row } from './change.ts'
+import { readOf, type Change, type Read, type Row } from './change.ts'
 import type { Unchanged } from './conditions.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from './decision.ts'
 import type { EntryBody, EntryDraft } from './journal-entry.ts'
@@ -37,6 +37,18 @@ export const decideAlert = (facts: AlertFacts): AlertDecided | Unchanged => {
   if (unresolved === null) return raise(facts, wanted, [])
   if (!isNews(unresolved, wanted)) return { kind: 'unchanged' }
   return raise(facts, wanted, [resolvedEntry(facts, unresolved)])
+}
+
+/** In the commit of what it is about: an alert that a crash could lose would not be raised again. */
+export const withAlert = (change: Change, facts: AlertFacts): Change => {
+  const verdict = decideAlert(facts)
+  if (verdict.kind === 'unchanged') return change
+  return {
+    ...change,
+    reads: [...change.reads, ...verdict.change.reads],
+    writes: [...change.writes, ...verdict.change.writes],
+    entries: [...change.entries, ...verdict.change.entries] as Change['entries'],
+  }
 }
 
 /** It ended and began again while nobody looked, or it has become worse: an acknowledgement of before does not cover it. */

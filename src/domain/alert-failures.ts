@@ -25,6 +25,7 @@ const notCounted: readonly RefusalCode[] = [
   'DISK_TROUBLE',
   'REPLICA_BEHIND',
   'STORE_IN_DOUBT',
+  'ISSUANCE_HALTED',
   'RATE_LIMITED',
   'NODE_REVOKED',
   'NODE_QUARANTINED',

@@ -2,8 +2,8 @@
 // issued from it until a person has looked. What is issued already stays good: nobody gains by stopping a fleet.
 
 import { alertKey, type Alert } from './alert.ts'
-import { decideAlert, type WantedAlert } from './alert-decisions.ts'
-import { readOf, type Change, type Row } from './change.ts'
+import { withAlert, type AlertFacts, type WantedAlert } from './alert-decisions.ts'
+import { readOf, type Row } from './change.ts'
 import type { Unchanged } from './conditions.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
@@ -128,13 +128,12 @@ export const decideDoubt = (facts: DoubtFacts): Decided | Unchanged => {
     reason: reasonForDoubt(doubt),
   }
   const body = { ...bodyOf(finding), lineage: continuity.lineage }
-  return decided(
-    withAlert(facts, wanted, {
-      reads: [readOf('domain', 'domain', domain)],
-      writes: [{ put: 'domain', value: { ...domain.value, continuity: { ...continuity, doubt } } }],
-      entries: [entry(facts.by, nowMs, 'store.doubted', { node }, body)],
-    }),
-  )
+  const change = {
+    reads: [readOf('domain', 'domain', domain)],
+    writes: [{ put: 'domain', value: { ...domain.value, continuity: { ...continuity, doubt } } }],
+    entries: [entry(facts.by, nowMs, 'store.doubted', { node }, body)],
+  } as const
+  return decided(withAlert(change, alertFacts(facts, wanted)))
 }
 
 /** The confirmation has to go beyond what anybody has seen, and people want to know how much is missing. */
@@ -162,12 +161,12 @@ export const decideConfirmStore = (
     doubted_for_ms: Math.max(0, nowMs - doubt.sinceMs),
     reason: boundedText(facts.reason),
   }
-  const change = withAlert(facts, null, {
+  const change = {
     reads: [readOf('domain', 'domain', domain)],
     writes: [{ put: 'domain', value: { ...domain.value, continuity: { lineage, doubt: null } } }],
     entries: [entry(by, nowMs, 'store.confirmed', {}, body)],
-  })
-  return { ...decided(change), doubt, lineage }
+  } as const
+  return { ...decided(withAlert(change, alertFacts(facts, null))), doubt, lineage }
 }
 
 const bodyOf = ({ why, chain, sequence, ours, lineage }: Finding): EntryBody => ({
@@ -182,19 +181,7 @@ const aboutAlert = ({ name }: DomainSettings) => ({ kind: 'store_in_doubt', subj
 
 export const doubtAlertKey = (settings: DomainSettings): string => alertKey(aboutAlert(settings))
 
-/** In the same commit: an alert that a crash could lose would not be raised again. */
-const withAlert = (
-  facts: Pick<DoubtFacts, 'domain' | 'alert' | 'newAlertId' | 'by' | 'nowMs'>,
+const alertFacts = (
+  { domain, alert, newAlertId: newId, by, nowMs }: Pick<DoubtFacts, 'domain' | 'alert' | 'newAlertId' | 'by' | 'nowMs'>,
   wanted: WantedAlert | null,
-  change: Change,
-): Change => {
-  const { alert: standing, newAlertId: newId, by, nowMs } = facts
-  const about = aboutAlert(facts.domain.value)
-  const verdict = decideAlert({ about, wanted, standing, reliedOn: [], newId, by, nowMs })
-  if (verdict.kind === 'unchanged') return change
-  return {
-    reads: [...change.reads, ...verdict.change.reads],
-    writes: [...change.writes, ...verdict.change.writes],
-    entries: [...change.entries, ...verdict.change.entries] as Change['entries'],
-  }
-}
+): AlertFacts => ({ about: aboutAlert(domain.value), wanted, standing: alert, reliedOn: [], newId, by, nowMs })

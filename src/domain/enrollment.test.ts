@@ -5,6 +5,7 @@ import {
   alice,
   domainRow,
   doubtedDomainRow,
+  haltedDomainRow,
   hour,
   keyRecovery,
   memberships,
@@ -114,6 +115,16 @@ test('an answer that was lost and has expired is made anew for the key that has 
   refused({ credential: taken({ expiresAtMs: noonMs }), node: node('enrolled') })
   // It was in: it has more than the token to come back with.
   refused({ credential: taken(), node: node('active') })
+})
+
+test('while issuance is halted nobody gets in; where renewals go on, whoever was answered gets the same answer', () => {
+  const key = { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: 'key-of-a1' } as const
+  for (const renewals of [false, true]) {
+    const domain = haltedDomainRow(renewals)
+    expectRefused(decideEnroll(facts({ domain })), 'ISSUANCE_HALTED', /audit/)
+    const again = decideEnroll(facts({ domain, node: nodeRow('active'), key }))
+    assert.equal(again.kind, renewals ? 'repeat' : 'refused')
+  }
 })
 
 test('from a store in doubt nobody gets in, not even with the key that was answered before, and no token is spent', () => {

@@ -8,6 +8,7 @@ import type { KeyBan } from './certificate.ts'
 import { readOf, type Change, type Row } from './change.ts'
 import { entry, type Attribution } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
+import { issuanceHalted } from './issuance.ts'
 import { keyUnfit } from './key-fitness.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
 import { noHardware, type HardwareFacts, type HardwareIdentity, type Node, type NodeId, type Slot } from './node.ts'
@@ -58,12 +59,15 @@ export type Admission = {
 
 export const decideEnroll = (facts: EnrollFacts): EnrollVerdict => {
   const { key, node } = facts
-  const doubted = issuanceBarred(facts.domain.value)
-  if (doubted !== null) return doubted
+  const domain = facts.domain.value
+  const stopped = issuanceBarred(domain) ?? issuanceHalted(domain, 'known')
+  if (stopped !== null) return stopped
   if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
 
   const repeated = repeatOf(facts, key.spkiHash)
   if (repeated !== null) return repeated
+  const halted = issuanceHalted(domain, 'new')
+  if (halted !== null) return halted
 
   const barred = tokenTaken(facts) ?? tokenOutlived(facts) ?? wayOfJoining(facts) ?? keyBarred(facts, key)
   if (barred !== null) return barred

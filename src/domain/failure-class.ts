@@ -184,6 +184,7 @@ const refusalClass = (code: string, at: Purpose): FailureClass => {
     case 'DISK_TROUBLE':
     case 'REPLICA_BEHIND':
     case 'STORE_IN_DOUBT':
+    case 'ISSUANCE_HALTED':
       return 'endpoint_unreachable'
     default:
       return at === 'recovery' && !/^HTTP_5\d\d$/.test(code) ? 'recovery_enrollment_blocked' : 'endpoint_unreachable'

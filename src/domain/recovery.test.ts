@@ -7,6 +7,7 @@ import {
   bob,
   domainRow,
   doubtedDomainRow,
+  haltedDomainRow,
   holder,
   hour,
   keyRecovery,
@@ -221,4 +222,11 @@ test('a recovery that waits for people is to be seen, once; other refusals raise
 test('from a store in doubt nobody recovers, and nobody is taken for a copy', () => {
   expectRefused(decide({ domain: doubtedDomainRow() }), 'STORE_IN_DOUBT')
   expectRefused(decide({ domain: doubtedDomainRow(), counter: counter(1) }), 'STORE_IN_DOUBT')
+})
+
+test('while issuance is halted nobody recovers, and no two holders are judged; renewals that go on are no recovery', () => {
+  for (const renewals of [false, true]) {
+    expectRefused(decide({ domain: haltedDomainRow(renewals) }), 'ISSUANCE_HALTED')
+    expectRefused(decide({ domain: haltedDomainRow(renewals), counter: counter(1) }), 'ISSUANCE_HALTED')
+  }
 })

@@ -9,6 +9,7 @@ import type { Attribution } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import { decideDuplicate, type DuplicateVerdict, type HolderFacts } from './duplicate.ts'
 import type { FailureClass } from './failure-class.ts'
+import { issuanceHalted } from './issuance.ts'
 import { keyUnfit } from './key-fitness.ts'
 import type { NodeDecided, NodeFacts } from './node-change.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
@@ -71,11 +72,14 @@ export type AdmittedRecovery = {
 
 export const decideRecover = (facts: RecoverFacts): RecoverVerdict => {
   const { key, node } = facts
-  const doubted = issuanceBarred(facts.domain.value)
-  if (doubted !== null) return doubted
+  const domain = facts.domain.value
+  const stopped = issuanceBarred(domain) ?? issuanceHalted(domain, 'known')
+  if (stopped !== null) return stopped
   if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
   const repeated = repeatOf(facts, key.spkiHash)
   if (repeated !== null) return repeated
+  const halted = issuanceHalted(domain, 'new')
+  if (halted !== null) return halted
   if (node.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
 
   const barred = facts.credential.by === 'repair' ? repairBarred(facts) : selfBarred(facts)

@@ -5,6 +5,7 @@ import {
   bearerRecovery,
   domainRow,
   doubtedDomainRow,
+  haltedDomainRow,
   holder,
   hour,
   keyRecovery,
@@ -198,4 +199,10 @@ test('a store in doubt renews nothing, and takes nobody for a copy: what it know
   for (const changes of [{}, old]) {
     assert.equal(asked(slots(), 'a1', 'new-key', { ...changes, domain: doubtedDomainRow() }), 'STORE_IN_DOUBT')
   }
+})
+
+test('while issuance is halted nobody renews, unless renewals go on', () => {
+  const renewing = (renewals: boolean) => asked(slots(), 'a1', 'new-key', { domain: haltedDomainRow(renewals) })
+  assert.equal(renewing(false), 'ISSUANCE_HALTED')
+  assert.equal(renewing(true), asked(slots(), 'a1', 'new-key'))
 })

@@ -13,6 +13,7 @@ import {
   type HolderFacts,
   type Suspicion,
 } from './duplicate.ts'
+import { issuanceHalted } from './issuance.ts'
 import { keyUnfit } from './key-fitness.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
 import type { Node, Slot, Slots } from './node.ts'
@@ -64,8 +65,8 @@ export type Renewal = {
 
 export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   const { node, principal, key, nowMs } = facts
-  const doubted = issuanceBarred(facts.domain.value)
-  if (doubted !== null) return doubted
+  const barred = issuanceBarred(facts.domain.value) ?? issuanceHalted(facts.domain.value, 'known')
+  if (barred !== null) return barred
   if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
   const { membership } = node.value
   // The caller's first use has been committed before: whoever may renew is active by now.

@@ -27,6 +27,10 @@ export const doubtedDomainRow = (): Row<DomainSettings> => {
   return domainRow({ continuity: { lineage: 0, doubt: { ...doubt, sinceMs: noonMs, newestEntryMs: null } } })
 }
 
+/** An operator has halted issuance. */
+export const haltedDomainRow = (renewals: boolean): Row<DomainSettings> =>
+  domainRow({ issuance: { kind: 'halted', by: 'operator:carol', sinceMs: noonMs, reason: 'audit', renewals } })
+
 export const profileRow = (name: string, changes: Partial<Profile> = {}): Row<Profile> => {
   const shipped = shippedProfiles.find((profile) => profile.name === name)
   if (shipped === undefined) throw new Error(`no profile ${name} ships`)

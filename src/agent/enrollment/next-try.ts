@@ -24,6 +24,7 @@ const afterEnrollRefusal = (code: string): Prospect => {
     case 'DISK_TROUBLE':
     case 'REPLICA_BEHIND':
     case 'STORE_IN_DOUBT':
+    case 'ISSUANCE_HALTED':
     case 'CHALLENGE_INVALID':
       return 'again'
     case 'ALREADY_ACTIVE':

@@ -26,6 +26,7 @@ const afterRecoveryRefusal = (code: string): Prospect => {
     case 'DISK_TROUBLE':
     case 'REPLICA_BEHIND':
     case 'STORE_IN_DOUBT':
+    case 'ISSUANCE_HALTED':
     case 'CHALLENGE_INVALID':
       return 'again'
     case 'KEY_BLOCKED':

@@ -25,7 +25,14 @@ export type RefusedCall = {
 }
 
 /** Our own trouble: nobody failed, and the journal may be what is in trouble. */
-const ours: readonly RefusalCode[] = ['UNAVAILABLE', 'DISK_TROUBLE', 'REPLICA_BEHIND', 'STORE_IN_DOUBT', 'BUSY']
+const ours: readonly RefusalCode[] = [
+  'UNAVAILABLE',
+  'DISK_TROUBLE',
+  'REPLICA_BEHIND',
+  'STORE_IN_DOUBT',
+  'ISSUANCE_HALTED',
+  'BUSY',
+]
 
 /** Charges the caller at once, and writes the entry if there was room for it. */
 export const recordRefusal = async (deps: RefusalDeps, call: RefusedCall): Promise<void> => {

@@ -3,6 +3,7 @@
 import { operatorAlertRoutes } from './operator-alert-routes.ts'
 import { operatorCaRoutes, type CaRoutesDeps } from './operator-ca-routes.ts'
 import { operatorHealthRoutes, type HealthDeps } from './operator-health-routes.ts'
+import { operatorIssuanceRoutes } from './operator-issuance-routes.ts'
 import { operatorJournalRoutes } from './operator-journal-routes.ts'
 import { operatorKeyRoutes } from './operator-key-routes.ts'
 import { operatorNodeActions, type NodeActionDeps } from './operator-node-actions.ts'
@@ -32,6 +33,7 @@ export const operatorRoutes = (deps: OperatorRoutesDeps): readonly Route[] => [
   ...operatorTokenRoutes(deps),
   ...operatorPolicyRoutes(deps),
   ...operatorCaRoutes(deps),
+  ...operatorIssuanceRoutes(deps),
   ...operatorAlertRoutes(deps),
   ...operatorJournalRoutes(deps),
   ...operatorKeyRoutes(deps),

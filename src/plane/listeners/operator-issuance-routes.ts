@@ -1,0 +1,45 @@
+// Whether certificates are issued, for those who may stop it.
+
+import { domainSettingsRow } from '#plane/flows/domain-settings-row.ts'
+import { haltIssuance, resumeIssuance, type IssuanceDeps } from '#plane/flows/change-issuance.ts'
+import { issuanceView } from '#plane/views/issuance-view.ts'
+import { HaltRequest, IssuanceView } from '#wire/issuance-api.ts'
+import { EmptyRequest } from '#wire/operator-api.ts'
+import { attributionOf } from './operator-call.ts'
+import { answer, type Route } from './route.ts'
+
+export const operatorIssuanceRoutes = (deps: IssuanceDeps): readonly Route[] => [
+  {
+    method: 'GET',
+    path: '/v1/issuance',
+    access: 'viewer',
+    summary: 'Whether certificates are issued, and who has halted that',
+    answer: IssuanceView,
+    handle: async () => answer(issuanceView((await domainSettingsRow(deps.store)).value.issuance)),
+  },
+  {
+    method: 'POST',
+    path: '/v1/issuance/halt',
+    access: 'platform-admin',
+    summary: 'No plane of the domain issues anything to a node any more; renewals go on where asked for',
+    body: HaltRequest,
+    answer: IssuanceView,
+    handle: async (call) => {
+      const { reason, renewals = false } = call.body as HaltRequest
+      const done = await haltIssuance(deps, { reason, renewals }, attributionOf(call))
+      return done.kind === 'refused' ? done : answer(issuanceView(done.issuance))
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/issuance/resume',
+    access: 'platform-admin',
+    summary: 'Certificates are issued again',
+    body: EmptyRequest,
+    answer: IssuanceView,
+    handle: async (call) => {
+      const done = await resumeIssuance(deps, attributionOf(call))
+      return done.kind === 'refused' ? done : answer(issuanceView(done.issuance))
+    },
+  },
+]
