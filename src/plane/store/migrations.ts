@@ -11,7 +11,7 @@ const applicationId = 0x4d535452
 const documents = (table: string, columns: string): string =>
   `CREATE TABLE ${table} (key TEXT PRIMARY KEY, version INTEGER NOT NULL, doc TEXT NOT NULL${columns}) STRICT;`
 
-const migrations: readonly string[] = [
+export const migrations: readonly string[] = [
   `${documents('node', ', membership TEXT NOT NULL, profile TEXT NOT NULL')}
    CREATE INDEX node_by_membership ON node (membership, key);
    ${documents('token', ', id TEXT NOT NULL UNIQUE, node TEXT')}

@@ -1,0 +1,112 @@
+// A store of the release before, opened by this one: every document gets what it did not have, and keeps the rest.
+
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import type { Write } from '#domain/change.ts'
+import { defaultDomainSettings } from '#domain/domain-settings.ts'
+import { shippedProfiles } from '#domain/profile.ts'
+import { tableShapes } from '#plane/store/columns.ts'
+import { migrations as sqliteSteps } from '#plane/store/migrations.ts'
+import { openSqliteStore } from '#plane/store/open-sqlite-store.ts'
+import { migrations as postgresSteps } from '#plane/store/postgres/migrations.ts'
+import type { Store } from '#plane/store/store.ts'
+import { keyOf } from './fakes/fleet-rows.ts'
+import { withPeer } from './peers/peer.ts'
+import { postgresDatabase } from './process/postgres-server.ts'
+import { tempFolder } from './process/temp-folder.ts'
+import { makeSigner, openPostgresStoreOn, someNode, storeDeps } from './store-harness.ts'
+
+/** Steps that were there before the fleet. */
+const before = { sqlite: 3, postgres: 1 }
+
+const added: Partial<Record<Write['put'], readonly string[]>> = {
+  node: ['allocations', 'wireguard', 'machine'],
+  profile: ['wireguard'],
+  domain: ['issuance', 'maintenance', 'overlayPrefix'],
+  denial: ['atMs', 'reason'],
+  issuer: ['compromisedAtMs'],
+}
+
+const rows: readonly Write[] = [
+  { put: 'node', value: someNode('gpu-001', { assignment: 'blue' }) },
+  { put: 'node', value: someNode('gpu-002') },
+  ...shippedProfiles.slice(0, 1).map((value): Write => ({ put: 'profile', value })),
+  { put: 'domain', value: defaultDomainSettings('lab.example') },
+  {
+    put: 'denial',
+    value: { kind: 'epoch', node: 'gpu-001', epoch: 1, atMs: 0, untilMs: 9, why: 'x', reason: 'unspecified' },
+  },
+]
+
+const oldDocument = ({ put, value }: Write): string => {
+  const old: Record<string, unknown> = { ...value }
+  for (const field of added[put] ?? []) delete old[field]
+  return JSON.stringify(old)
+}
+
+const oldColumns: Partial<Record<Write['put'], Readonly<Record<string, string | number>>>> = {
+  node: { membership: 'registered', profile: 'gpu-cloud' },
+  denial: { until_ms: 9 },
+}
+
+const insertOf = (
+  write: Write,
+): { text: (value: (place: number) => string) => string; values: (string | number)[] } => {
+  const columns = oldColumns[write.put] ?? {}
+  const names = ['key', 'version', 'doc', ...Object.keys(columns)]
+  return {
+    text: (value) =>
+      `INSERT INTO ${tableShapes[write.put].table} (${names.join(', ')}) VALUES (${names.map((_, at) => value(at + 1)).join(', ')})`,
+    values: [keyOf(write), 1, oldDocument(write), ...Object.values(columns)],
+  }
+}
+
+const isWhole = async (store: Store): Promise<void> => {
+  for (const write of rows) {
+    const found = await store.get(write.put, keyOf(write))
+    assert.deepEqual(found?.value, write.value, `${write.put} ${keyOf(write)}`)
+  }
+  const blue = await store.nodes({ membership: null, profile: null, vcluster: 'blue', after: null, limit: 10 })
+  assert.deepEqual(
+    blue.map(({ value }) => value.id),
+    ['gpu-001'],
+  )
+}
+
+test('a SQLite store of before the fleet has everything a new one has', async (t) => {
+  const folder = tempFolder(t)
+  fs.chmodSync(folder, 0o700)
+  const database = new DatabaseSync(path.join(folder, 'muster.db'))
+  for (const step of sqliteSteps.slice(0, before.sqlite)) database.exec(step)
+  for (const row of rows) {
+    const { text, values } = insertOf(row)
+    database.prepare(text(() => '?')).run(...values)
+  }
+  database.exec(`PRAGMA application_id = ${0x4d535452}; PRAGMA user_version = ${before.sqlite}`)
+  database.close()
+  const store = await openSqliteStore(storeDeps(folder, makeSigner()))
+  await isWhole(store)
+  await store.close()
+})
+
+test('a PostgreSQL store of before the fleet has everything a new one has', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const database = await postgresDatabase(t)
+  const session = await database.connect()
+  const [first] = postgresSteps
+  assert(first !== undefined)
+  await session.exec(`BEGIN; ${first}
+    CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version INTEGER NOT NULL);
+    INSERT INTO muster_schema VALUES (1, ${0x4d535452}, ${before.postgres}); COMMIT`)
+  for (const [at, row] of rows.entries()) {
+    const { text, values } = insertOf(row)
+    await session.run({ name: `old-row-${at}`, text: text((place) => `$${place}`) }, values)
+  }
+  await session.end()
+  const store = await openPostgresStoreOn(database.target, makeSigner())
+  await isWhole(store)
+  await store.close()
+})
