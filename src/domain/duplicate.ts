@@ -46,9 +46,12 @@ export type DuplicateFacts = NodeFacts & {
 export type DuplicateVerdict =
   /** `change` is null when it is on record already. */
   | { readonly kind: 'claimant-refused'; readonly refusal: Refusal; readonly change: Change | null }
-  | { readonly kind: 'fenced'; readonly refusal: Refusal; readonly change: Change }
+  | { readonly kind: 'fenced'; readonly refusal: Refusal; readonly change: Change; readonly fence: Fence }
   /** It goes on as the one holder. `suspicion`: what to write down about the other, if anything points to one. */
   | { readonly kind: 'claimant-stays'; readonly suspicion: Suspicion | null }
+
+/** On whose behalf the node is fenced, and why: what else it had goes in the same change. */
+export type Fence = NodeFacts & { readonly why: string }
 
 export type Suspicion = Pick<Condition, 'reason' | 'evidence'>
 
@@ -138,7 +141,7 @@ const fenced = (facts: DuplicateFacts): DuplicateVerdict => {
     },
   )
   const refusal = refuse('DUPLICATE_IDENTITY', 'both holders are fenced until an operator decides')
-  return { kind: 'fenced', refusal, change }
+  return { kind: 'fenced', refusal, change, fence: { node, by, nowMs, why } }
 }
 
 /** Both holders in few words: a condition has room for eight facts. */

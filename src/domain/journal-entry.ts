@@ -70,6 +70,7 @@ export const entryTypes = [
   // what schedulers act on: an outbox, read like the rest of the journal
   'allocation.created',
   'allocation.release_requested',
+  'allocation.release_withdrawn',
   'allocation.released',
   'receipt.effective',
   'receipt.settled',

@@ -25,6 +25,14 @@ export const together = (parts: readonly Besides[]): Required<Besides> => ({
   entries: parts.flatMap(({ entries = [] }) => entries),
 })
 
+/** The same change, with more that happens in it. */
+export const withBesides = (change: Change, besides: Besides): Change => ({
+  ...change,
+  reads: [...change.reads, ...(besides.reads ?? [])],
+  writes: [...change.writes, ...(besides.writes ?? [])],
+  entries: [...change.entries, ...(besides.entries ?? [])] as unknown as Change['entries'],
+})
+
 export const nodeDecided = (
   from: Row<Node>,
   node: Node,

@@ -10,7 +10,7 @@ import type { DomainSettings } from './domain-settings.ts'
 import { durationWords } from './duration-words.ts'
 import { isBlank } from './hardware-identity.ts'
 import type { EntryDraft } from './journal-entry.ts'
-import { nodeDecided, type NodeDecided, type NodeFacts } from './node-change.ts'
+import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { HardwareIdentity, Node, Repair, RepairEvidence } from './node.ts'
 import type { Profile } from './profile.ts'
 import { quarantinedNode } from './quarantined-node.ts'
@@ -24,6 +24,8 @@ export type RepairBundleFacts = NodeFacts & {
   readonly hash: string
   readonly expiresAtMs: number
   readonly domain: Row<DomainSettings>
+  /** What goes with the identity it has now: its allocations. */
+  readonly alongside?: Besides
 }
 
 /** A bundle made before is void from here on, and so is what was recovered with it. */
@@ -62,10 +64,16 @@ export const decideRepairBundle = (facts: RepairBundleFacts): NodeDecided | Refu
     expires_at: isoTime(expiresAtMs),
     voids,
   })
-  return nodeDecided(node, { ...fenced, repair }, [...endOf(facts, reason, denial !== null), issued], {
+  const identity: Besides = {
     reads: [readOf('domain', 'domain', domain)],
     writes: denial === null ? [] : [{ put: 'denial', value: denial }],
-  })
+  }
+  return nodeDecided(
+    node,
+    { ...fenced, repair },
+    [...endOf(facts, reason, denial !== null), issued],
+    together([identity, facts.alongside ?? {}]),
+  )
 }
 
 /** How the journal says what ends: an identity by quarantine, or an earlier repair. */

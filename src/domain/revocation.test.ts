@@ -101,13 +101,24 @@ test('every state can be revoked, once; a denial that stands is not shortened', 
   expectRefused(decideRevoke({ ...facts, node: nodeRow('revoked') }), 'NODE_REVOKED')
 })
 
-test('decommissioning a node with open sessions needs force', () => {
+test('decommissioning a node with open sessions or allocations needs force, and says what force would do', () => {
   const { reason: _, ...given } = facts
-  const open = { ...given, openSessions: 2, force: false }
-  expectRefused(decideDecommission(open), 'NODE_STATE_CONFLICT', /^2 sessions .* decommission gpu-001 --force$/)
+  const open = { ...given, openSessions: 2, allocations: 1, force: false }
+  const said = /^gpu-001 is in use: 2 sessions open, 1 allocation running; .* take the allocations .* gpu-001 --force$/
+  expectRefused(decideDecommission(open), 'NODE_STATE_CONFLICT', said)
+  expectRefused(
+    decideDecommission({ ...open, allocations: 0 }),
+    'NODE_STATE_CONFLICT',
+    /2 sessions open, 0 allocations/,
+  )
+  expectRefused(
+    decideDecommission({ ...open, openSessions: 0 }),
+    'NODE_STATE_CONFLICT',
+    /0 sessions open, 1 allocation/,
+  )
   for (const allowed of [
     { ...open, force: true },
-    { ...open, openSessions: 0 },
+    { ...open, openSessions: 0, allocations: 0 },
   ]) {
     const [entry] = expectDecided(decideDecommission(allowed)).change.entries
     assert.equal(entry.body['reason'], 'decommissioned')

@@ -100,15 +100,28 @@ export type DecommissionFacts = Omit<RevokeFacts, 'reason' | 'toOthers'> & {
   readonly force: boolean
   /** What is open on the node: its channels, until there are shells and commands to count. */
   readonly openSessions: number
+  /** How many allocations it has; `alongside` releases them. */
+  readonly allocations: number
 }
 
-export const decideDecommission = ({ force, openSessions, ...facts }: DecommissionFacts): NodeDecided | Refusal => {
-  if (openSessions > 0 && !force && facts.node.value.membership.kind !== 'revoked') {
-    const id = facts.node.value.id
-    return refuse(
-      'NODE_STATE_CONFLICT',
-      `${openSessions} sessions are open on ${id}: end them, or cut them with muster node decommission ${id} --force`,
-    )
+export const decideDecommission = ({
+  force,
+  openSessions,
+  allocations,
+  ...facts
+}: DecommissionFacts): NodeDecided | Refusal => {
+  const { id, membership } = facts.node.value
+  const busy = openSessions > 0 || allocations > 0
+  if (busy && !force && membership.kind !== 'revoked') {
+    return refuse('NODE_STATE_CONFLICT', inUse(id, openSessions, allocations))
   }
-  return decideRevoke({ ...facts, reason: 'decommissioned', toOthers: 'cessation-of-operation' })
+  return decideRevoke({ ...facts, reason: 'decommissioned' })
 }
+
+/** Both counts, and what would become of each (R-146). */
+const inUse = (id: string, sessions: number, allocations: number): string =>
+  `${id} is in use: ${counted(sessions, 'session')} open, ${counted(allocations, 'allocation')} running; ` +
+  'drain it first, or, to cut the sessions, take the allocations from their owners and revoke the identity for good: ' +
+  `muster node decommission ${id} --force`
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`

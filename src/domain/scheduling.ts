@@ -1,10 +1,6 @@
-// Whether work may be placed on a node. Operators ask for a drain; the rest is derived, always with its reasons (R-152).
+// Whether work may be placed on a node. Operators ask for a drain (drain.ts); the rest is derived, always with its reasons (R-152).
 
-import { entry } from './decision.ts'
-import type { EntryType } from './journal-entry.ts'
-import { nodeDecided, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { ConditionName, Node } from './node.ts'
-import { refuse, type Refusal } from './refusal.ts'
 
 export type Scheduling = {
   readonly state: 'schedulable' | 'draining' | 'drained' | 'unavailable'
@@ -46,33 +42,13 @@ export const schedulingOf = (node: Node): Scheduling => {
     ...(active ? [] : [`not active: ${node.membership.kind}`]),
     ...(node.assignment === null ? ['no vCluster: maintenance mode'] : []),
     ...node.conditions.map(({ name }) => name).filter((name) => blocksScheduling[name]),
+    // One part that could not be cleaned blocks the whole machine (R-017).
+    ...node.machine.slots
+      .filter(({ state }) => state === 'cleanup_blocked')
+      .map(({ name, state }) => `slot ${name}: ${state}`),
   ]
   // A drained machine is expected to go away; one that goes away while it drains is not.
   if (node.drain === 'drained') return { state: 'drained', reasons }
   if (node.drain === 'draining' && active) return { state: 'draining', reasons }
   return { state: reasons.length === 0 ? 'schedulable' : 'unavailable', reasons }
-}
-
-export const decideDrain = (facts: NodeFacts): NodeDecided | Refusal =>
-  facts.node.value.drain === 'none' ? drainTo(facts, 'draining', 'node.draining') : unfit(facts.node.value)
-
-/** Nothing runs on the node any more. */
-export const decideDrained = (facts: NodeFacts): NodeDecided | Refusal =>
-  facts.node.value.drain === 'draining' ? drainTo(facts, 'drained', 'node.drained') : unfit(facts.node.value)
-
-export const decideUndrain = (facts: NodeFacts): NodeDecided | Refusal =>
-  facts.node.value.drain === 'none' ? unfit(facts.node.value) : drainTo(facts, 'none', 'node.undrained')
-
-const drainTo = ({ node, by, nowMs }: NodeFacts, drain: Node['drain'], type: EntryType): NodeDecided | Refusal => {
-  if (node.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
-  const about = { node: node.value.id, epoch: node.value.epoch }
-  return nodeDecided(node, { ...node.value, drain }, [entry(by, nowMs, type, about, { was: node.value.drain })])
-}
-
-const unfit = (node: Node): Refusal => {
-  if (node.membership.kind === 'revoked') return refuse('NODE_REVOKED')
-  return refuse(
-    'NODE_STATE_CONFLICT',
-    node.drain === 'none' ? `${node.id} is not draining` : `${node.id} is ${node.drain} already`,
-  )
 }

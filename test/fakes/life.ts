@@ -8,6 +8,7 @@ import { decideClear, decideRaise } from '#domain/conditions.ts'
 import { judgeHardware, judgeToken, type Credential } from '#domain/credential.ts'
 import type { Decided } from '#domain/decision.ts'
 import { defaultDomainSettings } from '#domain/domain-settings.ts'
+import { decideDrain, decideDrained, decideUndrain } from '#domain/drain.ts'
 import { enrolled } from '#domain/enrolled.ts'
 import { decideEnroll } from '#domain/enrollment.ts'
 import { decideFirstUse } from '#domain/first-use.ts'
@@ -23,7 +24,6 @@ import { decideRegister } from '#domain/registration.ts'
 import { decideRenew } from '#domain/renewal.ts'
 import { renewed } from '#domain/renewed.ts'
 import { decideDecommission, decideRevoke } from '#domain/revocation.ts'
-import { decideDrain, decideDrained, decideUndrain } from '#domain/scheduling.ts'
 import { decideSettle } from '#domain/settle.ts'
 import { everySlot, slotsOf } from '#domain/slots.ts'
 import { decideCreateToken, decideRevokeToken } from '#domain/tokens.ts'
@@ -221,6 +221,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     const slots = slotsOf(node.value)
     const bans = (slots === null ? [] : everySlot(slots)).map(({ spki }) => ({ spki, row: table.get('key-ban', spki) }))
     const condition = { name: 'clock_skew', reason: 'skewed', evidence: {} } as const
+    const idle = { openSessions: 0, allocations: 0 }
     switch (what) {
       case 'lapse':
         return changeOf(decideLapse({ ...facts, lastPresentMs: nowMs - domain.value.livenessGraceMs, grace: domain }))
@@ -229,11 +230,11 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       case 'expire':
         return changeOf(decideExpired(facts))
       case 'drain':
-        return changeOf(decideDrain(facts))
+        return changeOf(decideDrain({ ...facts, allocations: [] }))
       case 'drained':
-        return changeOf(decideDrained(facts))
+        return changeOf(decideDrained({ ...facts, allocations: [] }))
       case 'undrain':
-        return changeOf(decideUndrain(facts))
+        return changeOf(decideUndrain({ ...facts, allocations: [] }))
       case 'quarantine':
         return changeOf(decideQuarantine({ ...facts, reason: 'odd', domain }))
       case 'release':
@@ -241,7 +242,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       case 'revoke':
         return changeOf(decideRevoke({ ...facts, reason: 'stolen', domain, certificates: [], bans }))
       case 'decommission':
-        return changeOf(decideDecommission({ ...facts, force: false, openSessions: 0, domain, certificates: [], bans }))
+        return changeOf(decideDecommission({ ...facts, ...idle, force: false, domain, certificates: [], bans }))
       case 'raise':
         return changeOf(decideRaise({ ...facts, ...condition }))
       case 'clear':

@@ -1,5 +1,6 @@
 // Rows for tests: complete values, of which a test names only what it is about.
 
+import type { Allocation } from '#domain/allocation.ts'
 import { nothingTagged } from '#domain/hardware-profile.ts'
 import type { Row } from '#domain/change.ts'
 import type { Attribution } from '#domain/decision.ts'
@@ -143,3 +144,18 @@ export const tokenRow = (changes: Partial<Token> = {}): Row<Token> =>
     state: { kind: 'unused' },
     ...changes,
   })
+
+export const allocationRow = (id: string, changes: Partial<Allocation> = {}): Row<Allocation> =>
+  row(
+    {
+      id,
+      vcluster: 'vc1',
+      owner: 'slurm',
+      node: 'gpu-001',
+      createdAtMs: noonMs - hour,
+      createdBy: 'operator:slurm',
+      state: { kind: 'running' },
+      ...changes,
+    },
+    2,
+  )

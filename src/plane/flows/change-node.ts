@@ -2,14 +2,15 @@
 
 import { decideApprove, decideDeny } from '#domain/approval.ts'
 import type { Attribution } from '#domain/decision.ts'
+import { decideDrain, decideDrained, decideUndrain } from '#domain/drain.ts'
 import type { NodeDecided, NodeFacts } from '#domain/node-change.ts'
 import type { NodeId } from '#domain/node.ts'
 import { decideRelease } from '#domain/quarantine.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
-import { decideDrain, decideDrained, decideUndrain } from '#domain/scheduling.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { commitDecision, type CommitDeps, type Done } from './commit-decision.ts'
+import { liveAllocations } from './live-allocations.ts'
 
 export type ChangeNodeDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
 
@@ -34,11 +35,11 @@ const decide = async (
 ): Promise<NodeDecided | Refusal> => {
   switch (action) {
     case 'drain':
-      return decideDrain(facts)
+      return decideDrain({ ...facts, allocations: await liveAllocations(store, facts.node.value.id) })
     case 'drained':
-      return decideDrained(facts)
+      return decideDrained({ ...facts, allocations: await liveAllocations(store, facts.node.value.id) })
     case 'undrain':
-      return decideUndrain(facts)
+      return decideUndrain({ ...facts, allocations: await liveAllocations(store, facts.node.value.id) })
     case 'release':
       return decideRelease(facts)
     case 'deny':

@@ -1,6 +1,7 @@
 // An operator's emergency credential for one machine. Making it puts the node in quarantine, so it is held off meanwhile
 // like any other withdrawal.
 
+import { releaseAll } from '#domain/allocation-rules.ts'
 import type { Attribution } from '#domain/decision.ts'
 import type { NodeId, Repair } from '#domain/node.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
@@ -11,6 +12,7 @@ import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
+import { liveAllocations } from './live-allocations.ts'
 import type { OpenChannels } from './open-channels.ts'
 
 export type RepairBundleDeps = CommitDeps & {
@@ -52,7 +54,10 @@ const issue = async (
     if (node === null) return refuse('NODE_NOT_FOUND', id)
     const nowMs = deps.clock.nowMs()
     const domain = await domainSettingsRow(deps.store)
-    return decideRepairBundle({ ...bundle, node, domain, reason, expiresAtMs: nowMs + validMs, by, nowMs })
+    const allocations = await liveAllocations(deps.store, id)
+    const why = `its node was quarantined: to be repaired: ${reason}`
+    const alongside = releaseAll({ node, allocations, why, by, nowMs })
+    return decideRepairBundle({ ...bundle, node, domain, reason, expiresAtMs: nowMs + validMs, alongside, by, nowMs })
   })
   if (done.kind === 'refused') return done
   const issued = done.committed.entries.find(({ entry }) => entry.type === 'node.repair_bundle_issued')

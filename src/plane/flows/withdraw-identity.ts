@@ -1,5 +1,6 @@
 // Taking a node's identity away, and the receipt that proves it took effect (ruling 18).
 
+import { releaseAll } from '#domain/allocation-rules.ts'
 import { certificateKey } from '#domain/certificate.ts'
 import type { Row } from '#domain/change.ts'
 import type { Attribution } from '#domain/decision.ts'
@@ -14,6 +15,7 @@ import type { Cursor, Store } from '#plane/store/store.ts'
 import { parseIsoTime, type Clock } from '#platform/clock.ts'
 import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
+import { liveAllocations } from './live-allocations.ts'
 import type { CutElsewhere, OpenChannels } from './open-channels.ts'
 
 export type WithdrawDeps = CommitDeps & {
@@ -100,20 +102,35 @@ const decide = async (
   facts: NodeFacts,
 ): Promise<NodeDecided | Refusal> => {
   const domain = await domainSettingsRow(deps.store)
+  const allocations = await liveAllocations(deps.store, facts.node.value.id)
+  const alongside = releaseAll({ ...facts, allocations, why: whyOf(withdrawal) })
   switch (withdrawal.kind) {
     case 'quarantine':
-      return decideQuarantine({ ...facts, domain, reason: withdrawal.reason })
+      return decideQuarantine({ ...facts, domain, reason: withdrawal.reason, alongside })
     case 'revoke': {
       const known = await keysOf(deps.store, slots, facts.node.value.id)
-      return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason })
+      return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason, alongside })
     }
     case 'decommission': {
       const known = await keysOf(deps.store, slots, facts.node.value.id)
       const { id, drain } = facts.node.value
       // A node in service is not taken away by accident: it is drained first, or its channels are cut on purpose.
       const openSessions = drain === 'drained' ? 0 : (await deps.channels.everySession(id)).length
-      return decideDecommission({ ...facts, ...known, domain, force: withdrawal.force, openSessions })
+      const open = { openSessions, allocations: allocations.length }
+      return decideDecommission({ ...facts, ...known, ...open, domain, force: withdrawal.force, alongside })
     }
+  }
+}
+
+/** What the owners of its allocations are told. */
+const whyOf = (withdrawal: Withdrawal): string => {
+  switch (withdrawal.kind) {
+    case 'quarantine':
+      return `its node was quarantined: ${withdrawal.reason}`
+    case 'revoke':
+      return `its node was revoked: ${withdrawal.reason}`
+    case 'decommission':
+      return 'its node was decommissioned'
   }
 }
 
