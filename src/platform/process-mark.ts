@@ -8,7 +8,9 @@ export type ProcessMark = {
   readonly birth: string | null
 }
 
-export const ownMark = (): ProcessMark => ({ pid: process.pid, birth: birthOf(process.pid) })
+export const ownMark = (): ProcessMark => markOf(process.pid)
+
+export const markOf = (pid: number): ProcessMark => ({ pid, birth: birthOf(pid) })
 
 export const stillRuns = (mark: ProcessMark): boolean => {
   try {
@@ -17,7 +19,17 @@ export const stillRuns = (mark: ProcessMark): boolean => {
     // EPERM: it is there, and belongs to somebody else.
     if (!(error instanceof Error && 'code' in error && error.code === 'EPERM')) return false
   }
-  return mark.birth === null || birthOf(mark.pid) === mark.birth
+  return (mark.birth === null || birthOf(mark.pid) === mark.birth) && !isZombie(mark.pid)
+}
+
+/** It has ended, and whoever started it has not looked yet; in some containers nobody ever does. */
+const isZombie = (pid: number): boolean => {
+  try {
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return stat.charAt(stat.lastIndexOf(')') + 2) === 'Z'
+  } catch {
+    return false
+  }
 }
 
 /**

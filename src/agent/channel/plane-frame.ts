@@ -4,6 +4,8 @@ import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import type { PlaneFrame } from '#wire/channel.ts'
 import { EnrollResponse } from '#wire/node-api.ts'
+import { ConfigOverlay } from '#wire/overlay.ts'
+import { WireguardConfig } from '#wire/peers.ts'
 import { longestSighting } from '#wire/statement.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots } from '../identity/certificate-answer.ts'
 
@@ -28,6 +30,9 @@ export const ConfigBody = Type.Object({
   vcluster: Type.Union([Type.String({ maxLength: 256 }), Type.Null()]),
   profile: EnrollResponse.properties.profile,
   endpoints: EnrollResponse.properties.endpoints,
+  // Both left out by older planes.
+  overlay: Type.Optional(ConfigOverlay),
+  wireguard: Type.Optional(Type.Union([WireguardConfig, Type.Null()])),
 })
 const TrustBody = Type.Object({ revision, roots: Type.Array(Type.String({ maxLength: 32 * 1024 })) })
 const ClosingBody = Type.Object({

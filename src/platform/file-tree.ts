@@ -1,0 +1,105 @@
+// A set of files that is there whole or not at all: written into a folder of its own, flushed, and then pointed at by a link
+// that one rename replaces.
+
+import { createHash } from 'node:crypto'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { errno, flushFolder } from './files.ts'
+
+export type TreeFile = {
+  /** Relative, of plain segments. */
+  readonly path: string
+  readonly mode: number
+  readonly content: string
+}
+
+/**
+ * Durable when it returns. `folder` must not be there yet: nothing that is there already is written into or followed.
+ * Half of it is left behind where it throws. `wrote` is told of every file.
+ */
+export const writeTree = (folder: string, files: readonly TreeFile[], wrote: () => void): void => {
+  const folders = new Set([folder])
+  fs.mkdirSync(folder, { mode: 0o755 })
+  for (const file of files) {
+    for (const above of foldersOf(file.path)) {
+      const place = path.join(folder, above)
+      if (folders.has(place)) continue
+      fs.mkdirSync(place, { mode: 0o755 })
+      folders.add(place)
+    }
+    writeFile(path.join(folder, file.path), file)
+    wrote()
+  }
+  for (const place of folders) flushFolder(place)
+  flushFolder(path.dirname(folder))
+}
+
+/** `a/b/c`: a, a/b. */
+const foldersOf = (file: string): readonly string[] => {
+  const segments = file.split('/').slice(0, -1)
+  return segments.map((_, at) => segments.slice(0, at + 1).join('/'))
+}
+
+const writeFile = (place: string, { content, mode }: TreeFile): void => {
+  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants
+  const fd = fs.openSync(place, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+  try {
+    fs.writeFileSync(fd, content)
+    fs.fchmodSync(fd, mode)
+    fs.fsyncSync(fd)
+  } finally {
+    fs.closeSync(fd)
+  }
+}
+
+/** Afterwards `link` leads to `target`; a crash leaves it as it was or as it shall be. `made`: told before the rename. */
+export const switchLink = (link: string, target: string, made: () => void): void => {
+  const beside = `${link}.new`
+  fs.rmSync(beside, { recursive: true, force: true })
+  // Not ours: a rename would not replace a folder that somebody has put there.
+  if (fs.lstatSync(link, { throwIfNoEntry: false })?.isDirectory() === true) fs.rmSync(link, { recursive: true })
+  fs.symlinkSync(target, beside)
+  made()
+  fs.renameSync(beside, link)
+  flushFolder(path.dirname(link))
+}
+
+/** Null where there is none, or something that is no link. */
+export const linkTarget = (link: string): string | null => {
+  try {
+    return fs.readlinkSync(link)
+  } catch (error) {
+    if (errno(error) === 'ENOENT' || errno(error) === 'EINVAL') return null
+    throw error
+  }
+}
+
+/** Never through a link. */
+export const kindOfPlace = (place: string): 'folder' | 'missing' | 'other' => {
+  const stats = fs.lstatSync(place, { throwIfNoEntry: false })
+  if (stats === undefined) return 'missing'
+  return stats.isDirectory() ? 'folder' : 'other'
+}
+
+export type Difference = 'missing' | 'changed' | 'mode' | 'not a file'
+
+/** How what lies in `folder` differs from the file that was written there; null: it does not. A link is no file. */
+export const differenceOf = (folder: string, file: TreeFile): Difference | null => {
+  try {
+    const place = path.join(fs.realpathSync(folder), file.path)
+    if (fs.realpathSync(place) !== place) return 'not a file'
+    const stats = fs.lstatSync(place)
+    if (!stats.isFile()) return 'not a file'
+    // By its length first: what took its place may be of any.
+    if (stats.size !== Buffer.byteLength(file.content) || hashOf(fs.readFileSync(place)) !== hashOf(file.content))
+      return 'changed'
+    return (stats.mode & 0o7777) === file.mode ? null : 'mode'
+  } catch (error) {
+    const code = errno(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return 'missing'
+    if (code === 'ELOOP') return 'not a file'
+    throw error
+  }
+}
+
+const hashOf = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex')

@@ -1,0 +1,137 @@
+// A program of somebody else's, run without a shell in a process group of its own, and processes that outlived whoever
+// started them. What it prints goes to a file, which outlives that one too: a pipe would kill the program with its reader.
+
+import { spawn } from 'node:child_process'
+import * as fs from 'node:fs'
+import { errno } from './files.ts'
+import { markOf, stillRuns, type ProcessMark } from './process-mark.ts'
+
+export type ServiceProcess = {
+  /** Null when it could not be started, or was gone before it could be looked at. */
+  readonly mark: ProcessMark | null
+  /** Resolves to how, in words. */
+  readonly ended: Promise<string>
+  running(): boolean
+  /** SIGTERM to the whole group, SIGKILL to what is still there after `graceMs`. */
+  stop(graceMs: number): Promise<void>
+}
+
+export type ServiceCommand = {
+  readonly command: readonly string[]
+  /** All of it: nothing is inherited. */
+  readonly env: Readonly<Record<string, string>>
+  readonly logFile: string
+}
+
+/** What any program needs of the environment of this one, and nothing that could be a secret. */
+export const plainEnvironment = (): Record<string, string> => ({
+  PATH: process.env['PATH'] ?? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  HOME: process.env['HOME'] ?? '/',
+  LANG: process.env['LANG'] ?? 'C.UTF-8',
+})
+
+/** Throws when the log cannot be opened; a program that cannot be started is one that ended. */
+export const startServiceProcess = ({ command, env, logFile }: ServiceCommand): ServiceProcess => {
+  const [program = '', ...args] = command
+  const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = fs.constants
+  const log = fs.openSync(logFile, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600)
+  let child
+  try {
+    child = spawn(program, args, { cwd: '/', env: { ...env }, detached: true, stdio: ['ignore', log, log] })
+  } finally {
+    fs.closeSync(log)
+  }
+  const { pid } = child
+  let running = pid !== undefined
+  const ended = new Promise<string>((resolve) => {
+    const end = (how: string): void => {
+      running = false
+      // What it has started and not ended belongs to a life that is over.
+      if (pid !== undefined) signalGroup(pid, 'SIGKILL')
+      resolve(how)
+    }
+    child.once('error', (error) => end(`could not be started: ${error.message}`))
+    child.once('exit', (code, signal) => end(code === null ? `ended by ${signal}` : `ended with exit code ${code}`))
+  })
+  return {
+    mark: pid === undefined ? null : markOf(pid),
+    ended,
+    running: () => running,
+    stop: (graceMs) => stopGroup(pid, ended, graceMs),
+  }
+}
+
+const lookEveryMs = 250
+
+/** One that an earlier process has started; whether it runs is looked up, since nobody tells. */
+export const adoptServiceProcess = (mark: ProcessMark): ServiceProcess => {
+  const ended = new Promise<string>((resolve) => {
+    const timer = setInterval(() => {
+      if (stillRuns(mark)) return
+      clearInterval(timer)
+      signalGroup(mark.pid, 'SIGKILL')
+      resolve('ended')
+    }, lookEveryMs)
+    timer.unref()
+  })
+  return { mark, ended, running: () => stillRuns(mark), stop: (graceMs) => stopGroup(mark.pid, ended, graceMs) }
+}
+
+const stopGroup = async (pid: number | undefined, ended: Promise<string>, graceMs: number): Promise<void> => {
+  if (pid !== undefined) signalGroup(pid, 'SIGTERM')
+  const killer = setTimeout(() => pid !== undefined && signalGroup(pid, 'SIGKILL'), graceMs)
+  await ended
+  clearTimeout(killer)
+}
+
+const signalGroup = (pid: number, signal: NodeJS.Signals): void => {
+  try {
+    process.kill(-pid, signal)
+  } catch (error) {
+    if (errno(error) !== 'ESRCH' && errno(error) !== 'EPERM') throw error
+  }
+}
+
+/** Those of this user with that line in the environment they were started with, and their process groups. */
+export const processesWith = (line: string): readonly { readonly mark: ProcessMark; readonly group: number }[] =>
+  numbersIn('/proc').flatMap((pid) => {
+    try {
+      if (!`\0${fs.readFileSync(`/proc/${pid}/environ`, 'utf8')}`.includes(`\0${line}\0`)) return []
+      const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8')
+      const group = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[2])
+      return [{ mark: markOf(pid), group }]
+    } catch {
+      // Gone, or somebody else's.
+      return []
+    }
+  })
+
+const numbersIn = (folder: string): readonly number[] => {
+  try {
+    return fs.readdirSync(folder).flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []))
+  } catch {
+    return []
+  }
+}
+
+/** A single process, by what it is and not by its number alone. */
+export const killProcess = (mark: ProcessMark): void => {
+  try {
+    if (stillRuns(mark)) process.kill(mark.pid, 'SIGKILL')
+  } catch (error) {
+    if (errno(error) !== 'ESRCH' && errno(error) !== 'EPERM') throw error
+  }
+}
+
+/** Cuts a log that has grown too long; whoever writes to it goes on at its new end. What is cut is kept once, in FILE.1. */
+export const trimLog = (logFile: string, longest: number, keep: boolean): void => {
+  try {
+    if ((fs.lstatSync(logFile, { throwIfNoEntry: false })?.size ?? 0) <= longest) return
+    if (keep) fs.copyFileSync(logFile, `${logFile}.1`)
+    fs.truncateSync(logFile, 0)
+  } catch (error) {
+    // Without the room to keep it, it is cut all the same.
+    if (keep) trimLog(logFile, longest, false)
+    else if (errno(error) !== 'ENOENT') throw error
+  }
+}
