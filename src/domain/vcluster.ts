@@ -14,6 +14,8 @@ export type VCluster = {
   readonly overlay: Overlay
   /** `mesh`: its nodes are WireGuard peers of every node that is not isolated. `isolated`: of each other only. */
   readonly peering: (typeof peerings)[number]
+  /** It takes no more nodes: about to be deleted, or an operator wants it so. */
+  readonly closed: boolean
   readonly createdAtMs: number
   readonly createdBy: string
   /** Deleted: a tombstone, which a new one of the same name takes over. */

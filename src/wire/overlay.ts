@@ -25,9 +25,6 @@ export const OverlayBody = Type.Object({
   services: Type.Array(ServiceBody, { maxItems: 32 }),
 })
 
-/** All of it has to fit a frame. */
-export const longestOverlay = 40_000
-
 /** Part of a configuration: what the node's vCluster asks for, or in maintenance mode the domain. Left out by older planes. */
 export const ConfigOverlay = Type.Object({
   /** Of the vCluster; 0 in maintenance mode. */

@@ -28,13 +28,12 @@ export const receipt = (id: string, changes: Partial<Receipt> = {}): Receipt => 
   reason: 'stolen',
   by: 'operator:carol',
   decidedAtMs: atMs,
-  operation: null,
   certificates: ['ca/a1'],
   replicas: [],
-  channelsCut: 0,
   peers: null,
   effectiveAtMs: null,
   settledAtMs: null,
+  clocks: 'of the plane that decided',
   ...changes,
 })
 
@@ -50,6 +49,7 @@ export const fleetRows: readonly Write[] = [
       peering: 'mesh',
       createdAtMs: atMs,
       createdBy: 'operator:carol',
+      closed: false,
       deletedAtMs: null,
     },
   },

@@ -16,13 +16,19 @@ const tries = 8
 const retryAfterMs = 1000
 
 /** `decide` reads what it needs each time it is called: what it read before has changed. */
-export const commitDecision = async <D extends Decided>(
+export const commitDecision = <D extends Decided>(
   deps: CommitDeps,
   decide: () => Promise<D | Refusal>,
-): Promise<Done<D> | Refusal> => {
+): Promise<Done<D> | Refusal> => commitIfNews<D, never>(deps, decide)
+
+/** The same for decisions that may find that nothing is to be written. */
+export const commitIfNews = async <D extends Decided, U extends { readonly kind: 'unchanged' | 'known' }>(
+  deps: CommitDeps,
+  decide: () => Promise<D | U | Refusal>,
+): Promise<Done<D> | U | Refusal> => {
   for (let attempt = 1; attempt <= tries; attempt++) {
     const verdict = await decide()
-    if (verdict.kind === 'refused') return verdict
+    if (verdict.kind !== 'decided') return verdict
     const outcome = await deps.store.commit(verdict.change)
     if (outcome === 'lost-race') continue
     deps.feed.publish(outcome)
