@@ -16,7 +16,7 @@ import {
 import type { VCluster } from '#domain/vcluster.ts'
 import type { Store } from '#plane/store/store.ts'
 import { unassignNode, type AssignDeps } from './assign-node.ts'
-import { commitDecision, commitIfNews } from './commit-decision.ts'
+import { commitDecision, commitUnlessSo } from './commit-decision.ts'
 
 export type Written = { readonly kind: 'written'; readonly vcluster: VCluster }
 
@@ -42,7 +42,7 @@ export const changeVCluster = async (
   by: Attribution,
 ): Promise<Written | Refusal> => {
   type Same = Unchanged & { readonly vcluster: VCluster }
-  const done = await commitIfNews<VClusterDecided, Same>(deps, async () => {
+  const done = await commitUnlessSo<VClusterDecided, Same>(deps, async () => {
     const vcluster = await standing(deps.store, name)
     if (isRefusal(vcluster)) return vcluster
     const verdict = decideChangeVCluster({ ...changes, vcluster, by, nowMs: deps.clock.nowMs() })

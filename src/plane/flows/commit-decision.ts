@@ -19,10 +19,10 @@ const retryAfterMs = 1000
 export const commitDecision = <D extends Decided>(
   deps: CommitDeps,
   decide: () => Promise<D | Refusal>,
-): Promise<Done<D> | Refusal> => commitIfNews<D, never>(deps, decide)
+): Promise<Done<D> | Refusal> => commitUnlessSo<D, never>(deps, decide)
 
 /** The same for decisions that may find that nothing is to be written. */
-export const commitIfNews = async <D extends Decided, U extends { readonly kind: 'unchanged' | 'known' }>(
+export const commitUnlessSo = async <D extends Decided, U extends { readonly kind: 'unchanged' }>(
   deps: CommitDeps,
   decide: () => Promise<D | U | Refusal>,
 ): Promise<Done<D> | U | Refusal> => {
