@@ -69,6 +69,8 @@ export const AgentFrame = Type.Union([
   AgentSighting,
   AgentOverlayState,
   AgentCapabilities,
+  AgentPeersHave,
+  AgentPeersApplied,
   UnknownType,
 ])
 export type AgentFrame = Static<typeof AgentFrame>
@@ -112,6 +114,7 @@ export type PlaneFrame = { stream: number; seq: number; ack: number } & (
   | { type: 'closing'; body: PlaneClosing }
   | { type: 'reported'; body: PlaneReported }
   | { type: 'sighting'; body: PlaneSighting }
+  | { type: 'peers'; body: PlanePeers }
   | { type: 'unknown_type'; body: { type: string } }
 )
 

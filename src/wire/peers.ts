@@ -3,6 +3,7 @@
 // only to a plane whose hello offers `peers`; the plane sends none before that.
 
 import { Type, type Static } from 'typebox'
+import type * as domain from '#domain/peer-set.ts'
 
 /** What a plane offers in its hello, and an agent in its own. */
 export const peersCapability = 'peers'
@@ -43,6 +44,25 @@ export const Peer = Type.Object({
 })
 export type Peer = Static<typeof Peer>
 
+export const peerOnWire = ({ node, publicKey, endpoint, allowedIps }: domain.Peer): Peer => ({
+  node,
+  public_key: publicKey,
+  endpoint,
+  allowed_ips: [...allowedIps],
+})
+
+export const peerFromWire = ({
+  node,
+  public_key: publicKey,
+  endpoint,
+  allowed_ips: allowedIps,
+}: Peer): domain.Peer => ({
+  node,
+  publicKey,
+  endpoint,
+  allowedIps,
+})
+
 /** In answers with a certificate, and in every configuration; null or left out: the node takes no part. */
 export const WireguardConfig = Type.Object({
   /** The node's own address. */
@@ -54,7 +74,7 @@ export const WireguardConfig = Type.Object({
 })
 export type WireguardConfig = Static<typeof WireguardConfig>
 
-/** Agent: the set I have. Null: none, or it could not be read. */
+/** Agent: the set in force here, which counts as confirmed. Null: none is, or it is not known which. */
 export const PeersHave = { revision: Type.Union([PeerRevision, Type.Null()]) }
 
 /** Agent: this set is in force, or why it is not. */
@@ -65,9 +85,10 @@ export const PeersApplied = {
 }
 
 /**
- * Plane: what changed since `base`; null: the whole set. Removals are applied before additions. A long set comes in parts, of
- * which all but the last say `more`; the agent applies them together, after the last, and what it removed at once is gone
- * before that.
+ * Plane: what changed since `base`; null: the whole set. Removals are applied before additions; an added key that is there
+ * already has changed. A long set comes in parts, each of which is made on the one before (what came in an earlier part may
+ * be removed by a later one), and of which all but the last say `more`: the agent applies them together, after the last,
+ * but what they remove at once. `revision` is that of the set after the last part.
  */
 export type PlanePeers = {
   base: string | null

@@ -11,6 +11,8 @@ const knownTypes: ReadonlySet<unknown> = new Set([
   'sighting',
   'overlay_state',
   'capabilities',
+  'peers_have',
+  'peers_applied',
   'unknown_type',
 ])
 const longestType = 64

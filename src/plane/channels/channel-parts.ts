@@ -8,6 +8,7 @@ import { openHoldOff } from '#plane/flows/hold-off.ts'
 import type { OpenChannels } from '#plane/flows/open-channels.ts'
 import { openReportIntake } from '#plane/flows/report-intake.ts'
 import { openOverlayIntake } from '#plane/flows/take-overlay-state.ts'
+import { openPeersIntake } from '#plane/flows/take-peers-applied.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { Store } from '#plane/store/store.ts'
 import { openAbsences } from './absences.ts'
@@ -20,8 +21,11 @@ import { openGate } from './gate.ts'
 import { openHolding } from './holding.ts'
 import { lapseAbsent } from './lapse-nodes.ts'
 import { openLastHolders } from './last-holders.ts'
+import { openPeerBook } from './peer-book.ts'
+import { openPeerProofs } from './peer-proofs.ts'
 import { openPresence } from './presence.ts'
 import { openProbe } from './probe.ts'
+import { openSendPeers } from './send-peers.ts'
 import { openSessionRegistry } from './session-registry.ts'
 import { openSilence } from './silence.ts'
 import { openUpdates } from './updates.ts'
@@ -53,11 +57,17 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
   const cuts = openCutRecord(base)
   const everySession = openEverySession(base)
 
+  const book = await openPeerBook(store, feed)
+  const sendPeers = openSendPeers({ ...base, book })
+  const peersIntake = openPeersIntake()
+  const peerProofs = openPeerProofs({ ...base, book })
+
   feed.subscribe(followCommits({ sessions, presence, updates, cuts }))
   sessions.onAbsent((node) => {
     presence.left(node)
     reports.forget(node)
     overlays.forget(node)
+    peersIntake.forget(node)
   })
   replicas.onStanding(() => void sessions.mayGoOn())
   const absences = await openAbsences(base)
@@ -67,7 +77,7 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
     everySession: (node) => everySession.of(node),
     isConnected: (node) => everySession.isConnected(node),
     count: () => sessions.count(),
-    cutElsewhere: (operation) => cuts.elsewhere(operation),
+    cutOn: (replica, receipt) => cuts.on(replica, receipt),
     heldOff: (node, run) => holdOff.during(node, run),
   }
   return {
@@ -80,6 +90,10 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
     reports,
     overlays,
     updates,
+    peerBook: book,
+    sendPeers,
+    peersIntake,
+    peerProofs,
     channels,
     findOtherHolder: openFindOtherHolder(base),
     hasChannel: openHasChannel(base),

@@ -10,6 +10,7 @@ import { openHoldOff } from '#plane/flows/hold-off.ts'
 import { openNodePace } from '#plane/flows/node-pace.ts'
 import { openReportIntake } from '#plane/flows/report-intake.ts'
 import { openOverlayIntake } from '#plane/flows/take-overlay-state.ts'
+import { openPeersIntake } from '#plane/flows/take-peers-applied.ts'
 import { nothingObserved, type Store } from '#plane/store/store.ts'
 import { formatEvidence } from '#wire/agent-evidence.ts'
 import { evidenceOf } from '../../../test/fakes/agent-words.ts'
@@ -65,6 +66,8 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     updates: { greeted: () => {}, changed: () => {} },
     sightings: { shown: async () => {} },
     overlays: openOverlayIntake(),
+    sendPeers: { has: () => {}, applied: () => {} },
+    peersIntake: openPeersIntake(),
     reports: openReportIntake({ store, log: silentLog, onTaken: () => {} }),
     findOtherHolder: openFindOtherHolder({ sessions, holding, replicas, clock, timers }),
     awaitReturn: async () => 'nothing',

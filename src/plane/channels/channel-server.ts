@@ -9,6 +9,7 @@ import type { Timers } from '#platform/timers.ts'
 import { evidenceIn } from '#wire/agent-evidence.ts'
 import { channelFrameLimit, channelProtocol, pingEveryMs, sightingCapability } from '#wire/channel.ts'
 import { overlayCapability } from '#wire/overlay.ts'
+import { peersCapability } from '#wire/peers.ts'
 import { limitToCertificate } from './cut-sessions.ts'
 import { handleFrame, type FrameDeps } from './handle-frame.ts'
 import { openInbox } from './inbox.ts'
@@ -104,7 +105,7 @@ const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void =>
     body: {
       server_time: isoTime(deps.clock.nowMs()),
       session: session.number,
-      capabilities: [sightingCapability, overlayCapability],
+      capabilities: [sightingCapability, overlayCapability, peersCapability],
       ping_every_ms: pingEveryMs,
     },
   })

@@ -10,12 +10,14 @@ import type { HoldOff } from '#plane/flows/hold-off.ts'
 import type { NodePace } from '#plane/flows/node-pace.ts'
 import type { ReportIntake } from '#plane/flows/report-intake.ts'
 import type { OverlayIntake } from '#plane/flows/take-overlay-state.ts'
+import type { PeersIntake } from '#plane/flows/take-peers-applied.ts'
 import { takeReport } from '#plane/flows/take-report.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { AgentFrame } from '#wire/channel.ts'
 import type { ReportBody } from '#wire/report.ts'
 import { readFrame } from './channel-frames.ts'
 import type { Gate } from './gate.ts'
+import type { SendPeers } from './send-peers.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
 import type { Sightings } from './sightings.ts'
@@ -30,6 +32,8 @@ export type FrameDeps = {
   readonly pace: NodePace
   readonly reports: ReportIntake
   readonly overlays: OverlayIntake
+  readonly sendPeers: SendPeers
+  readonly peersIntake: PeersIntake
   readonly sightings: Pick<Sightings, 'shown'>
   readonly gate: Pick<Gate, 'serves' | 'opened'>
   readonly sessions: Pick<SessionRegistry, 'mayGoOn'>
@@ -77,6 +81,13 @@ const handle = async (deps: FrameDeps, session: Session, frame: AgentFrame): Pro
     case 'capabilities':
       if (!principal.evidenceOnly) deps.store.observe(principal.id, { capabilities: frame.body })
       return
+    case 'peers_have':
+      if (!principal.evidenceOnly) deps.sendPeers.has(session, frame.body.revision)
+      return
+    case 'peers_applied':
+      if (principal.evidenceOnly) return
+      if (frame.body.applied) deps.sendPeers.applied(session, frame.body.revision)
+      return deps.peersIntake.take(deps, principal, frame.body, `session-${session.number}`)
     case 'sighting':
       return deps.sightings.shown(session, frame.body.statement)
     case 'unknown_type':

@@ -67,8 +67,22 @@ export const lastHolderQuestion = question(
   orNull(Type.Boolean()),
 )
 
-/** How many channels this operation has cut there; null: it has not been heard of in time. */
-export const cutQuestion = question('channel.cut', Type.Object({ operation: Type.String() }), orNull(Type.Integer()))
+/** How many channels this withdrawal has cut there; null: it has not been heard of in time. */
+export const withdrawnQuestion = question(
+  'channel.withdrawn',
+  Type.Object({ receipt: Type.String() }),
+  orNull(Type.Integer()),
+)
+
+/** For each node: when it confirmed there that its peers are without this key; null: it has not. */
+export const peersWithoutQuestion = question(
+  'peers.without',
+  Type.Object({ key: Type.String(), nodes: Type.Array(Node) }),
+  Type.Array(orNull(Type.Number())),
+)
+
+/** The revision of the peers it last confirmed there. */
+export const peersAppliedQuestion = question('peers.applied', Type.Object({ node: Node }), orNull(Type.String()))
 
 /** As `Replicas.ask`, with an answer of the right shape. */
 export const askReplica = async <Q extends TSchema, A extends TSchema>(

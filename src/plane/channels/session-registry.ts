@@ -18,7 +18,7 @@ export type SessionRegistry = {
   all(): Iterable<Session>
   count(): number
   /** Called when a channel has ended. */
-  onEnd(run: (node: NodeId) => void): void
+  onEnd(run: (node: NodeId, session: Session) => void): void
   /** Called when a node's last channel has ended. */
   onAbsent(run: (node: NodeId) => void): void
   /** False: the lease of this replica is over, and every session has ended in this turn at the latest. */
@@ -35,7 +35,7 @@ const stride = 256
 
 export const openSessionRegistry = (clock: Clock, replicas: Pick<Replicas, 'self' | 'standing'>): SessionRegistry => {
   const byNode = new Map<NodeId, readonly Session[]>()
-  const ended: ((node: NodeId) => void)[] = []
+  const ended: ((node: NodeId, session: Session) => void)[] = []
   const absent: ((node: NodeId) => void)[] = []
   // Starts from the clock, so that a number is not given twice across restarts.
   let round = Math.floor((clock.nowMs() * 1000) / stride)
@@ -53,7 +53,7 @@ export const openSessionRegistry = (clock: Clock, replicas: Pick<Replicas, 'self
     open--
     if (rest.length > 0) byNode.set(id, rest)
     else byNode.delete(id)
-    for (const run of ended) run(id)
+    for (const run of ended) run(id, session)
     if (rest.length === 0) for (const run of absent) run(id)
   }
 

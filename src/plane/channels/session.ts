@@ -71,6 +71,11 @@ export class Session {
     return this.#alive
   }
 
+  /** What the other side has not read yet, as far as it is still here. */
+  get unsentBytes(): number {
+    return this.#socket.bufferedAmount
+  }
+
   heard(monotonicMs: number): void {
     this.heardMs = monotonicMs
     this.pingedMs = null

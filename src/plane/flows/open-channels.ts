@@ -9,13 +9,6 @@ export type OpenSession = {
   readonly serial: string | null
 }
 
-/** What a withdrawal came to on the other replicas. */
-export type CutElsewhere = {
-  readonly channels: number
-  /** Replicas with a lease that have not said they know of it: theirs ends before they could act on what was withdrawn. */
-  readonly unconfirmed: number
-}
-
 export type OpenChannels = {
   /** Of this replica, oldest first. A channel that has been cut is not among them, whatever its socket does. */
   openSessions(node: NodeId): readonly OpenSession[]
@@ -25,16 +18,21 @@ export type OpenChannels = {
   isConnected(node: NodeId): Promise<boolean>
   /** Of this replica. */
   count(): number
-  /** Waits a moment for the others to hear of an operation that cuts channels. Does not reject: it has happened. */
-  cutElsewhere(operation: string): Promise<CutElsewhere>
+  /**
+   * How many channels the withdrawal with this receipt cut on that replica, once it knows of it: from then on it accepts
+   * nothing of what was withdrawn. Null: it has not said so in a second. Does not reject.
+   */
+  cutOn(replica: number, receipt: string): Promise<number | null>
   /** Nothing new is begun for the node while `run` is under way (hold-off.ts). */
   heldOff<T>(node: NodeId, run: () => Promise<T>): Promise<T>
 }
 
-/** What receipts need to know of WireGuard peers. */
+/** What receipts and views need to know of WireGuard peers. */
 export type PeerProofs = {
   /** Whose WireGuard peer a node is now. */
   peersOf(node: NodeId): readonly NodeId[]
   /** Of these nodes those whose agents have confirmed, to whichever replica, a set of peers without this key; and when. */
   peersWithout(publicKey: string, nodes: readonly NodeId[]): Promise<ReadonlyMap<NodeId, number>>
+  /** The group it is in, and the revision of the peers it last brought into force; null: in none, none that is known. */
+  standingOf(node: NodeId): Promise<{ readonly group: string | null; readonly applied: string | null }>
 }
