@@ -8,6 +8,7 @@ import { declareCompletion } from './nouns/completion.ts'
 import { declareDemo } from './nouns/demo.ts'
 import { declareDomain } from './nouns/domain.ts'
 import { declareExplain } from './nouns/explain.ts'
+import { declareHardwareProfile } from './nouns/hardware-profile.ts'
 import { declareIssuance } from './nouns/issuance.ts'
 import { declareJournal } from './nouns/journal.ts'
 import { declareKey } from './nouns/key.ts'
@@ -24,6 +25,7 @@ export const allNouns: readonly DeclareNoun[] = [
   declareToken,
   declareNode,
   declareProfile,
+  declareHardwareProfile,
   declareDomain,
   declareCa,
   declareIssuance,

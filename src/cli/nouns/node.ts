@@ -74,6 +74,33 @@ export const declareNode = (program: Command, cli: Cli): void => {
   performs(cli, bundle, async () => (await import('../node-bundle.ts')).nodeBundle)
 
   declareActions(node, cli)
+  declareMachine(node, cli)
+}
+
+const declareMachine = (node: Command, cli: Cli): void => {
+  const verbs = () => import('../node-machine.ts')
+
+  const machine = verb(node, 'machine <id>', 'What a machine is and comes to; with options, report it', [
+    ['muster node machine gpu-001', 'its SKU, or what is missing'],
+    ['muster node machine gpu-001 --firmware slice-vm --slot gpu0=approved --slot gpu1=approved', ''],
+    ['muster node machine gpu-001 --ready --evidence burn_in=passed', ''],
+    ['muster node machine gpu-001 --slot gpu0=cleanup_blocked:"disk not wiped"', 'keeps work off the whole machine'],
+  ])
+    .option('--firmware <name>', 'the firmware profile it runs')
+    .option('--slot <name=state>', 'a slot and its state, with :DETAIL if need be; may be repeated', collect)
+    .option('--remove-slot <name>', 'a slot that is not there any more; may be repeated', collect)
+    .option('--ready', 'the evidence says it is ready')
+    .option('--no-ready', 'the evidence says it is not')
+    .option('--evidence <name=value>', 'what that was read from; may be repeated', collect)
+  performs(cli, machine, async () => (await verbs()).nodeMachine)
+
+  const tag = verb(node, 'tag <id>', 'Put tags on a machine and take them off, in one step', [
+    ['muster node tag gpu-001 --add h100 --add rack-7', ''],
+    ['muster node tag gpu-001 --remove a100 --add h100', 'one hardware profile for another'],
+  ])
+    .option('--add <tag>', 'may be repeated', collect)
+    .option('--remove <tag>', 'may be repeated', collect)
+  performs(cli, tag, async () => (await verbs()).nodeTag)
 }
 
 const declareActions = (node: Command, cli: Cli): void => {

@@ -2,6 +2,7 @@
 
 import { operatorAlertRoutes } from './operator-alert-routes.ts'
 import { operatorCaRoutes, type CaRoutesDeps } from './operator-ca-routes.ts'
+import { operatorHardwareRoutes } from './operator-hardware-routes.ts'
 import { operatorHealthRoutes, type HealthDeps } from './operator-health-routes.ts'
 import { operatorIssuanceRoutes } from './operator-issuance-routes.ts'
 import { operatorJournalRoutes } from './operator-journal-routes.ts'
@@ -34,6 +35,7 @@ export const operatorRoutes = (deps: OperatorRoutesDeps): readonly Route[] => [
   ...operatorPolicyRoutes(deps),
   ...operatorCaRoutes(deps),
   ...operatorIssuanceRoutes(deps),
+  ...operatorHardwareRoutes(deps),
   ...operatorAlertRoutes(deps),
   ...operatorJournalRoutes(deps),
   ...operatorKeyRoutes(deps),

@@ -1,0 +1,56 @@
+// What machines are sold as, by the commands people use.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { exitCodes } from '#cli/exit-codes.ts'
+import type { MachineView } from '#wire/hardware-api.ts'
+import { setUpCli } from './cli-setup.ts'
+
+test('a machine has a SKU once tag, firmware, evidence and slots are there, and loses it with one blocked slot', async (t) => {
+  const plane = await setUpCli(t)
+  const muster = async (...words: string[]) => {
+    const said = await plane.muster(...words)
+    assert.equal(said.code, exitCodes.ok, said.err)
+    return said
+  }
+  const machine = async (...words: string[]): Promise<MachineView> =>
+    JSON.parse((await muster('node', ...words, '-o', 'json')).out) as MachineView
+
+  await muster('node', 'enroll', 'gpu-001')
+  await muster('hardware-profile', 'create', 'h100', '--firmware', 'slice-vm', '--slots', '2', '--sku', 'h100-slice')
+  await muster('hardware-profile', 'create', 'a100', '--firmware', 'baremetal', '--slots', '1', '--sku', 'a100-metal')
+  assert.deepEqual((await machine('machine', 'gpu-001')).why, ['no tag of a hardware profile'])
+
+  await muster('node', 'tag', 'gpu-001', '--add', 'h100')
+  const second = await plane.muster('node', 'tag', 'gpu-001', '--add', 'a100')
+  assert.equal(second.code, exitCodes.refused)
+  assert.match(second.err, /one hardware profile at most/)
+  assert.match(second.err, /muster node tag gpu-001 --add TAG --remove TAG/)
+
+  const slots = ['--slot', 'gpu0=approved', '--slot', 'gpu1=approved']
+  const reported = await machine('machine', 'gpu-001', '--firmware', 'slice-vm', ...slots)
+  assert.deepEqual(reported.why, ['no evidence that it is ready'])
+  const whole = await machine('machine', 'gpu-001', '--ready', '--evidence', 'burn_in=passed')
+  assert.equal(whole.sku, 'h100-slice')
+
+  const blocked = await machine('machine', 'gpu-001', '--slot', 'gpu1=cleanup_blocked:disk not wiped')
+  assert.equal(blocked.sku, null)
+  assert.match(blocked.why.join('; '), /gpu1: cleanup_blocked/)
+  const swapped = await machine('tag', 'gpu-001', '--remove', 'h100', '--add', 'a100')
+  assert.equal(swapped.hardware_profile, 'a100')
+})
+
+test('a hardware profile is refused for a tag that machines of another one carry, and taken once that is removed', async (t) => {
+  const plane = await setUpCli(t)
+  const create = (tag: string) =>
+    plane.muster('hardware-profile', 'create', tag, '--firmware', 'x', '--slots', '0', '--sku', `${tag}-sku`)
+  assert.equal((await create('h100')).code, exitCodes.ok)
+  await plane.muster('node', 'enroll', 'gpu-001')
+  await plane.muster('node', 'tag', 'gpu-001', '--add', 'h100', '--add', 'rack-7')
+  const conflict = await create('rack-7')
+  assert.equal(conflict.code, exitCodes.refused)
+  assert.match(conflict.err, /gpu-001/)
+  assert.equal((await plane.muster('hardware-profile', 'remove', 'h100')).code, exitCodes.ok)
+  assert.equal((await create('rack-7')).code, exitCodes.ok)
+  assert.equal((await plane.muster('hardware-profile', 'remove', 'h100')).code, exitCodes.notFound)
+})
