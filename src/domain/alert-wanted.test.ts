@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hour, noonMs, nodeRow } from '../../test/fakes/sample-rows.ts'
-import { alertsOfAging, alertsOfNode, conditionAlertKinds } from './alert-wanted.ts'
+import { alertsOfAging, alertsOfNode, nodeAlertKinds } from './alert-wanted.ts'
 import { conditionNames, type Condition } from './node.ts'
 
 const conditions: Condition[] = conditionNames.map((name) => ({
@@ -11,7 +11,7 @@ const conditions: Condition[] = conditionNames.map((name) => ({
   evidence: {},
 }))
 
-test('a person looks at five conditions of a node, each since it was raised', () => {
+test('a person looks at six conditions of a node, each since it was raised', () => {
   const alerts = alertsOfNode(nodeRow('active', { conditions }).value)
   assert.deepEqual(
     alerts.map(({ kind, severity, reason }) => [kind, severity, reason]),
@@ -21,12 +21,10 @@ test('a person looks at five conditions of a node, each since it was raised', ()
       ['spoof_suspected', 'critical', 'of spoof_suspected'],
       ['duplicate_identity', 'critical', 'of duplicate_identity'],
       ['recovery_waits', 'warning', 'of needs_approval'],
+      ['unhealthy', 'warning', 'of unhealthy'],
     ],
   )
-  assert.deepEqual(
-    [...conditionAlertKinds],
-    alerts.map(({ kind }) => kind),
-  )
+  assert.deepEqual([...nodeAlertKinds], [...alerts.map(({ kind }) => kind), 'quarantined'])
   assert.ok(alerts.every(({ subject, sinceMs }) => subject === 'gpu-001' && sinceMs === noonMs - hour))
 })
 
@@ -42,6 +40,15 @@ test('of two holders both are named', () => {
   assert.match(alert?.reason ?? '', /^two: 192\.0\.2\.2, instance 22222222.*; and 192\.0\.2\.1, instance 11111111/)
   assert.match(alert?.reason ?? '', /machine 22222222, BMC serial x+….*machine 11111111$/)
   assert.ok((alert?.reason ?? '').length <= 256)
+})
+
+test('a quarantine is critical, since it began, with its reason and who said so', () => {
+  assert.deepEqual(alertsOfNode(nodeRow('quarantined').value), [
+    {
+      ...{ kind: 'quarantined', severity: 'critical', subject: 'gpu-001', node: 'gpu-001' },
+      ...{ sinceMs: noonMs - hour, reason: 'odd traffic (by operator:carol)' },
+    },
+  ])
 })
 
 test('nobody has to look at a tombstone', () => {

@@ -16,21 +16,34 @@ const conditionAlerts: Partial<Readonly<Record<ConditionName, Look>>> = {
   spoof_suspected: { kind: 'spoof_suspected', severity: 'critical' },
   duplicate_identity: { kind: 'duplicate_identity', severity: 'critical' },
   needs_approval: { kind: 'recovery_waits', severity: 'warning' },
+  unhealthy: { kind: 'unhealthy', severity: 'warning' },
 }
 
-/** The kinds that follow the conditions of a node. */
-export const conditionAlertKinds: readonly AlertKind[] = Object.values(conditionAlerts).map(({ kind }) => kind)
+/** The kinds that follow a node: its conditions, and whether it is in quarantine. */
+export const nodeAlertKinds: readonly AlertKind[] = [
+  ...Object.values(conditionAlerts).map(({ kind }) => kind),
+  'quarantined',
+]
 
 export const alertsOfNode = (node: Node): readonly WantedAlert[] => {
   // Nobody has to do anything about a tombstone.
   if (node.membership.kind === 'revoked') return []
-  return node.conditions.flatMap((condition) => {
+  const ofConditions = node.conditions.flatMap((condition) => {
     const look = conditionAlerts[condition.name]
     const { sinceMs } = condition
     return look === undefined
       ? []
       : [{ ...look, subject: node.id, node: node.id, sinceMs, reason: reasonOf(condition) }]
   })
+  return [...ofConditions, ...ofQuarantine(node)]
+}
+
+/** Whoever put it there, somebody has to look into it: only an operator ends it (R-143). */
+const ofQuarantine = ({ id, membership }: Node): WantedAlert[] => {
+  if (membership.kind !== 'quarantined') return []
+  const { sinceMs, reason, by } = membership
+  const told = `${reason} (by ${by})`
+  return [{ kind: 'quarantined', severity: 'critical', subject: id, node: id, sinceMs, reason: told }]
 }
 
 /** Of two holders both are named (ruling 6): whoever is woken at night should not have to ask who they are. */

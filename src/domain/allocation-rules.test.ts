@@ -42,7 +42,7 @@ test('nothing is placed on a node that is not schedulable, and every reason is t
 test('the same id asks for the same thing once: repeated it is answered, also after the release; otherwise refused', () => {
   const standing = allocationRow('a1')
   const again = decidePlace({ ...placing({ drain: 'drained' }), standing })
-  assert.deepEqual(again, { kind: 'known', allocation: standing.value })
+  assert.deepEqual(again, { kind: 'unchanged', allocation: standing.value })
   const other = { ...placing(), standing, wanted: { ...wanted, owner: 'kueue' } }
   expectRefused(decidePlace(other), 'NODE_STATE_CONFLICT', /one of slurm in vCluster vc1 on gpu-001/)
 })
@@ -62,7 +62,7 @@ test('the last allocation of a draining node ends the drain in the same change',
 test('what has been released is answered as it is', () => {
   const state = { kind: 'released', atMs: noonMs, why: 'quarantined', by: 'operator:bob', forced: true } as const
   const known = decideGiveBack(givingBack({ allocations: 0 }, { state }))
-  assert.deepEqual(known, { kind: 'known', allocation: allocationRow('a1', { state }).value })
+  assert.deepEqual(known, { kind: 'unchanged', allocation: allocationRow('a1', { state }).value })
 })
 
 test('what is taken from its owners is told to each of them', () => {

@@ -13,7 +13,7 @@ import { schedulingOf } from './scheduling.ts'
 export type AllocationDecided = NodeDecided & { readonly allocation: Allocation }
 
 /** It is so already: the answer is the one of before. */
-export type AllocationKnown = { readonly kind: 'known'; readonly allocation: Allocation }
+export type AllocationKnown = { readonly kind: 'unchanged'; readonly allocation: Allocation }
 
 export type PlaceFacts = NodeFacts & {
   /** `id` is the caller's: whoever has lost an answer asks again by it. */
@@ -47,7 +47,7 @@ export const decidePlace = (facts: PlaceFacts): AllocationDecided | AllocationKn
 /** The same answer also once it has been released: nothing runs twice because somebody asks twice. */
 const repeated = ({ node, wanted }: PlaceFacts, known: Allocation): AllocationKnown | Refusal =>
   known.node === node.value.id && known.vcluster === wanted.vcluster && known.owner === wanted.owner
-    ? { kind: 'known', allocation: known }
+    ? { kind: 'unchanged', allocation: known }
     : refuse(
         'NODE_STATE_CONFLICT',
         `allocation ${known.id} is one of ${known.owner} in vCluster ${known.vcluster} on ${known.node}`,
@@ -69,7 +69,7 @@ export type GiveBackFacts = NodeFacts & { readonly allocation: Row<Allocation>; 
 /** The last one of a node that drains ends the drain. */
 export const decideGiveBack = (facts: GiveBackFacts): AllocationDecided | AllocationKnown => {
   const { node, by, nowMs } = facts
-  if (facts.allocation.value.state.kind === 'released') return { kind: 'known', allocation: facts.allocation.value }
+  if (facts.allocation.value.state.kind === 'released') return { kind: 'unchanged', allocation: facts.allocation.value }
   const why = boundedText(facts.why)
   const allocation = released(facts.allocation.value, { why, by, nowMs, forced: false })
   const left = node.value.allocations - 1

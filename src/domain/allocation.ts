@@ -26,6 +26,12 @@ export type AllocationState =
       readonly forced: boolean
     }
 
+export const allocationStates = [
+  'running',
+  'releasing',
+  'released',
+] as const satisfies readonly AllocationState['kind'][]
+
 /** So many on one node: a quarantine releases all of them in one transaction. */
 export const mostAllocations = 256
 

@@ -1,10 +1,11 @@
-// Alerts follow the conditions of nodes. Every commit that touches a node is looked at, and at start every node, so a
-// crash between a condition and its alert loses nothing and raises nothing twice: the alert's row is compared and set.
+// Alerts follow the conditions of nodes, and their quarantine. Every commit that touches a node is looked at, and at start
+// every node, so a crash between a condition and its alert loses nothing and raises nothing twice: the alert's row is
+// compared and set.
 //
 // Of several replicas exactly one may do this. Two would not raise anything twice either, but each would lose races to
 // the other all day.
 
-import { alertsOfNode, conditionAlertKinds } from '#domain/alert-wanted.ts'
+import { alertsOfNode, nodeAlertKinds } from '#domain/alert-wanted.ts'
 import type { Node, NodeId } from '#domain/node.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
@@ -40,8 +41,7 @@ export const followAlerts = (deps: FollowAlertsDeps): AlertFollower => {
   let stopped = false
 
   const concerns = (node: Node): boolean =>
-    (node.conditions.length > 0 && alertsOfNode(node).length > 0) ||
-    conditionAlertKinds.some((kind) => deps.standing.has(kind, node.id))
+    alertsOfNode(node).length > 0 || nodeAlertKinds.some((kind) => deps.standing.has(kind, node.id))
 
   const settle = async (id: NodeId): Promise<void> => {
     // Taken out first: a commit that comes while this one is looked at puts it back.

@@ -3,7 +3,7 @@
 import { alertKey } from '#domain/alert.ts'
 import { decideAlert, type AlertFacts } from '#domain/alert-decisions.ts'
 import { readOf } from '#domain/change.ts'
-import { alertsOfNode, conditionAlertKinds } from '#domain/alert-wanted.ts'
+import { alertsOfNode, nodeAlertKinds } from '#domain/alert-wanted.ts'
 import type { NodeId } from '#domain/node.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
@@ -38,7 +38,7 @@ export const settleAlert = async (deps: SettleDeps, look: () => Promise<AlertLoo
   return 'busy'
 }
 
-/** All alerts that follow the conditions of one node. */
+/** All alerts that follow one node. */
 export const settleNodeAlerts = async (
   deps: SettleDeps & { readonly standing: StandingAlerts },
   id: NodeId,
@@ -46,7 +46,7 @@ export const settleNodeAlerts = async (
   const node = await deps.store.get('node', id)
   if (node === null) return 'settled'
   const wanted = new Set(alertsOfNode(node.value).map(({ kind }) => kind))
-  const concerned = conditionAlertKinds.filter((kind) => wanted.has(kind) || deps.standing.has(kind, id))
+  const concerned = nodeAlertKinds.filter((kind) => wanted.has(kind) || deps.standing.has(kind, id))
   const outcomes = await Promise.all(
     concerned.map((kind) =>
       settleAlert(deps, async () => {
