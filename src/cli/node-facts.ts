@@ -18,6 +18,7 @@ export const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ['assurance', node.assurance],
   ['vcluster', node.vcluster ?? 'none (maintenance mode)'],
   ['scheduling', [node.scheduling.state, ...node.scheduling.reasons].join(', ')],
+  ...(node.allocations === 0 ? [] : [['allocations', String(node.allocations)] as const]),
   ['certificates', orNone(node.certificates.map((certificate) => certificateLine(certificate, nowMs)))],
   ['seen', seenText(node, nowMs).replace(/^seen /, '') + (node.last_seen === null ? '' : ` (${node.last_seen})`)],
   ...some(

@@ -18,6 +18,7 @@ const node: NodeView = {
   assurance: 'token',
   vcluster: null,
   scheduling: { state: 'unavailable', reasons: [] },
+  allocations: 0,
   cert_not_after: isoTime(nowMs + day - 1000),
   channel_open: true,
   last_seen: isoTime(nowMs),

@@ -35,6 +35,8 @@ export const blocksScheduling: Readonly<Record<ConditionName, boolean>> = {
   active_elsewhere: false,
 }
 
+export const isSchedulable = (node: Node): boolean => schedulingOf(node).state === 'schedulable'
+
 export const schedulingOf = (node: Node): Scheduling => {
   const active = node.membership.kind === 'active'
   const reasons = [

@@ -44,6 +44,8 @@ export const NodeView = Type.Object({
   assurance: Type.String(),
   vcluster: orNull(Type.String()),
   scheduling: Type.Object({ state: Type.String(), reasons: Type.Array(Type.String()) }),
+  /** How many run there, those included that are asked for. */
+  allocations: Type.Integer(),
   /** Of the current certificate. */
   cert_not_after: orNull(Type.String()),
   channel_open: Type.Boolean(),
@@ -88,6 +90,7 @@ export const NodeListQuery = Type.Object(
     membership: Type.Optional(oneOf(membershipKinds)),
     profile: Type.Optional(text(64)),
     recoverable: Type.Optional(oneOf(['yes', 'no'])),
+    schedulable: Type.Optional(oneOf(['yes', 'no'])),
     after: Type.Optional(NodeIdText),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
   },
@@ -115,20 +118,6 @@ export const EmptyRequest = Type.Object({}, closed)
 export const DrainRequest = Type.Object({ done: Type.Optional(Type.Boolean()) }, closed)
 /** `POST /v1/nodes/{id}/decommission` */
 export const DecommissionRequest = Type.Object({ force: Type.Optional(Type.Boolean()) }, closed)
-
-/** The proof that a revocation took effect (ruling 18). */
-export const Receipt = Type.Object({
-  node: Type.String(),
-  epoch: Type.Integer(),
-  decided_at: Type.String(),
-  /** Certificates denied, as issuer/serial. */
-  certificates: Type.Array(Type.String()),
-  channels_cut: Type.Integer(),
-  /** Replicas that have not said they know of it: they hear of it, or their lease ends within 15 s. */
-  replicas_unconfirmed: Type.Integer(),
-  journal: Type.String({ description: 'cursor of the journal entry' }),
-})
-export type Receipt = Static<typeof Receipt>
 
 // ---- tokens
 

@@ -4,6 +4,7 @@ import type { Static } from 'typebox'
 import type { Node } from '#domain/node.ts'
 import { recoverabilityOf } from '#domain/recoverability.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
+import { isSchedulable } from '#domain/scheduling.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/flows/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/flows/domain-settings-row.ts'
 import type { OpenChannels } from '#plane/flows/open-channels.ts'
@@ -78,11 +79,11 @@ export const operatorNodeRoutes = (deps: NodeRoutesDeps): readonly Route[] => [
   },
 ]
 
-/** Nodes looked at for one page of those that are (not) recoverable: a page may be short, its `next` goes on. */
+/** Nodes looked at for one page of those that are (not) recoverable or schedulable: a page may be short, its `next` goes on. */
 const mostLookedAt = 2000
 
 const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuery>): Promise<Answer> => {
-  const { membership = null, profile = null, limit = usualPage, recoverable = null } = query
+  const { membership = null, profile = null, limit = usualPage, recoverable = null, schedulable = null } = query
   const profiles = await profilesByName(deps.store)
   const nodes: ReturnType<typeof nodeView>[] = []
   let after = query.after ?? null
@@ -92,6 +93,7 @@ const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuer
     const connected = await Promise.all(rows.map(({ value }) => deps.channels.isConnected(value.id)))
     for (const [at, { value }] of rows.entries()) {
       after = value.id
+      if (schedulable !== null && isSchedulable(value) !== (schedulable === 'yes')) continue
       const recoverability = await recoverabilityNow(deps.store, value, profiles, deps.clock.nowMs())
       if (recoverable !== null && recoverability.recoverable !== (recoverable === 'yes')) continue
       const observed = await deps.store.observation(value.id)

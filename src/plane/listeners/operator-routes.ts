@@ -1,6 +1,7 @@
 // Every route of the operator plane. Viewers read; operators look after nodes and tokens; platform-admins set policy.
 
 import { operatorAlertRoutes } from './operator-alert-routes.ts'
+import { operatorAllocationRoutes } from './operator-allocation-routes.ts'
 import { operatorCaRoutes, type CaRoutesDeps } from './operator-ca-routes.ts'
 import { operatorHardwareRoutes } from './operator-hardware-routes.ts'
 import { operatorHealthRoutes, type HealthDeps } from './operator-health-routes.ts'
@@ -10,6 +11,8 @@ import { operatorKeyRoutes } from './operator-key-routes.ts'
 import { operatorNodeActions, type NodeActionDeps } from './operator-node-actions.ts'
 import { operatorNodeRoutes } from './operator-node-routes.ts'
 import { operatorPolicyRoutes } from './operator-policy-routes.ts'
+import { operatorReceiptRoutes, type ReceiptRoutesDeps } from './operator-receipt-routes.ts'
+import { operatorSchedulingRoutes } from './operator-scheduling-routes.ts'
 import { operatorStoreRoutes } from './operator-store-routes.ts'
 import { operatorTokenRoutes } from './operator-token-routes.ts'
 import type { Route } from './route.ts'
@@ -20,6 +23,7 @@ import type { CreateTokenDeps } from '#plane/flows/create-token.ts'
 import type { ReadJournalDeps } from '#plane/flows/read-journal.ts'
 
 export type OperatorRoutesDeps = NodeActionDeps &
+  ReceiptRoutesDeps &
   CreateTokenDeps &
   ProfileDeps &
   KeyDeps &
@@ -31,6 +35,9 @@ export type OperatorRoutesDeps = NodeActionDeps &
 export const operatorRoutes = (deps: OperatorRoutesDeps): readonly Route[] => [
   ...operatorNodeRoutes(deps),
   ...operatorNodeActions(deps),
+  ...operatorReceiptRoutes(deps),
+  ...operatorSchedulingRoutes(deps),
+  ...operatorAllocationRoutes(deps),
   ...operatorTokenRoutes(deps),
   ...operatorPolicyRoutes(deps),
   ...operatorCaRoutes(deps),

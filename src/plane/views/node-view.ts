@@ -34,6 +34,7 @@ export const nodeView = (node: Node, { observed, connected, recoverability }: Si
     assurance: node.assurance,
     vcluster: node.assignment,
     scheduling: { state, reasons: [...reasons] },
+    allocations: node.allocations,
     cert_not_after: slots === null ? null : isoTime(slots.current.notAfterMs),
     channel_open: connected,
     last_seen: isoTimeOrNull(observed.lastSeenMs),

@@ -1,0 +1,16 @@
+import type { Node } from '#domain/node.ts'
+import { schedulingOf } from '#domain/scheduling.ts'
+import type { SchedulingView } from '#wire/scheduling-api.ts'
+
+export const schedulingView = (node: Node): SchedulingView => {
+  const { state, reasons } = schedulingOf(node)
+  return {
+    node: node.id,
+    membership: node.membership.kind,
+    vcluster: node.assignment,
+    state,
+    reasons: [...reasons],
+    drain: node.drain,
+    allocations: node.allocations,
+  }
+}
