@@ -96,8 +96,39 @@ const authorityExtensions = (pathLen: number, authorityKeyId: string): Certifica
   cdpUrl: null,
 })
 
-/** A leaf as ordered, which never outlives its issuer. */
-export const leafSpec = (order: SigningOrder, issuer: ParsedCertificate, serial: Uint8Array): CertificateSpec => ({
+/** Answers for an issuer as long as that lives, also when the key of the issuer is gone. */
+export const responderSpec = (request: AuthorityRequest, issuer: ParsedCertificate): CertificateSpec => ({
+  serial: request.serial,
+  subject: authorityName('OCSP responder', request),
+  issuer: issuer.subjectName,
+  notBeforeMs: wholeSecondMs(Math.max(request.nowMs - backdatingMs, issuer.notBeforeMs)),
+  notAfterMs: issuer.notAfterMs,
+  spki: request.spki,
+  extensions: {
+    ca: null,
+    keyUsage: ['digitalSignature'],
+    extendedKeyUsage: ['ocspSigning'],
+    uris: [],
+    dnsNames: [],
+    ips: [],
+    authorityKeyId: keyIdOf(issuer),
+    aiaUrl: null,
+    cdpUrl: null,
+  },
+})
+
+/** Where those who verify a leaf can ask whether it still holds; null: nowhere. */
+export type StatusPlaces = { readonly ocspUrl: string | null; readonly crlUrl: string | null }
+
+const nowhere: StatusPlaces = { ocspUrl: null, crlUrl: null }
+
+/** A leaf as ordered, which never outlives its issuer. What the order says of places goes before `status`. */
+export const leafSpec = (
+  order: SigningOrder,
+  issuer: ParsedCertificate,
+  serial: Uint8Array,
+  status: StatusPlaces = nowhere,
+): CertificateSpec => ({
   serial,
   subject: { cn: textOrNull(order.subject.cn), o: textOrNull(order.subject.o), ou: textOrNull(order.subject.ou) },
   issuer: issuer.subjectName,
@@ -113,7 +144,8 @@ export const leafSpec = (order: SigningOrder, issuer: ParsedCertificate, serial:
     ips: order.ipSans,
     authorityKeyId: keyIdOf(issuer),
     aiaUrl: order.aiaUrl,
-    cdpUrl: order.cdpUrl,
+    cdpUrl: order.cdpUrl ?? status.crlUrl,
+    ocspUrl: status.ocspUrl,
   },
 })
 

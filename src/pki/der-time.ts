@@ -12,9 +12,16 @@ const year10000Ms = 253_402_300_800_000
 export const wholeSecondMs = (ms: number): number => Math.floor(ms / 1000) * 1000
 
 export const time = (ms: number): Der => {
-  if (!(ms >= 0 && ms < year10000Ms)) throw new RangeError('a time outside of what certificates can say')
-  const digits = isoTime(ms).slice(0, 19).replaceAll(/[-T:]/g, '') + 'Z'
+  const digits = digitsOf(ms)
   return ms < year2050Ms ? text(tags.utcTime, digits.slice(2)) : text(tags.generalizedTime, digits)
+}
+
+/** OCSP writes every year with four digits. */
+export const generalizedTime = (ms: number): Der => text(tags.generalizedTime, digitsOf(ms))
+
+const digitsOf = (ms: number): string => {
+  if (!(ms >= 0 && ms < year10000Ms)) throw new RangeError('a time outside of what certificates can say')
+  return isoTime(ms).slice(0, 19).replaceAll(/[-T:]/g, '') + 'Z'
 }
 
 export const readTime = (reader: DerReader): number => {

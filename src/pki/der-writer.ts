@@ -81,6 +81,14 @@ export const unsigned = (bytes: Uint8Array): Der => {
 export const smallNumber = (value: number): Der =>
   unsigned(Uint8Array.of(value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff))
 
+/** An integer beyond 32 bits that is not negative. */
+export const largeNumber = (value: number): Der => {
+  if (!Number.isSafeInteger(value) || value < 0) throw new RangeError('not a number this writer knows')
+  return unsigned(Buffer.from(value.toString(16).padStart(16, '0'), 'hex'))
+}
+
+export const enumerated = (value: number): Der => primitive(tags.enumerated, Uint8Array.of(value))
+
 /** Does some work: those used for every certificate are made once. */
 export const oid = (dotted: string): Der => {
   const [top, second, ...rest] = dotted.split('.').map(Number)

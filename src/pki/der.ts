@@ -8,6 +8,7 @@ export const tags = {
   octetString: 0x04,
   null: 0x05,
   oid: 0x06,
+  enumerated: 0x0a,
   utf8String: 0x0c,
   printableString: 0x13,
   t61String: 0x14,

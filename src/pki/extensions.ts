@@ -21,7 +21,7 @@ import { oids } from './oids.ts'
 export type Extensions = {
   readonly ca: { readonly pathLen: number | null } | null
   readonly keyUsage: readonly ('digitalSignature' | 'keyCertSign' | 'cRLSign')[]
-  readonly extendedKeyUsage: readonly ('clientAuth' | 'serverAuth')[]
+  readonly extendedKeyUsage: readonly ('clientAuth' | 'serverAuth' | 'ocspSigning')[]
   readonly uris: readonly string[]
   readonly dnsNames: readonly string[]
   readonly ips: readonly string[]
@@ -30,6 +30,8 @@ export type Extensions = {
   /** Where the certificate of the issuer can be had. */
   readonly aiaUrl: string | null
   readonly cdpUrl: string | null
+  /** Where its status can be asked for. Left out: nowhere. */
+  readonly ocspUrl?: string | null
 }
 
 export const keyUsageBits = {
@@ -53,9 +55,10 @@ const id = {
   subjectAltName: oid(oids.subjectAltName),
   authorityInfoAccess: oid(oids.authorityInfoAccess),
   crlDistributionPoints: oid(oids.crlDistributionPoints),
+  ocspNoCheck: oid(oids.ocspNoCheck),
 }
 
-const extension = (type: Der, critical: boolean, value: Der): Der => {
+export const extension = (type: Der, critical: boolean, value: Der): Der => {
   const content = constructed(tags.octetString, [value])
   return critical ? sequence(type, bool(true), content) : sequence(type, content)
 }
@@ -66,6 +69,8 @@ const notCa = ready(id.basicConstraints, true, sequence())
 const signsOnly = ready(id.keyUsage, true, namedBits([keyUsageBits.digitalSignature]))
 const clientOnly = ready(id.extendedKeyUsage, false, sequence(oid(oids.clientAuth)))
 const serverOnly = ready(id.extendedKeyUsage, false, sequence(oid(oids.serverAuth)))
+// Who asks about a certificate does not go on to ask about whoever answers (RFC 6960, 4.2.2.2.1).
+const noCheck = ready(id.ocspNoCheck, false, primitive(tags.null, new Uint8Array(0)))
 
 /** `subjectKeyId` in hex. With an empty subject the alternative names are all there is, and have to be understood. */
 export const encodeExtensions = (of: Extensions, subjectKeyId: string, subjectIsEmpty: boolean): Der => {
@@ -77,7 +82,9 @@ export const encodeExtensions = (of: Extensions, subjectKeyId: string, subjectIs
   const names = alternativeNames(of)
   if (names.length === 0 && subjectIsEmpty) throw new Error('a certificate without any name')
   if (names.length > 0) all.push(extension(id.subjectAltName, subjectIsEmpty, sequence(...names)))
-  if (of.aiaUrl !== null) all.push(extension(id.authorityInfoAccess, false, issuerAt(of.aiaUrl)))
+  if (of.extendedKeyUsage.includes('ocspSigning')) all.push(noCheck)
+  const access = [...accessTo(oids.ocsp, of.ocspUrl ?? null), ...accessTo(oids.caIssuers, of.aiaUrl)]
+  if (access.length > 0) all.push(extension(id.authorityInfoAccess, false, sequence(...access)))
   if (of.cdpUrl !== null) all.push(extension(id.crlDistributionPoints, false, crlAt(of.cdpUrl)))
   return constructed(contextOf(3), [sequence(...all)])
 }
@@ -94,7 +101,8 @@ const keyUsage = (usages: Extensions['keyUsage']): Der => {
 }
 
 const extendedKeyUsage = (usages: Extensions['extendedKeyUsage']): Der => {
-  if (usages.length === 1) return usages[0] === 'clientAuth' ? clientOnly : serverOnly
+  if (usages.length === 1 && usages[0] === 'clientAuth') return clientOnly
+  if (usages.length === 1 && usages[0] === 'serverAuth') return serverOnly
   return extension(id.extendedKeyUsage, false, sequence(...usages.map((usage) => oid(oids[usage]))))
 }
 
@@ -116,7 +124,8 @@ const ascii = (number: number, value: string): Der => {
   return text(context(number), value)
 }
 
-const issuerAt = (url: string): Der => sequence(sequence(oid(oids.caIssuers), uri(url)))
+const accessTo = (method: string, url: string | null): Der[] => (url === null ? [] : [sequence(oid(method), uri(url))])
 
-const crlAt = (url: string): Der =>
+/** CRLDistributionPoints; that of the freshest list is written the same way. */
+export const crlAt = (url: string): Der =>
   sequence(sequence(constructed(contextOf(0), [constructed(contextOf(0), [uri(url)])])))

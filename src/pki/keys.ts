@@ -6,7 +6,7 @@ import { fromPem, toPem } from './pem.ts'
 import { algorithmOf, digestOf, verifyAs } from './signature.ts'
 import { keyTypeOfSpki } from './spki.ts'
 
-export { keyId, keyTypeOfSpki, spkiHash } from './spki.ts'
+export { keyHash, keyId, keyTypeOfSpki, spkiHash } from './spki.ts'
 export type { KeyType }
 
 export type PrivateKey = {

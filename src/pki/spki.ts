@@ -66,5 +66,9 @@ export const keyTypeOfSpki = (spki: Uint8Array): KeyType | null => {
 /** The subject key identifier: the first 160 bits of the SHA-256 of the key's bits (RFC 7093, method 1), hex. */
 export const keyId = (spki: Uint8Array): string => hash('sha256', readSpkiToImport(spki).bits, 'hex').slice(0, 40)
 
+/** Of the key's bits alone, hex: how OCSP names an issuer and a responder. */
+export const keyHash = (spki: Uint8Array, algorithm: 'sha1' | 'sha256'): string =>
+  hash(algorithm, readSpkiToImport(spki).bits, 'hex')
+
 /** SHA-256 of the whole SubjectPublicKeyInfo, hex. */
 export const spkiHash = (spki: Uint8Array): string => hash('sha256', spki, 'hex')
