@@ -39,6 +39,7 @@ test('without options the agent looks where the packages put things', async () =
     metricsListen: null,
     reportEveryMs: 60_000,
     rehearseEveryMs: null,
+    wireguard: null,
     pinnedRoot: null,
     logLevel: 'info',
   })

@@ -4,7 +4,9 @@ import { keyTypes, type KeyType } from '#domain/profile.ts'
 import { parseDuration } from '#wire/duration.ts'
 import { parseJoinString, type JoinString } from '#wire/join-string.ts'
 import { nodeIdShape } from '#wire/node-api.ts'
+import type { UnderlayEndpoint } from '#domain/wireguard.ts'
 import { pinnedRoot } from './pinned-root.ts'
+import { wireguardOf } from './wireguard/wireguard-options.ts'
 
 export type AgentConfig = {
   readonly stateFolder: string
@@ -26,6 +28,8 @@ export type AgentConfig = {
   readonly reportEveryMs: number
   /** Instead of what the profile says. */
   readonly rehearseEveryMs: number | null
+  /** This node's part in the WireGuard network; null: none. `endpoint`: where others reach it; null: nobody calls it first. */
+  readonly wireguard: { readonly interface: string; readonly endpoint: UnderlayEndpoint | null } | null
   /** Fingerprint of the only root a join string may name; null: any. */
   readonly pinnedRoot: string | null
   readonly logLevel: string
@@ -52,6 +56,8 @@ export type AgentOptions = {
   readonly metricsListen?: string | undefined
   readonly reportEvery?: string | undefined
   readonly rehearseEvery?: string | undefined
+  readonly wireguard?: string | undefined
+  readonly wireguardEndpoint?: readonly string[] | undefined
   readonly logLevel?: string | undefined
 }
 
@@ -98,6 +104,8 @@ export const agentConfig = async (
   const rehearseEveryMs = rehearseEvery === undefined ? null : everyOf(rehearseEvery, 1_000)
   if (rehearseEvery !== undefined && rehearseEveryMs === null)
     return invalid('--rehearse-every takes a duration between 1s and 24d')
+  const wireguard = wireguardOf(options, env)
+  if (wireguard.kind === 'invalid') return wireguard
   return {
     kind: 'config',
     config: {
@@ -114,6 +122,7 @@ export const agentConfig = async (
       metricsListen,
       reportEveryMs,
       rehearseEveryMs,
+      wireguard: wireguard.wireguard,
       pinnedRoot: pinned,
       logLevel,
     },

@@ -22,11 +22,15 @@ export type StatusBoard = {
   phase(phase: Phase): void
   /** Who the node is and what it holds; only what is given changes. */
   facts(
-    facts: Partial<Pick<StatusFile, 'node_id' | 'domain' | 'profile' | 'vcluster' | 'certificate' | 'reports'>>,
+    facts: Partial<
+      Pick<StatusFile, 'node_id' | 'domain' | 'profile' | 'vcluster' | 'certificate' | 'reports' | 'wireguard'>
+    >,
   ): void
   channel(open: boolean, url: string | null): void
   /** Where the identity in use comes from. */
   source(source: VitalSigns['source']): void
+  /** Something about the node is not as it was, in a sentence. For the record only. */
+  news(place: string, code: string, text: string): void
   /** Something is about to be tried, in a sentence: "renew the certificate". For the record only. */
   attempt(place: Place, text: string): void
   /** It went well: trouble of that place is over. */
@@ -145,6 +149,7 @@ export const openStatusBoard = (deps: BoardDeps, stateFolder: string): StatusBoa
       vitals.source(source)
       change({ source })
     },
+    news: (place, code, text) => note(place, 'changed', { code, text }),
     attempt: (place, text) => note(place, 'tried', { text }),
     success: (place, text) => {
       note(place, 'succeeded', { text, correlation: troubleAt(place)?.correlation ?? null })

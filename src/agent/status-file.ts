@@ -62,6 +62,30 @@ export const StatusFile = Type.Object({
   plane: Type.Optional(Type.Object({ last_exchange: orNull(text), clock_behind_ms: Type.Number() })),
   /** Numbered by this process. Left out before the first. */
   reports: Type.Optional(Type.Object({ sent: Type.Integer(), acknowledged: Type.Integer() })),
+  /** This node in the WireGuard network; left out where it takes no part. */
+  wireguard: Type.Optional(
+    Type.Object({
+      interface: text,
+      kind: orNull(Type.Enum(['kernel', 'userspace'])),
+      address: orNull(text),
+      peers: Type.Integer({ minimum: 0 }),
+      /** Of the set in force; null: none is, or it is not known which. */
+      revision: orNull(text),
+      trouble: orNull(Type.Object({ code: text, text, next: text })),
+    }),
+  ),
+  /** What the node was told to run. Left out by agents of before, and under planes of before. */
+  overlay: Type.Optional(
+    Type.Object({
+      vcluster_revision: Type.Integer(),
+      applied: Type.Boolean(),
+      detail: orNull(text),
+      services: Type.Array(
+        Type.Object({ name: text, state: text, restarts: Type.Integer(), pid: orNull(Type.Integer()) }),
+      ),
+      drift: Type.Array(text),
+    }),
+  ),
   troubles: Type.Array(StatusTrouble, { maxItems: places.length }),
   outcome: orNull(
     Type.Object({

@@ -58,6 +58,7 @@ const configOf = (agent: DemoAgent, folder: string): AgentConfig => {
     metricsListen: null,
     reportEveryMs: 60_000,
     rehearseEveryMs: null,
+    wireguard: null,
     pinnedRoot: null,
     logLevel: 'warn',
   }

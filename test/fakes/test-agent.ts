@@ -32,6 +32,7 @@ export const testAgentConfig = (t: Scope, join: JoinString, change: Partial<Agen
   metricsListen: null,
   reportEveryMs: 60_000,
   rehearseEveryMs: null,
+  wireguard: null,
   pinnedRoot: null,
   logLevel: 'silent',
   ...change,

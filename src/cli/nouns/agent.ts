@@ -28,6 +28,14 @@ export const declareAgent = (program: Command, cli: Cli): void => {
     .option('--metrics-listen <address>', 'show metrics on this loopback address (MUSTER_METRICS_LISTEN)')
     .option('--report-every <time>', 'how often to report to the plane, 60s unless told')
     .option('--rehearse-every <time>', 'how often to rehearse the recovery, instead of what the profile says')
+    .option(
+      '--wireguard <interface>',
+      'take part in the WireGuard network with an interface of this name, made by the kernel or by wireguard-go (MUSTER_WIREGUARD)',
+    )
+    .option(
+      '--wireguard-endpoint <address...>',
+      'ADDRESS[:PORT] where other nodes reach it, IPv4 and IPv6 once each (MUSTER_WIREGUARD_ENDPOINT, with commas)',
+    )
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (MUSTER_LOG_LEVEL)')
   performs(cli, run, async () => (await import('../agent-run.ts')).agentRun)
 
