@@ -1,27 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { alice, nodeRow, noonMs, row } from '../../test/fakes/sample-rows.ts'
+import { alice, nodeRow, noonMs, vclusterRow } from '../../test/fakes/sample-rows.ts'
 import { decideAssign, decideMove, decideUnassign } from './assignment.ts'
 import type { Node } from './node.ts'
-import { noOverlay } from './overlay.ts'
-import { maintenancePolicy } from './policy.ts'
 import { isRefusal, type Refusal } from './refusal.ts'
 import type { VCluster } from './vcluster.ts'
 
-const vcluster = (changes: Partial<VCluster> = {}): VCluster => ({
-  name: 'training',
-  description: '',
-  revision: 1,
-  policy: maintenancePolicy,
-  overlay: noOverlay,
-  peering: 'mesh',
-  closed: false,
-  createdAtMs: noonMs,
-  createdBy: 'operator:carol',
-  deletedAtMs: null,
-  ...changes,
-})
-const to = { name: 'training', row: row(vcluster(), 4) }
+const to = { name: 'training', row: vclusterRow('training') }
 const facts = (changes: Partial<Node> = {}, kind: Node['membership']['kind'] = 'active') => ({
   node: nodeRow(kind, changes),
   by: alice,
@@ -75,7 +60,7 @@ test('whoever asks for the wrong one of assign, move and unassign is told the ri
 test('no node gets into a vCluster that is not there, deleted or closed, and no tombstone into any', () => {
   const into = (name: string, changes: Partial<VCluster> | null) => ({
     name,
-    row: changes === null ? null : row(vcluster(changes)),
+    row: changes === null ? null : vclusterRow(name, changes),
   })
   refused(decideAssign({ ...facts(), to: into('nowhere', null) }), 'VCLUSTER_NOT_FOUND', /nowhere/)
   refused(decideAssign({ ...facts(), to: into('training', { deletedAtMs: noonMs }) }), 'VCLUSTER_NOT_FOUND', /training/)

@@ -7,8 +7,11 @@ import type { Attribution } from '#domain/decision.ts'
 import { defaultDomainSettings, type DomainSettings } from '#domain/domain-settings.ts'
 import type { HolderFacts } from '#domain/duplicate.ts'
 import type { Membership, Node, Recovery, Repair, Slot, Slots } from '#domain/node.ts'
+import { noOverlay } from '#domain/overlay.ts'
+import { maintenancePolicy } from '#domain/policy.ts'
 import { shippedProfiles, type Profile } from '#domain/profile.ts'
 import type { Token } from '#domain/token.ts'
+import type { VCluster } from '#domain/vcluster.ts'
 
 export const minute = 60_000
 export const hour = 60 * minute
@@ -158,4 +161,22 @@ export const allocationRow = (id: string, changes: Partial<Allocation> = {}): Ro
       ...changes,
     },
     2,
+  )
+
+export const vclusterRow = (name: string, changes: Partial<VCluster> = {}): Row<VCluster> =>
+  row(
+    {
+      name,
+      description: '',
+      revision: 1,
+      policy: maintenancePolicy,
+      overlay: noOverlay,
+      peering: 'mesh',
+      closed: false,
+      createdAtMs: noonMs - hour,
+      createdBy: 'operator:carol',
+      deletedAtMs: null,
+      ...changes,
+    },
+    4,
   )

@@ -63,7 +63,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     ...{ store, feed, clock, sessions, denyList, log: silentLog, timers },
     ...{ presence: openPresence(clock), holdOff: openHoldOff(), pace: openNodePace(clock, () => 1) },
     ...{ replicas, holding, gate: openGate(replicas) },
-    updates: { greeted: () => {}, changed: () => {} },
+    updates: { greeted: () => {}, changed: () => {}, changedFor: () => {}, changedIn: () => {} },
     sightings: { shown: async () => {} },
     overlays: openOverlayIntake(),
     sendPeers: { has: () => {}, applied: () => {} },

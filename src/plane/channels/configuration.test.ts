@@ -1,37 +1,79 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { nodeRow, profileRow } from '../../../test/fakes/sample-rows.ts'
-import { configurationOf, endpointSet, trustOf } from './configuration.ts'
+import { domainRow, profileRow, vclusterRow } from '../../../test/fakes/sample-rows.ts'
+import { configurationOf, endpointSet, trustOf, type ConfigurationFacts } from './configuration.ts'
 
-const node = nodeRow('active').value
 const profile = profileRow('gpu-cloud').value
+const domain = domainRow().value
 const urls = { node: 'https://plane.example:8443', recovery: 'https://plane.example:8442' }
-const revisionWith = (...changed: Partial<Parameters<typeof configurationOf>>): number => {
-  const [n = node, p = profile, u = urls] = changed
-  return configurationOf(n, p, u).revision
-}
+const facts: ConfigurationFacts = { profile, domain, vcluster: null, wireguard: null, urls }
+const revisionWith = (changed: Partial<ConfigurationFacts> = {}): number =>
+  configurationOf({ ...facts, ...changed }).revision
+
+const timeSync = { name: 'chronyd', command: ['/usr/sbin/chronyd', '-d'] }
+const keepingTime = { ...domain, maintenance: { ...domain.maintenance, timeSync } }
+const worker = { name: 'worker', command: ['{overlay}/bin/work'] }
+const training = vclusterRow('training', {
+  revision: 3,
+  policy: { enforcementMode: 'enforce', execWhitelist: ['nvidia-smi'], shellWhitelist: [], regulated: true },
+  overlay: { files: [{ path: 'bin/work', mode: 0o755, content: '#!/bin/sh' }], services: [worker] },
+}).value
 
 test('the revision changes with everything a node is told, and with nothing else', () => {
   const revision = revisionWith()
   assert.ok(Number.isSafeInteger(revision) && revision > 0)
-  const longer = { ...profile, certificate: { ...profile.certificate, lifetimeMs: 1 } }
   const others = [
-    revisionWith({ ...node, assignment: 'training' }),
-    revisionWith(node, longer),
-    revisionWith(node, profile, { ...urls, node: 'https://other.example:8443' }),
-    revisionWith(node, profile, { ...urls, recovery: 'https://other.example:8442' }),
-    revisionWith(node, profileRow('mesh-paas').value),
+    revisionWith({ vcluster: training }),
+    revisionWith({ vcluster: { ...training, revision: 4 } }),
+    revisionWith({ domain: keepingTime }),
+    revisionWith({ profile: { ...profile, certificate: { ...profile.certificate, lifetimeMs: 1 } } }),
+    revisionWith({ urls: { ...urls, node: 'https://other.example:8443' } }),
+    revisionWith({ urls: { ...urls, recovery: 'https://other.example:8442' } }),
+    revisionWith({ profile: profileRow('mesh-paas').value }),
   ]
-  assert.equal(new Set([revision, ...others]).size, 6)
+  assert.equal(new Set([revision, ...others]).size, 8)
   assert.equal(
-    revisionWith({ ...node, drain: 'draining', epoch: 9 }, { ...profile, description: 'said otherwise' }),
+    revisionWith({ profile: { ...profile, description: 'said otherwise' }, domain: { ...domain, drainMs: 1 } }),
     revision,
   )
 })
 
+test('maintenance mode: the policy of the domain, time sync if it names one, no files, and no drift', () => {
+  const overlay = {
+    vcluster_revision: 0,
+    policy: { enforcement_mode: 'observe', exec_whitelist: [], shell_whitelist: [], regulated: false },
+    files: [],
+    services: [],
+    detect_drift: false,
+  }
+  const bare = configurationOf(facts)
+  assert.deepEqual([bare.vcluster, bare.overlay], [null, overlay])
+  assert.deepEqual(configurationOf({ ...facts, domain: keepingTime }).overlay, { ...overlay, services: [timeSync] })
+})
+
+test('assigned: the policy, files and services of the vCluster, and time sync unless it has its own', () => {
+  const { vcluster, overlay } = configurationOf({ ...facts, vcluster: training, domain: keepingTime })
+  assert.deepEqual(
+    [vcluster, overlay],
+    [
+      'training',
+      {
+        vcluster_revision: 3,
+        policy: { enforcement_mode: 'enforce', exec_whitelist: ['nvidia-smi'], shell_whitelist: [], regulated: true },
+        files: [{ path: 'bin/work', mode: 0o755, content: '#!/bin/sh' }],
+        services: [timeSync, worker],
+        detect_drift: true,
+      },
+    ],
+  )
+  const own = { name: 'chronyd', command: ['/usr/bin/ptp'] }
+  const another = { ...training, overlay: { files: [], services: [own] } }
+  assert.deepEqual(configurationOf({ ...facts, vcluster: another, domain: keepingTime }).overlay?.services, [own])
+})
+
 test('endpoints and roots have revisions of their own', () => {
   assert.notEqual(endpointSet(urls).revision, endpointSet({ ...urls, node: 'https://other.example' }).revision)
-  const [one, another] = [trustOf({ roots: () => ['a'] }), trustOf({ roots: () => ['b'] })]
-  assert.notEqual(one.revision, another.revision)
-  assert.deepEqual(trustOf({ roots: () => ['a'] }), one)
+  const trusting = (root: string) => trustOf({ roots: () => [root], withdrawnIssuers: () => [] })
+  assert.notEqual(trusting('a').revision, trusting('b').revision)
+  assert.deepEqual(trusting('a'), trusting('a'))
 })

@@ -1,11 +1,16 @@
 // What a node is told to run under. Revisions are made from the content: they differ whenever any of it does, and every
 // start and every replica of the plane comes to the same one without keeping count.
 
-import type { Node } from '#domain/node.ts'
+import type { DomainSettings } from '#domain/domain-settings.ts'
+import type { Service } from '#domain/overlay.ts'
+import type { Policy } from '#domain/policy.ts'
 import type { Profile } from '#domain/profile.ts'
+import type { VCluster } from '#domain/vcluster.ts'
 import { sha256 } from '#platform/bytes.ts'
 import type { AgentProfile, EndpointSet } from '#wire/node-api.ts'
 import type { PlaneConfig, PlaneTrust } from '#wire/channel.ts'
+import type { ConfigOverlay } from '#wire/overlay.ts'
+import type { WireguardConfig } from '#wire/peers.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 
 /** From 1: 0 is what an agent says that has none. */
@@ -29,16 +34,69 @@ export const endpointSet = ({ node, recovery }: PlaneUrls): EndpointSet => {
   return { id: 'runtime', revision: revisionOf(urls), ...urls }
 }
 
-export const configurationOf = (node: Node, profile: Profile, urls: PlaneUrls): PlaneConfig => {
+export type ConfigurationFacts = {
+  readonly profile: Profile
+  readonly domain: DomainSettings
+  /** Null: maintenance mode. */
+  readonly vcluster: VCluster | null
+  readonly wireguard: WireguardConfig | null
+  readonly urls: PlaneUrls
+}
+
+export const configurationOf = ({ profile, domain, vcluster, wireguard, urls }: ConfigurationFacts): PlaneConfig => {
   const content = {
-    vcluster: node.assignment,
+    vcluster: vcluster === null ? null : vcluster.name,
     profile: agentProfile(profile),
     endpoints: endpointSet(urls),
+    overlay: vcluster === null ? inMaintenance(domain) : overlayOf(vcluster, domain),
+    wireguard,
   }
   return { revision: revisionOf(content), ...content }
 }
 
-export const trustOf = (issuer: Pick<Issuer, 'roots'>): PlaneTrust => {
+/** The domain's policy, time sync where it names one, and nothing that could drift. */
+const inMaintenance = ({ maintenance }: DomainSettings): ConfigOverlay => ({
+  vcluster_revision: 0,
+  policy: policyOf(maintenance.policy),
+  files: [],
+  services: maintenance.timeSync === null ? [] : [serviceOf(maintenance.timeSync)],
+  detect_drift: false,
+})
+
+const overlayOf = ({ revision, policy, overlay }: VCluster, { maintenance }: DomainSettings): ConfigOverlay => {
+  const { timeSync } = maintenance
+  // A vCluster that keeps time in its own way names its service the same.
+  const kept = timeSync === null || overlay.services.some(({ name }) => name === timeSync.name)
+  return {
+    vcluster_revision: revision,
+    policy: policyOf(policy),
+    files: overlay.files.map(({ path, mode, content }) => ({ path, mode, content })),
+    services: [...(kept ? [] : [timeSync]), ...overlay.services].map(serviceOf),
+    detect_drift: true,
+  }
+}
+
+const policyOf = ({ enforcementMode, execWhitelist, shellWhitelist, regulated }: Policy): ConfigOverlay['policy'] => ({
+  enforcement_mode: enforcementMode,
+  exec_whitelist: [...execWhitelist],
+  shell_whitelist: [...shellWhitelist],
+  regulated,
+})
+
+const serviceOf = ({ name, command }: Service): ConfigOverlay['services'][number] => ({ name, command: [...command] })
+
+/** More than these at once an agent does not keep. */
+const mostWithdrawn = 32
+
+/** What agents are not to trust any more, where there is such a thing. */
+export const withdrawnPart = (issuer: Pick<Issuer, 'withdrawnIssuers'>): Pick<PlaneTrust, 'withdrawn_issuers'> => {
+  const withdrawn = issuer.withdrawnIssuers().slice(0, mostWithdrawn)
+  return withdrawn.length === 0 ? {} : { withdrawn_issuers: withdrawn }
+}
+
+export const trustOf = (issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers'>): PlaneTrust => {
   const roots = [...issuer.roots()]
-  return { revision: revisionOf(roots), roots }
+  const withdrawn = withdrawnPart(issuer)
+  const content = withdrawn.withdrawn_issuers === undefined ? roots : { roots, ...withdrawn }
+  return { revision: revisionOf(content), roots, ...withdrawn }
 }

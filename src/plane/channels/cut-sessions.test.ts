@@ -128,7 +128,7 @@ test('a node that was revoked elsewhere is cut by the denial, also when its row 
   const follow = followCommits({
     sessions: registry,
     presence: openPresence(clock),
-    updates: { greeted: () => {}, changed: () => {} },
+    updates: { greeted: () => {}, changed: () => {}, changedFor: () => {}, changedIn: () => {} },
     cuts: { heard: (_, channels) => void cut.push(channels) },
   })
   const row = { put: 'node', value: { ...nodeRow('revoked').value, id: 'a' } } as const

@@ -1,8 +1,10 @@
 // What a commit means for channels and presence, in the turn it is committed here, or heard of from another replica.
 
+import type { EntryType } from '#domain/journal-entry.ts'
 import { slotsOf } from '#domain/slots.ts'
 import type { Committed } from '#plane/store/store.ts'
 import type { CutRecord } from './cut-elsewhere.ts'
+import type { ReturnSlots } from '#plane/flows/return-slots.ts'
 import { cutDenied, limitToCertificate } from './cut-sessions.ts'
 import type { Presence } from './presence.ts'
 import type { SessionRegistry } from './session-registry.ts'
@@ -13,19 +15,33 @@ export type FollowDeps = {
   readonly presence: Presence
   readonly updates: Updates
   readonly cuts: Pick<CutRecord, 'heard'>
+  readonly returns: ReturnSlots
 }
 
 export const followCommits = (deps: FollowDeps): ((committed: Committed) => void) => {
-  const cut = cutDenied(deps.sessions)
+  const cut = cutDenied(deps.sessions, deps.returns)
   return (committed) => {
     deps.cuts.heard(committed, cut(committed))
     followNodes(deps, committed)
-    if (committed.writes.some(changesConfiguration)) deps.updates.changed()
+    followConfiguration(deps.updates, committed)
   }
 }
 
-const changesConfiguration = (write: Committed['writes'][number]): boolean =>
-  write.put === 'profile' || (write.put === 'issuer' && write.value.role === 'root')
+/** Whom it concerns is looked at, and sent what it lacks. */
+const followConfiguration = (updates: Updates, { writes, entries }: Committed): void => {
+  if (writes.some(concernsEverybody) || entries.some(({ entry }) => entry.type === 'domain.changed')) {
+    return updates.changed()
+  }
+  for (const write of writes) if (write.put === 'vcluster') updates.changedIn(write.value.name)
+  // Nodes are written all day; these are the times at which what they are told to run changes.
+  for (const { entry } of entries) if (assigning.has(entry.type) && entry.node !== null) updates.changedFor(entry.node)
+}
+
+const concernsEverybody = (write: Committed['writes'][number]): boolean =>
+  write.put === 'profile' ||
+  (write.put === 'issuer' && (write.value.role === 'root' || write.value.compromisedAtMs !== null))
+
+const assigning: ReadonlySet<EntryType> = new Set(['node.assigned', 'node.unassigned', 'node.moved'])
 
 /** A node that was just confirmed or has just returned is here, also before its channel opens. */
 const followNodes = ({ presence, sessions }: FollowDeps, { origin, writes, entries }: Committed): void => {

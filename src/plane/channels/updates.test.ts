@@ -4,7 +4,7 @@ import { silentLog } from '#platform/log.ts'
 import type { Store } from '#plane/store/store.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
-import { nodeRow, profileRow } from '../../../test/fakes/sample-rows.ts'
+import { domainRow, nodeRow, profileRow, vclusterRow } from '../../../test/fakes/sample-rows.ts'
 import { oneReplica, openTestSession, testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
 import { openSessionRegistry } from './session-registry.ts'
 import { openUpdates } from './updates.ts'
@@ -18,7 +18,7 @@ const turns = async (count: number): Promise<void> => {
 const setUp = () => {
   const clock = manualClock(0)
   const sessions = openSessionRegistry(clock, oneReplica())
-  const set = { lifetimeMs: 1000, roots: ['root'] }
+  const set = { lifetimeMs: 1000, roots: ['root'], revision: 1, within: new Map<string, string>() }
   const gate = { serves: true, opened: Promise.resolve() }
   const state = { reads: 0, mostAtOnce: 0, atOnce: 0 }
   const get = async (kind: string, key: string) => {
@@ -29,11 +29,13 @@ const setUp = () => {
     await turn()
     state.atOnce--
     if (key === 'broken') throw new Error('cannot be read')
-    return kind === 'node' ? nodeRow('active', { id: key }) : { value: now, version: 1 }
+    if (kind === 'node') return nodeRow('active', { id: key, assignment: set.within.get(key) ?? null })
+    if (kind === 'vcluster') return vclusterRow(key, { revision: set.revision })
+    return kind === 'domain' ? domainRow() : { value: now, version: 1 }
   }
   const updates = openUpdates({
     store: { get: get as Store['get'] },
-    issuer: { roots: () => set.roots },
+    issuer: { roots: () => set.roots, withdrawnIssuers: () => [] },
     sessions,
     gate: { serves: () => gate.serves, opened: () => gate.opened },
     timers: manualTimers(clock),
@@ -45,7 +47,11 @@ const setUp = () => {
     const session = openTestSession(sessions, socket, testPrincipal(id))
     const lifetimes = (): number[] =>
       socket.sent.filter(({ type }) => type === 'config').map(({ body }) => body.profile.lifetime_ms)
-    return { socket, session, lifetimes }
+    const vclusters = (): string[] =>
+      socket.sent
+        .filter(({ type }) => type === 'config')
+        .map(({ body }) => `${body.vcluster}@${body.overlay.vcluster_revision}`)
+    return { socket, session, lifetimes, vclusters }
   }
   return { updates, open, set, state, gate }
 }
@@ -126,4 +132,47 @@ test('while the replica is out of touch nothing is sent, also not what was being
   resolve()
   await turns(20)
   assert.deepEqual([first.lifetimes(), second.lifetimes()], [[5000], [5000]])
+})
+
+test('a move concerns its node, a change of a vCluster the nodes that are in it by then', async () => {
+  const { updates, open, set, state } = setUp()
+  set.within.set('a', 'training')
+  const [a, b, c] = [open('a'), open('b'), open('c')]
+  for (const { session } of [a, b, c]) updates.greeted(session, nothing)
+  await turns(30)
+  const reads = state.reads
+  set.within.set('b', 'training')
+  updates.changedFor('b')
+  await turns(10)
+  assert.equal(state.reads - reads, 4)
+  set.revision = 2
+  updates.changedIn('training')
+  await turns(20)
+  updates.changedIn('inference')
+  await turns(10)
+  assert.equal(state.reads - reads, 4 + 8)
+  set.within.delete('a')
+  updates.changedFor('a')
+  await turns(10)
+  set.revision = 3
+  updates.changedIn('training')
+  await turns(20)
+  assert.deepEqual(
+    [a, b, c].map(({ vclusters }) => vclusters()),
+    [['training@1', 'training@2', 'null@0'], ['null@0', 'training@1', 'training@2', 'training@3'], ['null@0']],
+  )
+})
+
+test('a vCluster that changes while one of its nodes is looked at reaches that node too', async () => {
+  const { updates, open, set } = setUp()
+  set.within.set('a', 'training')
+  const { session, vclusters } = open('a')
+  updates.greeted(session, nothing)
+  for (const revision of [2, 3, 4, 5, 6, 7]) {
+    await turn()
+    set.revision = revision
+    updates.changedIn('training')
+  }
+  await turns(40)
+  assert.equal(vclusters().at(-1), 'training@7')
 })
