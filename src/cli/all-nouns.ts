@@ -3,6 +3,7 @@
 import type { DeclareNoun } from './cli.ts'
 import { declareAgent } from './nouns/agent.ts'
 import { declareAlert } from './nouns/alert.ts'
+import { declareAllocation } from './nouns/allocation.ts'
 import { declareCa } from './nouns/ca.ts'
 import { declareCompletion } from './nouns/completion.ts'
 import { declareDemo } from './nouns/demo.ts'
@@ -15,6 +16,7 @@ import { declareKey } from './nouns/key.ts'
 import { declareNode } from './nouns/node.ts'
 import { declarePlane } from './nouns/plane.ts'
 import { declareProfile } from './nouns/profile.ts'
+import { declareScheduling } from './nouns/scheduling.ts'
 import { declareStore } from './nouns/store.ts'
 import { declareToken } from './nouns/token.ts'
 import { declareVersion } from './nouns/version.ts'
@@ -24,6 +26,8 @@ export const allNouns: readonly DeclareNoun[] = [
   declareDemo,
   declareToken,
   declareNode,
+  declareAllocation,
+  declareScheduling,
   declareProfile,
   declareHardwareProfile,
   declareDomain,

@@ -62,7 +62,7 @@ export const nodeDecommission = async (
   showReceipt(cli, options, 'decommissioned', await act(cli, options, id, 'decommission', body, Receipt))
 }
 
-const showState = (cli: Cli, options: GlobalOptions, node: Static<typeof NodeDetail>): void => {
+export const showState = (cli: Cli, options: GlobalOptions, node: Static<typeof NodeDetail>): void => {
   printer(cli, options).answer(node, () =>
     renderFacts([
       ['node', node.id],

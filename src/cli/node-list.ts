@@ -14,6 +14,7 @@ export type NodeListOptions = GlobalOptions & {
   readonly profile?: string
   /** `true`: all of them, with the answer. */
   readonly recoverable?: 'yes' | 'no' | true
+  readonly schedulable?: 'yes' | 'no'
 }
 
 export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void> => {
@@ -23,13 +24,15 @@ export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void
   const nowMs = cli.clock.nowMs()
   print.answer({ nodes }, (paint) =>
     renderTable(
-      nodes.map((node) => (options.recoverable === undefined ? nodeRow(node, nowMs) : recoverableRow(node))),
+      nodes.map((node) => rowFor(options, node, nowMs)),
       paint,
     ),
   )
   if (options.recoverable !== undefined) print.note(shareText(await recoverability(plane)))
   if (nodes.length > 0) return
-  const filtered = [options.state, options.profile, options.recoverable].some((filter) => filter !== undefined)
+  const filtered = [options.state, options.profile, options.recoverable, options.schedulable].some(
+    (filter) => filter !== undefined,
+  )
   print.note(
     filtered ? 'no such nodes; all: muster node list' : 'no nodes; a first one: muster token create --node gpu-001',
   )
@@ -37,22 +40,28 @@ export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void
 
 export const everyNode = async (
   plane: OperatorClient,
-  options: Pick<NodeListOptions, 'state' | 'profile' | 'recoverable'>,
+  options: Pick<NodeListOptions, 'state' | 'profile' | 'recoverable' | 'schedulable'>,
 ): Promise<NodeView[]> => {
   const nodes: NodeView[] = []
+  const { state, profile, schedulable } = options
   const recoverable = options.recoverable === true ? undefined : options.recoverable
   let after: string | undefined
   do {
     const page: Static<typeof NodeListAnswer> = await plane.ask({
       method: 'GET',
       path: '/v1/nodes',
-      query: { membership: options.state, profile: options.profile, recoverable, after, limit: 1000 },
+      query: { membership: state, profile, schedulable, recoverable, after, limit: 1000 },
       answer: NodeListAnswer,
     })
     nodes.push(...page.nodes)
     after = page.next ?? undefined
   } while (after !== undefined)
   return nodes
+}
+
+const rowFor = ({ recoverable, schedulable }: NodeListOptions, node: NodeView, nowMs: number): Cell[] => {
+  if (recoverable !== undefined) return recoverableRow(node)
+  return schedulable === undefined ? nodeRow(node, nowMs) : schedulableRow(node)
 }
 
 const recoverability = (plane: OperatorClient): Promise<Recoverability> =>
@@ -69,6 +78,15 @@ const recoverableRow = ({ id, membership, profile, recoverable }: NodeView): Cel
   `profile ${profile}`,
   { text: recoverable.proven ? 'recoverable' : 'not proven', colour: recoverable.proven ? 'green' : 'yellow' },
   recoverable.why,
+]
+
+const schedulableRow = ({ id, membership, vcluster, scheduling, allocations }: NodeView): Cell[] => [
+  id,
+  { text: membership, colour: stateColours[membership] ?? 'plain' },
+  vcluster === null ? 'no vcluster' : `vcluster ${vcluster}`,
+  { text: scheduling.state, colour: scheduling.state === 'schedulable' ? 'green' : 'yellow' },
+  `${allocations} allocation${allocations === 1 ? '' : 's'}`,
+  scheduling.reasons.join(', '),
 ]
 
 /** `gpu-001  active  profile gpu-cloud  cert 23h 59m  seen now`, and what is odd about it. */

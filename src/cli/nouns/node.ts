@@ -27,6 +27,8 @@ export const declareNode = (program: Command, cli: Cli): void => {
     ['muster node list --state quarantined', ''],
     ['muster node list --recoverable', 'who would come back by itself, proven by rehearsal'],
     ['muster node list --recoverable no', 'who would not, and why'],
+    ['muster node list --schedulable', 'where work may be placed'],
+    ['muster node list --schedulable no', 'where it may not, and why'],
     ['muster node list -o json', 'for scripts'],
   ])
     .addOption(new Option('--state <state>', 'only nodes in this state').choices(membershipKinds))
@@ -36,6 +38,11 @@ export const declareNode = (program: Command, cli: Cli): void => {
         '--recoverable [answer]',
         'which are proven to come back by themselves, and why the rest is not',
       ).choices(['yes', 'no']),
+    )
+    .addOption(
+      new Option('--schedulable [answer]', 'where work may be placed, or where not and why')
+        .choices(['yes', 'no'])
+        .preset('yes'),
     )
   performs(cli, list, async () => (await import('../node-list.ts')).nodeList)
 
@@ -107,10 +114,24 @@ const declareActions = (node: Command, cli: Cli): void => {
   const acts = () => import('../node-act.ts')
 
   const drain = verb(node, 'drain <id>', 'Let work on a node end; it keeps its identity', [
-    ['muster node drain gpu-001', 'no new work'],
-    ['muster node drain gpu-001 --done', 'nothing runs there any more'],
+    ['muster node drain gpu-001', 'no new work; drained once its allocations have moved'],
+    ['muster node drain gpu-001 --done', 'refused while allocations are on record there'],
   ]).option('--done', 'say that nothing runs there any more')
   performs(cli, drain, async () => (await acts()).nodeDrain)
+
+  const health = verb(
+    node,
+    'health <id>',
+    'Say how a node is: an unhealthy one gets no new work, and keeps its identity',
+    [
+      ['muster node health gpu-001 --unhealthy --reason "xid 79 on gpu 3"', ''],
+      ['muster node health gpu-001 --ok', ''],
+    ],
+  )
+    .option('--unhealthy', 'work should not be placed there')
+    .option('--ok', 'it may be placed there again')
+    .option('--reason <text>', 'what is wrong; goes into the journal')
+  performs(cli, health, async () => (await import('../node-health.ts')).nodeHealth)
 
   const undrain = verb(node, 'undrain <id>', 'Take work on a node again', [['muster node undrain gpu-001', '']])
   performs(cli, undrain, async () => (await acts()).nodeUndrain)
@@ -162,8 +183,8 @@ const declareActions = (node: Command, cli: Cli): void => {
   performs(cli, revoke, async () => (await acts()).nodeRevoke)
 
   const decommission = verb(node, 'decommission <id>', 'Retire a node that is no longer in use', [
-    ['muster node decommission gpu-001', 'refused while it is active'],
-    ['muster node decommission gpu-001 --force', ''],
-  ]).option('--force', 'even while it is active')
+    ['muster node decommission gpu-001', 'refused while it has sessions or allocations'],
+    ['muster node decommission gpu-001 --force', 'cuts its sessions and takes its allocations from their owners'],
+  ]).option('--force', 'even while it has sessions or allocations')
   performs(cli, decommission, async () => (await acts()).nodeDecommission)
 }
