@@ -11,12 +11,14 @@ import type { IdentityKeeper } from './identity/identity-keeper.ts'
 import type { JudgedClock } from './judged-clock.ts'
 import type { KnownAddresses } from './known-addresses.ts'
 import type { SightingKeeper } from './last-sighting.ts'
+import type { OverlayKeeper } from './overlay/overlay-keeper.ts'
 import type { Episode } from './recovery/episode.ts'
 import type { RepairBundles } from './recovery/repair-file.ts'
 import type { Outbox } from './reports/outbox.ts'
 import type { StatusBoard } from './status-board.ts'
 import type { AgentStorage } from './storage.ts'
 import type { Vitals } from './vitals.ts'
+import type { WireguardNetwork } from './wireguard/wireguard-network.ts'
 
 export type AgentDeps = {
   readonly clock: Clock
@@ -79,4 +81,8 @@ export type AgentParts = AgentDeps & {
   readonly sightings: SightingKeeper
   /** Of this process too: its numbers go on across sessions. */
   readonly outbox: Outbox
+  /** This node among its peers. */
+  readonly wireguard: WireguardNetwork
+  /** The files and services of the node's vCluster. */
+  readonly overlay: OverlayKeeper
 }

@@ -18,6 +18,7 @@ import { openKnownAddresses } from './known-addresses.ts'
 import { openSightingKeeper } from './last-sighting.ts'
 import type { AgentOutcome } from './outcome.ts'
 import { showMetrics } from './metrics-server.ts'
+import { openOverlayKeeper } from './overlay/overlay-keeper.ts'
 import { openEpisode } from './recovery/episode.ts'
 import { nudgedPause } from './recovery/nudged-pause.ts'
 import { openRepairBundles } from './recovery/repair-file.ts'
@@ -29,6 +30,7 @@ import { takeStateFolder } from './state-folder.ts'
 import { withReserve, type AgentStorage } from './storage.ts'
 import { trouble } from './trouble.ts'
 import { isInvitedAnew, noWayIn, waysIn } from './ways-in.ts'
+import { openWireguardFor } from './wireguard/open-wireguard.ts'
 
 export type { AgentDeps } from './agent-deps.ts'
 export type { AgentOutcome } from './outcome.ts'
@@ -73,24 +75,34 @@ const live = async (
   if ('kind' in keeper) return keeper
   const instance = deps.random.bytes(16).toString('base64url')
   const episode = openEpisode(deps, keeper.credentials().request)
-  const agent: AgentParts = {
+  const lastConfig = openConfigKeeper(config.stateFolder)
+  const wireguard = openWireguardFor({ ...deps, ...senses, config, lastConfig, keeper })
+  const parts: Omit<AgentParts, 'overlay'> = {
     ...deps,
     config,
     addresses: openKnownAddresses(config.stateFolder),
     bundles: openRepairBundles(config.stateFolder),
     keeper,
-    lastConfig: openConfigKeeper(config.stateFolder),
+    lastConfig,
     sightings: openSightingKeeper(config.stateFolder, storage),
     ...senses,
     board: episode.listening(senses.board),
     episode,
     instance,
     outbox: openOutbox(instance, (count) => vitals.dropped('reports', 'superseded', count)),
+    wireguard,
   }
+  const overlay = openOverlayKeeper({ ...parts, wireguard: () => 'none' })
+  const agent: AgentParts = { ...parts, overlay }
+  // Before anybody is asked: what the node runs does not depend on whether its plane is there.
+  overlay.start()
   const shown = await showMetrics(agent)
   try {
-    return await goOn(agent, waysIn(agent, better(agent)))
+    const outcome = await goOn(agent, waysIn(agent, better(agent)))
+    if (outcome.kind === 'revoked') await overlay.halt()
+    return outcome
   } finally {
+    await overlay.close()
     await shown.close()
   }
 }
@@ -107,6 +119,7 @@ const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): 
     if (end.kind === 'stopped') break
     agent.episode.failed(end.trouble)
     wasRevoked = end.kind === 'revoked'
+    if (wasRevoked) await agent.overlay.halt()
     if (end.kind === 'revoked' && !isInvitedAnew(agent)) return end
     const lasted = agent.clock.monotonicMs() - sinceMs > settledMs(agent)
     shortLived = lasted || provided.kind === 'failed' ? 0 : shortLived + 1

@@ -23,7 +23,10 @@ export type StatusBoard = {
   /** Who the node is and what it holds; only what is given changes. */
   facts(
     facts: Partial<
-      Pick<StatusFile, 'node_id' | 'domain' | 'profile' | 'vcluster' | 'certificate' | 'reports' | 'wireguard'>
+      Pick<
+        StatusFile,
+        'node_id' | 'domain' | 'profile' | 'vcluster' | 'certificate' | 'reports' | 'overlay' | 'wireguard'
+      >
     >,
   ): void
   channel(open: boolean, url: string | null): void

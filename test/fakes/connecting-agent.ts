@@ -40,6 +40,7 @@ export const connectingAgent = (
       facts: nothing,
       channel: nothing,
       source: nothing,
+      news: nothing,
       attempt: nothing,
       success: nothing,
       close: nothing,

@@ -42,7 +42,9 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
       if (next.revision === lastConfig.current()?.revision) return applied()
       board.facts({ vcluster: next.vcluster, profile: next.profile.name })
       log.info({ revision: next.revision, vcluster: next.vcluster, profile: next.profile.name }, 'new configuration')
-      return applied(amend(agent, { profile: next.profile, endpoints: next.endpoints }), lastConfig.keep(next))
+      const kept = applied(amend(agent, { profile: next.profile, endpoints: next.endpoints }), lastConfig.keep(next))
+      agent.overlay.told()
+      return kept
     },
     trust: (next: PlaneTrust) => {
       if (next.revision === revisions().trust_revision) return applied()

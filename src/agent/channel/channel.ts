@@ -16,6 +16,7 @@ import {
   type PlaneSighting,
   type PlaneTrust,
 } from '#wire/channel.ts'
+import { overlayCapability, type CapabilityReportBody, type OverlayStateBody } from '#wire/overlay.ts'
 import type { ReportBody } from '#wire/report.ts'
 import type { AgentParts } from '../agent-deps.ts'
 import { agentVersion } from '../agent-version.ts'
@@ -58,6 +59,9 @@ export type Channel = {
   /** Whether the plane answers a ping in that time; a channel that does not is cut. Asked once. */
   answers(withinMs: number): Promise<boolean>
   report(body: ReportBody): void
+  /** These two are only sent to a plane that takes them. */
+  overlayState(body: OverlayStateBody): void
+  capabilities(body: CapabilityReportBody): void
   /** Says goodbye, and is cut if the plane does not. */
   close(): void
 }
@@ -78,6 +82,7 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
   let socket: ClientWebSocket | null = null
   let cutBecause: string | null = null
   let hello = false
+  let takesOverlay = false
   let isHealthy = false
   let isClosing = false
   let closing: string | null = null
@@ -187,6 +192,7 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
     const timeMs = parseIsoTime(said.server_time)
     if (timeMs !== null) learnTime(agent, timeMs)
     agent.vitals.exchanged()
+    takesOverlay = said.capabilities.includes(overlayCapability)
     if (said.capabilities.includes(sightingCapability)) send('sighting', { statement: user.sighting() })
     opened.resolve(said)
   }
@@ -233,6 +239,8 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
       return answered.promise
     },
     report: (body) => send('report', body),
+    overlayState: (body) => void (takesOverlay && send('overlay_state', body)),
+    capabilities: (body) => void (takesOverlay && send('capabilities', body)),
     close: () => {
       if (isClosing) return
       isClosing = true

@@ -18,7 +18,7 @@ const lookEveryMs = 1_000
 
 /** Ends only when the agent is stopped or the plane does not take the identity any more. */
 export const keepChannel = async (agent: AgentParts, identityNow: () => Identity): Promise<SessionEnd> => {
-  const { keeper, outbox, board, log, clock, timers } = agent
+  const { keeper, outbox, overlay, board, log, clock, timers } = agent
   const user = channelUser(agent)
   const over = new AbortController()
   const done = Promise.withResolvers<SessionEnd>()
@@ -76,6 +76,7 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
   }
   const tellClosed = (): void => {
     outbox.use(null)
+    overlay.use(null)
     board.channel(false, null)
   }
 
@@ -83,6 +84,7 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
     const to = held.get(id)
     if (to === undefined) return
     outbox.use((body) => to.channel.report(body))
+    overlay.use(to.channel)
     tellOpen(id)
     log.info({ url: to.url, serial: to.identity.current.serial }, 'channel open')
     markProven(agent, to.identity.current.serial)

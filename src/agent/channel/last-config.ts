@@ -14,6 +14,8 @@ export type ConfigKeeper = {
   keep(next: PlaneConfig): Kept
   /** Of an earlier enrollment: its revisions mean nothing to the next. */
   forget(): Kept
+  /** In force until there is another, of whatever revision: a node that was recovered goes on under it. */
+  outdate(): Kept
   /** Writes, or deletes, what could not be before. */
   retry(): Kept
   isPersisted(): boolean
@@ -41,6 +43,7 @@ export const openConfigKeeper = (stateFolder: string): ConfigKeeper => {
     current: () => config,
     keep: enforce,
     forget: () => enforce(null),
+    outdate: () => enforce(config === null ? null : { ...config, revision: 0 }),
     retry: () => (persisted ? { persisted } : write()),
     isPersisted: () => persisted,
   }

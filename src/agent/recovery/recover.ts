@@ -57,7 +57,7 @@ const keepDistance = async (agent: AgentParts): Promise<void> => {
 
 const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Story): Provided => {
   const former = agent.keeper.credentials().identity
-  agent.lastConfig.forget()
+  agent.lastConfig.outdate()
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('recover: identity kept')
   agent.episode.begunAnew(former !== null && sameRoots(former, identity) ? 'same' : 'other')

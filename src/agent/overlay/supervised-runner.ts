@@ -1,0 +1,185 @@
+// Services as children of the agent, started again when they end, more slowly the more often they do. They end with the agent;
+// when that dies without a word, the next one finds them by what was written down, and adopts them: none runs twice.
+
+import * as path from 'node:path'
+import type { Clock } from '#platform/clock.ts'
+import { makeFolder } from '#platform/files.ts'
+import type { Log } from '#platform/log.ts'
+import { stillRuns, type ProcessMark } from '#platform/process-mark.ts'
+import {
+  adoptServiceProcess,
+  killProcess,
+  processesWith,
+  startServiceProcess,
+  trimLog,
+  type ServiceProcess,
+} from '#platform/service-process.ts'
+import type { Cancel, Timers } from '#platform/timers.ts'
+import { overlayFolder } from './apply-files.ts'
+import { readRunning, writeRunning } from './running-file.ts'
+import {
+  failsAfter,
+  settledAfterMs,
+  stopWithinMs,
+  type RunningService,
+  type ServiceRunner,
+  type ServiceState,
+} from './service-runner.ts'
+import type { WantedService } from './wanted-services.ts'
+
+type SupervisorDeps = { readonly clock: Clock; readonly timers: Timers; readonly log: Log }
+
+type Life = {
+  readonly name: string
+  readonly digest: string
+  /** Null: adopted, and not asked for by this agent yet. */
+  wanted: { readonly service: WantedService; readonly env: Readonly<Record<string, string>> } | null
+  process: ServiceProcess | null
+  bornMs: number
+  /** In a row. */
+  deaths: number
+  restarts: number
+  over: boolean
+  cancelRestart: Cancel
+}
+
+const firstRestartMs = 500
+const longestRestartMs = 60_000
+const longestLog = 1 << 20
+
+export const restartAfterMs = (deaths: number): number =>
+  Math.min(longestRestartMs, firstRestartMs * 2 ** Math.min(deaths - 1, 20))
+
+export const openSupervisor = (deps: SupervisorDeps, stateFolder: string): ServiceRunner => {
+  const { clock, timers, log } = deps
+  const folder = overlayFolder(stateFolder)
+  const lives = new Map<string, Life>()
+  let isClosed = false
+  const logOf = (name: string): string => path.join(folder, 'log', `${name}.log`)
+
+  const note = (): void => {
+    const running = [...lives.values()].flatMap(({ name, digest, process }) =>
+      process?.mark === null || process?.mark === undefined ? [] : [{ name, digest, ...process.mark }],
+    )
+    try {
+      writeRunning(folder, running)
+    } catch (error) {
+      log.warn({ err: error }, 'which services run could not be written down')
+    }
+  }
+  const watch = (life: Life, process: ServiceProcess): void => {
+    life.process = process
+    life.bornMs = clock.monotonicMs()
+    note()
+    void process.ended.then((how) => died(life, process, how))
+  }
+  const died = (life: Life, process: ServiceProcess, how: string): void => {
+    if (life.process !== process) return
+    life.process = null
+    if (life.over) return
+    life.deaths = clock.monotonicMs() - life.bornMs >= settledAfterMs ? 1 : life.deaths + 1
+    note()
+    const waitMs = restartAfterMs(life.deaths)
+    log.warn({ service: life.name, how, waitMs }, 'a service has ended; it is started again')
+    life.cancelRestart = timers.after(waitMs, () => begin(life), 'background')
+  }
+  const begin = (life: Life): void => {
+    if (isClosed || life.over || life.process !== null || life.wanted === null) return
+    if (life.deaths > 0) life.restarts += 1
+    const { service, env } = life.wanted
+    try {
+      makeFolder(path.join(folder, 'log'), 0o700)
+      watch(life, startServiceProcess({ command: service.command, env, logFile: logOf(life.name) }))
+    } catch (error) {
+      log.warn({ service: life.name, err: error }, 'a service could not be started')
+      life.deaths += 1
+      life.cancelRestart = timers.after(restartAfterMs(life.deaths), () => begin(life), 'background')
+    }
+  }
+  const end = async (life: Life): Promise<void> => {
+    life.over = true
+    life.cancelRestart()
+    await life.process?.stop(stopWithinMs)
+    if (lives.get(life.name) === life) lives.delete(life.name)
+    note()
+  }
+  const newLife = (name: string, digest: string): Life => {
+    const life: Life = {
+      name,
+      digest,
+      wanted: null,
+      process: null,
+      bornMs: clock.monotonicMs(),
+      deaths: 0,
+      restarts: 0,
+      over: false,
+      cancelRestart: () => {},
+    }
+    lives.set(name, life)
+    return life
+  }
+  const stateOf = ({ process, deaths, bornMs }: Life): ServiceState => {
+    const alive = process !== null && process.running()
+    if (alive && (deaths < failsAfter || clock.monotonicMs() - bornMs >= settledAfterMs)) return 'running'
+    return deaths < failsAfter ? 'starting' : 'failed'
+  }
+
+  for (const { name, digest, pid, birth } of adoptable(folder, stateFolder)) {
+    log.info({ service: name, pid }, 'a service of an agent that is gone is adopted')
+    watch(newLife(name, digest), adoptServiceProcess({ pid, birth }))
+  }
+
+  return {
+    kind: 'supervised',
+    lookEveryMs: 1_000,
+    services: () => {
+      for (const name of lives.keys()) trimLog(logOf(name), longestLog, true)
+      return Promise.resolve(
+        [...lives.values()].map((life): RunningService => ({
+          name: life.name,
+          digest: life.digest,
+          state: stateOf(life),
+          restarts: life.restarts,
+          pid: life.process?.mark?.pid ?? null,
+        })),
+      )
+    },
+    ensure: async (service, env) => {
+      const before = lives.get(service.name)
+      if (before !== undefined && before.digest === service.digest) {
+        // The next time it is started it learns where it belongs by then.
+        const wasOrphan = before.wanted === null
+        before.wanted = { service, env }
+        if (wasOrphan && before.process === null) begin(before)
+        return 'kept'
+      }
+      if (before !== undefined) await end(before)
+      const life = newLife(service.name, service.digest)
+      life.wanted = { service, env }
+      begin(life)
+      return 'started'
+    },
+    stop: async (names) => {
+      const ending = names.flatMap((name) => lives.get(name) ?? [])
+      await Promise.all(ending.map(end))
+    },
+    close: async () => {
+      isClosed = true
+      await Promise.all([...lives.values()].map(end))
+    },
+  }
+}
+
+/** What was written down and still runs. What runs and was not written down, for want of a moment or of room, is ended. */
+const adoptable = (
+  folder: string,
+  stateFolder: string,
+): readonly (ProcessMark & { name: string; digest: string })[] => {
+  const known = readRunning(folder).filter(({ birth, ...mark }) => birth !== null && stillRuns({ ...mark, birth }))
+  for (const { mark, group } of processesWith(`MUSTER_OVERLAY=${currentOf(stateFolder)}`)) {
+    if (!known.some(({ pid }) => pid === group)) killProcess(mark)
+  }
+  return known
+}
+
+const currentOf = (stateFolder: string): string => path.join(overlayFolder(stateFolder), 'current')

@@ -1,0 +1,135 @@
+// Services as transient units of systemd, which outlive the agent. What they were started as is in their description, so
+// that an agent that was started again leaves alone what is still right. They have no more rights than the agent.
+
+import { createHash } from 'node:crypto'
+import { processOwner } from '#platform/file-owner.ts'
+import { runProgram } from '#platform/run-program.ts'
+import { failsAfter, type RunningService, type ServiceRunner, type ServiceState } from './service-runner.ts'
+import type { WantedService } from './wanted-services.ts'
+
+/** Stopping takes up to 10 s of a service's own. */
+const callWithinMs = 30_000
+const probeWithinMs = 10_000
+
+/** Whether systemd lets the agent start units: it is asked to start one. */
+export const mayUseSystemd = async (stateFolder: string): Promise<boolean> => {
+  const unit = `--unit=${prefixOf(stateFolder)}may-i.service`
+  const asked = ['--quiet', '--no-ask-password', '--collect', '--wait', unit, ...asUser(), '--', 'true']
+  return (await runProgram('systemd-run', asked, { withinMs: probeWithinMs, input: null })).kind === 'done'
+}
+
+export const openSystemdRunner = (stateFolder: string): ServiceRunner => {
+  const prefix = prefixOf(stateFolder)
+  const unitOf = (name: string): string => `${prefix}${name}.service`
+
+  const services = async (): Promise<readonly Unit[]> => {
+    const shown = await called('systemctl', ['show', `--property=${properties.join(',')}`, `${prefix}*.service`])
+    return unitsIn(shown, prefix).filter(({ name }) => name !== 'may-i')
+  }
+  const stop = async (names: readonly string[]): Promise<void> => {
+    if (names.length === 0) return
+    const units = names.map(unitOf)
+    await called('systemctl', ['--no-ask-password', 'stop', ...units], /not loaded|not found/i)
+    // A unit that has failed keeps its name.
+    await called('systemctl', ['--no-ask-password', 'reset-failed', ...units], /not loaded|not found/i)
+  }
+  return {
+    kind: 'systemd',
+    lookEveryMs: 10_000,
+    services,
+    stop,
+    ensure: async (service, env) => {
+      const before = (await services()).find(({ name }) => name === service.name)
+      if (before !== undefined && before.digest === service.digest && before.isUp) return 'kept'
+      if (before !== undefined) await stop([service.name])
+      await called('systemd-run', startArguments(unitOf(service.name), service, env, stateFolder))
+      return 'started'
+    },
+    close: () => Promise.resolve(),
+  }
+}
+
+/** Pure but for who we are. */
+const startArguments = (
+  unit: string,
+  service: WantedService,
+  env: Readonly<Record<string, string>>,
+  stateFolder: string,
+): readonly string[] => [
+  '--quiet',
+  '--no-ask-password',
+  '--collect',
+  `--unit=${unit}`,
+  `--description=Muster service ${service.name} ${service.digest}`,
+  ...asUser(),
+  '--service-type=exec',
+  '--property=Restart=always',
+  // Slow enough for systemd's own limit of five starts in ten seconds never to end it.
+  '--property=RestartSec=3s',
+  '--property=TimeoutStopSec=10s',
+  // It runs as the agent's user and has no business with its keys.
+  `--property=InaccessiblePaths=-${stateFolder}/identity.json`,
+  ...Object.entries(env).map(([name, value]) => `--setenv=${name}=${value}`),
+  '--',
+  // systemd replaces $NAME in commands; a child of ours would get it as it is.
+  ...service.command.map((word) => word.replaceAll('$', '$$$$')),
+]
+
+const asUser = (): readonly string[] => {
+  const { uid, gid } = processOwner()
+  return [`--uid=${uid}`, `--gid=${gid}`]
+}
+
+/** Two agents on one machine have two folders, and keep out of each other's way. */
+export const prefixOf = (stateFolder: string): string =>
+  `muster-${createHash('sha256').update(stateFolder).digest('hex').slice(0, 8)}-`
+
+const called = async (program: string, args: readonly string[], harmless?: RegExp): Promise<string> => {
+  const ran = await runProgram(program, args, { withinMs: callWithinMs, input: null })
+  if (ran.kind === 'done') return ran.stdout
+  const why = ran.kind === 'failed' ? ran.why : 'is not installed'
+  if (harmless?.test(why) !== true) throw new Error(`${program}: ${why}`)
+  return ''
+}
+
+const properties = ['Id', 'Description', 'LoadState', 'ActiveState', 'NRestarts', 'MainPID'] as const
+
+/** `isUp`: systemd runs it, or is about to start it again; not when somebody has stopped it. */
+export type Unit = RunningService & { readonly isUp: boolean }
+
+/** Pure: what `systemctl show` prints, a paragraph a unit. */
+export const unitsIn = (shown: string, prefix: string): readonly Unit[] =>
+  shown.split(/\n\n+/).flatMap((paragraph) => {
+    const said = new Map(
+      paragraph.split('\n').flatMap((line) => {
+        const at = line.indexOf('=')
+        return at === -1 ? [] : [[line.slice(0, at), line.slice(at + 1)] as const]
+      }),
+    )
+    const id = said.get('Id') ?? ''
+    if (!id.startsWith(prefix) || !id.endsWith('.service') || said.get('LoadState') === 'not-found') return []
+    const restarts = Number(said.get('NRestarts') ?? 0) || 0
+    const active = said.get('ActiveState') ?? ''
+    return [
+      {
+        name: id.slice(prefix.length, -'.service'.length),
+        digest: /([0-9a-f]{16})$/.exec(said.get('Description') ?? '')?.[1] ?? '',
+        state: stateOf(active, restarts),
+        restarts,
+        pid: Number(said.get('MainPID') ?? 0) || null,
+        isUp: ['active', 'activating', 'reloading'].includes(active),
+      },
+    ]
+  })
+
+const stateOf = (active: string, restarts: number): ServiceState => {
+  switch (active) {
+    case 'active':
+    case 'reloading':
+      return 'running'
+    case 'activating':
+      return restarts < failsAfter ? 'starting' : 'failed'
+    default:
+      return 'failed'
+  }
+}
