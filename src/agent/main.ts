@@ -92,17 +92,17 @@ const live = async (
     outbox: openOutbox(instance, (count) => vitals.dropped('reports', 'superseded', count)),
     wireguard,
   }
-  const overlay = openOverlayKeeper({ ...parts, wireguard: () => 'none' })
+  const overlay = openOverlayKeeper({ ...parts, wireguard: wireguard.kind })
   const agent: AgentParts = { ...parts, overlay }
   // Before anybody is asked: what the node runs does not depend on whether its plane is there.
   overlay.start()
   const shown = await showMetrics(agent)
   try {
     const outcome = await goOn(agent, waysIn(agent, better(agent)))
-    if (outcome.kind === 'revoked') await overlay.halt()
+    if (outcome.kind === 'revoked') await Promise.all([overlay.halt(), wireguard.withdraw()])
     return outcome
   } finally {
-    await overlay.close()
+    await Promise.all([overlay.close(), wireguard.close()])
     await shown.close()
   }
 }
@@ -119,7 +119,7 @@ const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): 
     if (end.kind === 'stopped') break
     agent.episode.failed(end.trouble)
     wasRevoked = end.kind === 'revoked'
-    if (wasRevoked) await agent.overlay.halt()
+    if (wasRevoked) await Promise.all([agent.overlay.halt(), agent.wireguard.withdraw()])
     if (end.kind === 'revoked' && !isInvitedAnew(agent)) return end
     const lasted = agent.clock.monotonicMs() - sinceMs > settledMs(agent)
     shortLived = lasted || provided.kind === 'failed' ? 0 : shortLived + 1

@@ -31,6 +31,8 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
     sighted: ({ statement }) => {
       if (!sightings.saw(statement, domainNow(agent))) log.warn('a sighting of the plane was not taken')
     },
+    peersHave: () => agent.wireguard.have(),
+    peers: (peers, answer) => agent.wireguard.receive(peers, answer),
     unknown: (type) => {
       // An older plane has taken the place of the one that understood them: they wait for the next channel.
       if (type === 'report') outbox.use(null)
@@ -43,6 +45,7 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
       board.facts({ vcluster: next.vcluster, profile: next.profile.name })
       log.info({ revision: next.revision, vcluster: next.vcluster, profile: next.profile.name }, 'new configuration')
       const kept = applied(amend(agent, { profile: next.profile, endpoints: next.endpoints }), lastConfig.keep(next))
+      agent.wireguard.configured(next.wireguard)
       agent.overlay.told()
       return kept
     },

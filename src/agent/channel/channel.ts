@@ -17,6 +17,7 @@ import {
   type PlaneTrust,
 } from '#wire/channel.ts'
 import { overlayCapability, type CapabilityReportBody, type OverlayStateBody } from '#wire/overlay.ts'
+import { peersCapability, type PlanePeers } from '#wire/peers.ts'
 import type { ReportBody } from '#wire/report.ts'
 import type { AgentParts } from '../agent-deps.ts'
 import { agentVersion } from '../agent-version.ts'
@@ -25,6 +26,7 @@ import { evidenceHeaders } from '../evidence.ts'
 import type { Identity } from '../identity/credentials.ts'
 import { learnTime } from '../learn-time.ts'
 import { failureFrom, refusalFrom, type PlaneFailure } from '../plane-failure.ts'
+import type { PeersSender } from '../wireguard/wireguard-network.ts'
 import { readPlaneFrame } from './plane-frame.ts'
 
 export type Revisions = { readonly config_revision: number; readonly trust_revision: number }
@@ -40,6 +42,9 @@ export type ChannelUser = {
   /** The newest sighting there is, to show. */
   sighting(): string | null
   sighted(sighting: PlaneSighting): void
+  /** Once it is known, the set of peers in force here; null: this node has no peers, and says nothing of them. */
+  peersHave(): Promise<string | null> | null
+  peers(peers: PlanePeers, answer: PeersSender): void
   /** The plane does not have frames of this type. */
   unknown(type: string): void
   /** A frame that could not be used; it is skipped. */
@@ -194,7 +199,13 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
     agent.vitals.exchanged()
     takesOverlay = said.capabilities.includes(overlayCapability)
     if (said.capabilities.includes(sightingCapability)) send('sighting', { statement: user.sighting() })
+    if (said.capabilities.includes(peersCapability)) void user.peersHave()?.then(peersSender.have)
     opened.resolve(said)
+  }
+
+  const peersSender: PeersSender = {
+    have: (revision) => send('peers_have', { revision }),
+    applied: (applied) => send('peers_applied', applied),
   }
 
   const receive = (message: string): void => {
@@ -217,6 +228,8 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
         return user.reported(frame.body)
       case 'sighting':
         return user.sighted(frame.body)
+      case 'peers':
+        return user.peers(frame.body, peersSender)
       case 'closing':
         closing = frame.body.code
         return

@@ -60,6 +60,7 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
   const ended = (id: ChannelId, end: ChannelEnd): void => {
     held.delete(id)
     if (elsewhereMayAnswer(end)) place += 1
+    if (isQuarantined(end)) agent.wireguard.fence()
     lastTrouble = troubleOf(end)
     happened({ kind: 'ended', channel: id, because: because(end, identityNow()) })
   }
@@ -182,6 +183,12 @@ const credentialOf = ({ serial, notAfterMs }: Generation): Credential => ({ seri
 
 const elsewhereMayAnswer = (end: ChannelEnd): boolean =>
   end.kind === 'failed' && (end.failure.kind === 'unreachable' || end.failure.kind === 'untrusted')
+
+/** Told by a plane that has proved itself, while cutting the channel or when asked for another. */
+const isQuarantined = (end: ChannelEnd): boolean => {
+  if (end.kind === 'closed') return end.closing === 'NODE_QUARANTINED'
+  return end.failure.kind === 'refused' && end.failure.code === 'NODE_QUARANTINED'
+}
 
 /** Of a swap, not of a first channel. */
 const stepsBefore = (before: RotationState, event: RotationEvent): readonly AgentStep[] => {

@@ -5,9 +5,10 @@ import { Value } from 'typebox/value'
 import type { PlaneFrame } from '#wire/channel.ts'
 import { EnrollResponse } from '#wire/node-api.ts'
 import { ConfigOverlay } from '#wire/overlay.ts'
-import { WireguardConfig } from '#wire/peers.ts'
+import { Peer, PeerRevision, WireguardConfig, WireguardKeyText } from '#wire/peers.ts'
 import { longestSighting } from '#wire/statement.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots } from '../identity/certificate-answer.ts'
+import { faultOfPeers, faultOfWireguard } from '../wireguard/peer-fault.ts'
 
 const Envelope = Type.Object({
   stream: Type.Integer({ minimum: 0, maximum: 0xffffffff }),
@@ -44,6 +45,13 @@ const ReportedBody = Type.Object({
   number: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
 })
 const SightingBody = Type.Object({ statement: Type.String({ maxLength: longestSighting }) })
+const PeersBody = Type.Object({
+  base: Type.Union([PeerRevision, Type.Null()]),
+  revision: PeerRevision,
+  remove: Type.Array(WireguardKeyText),
+  add: Type.Array(Peer),
+  more: Type.Boolean(),
+})
 const UnknownTypeBody = Type.Object({ type: Type.String({ maxLength: 64 }) })
 
 export type ReadFrame =
@@ -68,7 +76,8 @@ export const readPlaneFrame = (text: string): ReadFrame => {
       return framed(
         value,
         ConfigBody,
-        (body) => faultOfProfile(body.profile) ?? faultOfEndpoints(body.endpoints),
+        (body) =>
+          faultOfProfile(body.profile) ?? faultOfEndpoints(body.endpoints) ?? faultOfWireguard(body.wireguard ?? null),
         (body) => ({ type: 'config', body }),
       )
     case 'trust':
@@ -99,6 +108,8 @@ export const readPlaneFrame = (text: string): ReadFrame => {
         () => null,
         (body) => ({ type: 'sighting', body }),
       )
+    case 'peers':
+      return framed(value, PeersBody, faultOfPeers, (body) => ({ type: 'peers', body }))
     case 'unknown_type':
       return framed(
         value,

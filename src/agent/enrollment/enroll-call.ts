@@ -38,13 +38,19 @@ export const enrollCall = async (
   const door = doorOf(agent, join)
   const registration = await registrationFor(agent, door, request)
   if (registration.kind !== 'registration') return registration
+  const wireguard = agent.wireguard.request()
+  if (!('kind' in wireguard)) {
+    return { kind: 'unreachable', trouble: agent.storage.notKept(wireguard, 'Nothing was sent') }
+  }
   const json = enrollBody(agent.config, join, request, hardware, registration.body)
-  const answer = await knock(agent, door, {
-    path: '/v1/enroll',
-    json,
-    answer: EnrollResponse,
-    timeoutMs: answerTimeoutMs,
-  })
+  const ask = (body: object): ReturnType<typeof knock<typeof EnrollResponse>> =>
+    knock(agent, door, { path: '/v1/enroll', json: body, answer: EnrollResponse, timeoutMs: answerTimeoutMs })
+  const withKey = wireguard.body === null ? json : { ...json, wireguard: wireguard.body }
+  let answer = await ask(withKey)
+  if (withKey !== json && isUnknownField(answer)) {
+    agent.log.warn('this plane knows no WireGuard; enrolling without it')
+    answer = await ask(json)
+  }
   if (answer.kind !== 'answer') return answer
   agent.reached('enroll: answered')
   return identityFrom(join, request, answer.value)
@@ -80,6 +86,10 @@ const registrationFor = async (
   const about = { node: null, challenge: asked.challenge, csrPem: request.csrPem }
   return { kind: 'registration', body: registrationOf(request.recoveryKey, about) }
 }
+
+/** An older plane refuses what it does not know, before it looks at the token. */
+const isUnknownField = (answer: { readonly kind: string } | PlaneFailure): boolean =>
+  'code' in answer && answer.code === 'REQUEST_INVALID'
 
 /** Asked again like a plane that is away: what makes the file may run after us. */
 const noHardwareFile = (file: string | null): PlaneFailure => ({

@@ -18,6 +18,7 @@ export const enroll = async (agent: AgentParts, join: JoinString): Promise<Provi
     const tried = await tryOnce(agent, join)
     if (tried.kind === 'enrolled') return accept(agent, tried)
     if (tried.kind === 'stopped') break
+    if (tried.kind === 'refused' && tried.code === 'WG_KEY_IN_USE') agent.wireguard.keyRefused()
     const next = nextTry(tried, attempt, agent.random.unit())
     if (next.kind === 'give-up') return { kind: 'failed', outcome: next.outcome }
     if (next.newKey) agent.keeper.keep(withRequest(agent.keeper.credentials(), null))
@@ -59,6 +60,7 @@ const proveWithFormerKey = ({ keeper }: AgentParts): void => {
 
 const accept = (agent: AgentParts, { identity, serverTime }: Enrolled): Provided => {
   agent.lastConfig.forget()
+  agent.wireguard.enrolled(null, identity.profile.key_storage === 'file')
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('enroll: identity kept')
   agent.episode.begunAnew('other')

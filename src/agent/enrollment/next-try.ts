@@ -44,6 +44,9 @@ const afterEnrollRefusal = (code: string): Prospect => {
     case 'METHOD_NOT_ALLOWED':
     case 'PROFILE_INVALID':
     case 'ANSWER_UNUSABLE':
+    // It has used up the token; the next one comes with another key.
+    case 'WG_KEY_IN_USE':
+    case 'WG_KEY_REQUIRED':
       return 'never'
     default:
       return /^HTTP_5\d\d$/.test(code) ? 'again' : 'after-operator'

@@ -16,10 +16,11 @@ export const faultOfPeer = ({ endpoint, allowed_ips: allowed }: Peer): string | 
 export const faultOfPeers = ({ add }: Pick<PlanePeers, 'add'>): string | null =>
   add.map(faultOfPeer).find((fault) => fault !== null) ?? null
 
-export const faultOfWireguard = ({ address, network }: WireguardConfig): string | null =>
-  ipBytes(address)?.length === 16 && parseNetwork(network)?.bytes.length === 16
-    ? null
-    : 'a WireGuard address or network that is none'
+export const faultOfWireguard = (config: WireguardConfig | null): string | null => {
+  if (config === null) return null
+  const good = ipBytes(config.address)?.length === 16 && parseNetwork(config.network)?.bytes.length === 16
+  return good ? null : 'a WireGuard address or network that is none'
+}
 
 const isEndpoint = (text: string): boolean => {
   const [, ipv6, ipv4, port] = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):(\d{1,5})$/.exec(text) ?? []

@@ -16,7 +16,7 @@ import { openPeerApplier, type Progress, type Wanted } from './apply-peers.ts'
 import { openWireguardKey } from './key-store.ts'
 import { openPeerStore, peerSet, type PeerSet } from './peer-store.ts'
 import { receivePeers, type Awaited } from './receive-peers.ts'
-import { openWireguardLink, type WireguardLink } from './wireguard-link.ts'
+import { openWireguardLink, type LinkKind, type WireguardLink } from './wireguard-link.ts'
 
 export type AppliedPeers = { readonly revision: string; readonly applied: boolean; readonly detail: string | null }
 
@@ -39,6 +39,8 @@ export type WireguardNetwork = {
   /** Once what is going on has ended: the revision in force. Left out: this agent has nothing to do with peers. */
   have(): Promise<string | null> | null
   receive(frame: PlanePeers, from: PeersSender): void
+  /** What serves the interface; `none` while there is none. */
+  kind(): LinkKind | 'none'
   /** Quarantined: nobody is a peer any more. */
   fence(): void
   /** Revoked: no interface, no peers, no key. */
@@ -53,6 +55,7 @@ export const noWireguard: WireguardNetwork = {
   configured: () => {},
   have: () => null,
   receive: () => {},
+  kind: () => 'none',
   fence: () => {},
   withdraw: () => Promise.resolve(),
   close: () => Promise.resolve(),
@@ -188,6 +191,7 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
       if (got.next.kind === 'ask') from.have(null)
       if (got.next.kind === 'wrong') from.applied({ revision, applied: false, detail: 'it is not of that revision' })
     },
+    kind: () => status.kind ?? 'none',
     fence: () => {
       const had = [...(store.current()?.peers.keys() ?? [])]
       if (had.length === 0) return
