@@ -52,6 +52,7 @@ const schemaAt = (schema: Schema, path: readonly string[]): Schema | null => {
 const parseValue = (key: string, kind: Schema, text: string): unknown => {
   const nullable = kind.anyOf?.some((one) => one.type === 'null') === true
   if (nullable && text === 'none') return null
+  if (kind.anyOf?.some((one) => one.type === 'object') === true) return jsonValue(key, text)
   switch (kind.type) {
     case 'integer':
       return key.endsWith('Ms') ? milliseconds(key, text) : number(key, text, /^\d{1,15}$/)
@@ -64,6 +65,14 @@ const parseValue = (key: string, kind: Schema, text: string): unknown => {
       return text === '' ? [] : text.split(',')
     default:
       return text
+  }
+}
+
+const jsonValue = (key: string, text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw usageFailure(`${key} is JSON, or none.`, `Quote it for the shell: '${key}={...}'`)
   }
 }
 

@@ -17,6 +17,7 @@ const conditionAlerts: Partial<Readonly<Record<ConditionName, Look>>> = {
   duplicate_identity: { kind: 'duplicate_identity', severity: 'critical' },
   needs_approval: { kind: 'recovery_waits', severity: 'warning' },
   unhealthy: { kind: 'unhealthy', severity: 'warning' },
+  config_drift: { kind: 'config_drift', severity: 'warning' },
 }
 
 /** The kinds that follow a node: its conditions, and whether it is in quarantine. */

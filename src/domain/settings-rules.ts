@@ -1,13 +1,31 @@
 // The values of the domain, as operators change them. Its name is in every certificate and never changes.
 
 import { readOf, type Row } from './change.ts'
-import { decided, entry, type Attribution, type Decided } from './decision.ts'
+import { boundedText, decided, entry, type Attribution, type Decided } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
+import { formatPrefix, isWithin, parsePrefix } from './ip-address.ts'
+import { serviceOrNull } from './overlay-rules.ts'
+import { policyRules } from './policy-rules.ts'
 import { refuse, type Refusal } from './refusal.ts'
-import { changesOf, oneOf, settingProblem, wholeNumber, withSetting, type Rules } from './settings-check.ts'
+import { changesOf, oneOf, settingProblem, wholeNumber, withSetting, type Rule, type Rules } from './settings-check.ts'
 
 const hour = 3_600_000
 const week = 7 * 24 * hour
+
+const uniqueLocal = { network: 0xfcn << 120n, bits: 7 }
+const global = { network: 0x20n << 120n, bits: 3 }
+
+/** Room for nodes, and no more of an address than a site may give away. */
+const prefixOrNull: Rule = {
+  takes:
+    'null, or a unique local or global IPv6 prefix of /48 to /112 such as fd12:3456:789a::/64, written canonically',
+  fits: (value) => {
+    if (value === null) return true
+    const prefix = typeof value === 'string' ? parsePrefix(value) : null
+    if (prefix === null || formatPrefix(prefix) !== value || prefix.bits < 48 || prefix.bits > 112) return false
+    return isWithin(prefix.network, uniqueLocal) || isWithin(prefix.network, global)
+  },
+}
 
 const rulesWith = (profiles: readonly string[]): Rules => ({
   defaultProfile: oneOf(profiles),
@@ -17,12 +35,17 @@ const rulesWith = (profiles: readonly string[]): Rules => ({
   clockToleranceMs: wholeNumber(0, 24 * hour),
   stuckEnrollmentMs: wholeNumber(1000, week),
   drainMs: wholeNumber(0, 24 * hour),
+  'maintenance.timeSync': serviceOrNull,
+  ...policyRules('maintenance.policy'),
+  overlayPrefix: prefixOrNull,
 })
 
 export type ChangeSettingsFacts = {
   readonly domain: Row<DomainSettings>
   /** The names of all profiles: they are never removed. */
   readonly profiles: readonly string[]
+  /** Whether a node has an address in the WireGuard network. */
+  readonly addressesHeld: boolean
   readonly set: Readonly<Record<string, unknown>>
   readonly by: Attribution
   readonly nowMs: number
@@ -41,7 +64,10 @@ export const decideChangeSettings = (
     if (problem !== null) return refuse('SETTING_INVALID', problem)
     settings = withSetting(settings, key, value)
   }
-  const body = { changes: changesOf(domain.value, settings, Object.keys(set)) }
+  if (facts.addressesHeld && settings.overlayPrefix !== domain.value.overlayPrefix) {
+    return refuse('SETTING_INVALID', 'overlayPrefix stays as long as nodes have addresses in the WireGuard network')
+  }
+  const body = { changes: changesOf(domain.value, settings, Object.keys(set)).map((line) => boundedText(line)) }
   return {
     ...decided({
       reads: [readOf('domain', 'domain', domain)],

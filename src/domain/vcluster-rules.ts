@@ -2,7 +2,7 @@
 
 import { readOf, type Row } from './change.ts'
 import type { Unchanged } from './conditions.ts'
-import { decided, entry, type Attribution, type Decided } from './decision.ts'
+import { boundedText, decided, entry, type Attribution, type Decided } from './decision.ts'
 import { overlayProblem } from './overlay-rules.ts'
 import { noOverlay, type Overlay } from './overlay.ts'
 import { policyRules } from './policy-rules.ts'
@@ -64,7 +64,7 @@ export const decideChangeVCluster = (facts: ChangeVClusterFacts): VClusterDecide
   if ('kind' in vcluster) return vcluster
   const replaced = overlay !== null && JSON.stringify(overlay) !== JSON.stringify(row.value.overlay)
   const changes = [
-    ...changesOf(row.value, vcluster, Object.keys(set)),
+    ...changesOf(row.value, vcluster, Object.keys(set)).map((line) => boundedText(line)),
     ...(replaced ? [`overlay: ${sizeOf(row.value.overlay)} -> ${sizeOf(overlay)}`] : []),
   ]
   if (changes.length === 0) return { kind: 'unchanged' }

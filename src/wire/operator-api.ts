@@ -7,6 +7,8 @@ import { keyTypes, joinMethods } from '#domain/profile.ts'
 import { roles } from '#domain/principal.ts'
 import { wireguardModes } from '#domain/wireguard.ts'
 import { NodeIdText } from './node-api.ts'
+import { ServiceBody } from './overlay.ts'
+import { PolicyBody } from './policy-body.ts'
 import { NodeEvidence, Recoverable, RepairView } from './node-evidence.ts'
 
 const closed = { additionalProperties: false } as const
@@ -234,6 +236,10 @@ export const DomainBody = Type.Object({
   clockToleranceMs: Type.Integer({ minimum: 0 }),
   stuckEnrollmentMs: Type.Integer({ minimum: 1000 }),
   drainMs: Type.Integer({ minimum: 0 }),
+  /** Of nodes without a vCluster. */
+  maintenance: Type.Object({ policy: PolicyBody, timeSync: orNull(ServiceBody) }),
+  /** Of the WireGuard network; null: made from the name of the domain. */
+  overlayPrefix: orNull(Type.String()),
 })
 
 // ---- the certificate authority

@@ -1,7 +1,9 @@
+import type { Row } from '#domain/change.ts'
 import type { Attribution } from '#domain/decision.ts'
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Refusal } from '#domain/refusal.ts'
 import { decideChangeSettings } from '#domain/settings-rules.ts'
+import type { OverlayAddress } from '#domain/wireguard.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { commitDecision, type CommitDeps } from './commit-decision.ts'
@@ -17,7 +19,20 @@ export const changeSettings = async (
   const done = await commitDecision(deps, async () => {
     const domain = await domainSettingsRow(deps.store)
     const profiles = (await deps.store.profiles()).map(({ value }) => value.name)
-    return decideChangeSettings({ domain, profiles, set, by, nowMs: deps.clock.nowMs() })
+    const addressesHeld = 'overlayPrefix' in set && (await anyAddressHeld(deps.store))
+    return decideChangeSettings({ domain, profiles, addressesHeld, set, by, nowMs: deps.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'written', settings: done.settings }
+}
+
+const page = 500
+
+/** One that is given to a node meanwhile is of the former prefix, and is replaced when the node next enrols. */
+const anyAddressHeld = async (store: Pick<Store, 'list'>): Promise<boolean> => {
+  for (let after: string | null = null; ;) {
+    const rows: readonly Row<OverlayAddress>[] = await store.list('overlay-address', { after, limit: page })
+    if (rows.some(({ value }) => value.releasedAtMs === null)) return true
+    after = rows.at(-1)?.value.address ?? null
+    if (rows.length < page || after === null) return false
+  }
 }

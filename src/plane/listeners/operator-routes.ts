@@ -10,11 +10,13 @@ import { operatorJournalRoutes } from './operator-journal-routes.ts'
 import { operatorKeyRoutes } from './operator-key-routes.ts'
 import { operatorNodeActions, type NodeActionDeps } from './operator-node-actions.ts'
 import { operatorNodeRoutes } from './operator-node-routes.ts'
+import { operatorPeerDomainRoutes, type PeerDomainRoutesDeps } from './operator-peer-domain-routes.ts'
 import { operatorPolicyRoutes } from './operator-policy-routes.ts'
 import { operatorReceiptRoutes, type ReceiptRoutesDeps } from './operator-receipt-routes.ts'
 import { operatorSchedulingRoutes } from './operator-scheduling-routes.ts'
 import { operatorStoreRoutes } from './operator-store-routes.ts'
 import { operatorTokenRoutes } from './operator-token-routes.ts'
+import { operatorVClusterRoutes } from './operator-vcluster-routes.ts'
 import type { Route } from './route.ts'
 import type { ConfirmStoreDeps } from '#plane/flows/confirm-store.ts'
 import type { KeyDeps } from '#plane/flows/change-operator-keys.ts'
@@ -23,6 +25,7 @@ import type { CreateTokenDeps } from '#plane/flows/create-token.ts'
 import type { ReadJournalDeps } from '#plane/flows/read-journal.ts'
 
 export type OperatorRoutesDeps = NodeActionDeps &
+  PeerDomainRoutesDeps &
   ReceiptRoutesDeps &
   CreateTokenDeps &
   ProfileDeps &
@@ -38,11 +41,13 @@ export const operatorRoutes = (deps: OperatorRoutesDeps): readonly Route[] => [
   ...operatorReceiptRoutes(deps),
   ...operatorSchedulingRoutes(deps),
   ...operatorAllocationRoutes(deps),
+  ...operatorVClusterRoutes(deps),
   ...operatorTokenRoutes(deps),
   ...operatorPolicyRoutes(deps),
   ...operatorCaRoutes(deps),
   ...operatorIssuanceRoutes(deps),
   ...operatorHardwareRoutes(deps),
+  ...operatorPeerDomainRoutes(deps),
   ...operatorAlertRoutes(deps),
   ...operatorJournalRoutes(deps),
   ...operatorKeyRoutes(deps),

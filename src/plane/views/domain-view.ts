@@ -1,10 +1,15 @@
 import type { Static } from 'typebox'
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { DomainBody } from '#wire/operator-api.ts'
+import { policyView, serviceView } from './vcluster-view.ts'
 
 /** What of the domain is a setting. */
 export const domainView = ({
   continuity: _kept,
   issuance: _told,
+  maintenance: { policy, timeSync },
   ...settings
-}: DomainSettings): Static<typeof DomainBody> => settings
+}: DomainSettings): Static<typeof DomainBody> => ({
+  ...settings,
+  maintenance: { policy: policyView(policy), timeSync: timeSync === null ? null : serviceView(timeSync) },
+})
