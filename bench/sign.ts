@@ -103,6 +103,7 @@ const enrollAll = (machines: readonly Machine[]) =>
       hardware: noHardware,
       facts: null,
       recovery: null,
+      wireguard: null,
     } as const
     const outcome = await enrollNode(deps, { ...call, source: '127.0.0.1', correlation: `bench-${at}` })
     if (outcome.kind === 'refused') throw new Error(`${outcome.code} ${outcome.detail ?? ''}`)

@@ -16,7 +16,7 @@ export const judgeToken = (token: Row<Token> | null, nowMs: number): Credential 
   if (token === null) return refuse('TOKEN_INVALID')
   switch (token.value.state.kind) {
     case 'revoked':
-      return refuse('TOKEN_INVALID')
+      return refuse('TOKEN_INVALID', token.value.state.why ?? null)
     case 'used':
     case 'bound':
       return { method: 'token', token, standing: 'taken' }

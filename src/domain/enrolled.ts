@@ -9,6 +9,7 @@ import type { EntryDraft } from './journal-entry.ts'
 import { registeredRecovery } from './recovery-credential.ts'
 import { registeredEntry } from './registration.ts'
 import { denialOfEpoch } from './slots.ts'
+import { underlayText, wireguardJoined } from './wireguard-part.ts'
 import { assurances, type Assurance, type Node } from './node.ts'
 
 /** `nextBearerHash` is used where the node registers a bearer token. */
@@ -24,9 +25,17 @@ export const enrolled = (
     subject: { kind: 'node', node: before.id, epoch },
     renews: null,
   }
+  const { wireguard, besides } = wireguardJoined(
+    facts.profile.value,
+    before.id,
+    facts.wireguard,
+    facts.wireguardHeld,
+    nowMs,
+  )
   const node: Node = {
     ...before,
     epoch,
+    wireguard,
     membership: {
       kind: 'enrolled',
       sinceMs: nowMs,
@@ -53,6 +62,7 @@ export const enrolled = (
     { put: 'node', value: node },
     { put: 'certificate', value: certificate },
     ...(superseded === null ? [] : [{ put: 'denial', value: superseded } as const]),
+    ...(besides.writes ?? []),
   ]
   if (credential.method === 'token') {
     const state = { kind: 'used', spki: issued.spki, node: node.id, atMs: nowMs } as const
@@ -64,6 +74,7 @@ export const enrolled = (
     readOf('profile', facts.profile.value.name, facts.profile),
     readOf('domain', 'domain', domain),
     readOf('key-ban', issued.spki, null),
+    ...(besides.reads ?? []),
     ...(credential.method === 'token' ? [readOf('token', credential.token.value.hash, credential.token)] : []),
   ]
   return { node, change: { reads, writes, entries: entriesOf(admission, certificate, node) } }
@@ -82,8 +93,9 @@ const entriesOf = (admission: Admission, certificate: CertificateRecord, node: N
       host_id: before.id,
       token_id: token,
       enrolled_by: 'system:enrollment-service',
-      underlay_endpoint: null,
-      wireguard_pubkey_fingerprint: null,
+      underlay_endpoint: node.wireguard === null ? null : underlayText(node.wireguard.endpoint),
+      wireguard_pubkey_fingerprint:
+        node.wireguard === null || facts.wireguard === null ? null : `SHA256:${facts.wireguard.brought.fingerprint}`,
       mtls_cert_fingerprint: `SHA256:${certificate.sha256}`,
       timestamp: isoTime(nowMs),
       method: credential.method,
@@ -93,6 +105,7 @@ const entriesOf = (admission: Admission, certificate: CertificateRecord, node: N
       probe: facts.probe,
       recovery: node.recovery === null ? null : node.recovery.credential.kind,
       counter: node.counter,
+      overlay_address: node.wireguard === null ? null : node.wireguard.address,
       reported_macs: reported.hardware.macs,
       reported_bmc_serial: reported.hardware.bmcSerial === null ? null : boundedText(reported.hardware.bmcSerial, 128),
     },

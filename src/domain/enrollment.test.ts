@@ -21,6 +21,7 @@ import { enrolled } from './enrolled.ts'
 import { decideEnroll, type EnrollFacts } from './enrollment.ts'
 import { noHardware } from './node.ts'
 import type { Token } from './token.ts'
+import { nothingHeld } from './wireguard-part.ts'
 
 const facts = (changes: Partial<EnrollFacts> = {}): EnrollFacts => ({
   credential: { method: 'token', token: tokenRow(), standing: 'unused' },
@@ -32,7 +33,10 @@ const facts = (changes: Partial<EnrollFacts> = {}): EnrollFacts => ({
   keyBan: null,
   reported: { hardware: noHardware, facts: null },
   recovery: null,
+  wireguard: null,
+  wireguardHeld: nothingHeld,
   probe: 'not-tried',
+  withdrawn: [],
   orderId: 'o1',
   by: alice,
   nowMs: noonMs,

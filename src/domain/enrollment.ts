@@ -11,13 +11,23 @@ import type { DomainSettings } from './domain-settings.ts'
 import { issuanceHalted } from './issuance.ts'
 import { keyUnfit } from './key-fitness.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
-import { noHardware, type HardwareFacts, type HardwareIdentity, type Node, type NodeId, type Slot } from './node.ts'
+import {
+  noHardware,
+  type HardwareFacts,
+  type HardwareIdentity,
+  type IssuerId,
+  type Node,
+  type NodeId,
+  type Slot,
+} from './node.ts'
 import type { SigningOrder } from './order.ts'
 import type { JoinMethod, Profile } from './profile.ts'
 import type { RecoveryRegistrationFacts } from './recovery-credential.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { firstTenure, newNode } from './registration.ts'
 import { slotForKey, slotsOf } from './slots.ts'
+import { spentOn } from './spent-token.ts'
+import { wireguardBarred, type WireguardFacts, type WireguardHeld } from './wireguard-part.ts'
 
 export type EnrollFacts = {
   readonly credential: Credential
@@ -32,8 +42,14 @@ export type EnrollFacts = {
   readonly reported: { readonly hardware: HardwareIdentity; readonly facts: HardwareFacts | null }
   /** What the node asks to recover by; null: an older agent, or one that wants nothing. */
   readonly recovery: RecoveryRegistrationFacts | null
+  /** What it brings to the WireGuard network; null: nothing. */
+  readonly wireguard: WireguardFacts | null
+  /** What the node has there now. */
+  readonly wireguardHeld: WireguardHeld
   /** What became of pinging the channel that is open, where the profile asks for it. */
   readonly probe: 'not-tried' | 'answered' | 'silent'
+  /** Authorities that are withdrawn: what they have signed is no answer to anybody. */
+  readonly withdrawn: readonly IssuerId[]
   readonly orderId: string
   readonly by: Attribution
   readonly nowMs: number
@@ -41,6 +57,8 @@ export type EnrollFacts = {
 
 export type EnrollVerdict =
   | Refusal
+  /** A no that uses up the token all the same (ruling 5); the change also says so in the journal. */
+  | { readonly kind: 'refused-and-spent'; readonly refusal: Refusal; readonly change: Change }
   /** Asked before by the same key: the answer is the certificate it got then. `spends` uses up a token it came with. */
   | { readonly kind: 'repeat'; readonly node: Row<Node>; readonly slot: Slot; readonly spends: Change | null }
   /** Find out whether the active node is still there, then ask again. */
@@ -100,9 +118,17 @@ const repeatOf = (facts: EnrollFacts, spki: string): EnrollVerdict | null => {
   const slots = slotsOf(node.value)
   if (slots === null) return null
   if (node.value.membership.kind === 'inactive' && facts.profile.value.comeback.by !== 'certificate') return null
+  if (bringsAnotherKey(facts, node.value)) return null
   const slot = slotForKey(slots, spki, facts.nowMs)
-  return slot === null ? null : { kind: 'repeat', node, slot, spends: spent(facts, node, slot) }
+  if (slot === null || facts.withdrawn.includes(slot.issuer)) return null
+  return { kind: 'repeat', node, slot, spends: spent(facts, node, slot) }
 }
+
+/** With another WireGuard key it is not the same request: answered with what it got then, its peers would not know that key. */
+const bringsAnotherKey = ({ wireguard, profile }: EnrollFacts, node: Node): boolean =>
+  wireguard !== null &&
+  profile.value.wireguard.mode !== 'off' &&
+  wireguard.brought.publicKey !== node.wireguard?.publicKey
 
 /** Whoever was answered is the one user a token has: left unused, it would let somebody else in. */
 const spent = ({ credential, by, nowMs }: EnrollFacts, node: Row<Node>, slot: Slot): Change | null => {
@@ -205,6 +231,9 @@ const newcomer = ({ nodeId: id, profile, by, nowMs }: EnrollFacts): Node =>
 
 const admit = (facts: EnrollFacts, before: Node, supersedes: Admission['supersedes']): EnrollVerdict => {
   if (facts.key.kind !== 'key') throw new Error('a request without a key was about to be admitted')
+  // Last: of a request that would get in, only the WireGuard key of another uses up the token.
+  const barred = wireguardBarred(facts.profile.value, before.id, facts.wireguard)
+  if (barred !== null) return barred.code === 'WG_KEY_IN_USE' ? spentOn(barred, facts) : barred
   const epoch = before.epoch + 1
   const order = orderNodeCertificate({
     id: facts.orderId,

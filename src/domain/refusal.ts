@@ -148,6 +148,10 @@ export const refusals = {
     'The authority that issued this certificate has been withdrawn.',
     'Its agent recovers by itself; to watch it: muster node explain ID',
   ],
+  ISSUER_NOT_WITHDRAWABLE: [
+    'This authority cannot be withdrawn.',
+    'Halt issuance (muster issuance halt --reason REASON), make a new domain with a root of its own (muster ca init), and let the machines join that: muster token create --node ID',
+  ],
   ISSUER_NOT_FOUND: ['There is no such authority on record.', 'List what there is: muster ca show'],
   PLAN_NOT_FOUND: ['There is no plan of that id, or it is too old.', 'Compute it again with --plan'],
   PLAN_STALE: [
@@ -236,6 +240,8 @@ export type Refusal = {
     readonly actor?: string
     /** Of the story it belongs to, where that is not the call's own. */
     readonly correlation?: string
+    /** It was committed with what it changed. */
+    readonly journaled?: boolean
   }
 }
 

@@ -24,6 +24,7 @@ export type TokenState =
   /** An external issuer has been asked to sign for this key; only the same key may go on. */
   | { readonly kind: 'bound'; readonly spki: string; readonly node: NodeId }
   | { readonly kind: 'used'; readonly spki: string; readonly node: NodeId; readonly atMs: number }
-  | { readonly kind: 'revoked'; readonly by: string; readonly atMs: number }
+  /** `why`: where it was no operator who withdrew it. */
+  | { readonly kind: 'revoked'; readonly by: string; readonly atMs: number; readonly why?: string }
 
 export const tokenSecretShape = /^enroll_[A-Za-z0-9_-]{43}$/

@@ -23,8 +23,10 @@ export type WireguardKey = {
   readonly publicKey: string
   readonly node: NodeId
   readonly sinceMs: number
-  /** Withdrawn with a revoked node: nobody may enrol with it again. */
+  /** Not in use any more, and still nobody else's. */
   readonly endedAtMs: number | null
+  /** Ended by another key of the same node, which may come back to it. Left out: withdrawn with a revoked node, for good. */
+  readonly replaced?: boolean
 }
 
 /** An address of the network that is or was in use. One that was given up rests before another node gets it. */

@@ -1,6 +1,7 @@
 // What crosses the network between an agent and the plane over HTTP.
 
 import { Type, type Static } from 'typebox'
+import { OverlayConfig, WireguardRequest } from './peers.ts'
 import { RecoveryRegistration } from './recovery-registration.ts'
 import { longestStatement } from './statement.ts'
 
@@ -46,6 +47,8 @@ export const EnrollRequest = Type.Object(
     csr: bounded(16_384),
     /** How the node recovers when its certificate cannot help it any more. */
     recovery: Type.Optional(RecoveryRegistration),
+    /** To take part in the WireGuard network of the domain. */
+    wireguard: Type.Optional(WireguardRequest),
   },
   closed,
 )
@@ -102,6 +105,8 @@ export type RecoveryTrust = Static<typeof RecoveryTrust>
 
 /** What every answer with a certificate says besides. Left out by planes that know no recovery. */
 const lineage = {
+  /** Key identifiers of authorities that are to be trusted no more; left out where there are none. */
+  withdrawn_issuers: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { maxItems: 64 })),
   counter: Type.Optional(Type.String({ maxLength: longestStatement })),
   recovery_trust: Type.Optional(RecoveryTrust),
   /** The next bearer token, in compatibility mode; the one before is worth nothing once the certificate is used. */
@@ -126,6 +131,8 @@ export const EnrollResponse = Type.Object({
   liveness_grace_ms: Type.Integer(),
   /** Field names of requests this plane understands: an agent sends no others. */
   understands: Type.Array(Type.String()),
+  /** Null: the node takes no part in the WireGuard network. Left out by planes that have none. */
+  overlay_config: Type.Optional(Type.Union([OverlayConfig, Type.Null()])),
   ...lineage,
 })
 export type EnrollResponse = Static<typeof EnrollResponse>

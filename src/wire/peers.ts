@@ -74,6 +74,18 @@ export const WireguardConfig = Type.Object({
 })
 export type WireguardConfig = Static<typeof WireguardConfig>
 
+/** The WireGuard part of an enrollment's answer, by the names of seed 002. */
+export const OverlayConfig = Type.Object({
+  host_overlay_ipv6: Type.String({ maxLength: 45 }),
+  network: Type.String({ maxLength: 49 }),
+  listen_port: Type.Integer({ minimum: 1, maximum: 65_535 }),
+  mtu: Type.Integer({ minimum: 1280, maximum: 9000 }),
+  peers: Type.Array(Peer),
+  /** False: they are more than fit; the channel brings all of them. */
+  peers_complete: Type.Boolean(),
+})
+export type OverlayConfig = Static<typeof OverlayConfig>
+
 /** Agent: the set in force here, which counts as confirmed. Null: none is, or it is not known which. */
 export const PeersHave = { revision: Type.Union([PeerRevision, Type.Null()]) }
 

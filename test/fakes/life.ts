@@ -2,7 +2,7 @@
 // Planning and committing are apart, so that two events can be decided on the same rows.
 
 import { decideApprove } from '#domain/approval.ts'
-import { certificateDenialKey, epochDenialKey, type CertificateRecord } from '#domain/certificate.ts'
+import { certificateDenialKey, epochDenialKey, issuerDenialKey, type CertificateRecord } from '#domain/certificate.ts'
 import type { Change, Row, RowKind, RowTypes } from '#domain/change.ts'
 import { decideClear, decideRaise } from '#domain/conditions.ts'
 import { judgeHardware, judgeToken, type Credential } from '#domain/credential.ts'
@@ -27,6 +27,7 @@ import { decideDecommission, decideRevoke } from '#domain/revocation.ts'
 import { decideSettle } from '#domain/settle.ts'
 import { everySlot, slotsOf } from '#domain/slots.ts'
 import { decideCreateToken, decideRevokeToken } from '#domain/tokens.ts'
+import { nothingHeld } from '#domain/wireguard-part.ts'
 import {
   bearerHash,
   claimant,
@@ -149,6 +150,9 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       keyBan: table.get('key-ban', key),
       reported: { hardware: hardwareOf(nodeId), facts: null },
       recovery: registrationOf(nodeId, key),
+      wireguard: null,
+      wireguardHeld: nothingHeld,
+      withdrawn: [],
       orderId: next('o'),
       by,
       nowMs,
@@ -183,7 +187,14 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     const denied = [epochDenialKey(node.value.id, subject.epoch), certificateDenialKey(issuer, serial)].some(
       (key) => table.get('denial', key) !== null,
     )
-    const who = judgeCertificate({ record: record.value, node: node.value, denied, source: '192.0.2.8', nowMs })
+    const who = judgeCertificate({
+      record: record.value,
+      node: node.value,
+      denied,
+      issuerWithdrawn: table.get('denial', issuerDenialKey(issuer)) !== null,
+      source: '192.0.2.8',
+      nowMs,
+    })
     return 'code' in who ? null : { principal: who, node }
   }
 
@@ -206,6 +217,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       claimantLive: live === 'claimant',
       otherHolder: otherOf(live ?? 'nobody'),
       lastSeen: null,
+      withdrawn: [],
       orderId: next('o'),
     })
     if (verdict.kind === 'duplicate') return verdict.verdict.change

@@ -43,6 +43,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
       facts: null,
       csr,
       recovery: null,
+      wireguard: null,
       source: '192.0.2.9',
       correlation: 'c1',
     })
@@ -125,6 +126,7 @@ test('a token that answered a machine with the certificate it has lets nobody el
       hardware: { macs: [], bmcSerial: null },
       facts: null,
       recovery: null,
+      wireguard: null,
     } as const
     return enrollNode(deps, { ...call, secret, csr, source: '192.0.2.9', correlation: 'c1' })
   }

@@ -121,6 +121,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
       facts: null,
       csr,
       recovery,
+      wireguard: null,
       source,
       correlation: 'call-1',
     })

@@ -13,6 +13,7 @@ import { configurationOf, trustOf, type PlaneUrls } from './configuration.ts'
 import type { Gate } from './gate.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Revisions, Session } from './session.ts'
+import { wireguardConfigOf } from './wireguard-config.ts'
 
 export type UpdateDeps = {
   readonly store: Pick<Store, 'get'>
@@ -91,7 +92,7 @@ const bringUpToDate = async (deps: UpdateDeps, session: Session, within: Within)
   if (profile === null) return
   const config = configurationOf({
     ...{ profile: profile.value, domain: domain.value, vcluster, urls: deps.urls() },
-    wireguard: null,
+    wireguard: wireguardConfigOf(node.value, profile.value, domain.value),
   })
   const trust = trustOf(deps.issuer)
   // Out of touch by now: what was read may be old.

@@ -9,13 +9,16 @@ import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Profile } from '#domain/profile.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
+import type { WireguardBrought } from '#domain/wireguard-part.ts'
 import { sortableId } from '#platform/random.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { Store } from '#plane/store/store.ts'
+import type { WireguardRequest } from '#wire/peers.ts'
 import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
 import { checkRegistration, type CheckedRegistration } from './check-registration.ts'
+import { commitIssued } from './commit-issued.ts'
 import { aboutOf, findCredential, isProven } from './find-credential.ts'
 import type { ChallengeDeps } from './issue-challenge.ts'
 import { nextBearerHash, type HandedOut, type LineageDeps } from './lineage.ts'
@@ -24,6 +27,7 @@ import type { NodePace } from './node-pace.ts'
 import { keyInRequest } from './key-in-request.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
+import { checkWireguard, readWireguard } from './wireguard-facts.ts'
 
 export type EnrollDeps = ChallengeDeps &
   LineageDeps & {
@@ -46,6 +50,8 @@ export type EnrollCall = {
   readonly csr: string
   /** By what it will recover; null: it does not say. */
   readonly recovery: RecoveryRegistration | null
+  /** Null: it wants no part in the WireGuard network. */
+  readonly wireguard: WireguardRequest | null
   readonly source: string
   readonly correlation: string
 }
@@ -70,7 +76,7 @@ export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<En
   if (typeof leave !== 'function') return leave
   try {
     const outcome = await admitted(deps, call, credential)
-    return outcome.kind === 'refused' ? { ...outcome, about: aboutOf(credential) } : outcome
+    return outcome.kind === 'refused' ? { ...outcome, about: { ...aboutOf(credential), ...outcome.about } } : outcome
   } finally {
     leave()
   }
@@ -90,11 +96,13 @@ const mostTries = 16
 const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credential): Promise<Enrolled | Refusal> => {
   const registration = call.recovery === null ? null : checkRegistration(deps, call.recovery, call.csr)
   if (isRefusal(registration)) return registration
+  const brought = call.wireguard === null ? null : checkWireguard(call.wireguard)
+  if (isRefusal(brought)) return brought
   const key = keyInRequest(call.csr)
   const by = { actor: aboutOf(credential).actor, source: call.source, correlation: call.correlation }
   let probed: { readonly epoch: number; readonly answer: 'answered' | 'silent' } | null = null
   for (let attempt = 0; attempt < mostTries; attempt++) {
-    const read = await readFacts(deps, call, attempt === 0 ? credential : null, { key, registration }, by)
+    const read = await readFacts(deps, call, attempt === 0 ? credential : null, { key, registration, brought }, by)
     if ('code' in read) return read
     // Silence of one holder says nothing about another that has taken its place meanwhile.
     const facts: EnrollFacts =
@@ -104,6 +112,12 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
       case 'refused':
         if (verdict.code === 'ALREADY_ACTIVE') await alarm(deps, facts, by)
         return verdict
+      case 'refused-and-spent': {
+        const outcome = await deps.store.commit(verdict.change)
+        if (outcome === 'lost-race') continue
+        deps.feed.publish(outcome)
+        return { ...verdict.refusal, about: { journaled: true } }
+      }
       case 'repeat': {
         const spent = verdict.spends === null ? null : await deps.store.commit(verdict.spends)
         if (spent === 'lost-race') continue
@@ -125,7 +139,7 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
         if (wait !== null) return wait
         const issued = await deps.issuer.sign(verdict.order)
         const { change, node } = enrolled(verdict, issued, nextBearerHash(deps, verdict.before, issued.spki))
-        const outcome = await deps.store.commit(change)
+        const outcome = await commitIssued(deps, issued, change)
         if (outcome === 'lost-race') continue
         deps.feed.publish(outcome)
         return enrolledAs(facts, node, issued)
@@ -143,12 +157,19 @@ const enrolledAs = (facts: EnrollFacts, node: Node, certificate: Enrolled['certi
   certificate,
 })
 
+/** What the request says, once it is known to make sense. */
+type Checked = {
+  readonly key: EnrollFacts['key']
+  readonly registration: CheckedRegistration | null
+  readonly brought: WireguardBrought | null
+}
+
 /** `credential` is null when a race was lost: what it said may have changed, so it is looked up again. */
 const readFacts = async (
   deps: EnrollDeps,
   call: EnrollCall,
   credential: Credential | null,
-  { key, registration }: { readonly key: EnrollFacts['key']; readonly registration: CheckedRegistration | null },
+  { key, registration, brought }: Checked,
   by: Attribution,
 ): Promise<EnrollFacts | Refusal> => {
   const found = credential ?? (await findCredential(deps, call))
@@ -164,7 +185,10 @@ const readFacts = async (
   const profile = profileName === undefined ? null : await deps.store.get('profile', profileName)
   const domain = await deps.store.get('domain', 'domain')
   if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', profileName ?? null)
+  const nowMs = deps.clock.nowMs()
+  const asked = { brought, node, nodeId, profile: profile.value, domain: domain.value, nowMs }
   return {
+    ...(await readWireguard(deps.store, asked)),
     credential: found,
     node,
     nodeId,
@@ -175,9 +199,10 @@ const readFacts = async (
     reported: { hardware: call.hardware, facts: call.facts },
     recovery: registration === null ? null : registration.facts,
     probe: 'not-tried',
-    orderId: sortableId(deps.clock.nowMs(), deps.random),
+    withdrawn: deps.issuer.withdrawnIssuers(),
+    orderId: sortableId(nowMs, deps.random),
     by,
-    nowMs: deps.clock.nowMs(),
+    nowMs,
   }
 }
 

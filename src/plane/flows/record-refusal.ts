@@ -42,7 +42,7 @@ export const recordRefusal = async (deps: RefusalDeps, call: RefusedCall): Promi
   const known = principal === null || principal.kind === 'anonymous' ? null : principal
   // A certificate that was refused still proved whose key it is.
   const budget = known !== null || actor.startsWith('node:') ? deps.acquaintances : deps.strangers
-  if (budget.charge(source) === 'over') return
+  if (budget.charge(source) === 'over' || refusal.about?.journaled === true) return
   const by: Attribution = { actor: known === null ? actor : actorOf(known), source, correlation }
   const about =
     known !== null && known.kind === 'node'

@@ -3,25 +3,35 @@
 import { releaseAll } from '#domain/allocation-rules.ts'
 import { certificateKey } from '#domain/certificate.ts'
 import type { Row } from '#domain/change.ts'
-import type { Attribution } from '#domain/decision.ts'
+import { boundedText, type Attribution } from '#domain/decision.ts'
 import type { EntryBody } from '#domain/journal-entry.ts'
-import type { NodeDecided, NodeFacts } from '#domain/node-change.ts'
+import { together, type Besides, type NodeDecided, type NodeFacts } from '#domain/node-change.ts'
 import type { Node, NodeId, Slot } from '#domain/node.ts'
 import { decideQuarantine } from '#domain/quarantine.ts'
+import type { Receipt } from '#domain/receipt.ts'
+import { receiptOpened } from '#domain/receipt-decisions.ts'
+import { openReceipt } from '#domain/receipt-rules.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import { decideDecommission, decideRevoke, type BanFact } from '#domain/revocation.ts'
 import { everySlot, slotsOf } from '#domain/slots.ts'
+import { wireguardGivenUp } from '#domain/wireguard-part.ts'
 import type { Cursor, Store } from '#plane/store/store.ts'
 import { parseIsoTime, type Clock } from '#platform/clock.ts'
+import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
 import { liveAllocations } from './live-allocations.ts'
-import type { CutElsewhere, OpenChannels } from './open-channels.ts'
+import type { OpenChannels, PeerProofs } from './open-channels.ts'
+import type { Receipts } from './receipts.ts'
+import { wireguardHeldBy } from './wireguard-facts.ts'
 
 export type WithdrawDeps = CommitDeps & {
   readonly store: Store
   readonly clock: Clock
-  readonly channels: Pick<OpenChannels, 'openSessions' | 'everySession' | 'cutElsewhere' | 'heldOff'>
+  readonly random: Random
+  readonly channels: Pick<OpenChannels, 'openSessions' | 'everySession' | 'heldOff'>
+  readonly peers: Pick<PeerProofs, 'peersOf'>
+  readonly receipts: Pick<Receipts, 'begun'>
 }
 
 export type Withdrawal =
@@ -32,28 +42,29 @@ export type Withdrawal =
 export type Withdrawn = {
   readonly kind: 'withdrawn'
   readonly node: Node
-  /** What it had until now, as issuer/serial. */
-  readonly certificates: readonly string[]
-  /** On all replicas, as far as they have said so. */
-  readonly channelsCut: number
-  /** Replicas that have not: they hear of it, or lose their lease. */
-  readonly unconfirmed: number
+  /** As far as it has come by now. */
+  readonly receipt: Receipt
   readonly entry: Cursor
 }
 
-export const withdrawIdentity = (
+export const withdrawIdentity = async (
   deps: WithdrawDeps,
   id: NodeId,
   withdrawal: Withdrawal,
   by: Attribution,
-): Promise<Withdrawn | Refusal> => deps.channels.heldOff(id, () => withdraw(deps, id, withdrawal, by))
+): Promise<Withdrawn | Refusal> => {
+  const done = await deps.channels.heldOff(id, () => withdraw(deps, id, withdrawal, by))
+  if (done.kind === 'refused') return done
+  const { channelsCut, ...withdrawn } = done
+  return { ...withdrawn, receipt: await deps.receipts.begun(done.receipt, channelsCut) }
+}
 
 const withdraw = async (
   deps: WithdrawDeps,
   id: NodeId,
   withdrawal: Withdrawal,
   by: Attribution,
-): Promise<Withdrawn | Refusal> => {
+): Promise<(Withdrawn & { readonly channelsCut: number }) | Refusal> => {
   const open = (): number => deps.channels.openSessions(id).length
   let channelsCut = 0
   // Channels of this replica are cut while the feed is told, so whatever that takes away is what this withdrawal cut.
@@ -67,28 +78,34 @@ const withdraw = async (
   const done = await commitDecision({ store: deps.store, feed }, async () => {
     const node = await deps.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
+    const facts: NodeFacts = { node, by, nowMs: deps.clock.nowMs() }
     const slots = slotsHeld(node)
-    const decided = await decide(deps, withdrawal, slots, { node, by, nowMs: deps.clock.nowMs() })
-    if (decided.kind === 'refused') return decided
-    return { ...decided, certificates: slots.map(({ issuer, serial }) => certificateKey(issuer, serial)) }
+    const receipt = receiptOf(deps, withdrawal, slots, facts)
+    const decided = await decide(deps, withdrawal, slots, facts, receiptOpened(receipt))
+    return decided.kind === 'refused' ? decided : { ...decided, receipt }
   })
   if (done.kind === 'refused') return done
   const [entry] = done.committed.entries
   if (entry === undefined) throw new Error(`the withdrawal of ${id} was committed without an entry`)
-  const cuts = done.committed.writes.some(({ put }) => put === 'denial')
-  const elsewhere = cuts ? await deps.channels.cutElsewhere(entry.entry.operation) : nothingCut
-  return {
-    kind: 'withdrawn',
-    node: done.node,
-    certificates: done.certificates,
-    channelsCut: channelsCut + elsewhere.channels,
-    unconfirmed: elsewhere.unconfirmed,
-    entry: entry.cursor,
-  }
+  return { kind: 'withdrawn', node: done.node, receipt: done.receipt, entry: entry.cursor, channelsCut }
 }
 
-/** A node that never had an identity has no channel anywhere. */
-const nothingCut: CutElsewhere = { channels: 0, unconfirmed: 0 }
+const receiptOf = (
+  { random, peers }: WithdrawDeps,
+  withdrawal: Withdrawal,
+  slots: readonly Slot[],
+  { node, by, nowMs }: NodeFacts,
+): Receipt =>
+  openReceipt({
+    id: sortableId(nowMs, random),
+    kind: withdrawal.kind,
+    node: node.value,
+    reason: withdrawal.kind === 'decommission' ? 'decommissioned' : boundedText(withdrawal.reason),
+    certificates: slots.map(({ issuer, serial }) => certificateKey(issuer, serial)),
+    peers: peers.peersOf(node.value.id),
+    by,
+    nowMs,
+  })
 
 const slotsHeld = (node: Row<Node>): readonly Slot[] => {
   const slots = slotsOf(node.value)
@@ -100,16 +117,20 @@ const decide = async (
   withdrawal: Withdrawal,
   slots: readonly Slot[],
   facts: NodeFacts,
+  receipt: Besides,
 ): Promise<NodeDecided | Refusal> => {
   const domain = await domainSettingsRow(deps.store)
   const allocations = await liveAllocations(deps.store, facts.node.value.id)
-  const alongside = releaseAll({ ...facts, allocations, why: whyOf(withdrawal) })
+  const alongside = together([releaseAll({ ...facts, allocations, why: whyOf(withdrawal) }), receipt])
+  // A quarantined node may come back, with the key and the address it had.
+  const held = await wireguardHeldBy(deps.store, facts.node.value)
+  const forGood = together([alongside, wireguardGivenUp(held, 'withdrawn', facts.nowMs)])
   switch (withdrawal.kind) {
     case 'quarantine':
       return decideQuarantine({ ...facts, domain, reason: withdrawal.reason, alongside })
     case 'revoke': {
       const known = await keysOf(deps.store, slots, facts.node.value.id)
-      return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason, alongside })
+      return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason, alongside: forGood })
     }
     case 'decommission': {
       const known = await keysOf(deps.store, slots, facts.node.value.id)
@@ -117,7 +138,7 @@ const decide = async (
       // A node in service is not taken away by accident: it is drained first, or its channels are cut on purpose.
       const openSessions = drain === 'drained' ? 0 : (await deps.channels.everySession(id)).length
       const open = { openSessions, allocations: allocations.length }
-      return decideDecommission({ ...facts, ...known, ...open, domain, force: withdrawal.force, alongside })
+      return decideDecommission({ ...facts, ...known, ...open, domain, force: withdrawal.force, alongside: forGood })
     }
   }
 }

@@ -1,6 +1,8 @@
 // What a machine is told with a certificate, whichever way it got it.
 
-import { agentProfile, endpointSet, type PlaneUrls } from '#plane/channels/configuration.ts'
+import { agentProfile, endpointSet, withdrawnPart, type PlaneUrls } from '#plane/channels/configuration.ts'
+import type { PeerBook } from '#plane/channels/peer-book.ts'
+import { overlayConfigOf, wireguardConfigOf } from '#plane/channels/wireguard-config.ts'
 import type { Enrolled } from '#plane/flows/enroll-node.ts'
 import { lineageOf, type LineageDeps } from '#plane/flows/lineage.ts'
 import type { Renewed } from '#plane/flows/renew-certificate.ts'
@@ -13,6 +15,7 @@ export type IdentityAnswerDeps = LineageDeps & {
   readonly issuer: Issuer
   readonly clock: Clock
   readonly urls: () => PlaneUrls
+  readonly peerBook: Pick<PeerBook, 'peersFor'>
 }
 
 export const renewalAnswer = (
@@ -23,6 +26,7 @@ export const renewalAnswer = (
   return {
     certificate_chain: pemChain(deps.issuer, certificate),
     roots: [...deps.issuer.roots()],
+    ...withdrawnPart(deps.issuer),
     profile: agentProfile(profile),
     endpoints: endpointSet(deps.urls()),
     server_time: isoTime(deps.clock.nowMs()),
@@ -37,13 +41,15 @@ export const renewalAnswer = (
 
 /** For whoever starts a new epoch: all of it. */
 export const enrollmentAnswer = (deps: IdentityAnswerDeps, outcome: Enrolled): EnrollResponse => {
-  const { node, domain } = outcome
+  const { node, profile, domain } = outcome
+  const wireguard = wireguardConfigOf(node, profile, domain)
   return {
     node_id: node.id,
     domain: domain.name,
     epoch: node.epoch,
     vcluster: node.assignment,
     liveness_grace_ms: domain.livenessGraceMs,
+    overlay_config: wireguard === null ? null : overlayConfigOf(wireguard, deps.peerBook.peersFor(node)),
     ...renewalAnswer(deps, outcome),
     understands: [...understoodFields],
   }

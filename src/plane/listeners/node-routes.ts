@@ -5,11 +5,13 @@ import { Type, type Static } from 'typebox'
 import { boundedText } from '#domain/decision.ts'
 import { noHardware, type HardwareIdentity } from '#domain/node.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
-import { refuse } from '#domain/refusal.ts'
+import { isRefusal, refuse } from '#domain/refusal.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
 import { confirmNode } from '#plane/flows/confirm-node.ts'
 import { enrollNode, type EnrollDeps } from '#plane/flows/enroll-node.ts'
+import { receiveClaims } from '#plane/flows/take-claims.ts'
 import { renewCertificate, type RenewDeps } from '#plane/flows/renew-certificate.ts'
+import { ClaimsAnswer, ClaimsRequest } from '#wire/claim-api.ts'
 import {
   BundleResponse,
   ConfirmRequest,
@@ -85,6 +87,19 @@ export const nodeRoutes = (deps: NodeRouteDeps): readonly Route[] => [
     handle: async () => refuse('REQUEST_INVALID', 'this address is a WebSocket: send Upgrade: websocket'),
   },
   {
+    method: 'POST',
+    path: '/v1/claims',
+    access: 'anyone',
+    summary: 'What another domain has signed of machines that may be in both registries; answers what is here',
+    body: ClaimsRequest,
+    answer: ClaimsAnswer,
+    handle: async (call) => {
+      const { statement } = call.body as Static<typeof ClaimsRequest>
+      const outcome = await receiveClaims(deps, statement, call.principal.source, call.correlation)
+      return isRefusal(outcome) ? outcome : answer(outcome)
+    },
+  },
+  {
     method: 'GET',
     path: '/v1/bundle',
     access: 'anyone',
@@ -119,6 +134,7 @@ const enroll = async (deps: NodeRouteDeps, call: Call) => {
           },
     csr: body.csr,
     recovery: body.recovery ?? null,
+    wireguard: body.wireguard ?? null,
     source: call.principal.source,
     correlation: call.correlation,
   })
