@@ -14,9 +14,11 @@ import { declareIssuance } from './nouns/issuance.ts'
 import { declareJournal } from './nouns/journal.ts'
 import { declareKey } from './nouns/key.ts'
 import { declareNode } from './nouns/node.ts'
+import { declarePeerDomain } from './nouns/peer-domain.ts'
 import { declarePlane } from './nouns/plane.ts'
 import { declareProfile } from './nouns/profile.ts'
 import { declareScheduling } from './nouns/scheduling.ts'
+import { declareReceipt } from './nouns/receipt.ts'
 import { declareStore } from './nouns/store.ts'
 import { declareToken } from './nouns/token.ts'
 import { declareVersion } from './nouns/version.ts'
@@ -31,8 +33,10 @@ export const allNouns: readonly DeclareNoun[] = [
   declareProfile,
   declareHardwareProfile,
   declareDomain,
+  declarePeerDomain,
   declareCa,
   declareIssuance,
+  declareReceipt,
   declareAlert,
   declareJournal,
   declareStore,

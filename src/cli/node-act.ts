@@ -1,8 +1,11 @@
 // What an operator does to a node.
 
 import type { TSchema, Static } from 'typebox'
-import { NodeDetail, Receipt } from '#wire/operator-api.ts'
+import { NodeDetail } from '#wire/operator-api.ts'
+import { ReceiptView } from '#wire/receipt-api.ts'
+import { awaitReceipt, showReceipt, usualWait } from './await-receipt.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
+import { durationOption } from './duration-option.ts'
 import { asCalled } from './failure.ts'
 import { connect } from './operator-client.ts'
 import { printer } from './print.ts'
@@ -42,27 +45,34 @@ type WithReason = GlobalOptions & { readonly reason: string }
 export const nodeSettle = async (cli: Cli, options: WithReason, id: string): Promise<void> =>
   showState(cli, options, await act(cli, options, id, 'settle', { reason: options.reason }, NodeDetail))
 
-export const nodeQuarantine = async (cli: Cli, options: WithReason, id: string): Promise<void> =>
-  showReceipt(
-    cli,
-    options,
-    'quarantined',
-    await act(cli, options, id, 'quarantine', { reason: options.reason }, Receipt),
-  )
+type Waiting = { readonly wait?: string | false }
 
-export const nodeRevoke = async (cli: Cli, options: WithReason, id: string): Promise<void> =>
-  showReceipt(cli, options, 'revoked', await act(cli, options, id, 'revoke', { reason: options.reason }, Receipt))
-
-export const nodeDecommission = async (
+const withdraw = async (
   cli: Cli,
-  options: GlobalOptions & { force?: boolean },
+  options: GlobalOptions & Waiting,
   id: string,
+  action: 'quarantine' | 'revoke' | 'decommission',
+  body: object,
 ): Promise<void> => {
-  const body = options.force === true ? { force: true } : {}
-  showReceipt(cli, options, 'decommissioned', await act(cli, options, id, 'decommission', body, Receipt))
+  // Read before anything is sent: a mistake in it must not come after the deed.
+  const waitMs = options.wait === false ? 0 : durationOption('--wait', options.wait ?? usualWait)
+  const receipt = await act(cli, options, id, action, body, ReceiptView)
+  showReceipt(cli, printer(cli, options), await awaitReceipt(cli, connect(cli, options), receipt, waitMs))
 }
 
-export const showState = (cli: Cli, options: GlobalOptions, node: Static<typeof NodeDetail>): void => {
+export const nodeQuarantine = (cli: Cli, options: WithReason & Waiting, id: string): Promise<void> =>
+  withdraw(cli, options, id, 'quarantine', { reason: options.reason })
+
+export const nodeRevoke = (cli: Cli, options: WithReason & Waiting, id: string): Promise<void> =>
+  withdraw(cli, options, id, 'revoke', { reason: options.reason })
+
+export const nodeDecommission = (
+  cli: Cli,
+  options: GlobalOptions & Waiting & { force?: boolean },
+  id: string,
+): Promise<void> => withdraw(cli, options, id, 'decommission', options.force === true ? { force: true } : {})
+
+const showState = (cli: Cli, options: GlobalOptions, node: Static<typeof NodeDetail>): void => {
   printer(cli, options).answer(node, () =>
     renderFacts([
       ['node', node.id],
@@ -72,29 +82,3 @@ export const showState = (cli: Cli, options: GlobalOptions, node: Static<typeof 
     ]).map((line) => asCalled(line, cli.program)),
   )
 }
-
-const showReceipt = (cli: Cli, options: GlobalOptions, what: string, receipt: Static<typeof Receipt>): void =>
-  printer(cli, options).answer(receipt, () =>
-    renderFacts([
-      ['node', `${receipt.node} ${what}`],
-      ['epoch', String(receipt.epoch)],
-      ['decided', receipt.decided_at],
-      [
-        'certificates',
-        receipt.certificates.length === 0 ? 'none were valid' : receipt.certificates.map((c) => `denied ${c}`),
-      ],
-      ['channels cut', String(receipt.channels_cut)],
-      ...unconfirmed(receipt.replicas_unconfirmed),
-      ['journal', receipt.journal],
-    ]),
-  )
-
-const unconfirmed = (replicas: number): (readonly [string, string])[] =>
-  replicas === 0
-    ? []
-    : [
-        [
-          'not confirmed',
-          `${replicas} ${replicas === 1 ? 'replica has' : 'replicas have'} not confirmed; their lease ends within 15 s`,
-        ],
-      ]

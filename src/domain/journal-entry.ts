@@ -73,6 +73,7 @@ export const entryTypes = [
   'allocation.release_withdrawn',
   'allocation.released',
   'receipt.effective',
+  'receipt.straggling',
   'receipt.settled',
   'plan.computed',
   'plan.applied',

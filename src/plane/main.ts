@@ -9,6 +9,8 @@ import { sortableId } from '#platform/random.ts'
 import { musterVersion } from '#platform/version.ts'
 import { openAlerting } from './alerting.ts'
 import { openBalancers } from './balancers.ts'
+import { callPeer } from './claims/call-peer.ts'
+import { publishClaims } from './claims/publish-claims.ts'
 import type { PlaneUrls } from './channels/configuration.ts'
 import { nodeUrlOf, type PlaneConfig } from './config.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
@@ -147,6 +149,8 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
         ...parts,
         nodeUrl: () => urls().node,
         channels,
+        peers: nodePlane.shared.peerProofs,
+        receipts: nodePlane.receipts,
         metrics,
         machineRoutes: { node: nodePlane.routes, recovery: recoveryPlane.routes },
         version: musterVersion,
@@ -178,10 +182,18 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const leading = startLeading(foundation, (asLeader) => {
     const endSweeps = startUpkeep({ ...foundation, store: asLeader }, tasksOf('leader'))
     const alertsLed = alerting.lead(asLeader)
+    const claimsLed = publishClaims({
+      ...parts,
+      store: asLeader,
+      domainName: settings().name,
+      sign: (bytes) => recovery.signStatement(bytes),
+      call: callPeer,
+    })
     return {
       async stop() {
         endSweeps()
         await alertsLed.stop()
+        await claimsLed.stop()
       },
     }
   })

@@ -1,6 +1,7 @@
 // The part of the plane that nodes talk to, put together: authentication, admission, channels, liveness.
 
 import type { DomainSettings } from '#domain/domain-settings.ts'
+import { refuse } from '#domain/refusal.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openDenyList } from './authn/deny-list.ts'
@@ -15,6 +16,7 @@ import type { Feed } from './feed/feed.ts'
 import { openAdmissionQueue } from './flows/admission-queue.ts'
 import { openSightingJudge } from './flows/judge-sighting.ts'
 import { openNodePace } from './flows/node-pace.ts'
+import { openReceipts } from './flows/receipts.ts'
 import { recordCounted, recordRefusal } from './flows/record-refusal.ts'
 import { openStrangersBudget, sharedLimits } from './flows/strangers-budget.ts'
 import type { Foundation } from './foundation.ts'
@@ -72,6 +74,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     sightings,
   }
   const { sessions, channels } = parts
+  const receipts = openReceipts({ ...deps, channels, peers: parts.peerProofs })
 
   const routes = nodeRoutes(shared)
   const listener = await openNodeListener({
@@ -87,6 +90,10 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     balancers: deps.balancers,
     trouble: () => store.trouble(),
     standing: () => store.replicas.standing(),
+    withdrawn: (principal) =>
+      principal.kind === 'node' && denyList.deniesIdentity(principal.id, principal.epoch, principal.proof)
+        ? refuse('CLIENT_CERT_DENIED')
+        : null,
     onRefusal(refused) {
       deps.onRefusal(refused)
       recordRefusal(shared, refused).catch((error: unknown) => log.warn({ err: error }, 'a refusal was not journaled'))
@@ -97,6 +104,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   const steadyMs = openSteadyTime(clock)
   const upkeep: UpkeepTask[] = [
     { name: 'channels', where: 'each', everyMs: 1000, run: () => sweepSessions(sessions, clock) },
+    { name: 'receipts', where: 'leader', everyMs: 1000, run: (asLeader) => receipts.goOn(asLeader) },
     { name: 'lapse', where: 'leader', everyMs: 1000, run: (asLeader) => parts.sweepAbsent(asLeader) },
     {
       name: 'overdue',
@@ -122,5 +130,5 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     },
   ]
   const endChannels = (): void => sessions.close('PLANE_STOPPING', 'the plane is restarting')
-  return { routes, listener, channels, admission, upkeep, endChannels, shared }
+  return { routes, listener, channels, receipts, admission, upkeep, endChannels, shared }
 }

@@ -25,12 +25,30 @@ const secret = 'enroll_(43 characters)'
 const root = 'fa0b6d2c7e4f1a3b5c9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3b2c1d0e9f8a7b'
 
 const receipt = {
+  id: '01KA2Q7Z6W3M8X9Y0Z1A2B3C4D',
+  kind: 'revoke',
   node: 'gpu-001',
   epoch: 1,
+  reason: 'compromised',
+  by: 'operator:ada',
   decided_at: '2026-11-15T11:02:03.456Z',
+  effective_at: '2026-11-15T11:02:03.471Z',
+  settled_at: null,
   certificates: ['6f1d0c3b5a79e8f4021c3d5e7f9a0b1c2d3e4f50/5d0e8f1a2b3c4d5e6f708192a3b4c5d6'],
   channels_cut: 1,
+  replicas: [
+    { replica: 7, name: 'plane-a 4711', how: 'itself', channels_cut: 0, after_ms: 3 },
+    { replica: 8, name: 'plane-b 815', how: 'acknowledged', channels_cut: 1, after_ms: 12 },
+  ],
   replicas_unconfirmed: 0,
+  peers: {
+    expected: 5,
+    confirmed: 4,
+    left: 0,
+    ended: [],
+    stragglers: [{ node: 'gpu-007', deadline: '2026-11-16T04:00:00.000Z' }],
+  },
+  latency: { effective_ms: 15, last_channel_cut_ms: 12, last_peer_ms: 64, clocks: 'of the plane that decided' },
   journal: 'bWFpbjo0Mg',
 }
 

@@ -9,7 +9,8 @@ import type { Feed } from './feed/feed.ts'
 import { openArrivals } from './feed/arrivals.ts'
 import type { PlaneUrls } from './channels/configuration.ts'
 import type { RecoverabilityCounts } from './flows/count-recoverable.ts'
-import type { OpenChannels } from './flows/open-channels.ts'
+import type { OpenChannels, PeerProofs } from './flows/open-channels.ts'
+import type { Receipts } from './flows/receipts.ts'
 import type { Authority } from './issuer/authority.ts'
 import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
 import { operatorByKey } from './authn/operator-key.ts'
@@ -33,6 +34,8 @@ export type OperatorPlaneDeps = {
   readonly feed: Feed
   readonly authority: Authority
   readonly channels: OpenChannels
+  readonly peers: PeerProofs
+  readonly receipts: Receipts
   readonly metrics: Metrics
   readonly settings: () => DomainSettings
   readonly clock: Clock

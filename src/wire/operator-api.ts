@@ -135,6 +135,8 @@ export const TokenView = Type.Object({
   expires_at: Type.String(),
   used_at: orNull(Type.String()),
   used_by: orNull(Type.String()),
+  /** Why it is good for nothing, where it was no operator who withdrew it. Left out by older planes. */
+  why: Type.Optional(orNull(Type.String())),
 })
 export type TokenView = Static<typeof TokenView>
 

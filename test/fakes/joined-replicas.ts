@@ -104,7 +104,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
   const replicasFor = (member: Member): Replicas => ({
     self: member.number,
     standing: () => member.standing,
-    behindMs: () => 0,
+    behindMs: () => (member.unheard.length === 0 ? 0 : null),
     onStanding: (run) => void member.onStanding.push(run),
     leadership: () => (leads(member) ? fence : null),
     onLeadership(run) {
@@ -115,6 +115,10 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
       members
         .filter((each) => each.leased)
         .map((each) => ({ number: each.number, name: 'test', version: '0', startedAtMs: 0, leads: leads(each) })),
+    leasedOrOverSince: async () => {
+      needLease(member)
+      return members.filter((each) => each.leased).map(({ number }) => ({ number, name: `test ${number}` }))
+    },
     count: () => Math.max(1, members.filter((each) => each.leased).length),
     holders: holdersFor(member),
     ask: (to, topic, question, withinMs) => ask(member, to, topic, question, withinMs),

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { withdrawIdentity } from '#plane/flows/withdraw-identity.ts'
+import type { Refusal } from '#domain/refusal.ts'
+import { withdrawIdentity, type Withdrawn } from '#plane/flows/withdraw-identity.ts'
 import { instanceOf, reportOf } from '../fakes/agent-words.ts'
 import { alice } from '../fakes/sample-rows.ts'
 import { closingOf, hello, setUpReplicas, turns } from './replicas-setup.ts'
@@ -187,7 +188,7 @@ test('a node that was revoked while a replica slept past its lease has none of i
   a.stand('behind')
   const receipt = withdrawIdentity(b, node, { kind: 'revoke', reason: 'stolen' }, alice)
   const withdrawn = await patiently(receipt)
-  assert.deepEqual('unconfirmed' in withdrawn && [withdrawn.channelsCut, withdrawn.unconfirmed], [0, 1])
+  assert.deepEqual(proofsOf(withdrawn), ['itself 0', 'not effective'])
   for (const number of [1, 2, 3]) channel.send('report', reportOf('a', number))
   a.stand('expired')
   await turns()
@@ -201,19 +202,28 @@ test('a revocation cuts the channels of every replica, and its receipt counts th
   const channel = b.dial(node, 'a')
   await channel.outcome
   const withdrawn = await patiently(withdrawIdentity(a, node, { kind: 'revoke', reason: 'stolen' }, alice))
-  assert.deepEqual('unconfirmed' in withdrawn && [withdrawn.channelsCut, withdrawn.unconfirmed], [1, 0])
+  assert.deepEqual(proofsOf(withdrawn), ['itself 0', 'acknowledged 1', 'acknowledged 0', 'effective'])
   assert.deepEqual([channel.ended(), closingOf(channel), b.sessions.count()], [true, 'CLIENT_CERT_DENIED', 0])
   assert.equal(await c.dial(node, 'a').outcome, 'NODE_REVOKED')
 })
 
-test('a replica that is silent about a revocation is counted, one that is gone is not', async (t) => {
+const proofsOf = (withdrawn: Withdrawn | Refusal): readonly string[] => {
+  assert.ok(withdrawn.kind === 'withdrawn', JSON.stringify(withdrawn))
+  const { replicas, effectiveAtMs } = withdrawn.receipt
+  return [
+    ...replicas.map(({ how, channels }) => `${how} ${channels}`),
+    effectiveAtMs === null ? 'not effective' : 'effective',
+  ]
+}
+
+test('a replica that is silent about a revocation is waited for, one that is gone is not', async (t) => {
   const { replicas, patiently } = await setUpReplicas(t, 3)
   const [a, b, c] = replicas
   assert.ok(a && b && c)
   b.mute(true)
   c.die()
   const withdrawn = await patiently(withdrawIdentity(a, node, { kind: 'quarantine', reason: 'odd' }, alice))
-  assert.deepEqual('unconfirmed' in withdrawn && [withdrawn.channelsCut, withdrawn.unconfirmed], [0, 1])
+  assert.deepEqual(proofsOf(withdrawn), ['itself 0', 'not effective'])
 })
 
 test('operators see a channel wherever it is, and a node with one elsewhere is not decommissioned by accident', async (t) => {

@@ -9,12 +9,14 @@ import { recoverabilityCounts } from '#plane/flows/count-recoverable.ts'
 import { createOperatorKey } from '#plane/flows/change-operator-keys.ts'
 import type { OpenChannels, OpenSession } from '#plane/flows/open-channels.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
+import { openReceipts, type Receipts } from '#plane/flows/receipts.ts'
 import type { OperatorListener } from '#plane/listeners/operator-listener.ts'
 import { openStandingAlerts } from '#plane/flows/standing-alerts.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { openOperatorPlane } from '#plane/operator-plane.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
+import { toldPeers, type ToldPeers } from '../fakes/told-peers.ts'
 import { settingsNow } from '../fakes/settings-now.ts'
 import { manualTimers, type ManualTimers } from '../fakes/manual-timers.ts'
 import { cleanup } from '../process/cleanup.ts'
@@ -29,6 +31,8 @@ export type OperatorSetup = Setup & {
   readonly keys: Readonly<Record<Role, string>>
   /** Channels that pretend to be open; as the real ones do, they end when the feed tells of a denial. */
   readonly sessions: Map<NodeId, OpenSession[]>
+  readonly peers: ToldPeers
+  readonly receipts: Receipts
   /** What keeps the plane from being ready. */
   readonly unready: string[]
   /** Over the Unix socket, with the key of a role. */
@@ -51,10 +55,12 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
     openSessions: (node) => sessions.get(node) ?? [],
     everySession: async (node) => sessions.get(node) ?? [],
     isConnected: async (node) => sessions.has(node),
-    cutElsewhere: async () => ({ channels: 0, unconfirmed: 0 }),
+    cutOn: async () => 0,
     count: () => [...sessions.values()].flat().length,
     heldOff: (_node, run) => run(),
   }
+  const peers = toldPeers()
+  const receipts = openReceipts({ store, feed, clock, timers, log: silentLog, channels, peers })
   const unready: string[] = []
   const metrics = openMetrics({
     store,
@@ -75,6 +81,8 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       feed,
       authority,
       channels,
+      peers,
+      receipts,
       metrics,
       clock,
       timers,
@@ -110,5 +118,5 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   }
   const call: OperatorSetup['call'] = (role, method, at, body) =>
     operatorCall(listener.socket ?? '', role === null ? null : keys[role], method, at, body)
-  return { ...base, listener, authority, feed, timers, keys, sessions, unready, call }
+  return { ...base, listener, authority, feed, timers, keys, sessions, peers, receipts, unready, call }
 }

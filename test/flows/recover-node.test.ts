@@ -8,10 +8,14 @@ import { changeNode } from '#plane/flows/change-node.ts'
 import { issueChallenge } from '#plane/flows/issue-challenge.ts'
 import { issueRepairBundle } from '#plane/flows/issue-repair-bundle.ts'
 import { proveRecovery } from '#plane/flows/prove-recovery.ts'
+import { openReceipts } from '#plane/flows/receipts.ts'
 import { withdrawIdentity } from '#plane/flows/withdraw-identity.ts'
 import { sha256Hex } from '#platform/bytes.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemTimers } from '#platform/timers.ts'
 import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
 import { formatStatement } from '#wire/statement.ts'
+import { toldPeers } from '../fakes/told-peers.ts'
 import { day, operator } from './authority-setup.ts'
 import { codeOf, evidenceOf, newCsr, setUpRecovery, source } from './recovery-setup.ts'
 
@@ -352,11 +356,13 @@ test('a revoked node is told so and never recovers; a quarantined one needs an o
   const channels = {
     openSessions: () => [],
     everySession: async () => [],
-    cutElsewhere: async () => ({ channels: 0, unconfirmed: 0 }),
+    cutOn: async () => 0,
     heldOff: <T>(_node: string, run: () => Promise<T>) => run(),
   }
+  const peers = toldPeers()
+  const receipts = openReceipts({ ...setup.deps, timers: systemTimers, log: silentLog, channels, peers })
   const withdraw = (id: string, kind: 'revoke' | 'quarantine') =>
-    withdrawIdentity({ ...setup.deps, channels }, id, { kind, reason: 'test' }, operator)
+    withdrawIdentity({ ...setup.deps, channels, peers, receipts }, id, { kind, reason: 'test' }, operator)
   const key = generateKey('p256')
   const { counter } = await setup.recoverable('n1', key)
   await withdraw('n1', 'quarantine')

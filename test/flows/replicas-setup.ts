@@ -5,6 +5,7 @@ import { Duplex } from 'node:stream'
 import type { TestContext } from 'node:test'
 import { isRefusal } from '#domain/refusal.ts'
 import { silentLog } from '#platform/log.ts'
+import { systemRandom } from '#platform/random.ts'
 import type { IncomingMessage } from '#platform/tls-server.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openChannelParts } from '#plane/channels/channel-parts.ts'
@@ -12,6 +13,7 @@ import { openChannelServer } from '#plane/channels/channel-server.ts'
 import { sweepSessions } from '#plane/channels/cut-sessions.ts'
 import { openFeed } from '#plane/feed/feed.ts'
 import { openNodePace } from '#plane/flows/node-pace.ts'
+import { openReceipts } from '#plane/flows/receipts.ts'
 import { fencedStore } from '#plane/leading.ts'
 import { openSqliteStore } from '#plane/store/open-sqlite-store.ts'
 import { formatEvidence } from '#wire/agent-evidence.ts'
@@ -79,7 +81,7 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
     const denyList = await openDenyList(store, feed)
     const parts = await openChannelParts({
       ...deps,
-      issuer: { roots: () => ['root'] },
+      issuer: { roots: () => ['root'], withdrawnIssuers: () => [] },
       urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442' }),
       onReport: () => {},
     })
@@ -106,9 +108,11 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
         const principal = testPrincipal(node, { epoch: 4, proof, notAfterMs: noonMs * 2 })
         return server.open(principal, request, socket, Buffer.alloc(0), 'c1')
       }, process)
+    const peers = parts.peerProofs
+    const receipts = openReceipts({ ...deps, channels: parts.channels, peers })
     let sweeping = false
     return {
-      ...{ ...replica, ...parts, feed, clock, held, dial },
+      ...{ ...replica, ...parts, feed, clock, held, dial, peers, receipts, random: systemRandom },
       /** What upkeep does every second; what is still under way is not begun again. */
       tick(): void {
         sweepSessions(parts.sessions, clock)

@@ -140,8 +140,9 @@ const declareActions = (node: Command, cli: Cli): void => {
     node,
     'quarantine <id>',
     'Cut a node off at once; it stays out until an operator releases it',
-    [['muster node quarantine gpu-001 --reason "odd traffic"', '']],
+    [['muster node quarantine gpu-001 --reason "odd traffic"', 'waits for the proof, and prints it']],
   ).requiredOption('--reason <text>', 'why; goes into the journal')
+  waits(quarantine)
   performs(cli, quarantine, async () => (await acts()).nodeQuarantine)
 
   const release = verb(node, 'release <id>', 'End a quarantine; the node comes back in a new epoch', [
@@ -178,13 +179,22 @@ const declareActions = (node: Command, cli: Cli): void => {
   performs(cli, repair, async () => (await import('../node-repair-bundle.ts')).nodeRepairBundle)
 
   const revoke = verb(node, 'revoke <id>', 'Take the identity of a node away, at once and for good', [
-    ['muster node revoke gpu-001 --reason compromised', 'prints a receipt'],
+    ['muster node revoke gpu-001 --reason compromised', 'waits for the proof, and prints it'],
+    ['muster node revoke gpu-001 --reason compromised --wait 1m', 'for peers that are away for a moment'],
   ]).requiredOption('--reason <text>', 'why; goes into the journal')
+  waits(revoke)
   performs(cli, revoke, async () => (await acts()).nodeRevoke)
 
   const decommission = verb(node, 'decommission <id>', 'Retire a node that is no longer in use', [
     ['muster node decommission gpu-001', 'refused while it has sessions or allocations'],
     ['muster node decommission gpu-001 --force', 'cuts its sessions and takes its allocations from their owners'],
   ]).option('--force', 'even while it has sessions or allocations')
+  waits(decommission)
   performs(cli, decommission, async () => (await acts()).nodeDecommission)
 }
+
+/** Exit code 0 as soon as it is effective; the rest of the time is for peers. */
+const waits = (command: Command): Command =>
+  command
+    .option('--wait <duration>', 'wait at most so long for every replica and peer to confirm (default 10s)')
+    .option('--no-wait', 'print what is known at once')

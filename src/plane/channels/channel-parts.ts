@@ -6,6 +6,7 @@ import type { Timers } from '#platform/timers.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import { openHoldOff } from '#plane/flows/hold-off.ts'
 import type { OpenChannels } from '#plane/flows/open-channels.ts'
+import { openReturnSlots } from '#plane/flows/return-slots.ts'
 import { openReportIntake } from '#plane/flows/report-intake.ts'
 import { openOverlayIntake } from '#plane/flows/take-overlay-state.ts'
 import { openPeersIntake } from '#plane/flows/take-peers-applied.ts'
@@ -36,7 +37,7 @@ export type ChannelPartsDeps = {
   readonly clock: Clock
   readonly timers: Timers
   readonly log: Log
-  readonly issuer: Pick<Issuer, 'roots'>
+  readonly issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers'>
   readonly urls: () => PlaneUrls
   readonly onReport: () => void
 }
@@ -62,7 +63,8 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
   const peersIntake = openPeersIntake()
   const peerProofs = openPeerProofs({ ...base, book })
 
-  feed.subscribe(followCommits({ sessions, presence, updates, cuts }))
+  const returns = openReturnSlots(clock)
+  feed.subscribe(followCommits({ sessions, presence, updates, cuts, returns }))
   sessions.onAbsent((node) => {
     presence.left(node)
     reports.forget(node)
@@ -87,6 +89,7 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
     gate,
     holding,
     holdOff,
+    returns,
     reports,
     overlays,
     updates,

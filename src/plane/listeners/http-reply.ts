@@ -17,6 +17,8 @@ export type ReplyOptions = {
   readonly trouble: () => string | null
   readonly callers: Callers
   readonly standing: () => Standing
+  /** Null: who was let in may still be answered. Asked when the answer is there: it may have taken a while. */
+  readonly withdrawn?: (principal: Principal) => Refusal | null
   /** Hears of every refusal, in the turn in which it is answered. */
   readonly onRefusal: (refused: Refused) => void
   readonly log: Log
@@ -58,7 +60,8 @@ export const sendAnswer = (
   reply: FastifyReply,
   { status, body, contentType }: Answer,
 ): FastifyReply => {
-  const no = notNow(options, request)
+  const principal = principalOf(request)
+  const no = notNow(options, request) ?? (principal === null ? null : (options.withdrawn?.(principal) ?? null))
   if (no !== null) return sendRefusal(options, request, reply, no)
   return (
     reply

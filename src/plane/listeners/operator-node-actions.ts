@@ -6,24 +6,19 @@ import { endpointSet, type PlaneUrls } from '#plane/channels/configuration.ts'
 import { changeNode, type NodeAction } from '#plane/flows/change-node.ts'
 import { issueRepairBundle, type RepairBundleDeps } from '#plane/flows/issue-repair-bundle.ts'
 import { settleNode } from '#plane/flows/settle-node.ts'
-import { withdrawIdentity, type Withdrawal } from '#plane/flows/withdraw-identity.ts'
+import { withdrawIdentity, type Withdrawal, type WithdrawDeps } from '#plane/flows/withdraw-identity.ts'
 import type { RecoveryAuthority } from '#plane/issuer/recovery-authority.ts'
 import { receiptView } from '#plane/views/receipt-view.ts'
-import {
-  DecommissionRequest,
-  DrainRequest,
-  EmptyRequest,
-  NodeDetail,
-  ReasonRequest,
-  Receipt,
-} from '#wire/operator-api.ts'
+import { DecommissionRequest, DrainRequest, EmptyRequest, NodeDetail, ReasonRequest } from '#wire/operator-api.ts'
 import { isoTime } from '#platform/clock.ts'
+import { ReceiptView } from '#wire/receipt-api.ts'
 import { RepairBundle } from '#wire/recovery-api.ts'
 import { attributionOf, NodeParams, param } from './operator-call.ts'
 import { detailOf, type NodeRoutesDeps } from './operator-node-routes.ts'
 import { answer, type Answer, type Call, type Route } from './route.ts'
 
 export type NodeActionDeps = NodeRoutesDeps &
+  WithdrawDeps &
   RepairBundleDeps & {
     readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
     readonly urls: () => PlaneUrls
@@ -98,7 +93,7 @@ const changing = (action: string, summary: string) =>
   }) as const
 
 const withdrawing = <A extends 'operator' | 'platform-admin'>(action: string, summary: string, access: A) =>
-  ({ ...changing(action, summary), access, answer: Receipt }) as const
+  ({ ...changing(action, summary), access, answer: ReceiptView }) as const
 
 const change = async (deps: NodeRoutesDeps, call: Call, action: NodeAction): Promise<Answer | Refusal> => {
   const done = await changeNode(deps, param(call, 'id'), action, attributionOf(call))
@@ -110,9 +105,9 @@ const settle = async (deps: NodeRoutesDeps, call: Call): Promise<Answer | Refusa
   return done.kind === 'refused' ? done : answer(await detailOf(deps, done.node))
 }
 
-const withdraw = async (deps: NodeRoutesDeps, call: Call, withdrawal: Withdrawal): Promise<Answer | Refusal> => {
+const withdraw = async (deps: NodeActionDeps, call: Call, withdrawal: Withdrawal): Promise<Answer | Refusal> => {
   const done = await withdrawIdentity(deps, param(call, 'id'), withdrawal, attributionOf(call))
-  return done.kind === 'refused' ? done : answer(receiptView(done))
+  return done.kind === 'refused' ? done : answer(receiptView(done.receipt, deps.store.replicas.count(), done.entry))
 }
 
 /** The only time the token is shown. */

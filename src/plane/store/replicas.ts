@@ -31,6 +31,12 @@ export type Replicas = {
   onLeadership(run: (fence: Fence | null) => void): void
   /** Those with a lease, this one among them. Asks the store. */
   leased(): Promise<readonly Replica[]>
+  /**
+   * Those that may act, and those whose lease has been over for less than `graceMs` by the database's clock. True on the
+   * primary: whoever is not among them acts on nothing before it has heard of everything committed so far. Rejects where
+   * that cannot be found out.
+   */
+  leasedOrOverSince(graceMs: number): Promise<readonly Pick<Replica, 'number' | 'name'>[]>
   /** How many had a lease when last looked; at least 1. */
   count(): number
   readonly holders: Holders

@@ -45,6 +45,7 @@ export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
     leadership: () => fence,
     onLeadership: (run) => run(fence),
     leased: async () => [{ number: self, name, version, startedAtMs, leads: true }],
+    leasedOrOverSince: async () => [{ number: self, name }],
     count: () => 1,
     holders,
     ask: async () => ({ kind: 'gone' }),

@@ -90,6 +90,10 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
       leadership: () => leadership.current(),
       onLeadership: (run) => leadership.onChange(run),
       leased: () => leased(access),
+      async leasedOrOverSince(graceMs) {
+        const { rows } = await lease.confirmed((session) => session.run(overSinceStatement, [graceMs]))
+        return rows.map((row) => row as Pick<Replica, 'number' | 'name'>)
+      },
       count: () => leadership.replicas(),
       holders,
       ask: (replica, topic, question, withinMs) => questions.ask(replica, topic, question, withinMs),
@@ -139,4 +143,10 @@ const leasedStatement: Prepared = {
       leadership.replica IS NOT NULL AS leads
     FROM replica LEFT JOIN leadership ON leadership.replica = replica.number
     WHERE expires_at > statement_timestamp() ORDER BY replica.number`,
+}
+
+const overSinceStatement: Prepared = {
+  name: 'replicas-over-since',
+  text: `SELECT number, name FROM replica
+    WHERE expires_at > clock_timestamp() - $1::float8 * interval '1 millisecond' ORDER BY number`,
 }

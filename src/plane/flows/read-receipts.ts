@@ -1,0 +1,54 @@
+// Looking at receipts, and waiting for one: how `muster node revoke` and `muster receipt show --wait` work.
+
+import type { EntryType } from '#domain/journal-entry.ts'
+import type { Receipt } from '#domain/receipt.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
+import type { Arrivals } from '#plane/feed/arrivals.ts'
+import type { Cursor, Store } from '#plane/store/store.ts'
+import type { Receipts } from './receipts.ts'
+
+export type ReadReceiptsDeps = {
+  readonly store: Pick<Store, 'get' | 'list' | 'journal'>
+  readonly arrivals: Arrivals
+  readonly receipts: Pick<Receipts, 'lookedAt'>
+}
+
+export type FoundReceipt = { readonly kind: 'found'; readonly receipt: Receipt; readonly entry: Cursor | null }
+
+/** Ends when it is settled, or the time is over. */
+export const readReceipt = async (
+  deps: ReadReceiptsDeps,
+  id: string,
+  waitMs: number,
+): Promise<FoundReceipt | Refusal> => {
+  const arrival = deps.arrivals.expect(({ type, body }) => type === 'receipt.settled' && body['receipt'] === id)
+  if (arrival.kind === 'refused') return arrival
+  try {
+    const found = await deps.store.get('receipt', id)
+    if (found === null) return refuse('RECEIPT_NOT_FOUND', id)
+    if (found.value.settledAtMs === null && waitMs > 0) await arrival.within(waitMs)
+    const row = (await deps.store.get('receipt', id)) ?? found
+    return {
+      kind: 'found',
+      receipt: await deps.receipts.lookedAt(row.value),
+      entry: await entryOf(deps, row.value),
+    }
+  } finally {
+    arrival.cancel()
+  }
+}
+
+const entryTypes: Readonly<Record<Receipt['kind'], EntryType>> = {
+  revoke: 'host.revoked',
+  decommission: 'host.revoked',
+  quarantine: 'node.quarantined',
+}
+
+/** A node is taken away seldom: of its last times, the one that was decided in that moment. */
+const timesLookedAt = 20
+
+const entryOf = async ({ store }: ReadReceiptsDeps, { node, kind, decidedAtMs }: Receipt): Promise<Cursor | null> => {
+  const query = { node, type: entryTypes[kind], after: null, last: timesLookedAt, limit: timesLookedAt }
+  const entries = await store.journal.read(query)
+  return entries.find(({ entry }) => entry.atMs === decidedAtMs)?.cursor ?? null
+}
