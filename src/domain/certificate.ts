@@ -34,10 +34,14 @@ export const slotOf = (record: CertificateRecord): Slot => ({
 /** What others are told of a revocation (RFC 5280, 5.3.1), as far as we know it. */
 export type DenialReason = 'unspecified' | 'key-compromise' | 'ca-compromise' | 'superseded' | 'cessation-of-operation'
 
-/** An entry of the deny-list: one certificate, or a whole epoch. It lives until nothing it denies could still be valid. */
+/**
+ * An entry of the deny-list: one certificate, a whole epoch, or all that an authority has signed. It lives until nothing it
+ * denies could still be valid.
+ */
 export type Denial = (
   | { readonly kind: 'epoch'; readonly node: NodeId; readonly epoch: number }
   | { readonly kind: 'certificate'; readonly issuer: IssuerId; readonly serial: string }
+  | { readonly kind: 'issuer'; readonly issuer: IssuerId }
 ) & {
   /** Since when; 0: from before that was written down. */
   readonly atMs: number
@@ -46,13 +50,20 @@ export type Denial = (
   readonly reason: DenialReason
 }
 
-export const denialKey = (denial: Denial): string =>
-  denial.kind === 'epoch'
-    ? epochDenialKey(denial.node, denial.epoch)
-    : certificateDenialKey(denial.issuer, denial.serial)
+export const denialKey = (denial: Denial): string => {
+  switch (denial.kind) {
+    case 'epoch':
+      return epochDenialKey(denial.node, denial.epoch)
+    case 'certificate':
+      return certificateDenialKey(denial.issuer, denial.serial)
+    case 'issuer':
+      return issuerDenialKey(denial.issuer)
+  }
+}
 
 export const epochDenialKey = (node: NodeId, epoch: number): string => `epoch/${epoch}/${node}`
 export const certificateDenialKey = (issuer: IssuerId, serial: string): string => `certificate/${issuer}/${serial}`
+export const issuerDenialKey = (issuer: IssuerId): string => `issuer/${issuer}`
 
 /** A public key that may never be certified again. Bans never expire. */
 export type KeyBan = { readonly spki: string; readonly why: string; readonly atMs: number }

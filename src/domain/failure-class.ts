@@ -150,6 +150,7 @@ const refusalClass = (code: string, at: Purpose): FailureClass => {
     case 'NODE_NOT_FOUND':
     case 'NODE_STATE_CONFLICT':
     case 'CLIENT_CERT_DENIED':
+    case 'ISSUER_WITHDRAWN':
     case 'CLIENT_CERT_UNKNOWN':
     case 'CLIENT_CERT_REQUIRED':
     case 'DUPLICATE_IDENTITY':

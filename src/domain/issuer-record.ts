@@ -16,4 +16,6 @@ export type IssuerRecord = {
   readonly notAfterMs: number
   /** An issuing CA that no longer signs. */
   readonly retiredAtMs: number | null
+  /** Somebody else may have its key: since then nothing it has signed, or will, is taken. */
+  readonly compromisedAtMs: number | null
 }

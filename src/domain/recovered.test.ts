@@ -49,6 +49,7 @@ const recover = (
     lastSeen: null,
     failure: { class: 'cert_expired', code: 'EXPIRED', sinceMs: noonMs - hour, certNotAfterMs: noonMs - minute },
     register: null,
+    withdrawn: [],
     orderId: 'o1',
     by: story,
     nowMs: noonMs,

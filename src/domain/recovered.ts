@@ -6,6 +6,7 @@ import { readOf, type Change, type Write } from './change.ts'
 import { hasCondition, withoutConditions } from './conditions.ts'
 import { boundedText, entry } from './decision.ts'
 import { holderWords } from './duplicate.ts'
+import { livesBy } from './issuer-withdrawal.ts'
 import type { EntryDraft } from './journal-entry.ts'
 import type { Membership, Node, Recovery, Slots } from './node.ts'
 import type { Profile } from './profile.ts'
@@ -95,10 +96,11 @@ const recoveryAfter = ({ facts, before }: AdmittedRecovery, nextBearerHash: stri
   // What two holders had is not left to either of them.
   const shared = credential.by === 'repair' && hasCondition(before, 'duplicate_identity')
   if (recovery === null || shared) return null
+  // An operator's repair is no recovery of its own, and whoever was thrown out with its authority has done nothing.
+  const isFree = credential.by === 'repair' || livesBy(before, facts.withdrawn)
   return {
     credential: rotated(heldOf(recovery.credential, credential), nextBearerHash),
-    // An operator's repair is no recovery of its own and costs none.
-    recoveredAtMs: credential.by === 'repair' ? recovery.recoveredAtMs : historyWith(recovery, profile.value, nowMs),
+    recoveredAtMs: isFree ? recovery.recoveredAtMs : historyWith(recovery, profile.value, nowMs),
     denied: null,
     episode: by.correlation,
   }
@@ -161,6 +163,7 @@ const entriesOf = (recovery: AdmittedRecovery, certificate: CertificateRecord, n
       mode: profile.value.recovery.mode,
       credential: credential.by,
       repair_bundle: credential.by === 'repair' && node.repair !== null ? node.repair.id : null,
+      withdrawn_issuer: livesBy(before, facts.withdrawn) ? (slotsOf(before)?.current.issuer ?? null) : null,
       registered: node.recovery === null ? null : node.recovery.credential.kind,
       approved_by: before.approvals.map(({ by: person }) => person),
       ...failed,

@@ -47,6 +47,7 @@ const facts = (changes: Partial<RecoverFacts> = {}): RecoverFacts => ({
     certNotAfterMs: noonMs - hour,
   },
   register: null,
+  withdrawn: [],
   orderId: 'o1',
   by: { ...alice, actor: 'node:gpu-001' },
   nowMs: noonMs,

@@ -10,10 +10,11 @@ import type { DomainSettings } from './domain-settings.ts'
 import { decideDuplicate, type DuplicateVerdict, type HolderFacts } from './duplicate.ts'
 import type { FailureClass } from './failure-class.ts'
 import { issuanceHalted } from './issuance.ts'
+import { livesBy } from './issuer-withdrawal.ts'
 import { keyUnfit } from './key-fitness.ts'
 import type { NodeDecided, NodeFacts } from './node-change.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
-import type { Node, Slot } from './node.ts'
+import type { IssuerId, Node, Slot } from './node.ts'
 import type { SigningOrder } from './order.ts'
 import type { Profile } from './profile.ts'
 import {
@@ -49,6 +50,8 @@ export type RecoverFacts = {
   }
   /** Heard only with a repair bundle: every other caller has what it recovered with. */
   readonly register: RecoveryRegistrationFacts | null
+  /** Authorities that are withdrawn: what they have signed is no answer to anybody. */
+  readonly withdrawn: readonly IssuerId[]
   readonly orderId: string
   readonly by: Attribution
   readonly nowMs: number
@@ -95,7 +98,7 @@ const repeatOf = (facts: RecoverFacts, spki: string): RecoverVerdict | null => {
   // A lapsed certificate that would not be let in is no answer.
   if (node.value.membership.kind === 'inactive' && profile.value.comeback.by !== 'certificate') return null
   const slot = slotForKey(slots, spki, nowMs)
-  return slot === null ? null : { kind: 'repeat', node, slot }
+  return slot === null || facts.withdrawn.includes(slot.issuer) ? null : { kind: 'repeat', node, slot }
 }
 
 const credentialIsTheirs = ({ node, credential, key }: RecoverFacts): boolean => {
@@ -146,7 +149,7 @@ const asksAgain = ({ node, key }: RecoverFacts): boolean => {
 }
 
 /** What the profile, its budget and people say. */
-const notAllowed = ({ node, profile, nowMs }: RecoverFacts): Refusal | null => {
+const notAllowed = ({ node, profile, withdrawn, nowMs }: RecoverFacts): Refusal | null => {
   const { mode, limit } = profile.value.recovery
   if (mode === 'deny') return refuse('RECOVERY_DENIED', `profile ${profile.value.name} lets no node recover`)
   if (recoveryApproved(node.value, profile.value)) return null
@@ -155,6 +158,7 @@ const notAllowed = ({ node, profile, nowMs }: RecoverFacts): Refusal | null => {
   if (node.value.membership.kind === 'inactive' && !approvalComplete(node.value, profile.value)) {
     return refuse('APPROVAL_REQUIRED')
   }
+  if (livesBy(node.value, withdrawn)) return null
   const spent = recoveriesInWindow(node.value, profile.value, nowMs)
   return spent < limit ? null : refuse('RECOVERY_BUDGET_SPENT', `${spent} recoveries, ${limit} are allowed`)
 }

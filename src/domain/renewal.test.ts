@@ -49,6 +49,7 @@ const factsOf = (
   claimantLive: false,
   otherHolder: null,
   lastSeen: null,
+  withdrawn: [],
   orderId: 'o1',
   by: alice,
   nowMs: noonMs,

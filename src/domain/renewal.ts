@@ -16,7 +16,7 @@ import {
 import { issuanceHalted } from './issuance.ts'
 import { keyUnfit } from './key-fitness.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
-import type { Node, Slot, Slots } from './node.ts'
+import type { IssuerId, Node, Slot, Slots } from './node.ts'
 import type { SigningOrder } from './order.ts'
 import type { NodePrincipal } from './principal.ts'
 import type { Profile } from './profile.ts'
@@ -42,6 +42,8 @@ export type RenewFacts = {
   readonly otherHolder: HolderFacts | null
   /** What was last seen of the node: named where two holders are, never decided on. */
   readonly lastSeen: HolderFacts | null
+  /** Authorities that are withdrawn: what they have signed is no answer to anybody. */
+  readonly withdrawn: readonly IssuerId[]
   readonly orderId: string
   readonly by: Attribution
   readonly nowMs: number
@@ -74,10 +76,14 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   if (node.value.epoch !== principal.epoch) return refuse('CLIENT_CERT_DENIED')
 
   const { slots } = membership
+  const isWithdrawn = ({ issuer }: Slot): boolean => facts.withdrawn.includes(issuer)
+  // Whoever still drains with the one before has to recover like all that live by it.
+  if (isWithdrawn(slots.current)) return refuse('ISSUER_WITHDRAWN')
   const asking = slotNameOf(slots, principal.proof.issuer, principal.proof.serial)
   // The same request again, on a connection that has not heard of its answer having been used already.
   if (asking === 'retired' && slots.current.spki === key.spkiHash) return { kind: 'repeat', slot: slots.current }
-  const succeeded = slots.pending !== null && slots.pending.notAfterMs > nowMs ? slots.pending : null
+  const { pending } = slots
+  const succeeded = pending !== null && pending.notAfterMs > nowMs && !isWithdrawn(pending) ? pending : null
   if (asking === 'current' && succeeded?.spki === key.spkiHash) return { kind: 'repeat', slot: succeeded }
 
   const lineage = judgeLineage(facts, asking, succeeded)

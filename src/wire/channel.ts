@@ -96,10 +96,15 @@ export type PlaneConfig = {
 }
 
 /** The roots to trust from now on. */
-export type PlaneTrust = { revision: number; roots: string[] }
+export type PlaneTrust = {
+  revision: number
+  roots: string[]
+  /** Key identifiers of authorities below those roots that are to be trusted no more; left out where there are none. */
+  withdrawn_issuers?: string[]
+}
 
-/** Why the channel is about to end; the socket follows. */
-export type PlaneClosing = { code: string; detail: string | null }
+/** Why the channel is about to end; the socket follows. `retry_after_ms`: when to come back, where many are sent away. */
+export type PlaneClosing = { code: string; detail: string | null; retry_after_ms?: number }
 
 /** The highest report of this instance that was taken: the agent forgets those up to it, and sends the rest again. */
 export type PlaneReported = { instance: string; number: number }

@@ -126,6 +126,7 @@ const recover = (world: World, node: Row<Node>, event: Extract<RecoveryEvent, { 
     lastSeen: null,
     failure,
     register: registrationOf(event.node, event.key),
+    withdrawn: [],
     orderId: world.next('o'),
     by,
     nowMs,

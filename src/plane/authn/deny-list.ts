@@ -1,13 +1,21 @@
 // The deny-list, mirrored in memory: loaded before the first connection is accepted, fed by every commit after that.
 
-import { certificateDenialKey, denialKey, epochDenialKey, type CertificateRecord } from '#domain/certificate.ts'
-import type { NodeId } from '#domain/node.ts'
+import {
+  certificateDenialKey,
+  denialKey,
+  epochDenialKey,
+  type CertificateRecord,
+  type Denial,
+} from '#domain/certificate.ts'
+import type { IssuerId, NodeId } from '#domain/node.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Store } from '#plane/store/store.ts'
 
 export type DenyList = {
   denies(record: CertificateRecord): boolean
   deniesIdentity(node: NodeId, epoch: number, certificate: Pick<CertificateRecord, 'issuer' | 'serial'>): boolean
+  /** The authorities whose every certificate is denied, the latest first. */
+  withdrawnIssuers(): readonly IssuerId[]
   size(): number
   /** Forgets what can deny nothing any more. */
   prune(nowMs: number): void
@@ -15,13 +23,20 @@ export type DenyList = {
 
 export const openDenyList = async (store: Pick<Store, 'denials'>, feed: Feed): Promise<DenyList> => {
   const untilMs = new Map<string, number>()
-  const add = (key: string, until: number): void => void untilMs.set(key, Math.max(until, untilMs.get(key) ?? 0))
+  let withdrawn: readonly Extract<Denial, { kind: 'issuer' }>[] = []
+  const add = (denial: Denial): void => {
+    const key = denialKey(denial)
+    untilMs.set(key, Math.max(denial.untilMs, untilMs.get(key) ?? 0))
+    if (denial.kind !== 'issuer') return
+    const others = withdrawn.filter(({ issuer }) => issuer !== denial.issuer)
+    withdrawn = [...others, denial].sort((one, other) => other.atMs - one.atMs)
+  }
 
   // Subscribed before loading: what is committed in between is then seen twice, and never missed.
   feed.subscribe(({ writes }) => {
-    for (const write of writes) if (write.put === 'denial') add(denialKey(write.value), write.value.untilMs)
+    for (const write of writes) if (write.put === 'denial') add(write.value)
   })
-  for (const denial of await store.denials()) add(denialKey(denial), denial.untilMs)
+  for (const denial of await store.denials()) add(denial)
 
   const deniesCertificate = ({ issuer, serial }: Pick<CertificateRecord, 'issuer' | 'serial'>): boolean =>
     untilMs.has(certificateDenialKey(issuer, serial))
@@ -32,8 +47,10 @@ export const openDenyList = async (store: Pick<Store, 'denials'>, feed: Feed): P
       deniesCertificate(record) ||
       (record.subject.kind === 'node' && deniesEpoch(record.subject.node, record.subject.epoch)),
     deniesIdentity: (node, epoch, certificate) => deniesCertificate(certificate) || deniesEpoch(node, epoch),
+    withdrawnIssuers: () => withdrawn.map(({ issuer }) => issuer),
     size: () => untilMs.size,
     prune(nowMs) {
+      withdrawn = withdrawn.filter((denial) => denial.untilMs > nowMs)
       for (const [key, until] of untilMs) if (until <= nowMs) untilMs.delete(key)
     },
   }

@@ -2,6 +2,7 @@
 // byte for byte (ruling 9). Nothing after this looks at a certificate.
 
 import { certificateKey } from '#domain/certificate.ts'
+import type { NodeId } from '#domain/node.ts'
 import type { Anonymous, NodePrincipal } from '#domain/principal.ts'
 import { judgeCertificate, type Unaccepted } from '#domain/presented-certificate.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
@@ -13,6 +14,7 @@ import type { LastHolders } from '#plane/channels/last-holders.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { HoldOff } from '#plane/flows/hold-off.ts'
 import { holderUnknown, type AwaitReturn, type FindOtherHolder } from '#plane/flows/live-holder.ts'
+import type { ReturnSlots } from '#plane/flows/return-slots.ts'
 import { raiseSecondHolder } from '#plane/flows/raise-second-holder.ts'
 import { refuseCopy } from '#plane/flows/refuse-copy.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -31,6 +33,7 @@ export type NodeAuthnDeps = {
   readonly feed: Feed
   readonly clock: Clock
   readonly denyList: DenyList
+  readonly returns: ReturnSlots
   readonly holdOff: HoldOff
   readonly findOtherHolder: FindOtherHolder
   readonly awaitReturn: AwaitReturn
@@ -64,6 +67,7 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
       record,
       node: node === null ? null : node.value,
       denied: record !== null && deps.denyList.denies(record),
+      issuerWithdrawn: record !== null && deps.denyList.withdrawnIssuers().includes(record.issuer),
       source,
       nowMs: deps.clock.nowMs(),
     })
@@ -71,15 +75,18 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
       const copy = await judgeReplaced(deps, verdict.secondHolderOf, source, evidence())
       if (copy !== null) return copy
     }
+    if (verdict.kind === 'refused' && verdict.code === 'ISSUER_WITHDRAWN' && node !== null) {
+      return { ...verdict, retryAfterMs: deps.returns.nextMs(), about: aboutNode(node.value.id) }
+    }
     if (verdict.kind === 'node' && deps.holdOff.over(verdict.id) !== null) {
       return { ...refuse('BUSY', 'an operator is deciding about this node'), retryAfterMs: 1000 }
     }
     // Whoever shook hands holds the key of that node, whatever became of its certificate.
-    return verdict.kind === 'refused' && node !== null
-      ? { ...verdict, about: { node: node.value.id, actor: `node:${node.value.id}` } }
-      : verdict
+    return verdict.kind === 'refused' && node !== null ? { ...verdict, about: aboutNode(node.value.id) } : verdict
   }
 }
+
+const aboutNode = (node: NodeId) => ({ node, actor: `node:${node}` })
 
 /**
  * Somebody presents a certificate whose successor is in use. Null: the refusal stays what it is, since it is the holder

@@ -7,6 +7,7 @@ import { silentLog } from '#platform/log.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openFeed } from '#plane/feed/feed.ts'
 import { openHoldOff } from '#plane/flows/hold-off.ts'
+import { openReturnSlots } from '#plane/flows/return-slots.ts'
 import { openNodePace } from '#plane/flows/node-pace.ts'
 import { openReportIntake } from '#plane/flows/report-intake.ts'
 import { openOverlayIntake } from '#plane/flows/take-overlay-state.ts'
@@ -57,7 +58,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
   const denyList = await openDenyList(store, feed)
-  feed.subscribe(cutDenied(sessions))
+  feed.subscribe(cutDenied(sessions, openReturnSlots(clock)))
   const holding = openHolding({ sessions, replicas, clock, log: silentLog })
   const server = openChannelServer({
     ...{ store, feed, clock, sessions, denyList, log: silentLog, timers },

@@ -1,7 +1,9 @@
 // What ends channels: a denial the moment it is committed, expiry and silence by a sweep of the clocks.
 
+import type { Denial } from '#domain/certificate.ts'
 import type { Node } from '#domain/node.ts'
 import { servesUntilMs, slotsOf } from '#domain/slots.ts'
+import type { ReturnSlots } from '#plane/flows/return-slots.ts'
 import type { Committed } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { pingEveryMs, pongWithinMs } from '#wire/channel.ts'
@@ -10,7 +12,7 @@ import type { Session } from './session.ts'
 
 /** In the turn the feed tells of it: when a revocation is answered, its channels here are gone already. Returns how many. */
 export const cutDenied =
-  (sessions: SessionRegistry) =>
+  (sessions: SessionRegistry, returns: ReturnSlots) =>
   ({ writes }: Committed): number => {
     const before = sessions.count()
     for (const write of writes) {
@@ -18,16 +20,24 @@ export const cutDenied =
       const denial = write.value
       const candidates = denial.kind === 'epoch' ? sessions.of(denial.node) : [...sessions.all()]
       for (const session of candidates) {
-        const { epoch, proof } = session.principal
-        const hit =
-          denial.kind === 'epoch'
-            ? epoch <= denial.epoch
-            : proof.issuer === denial.issuer && proof.serial === denial.serial
-        if (hit) session.end('CLIENT_CERT_DENIED', denial.why)
+        if (!isDenied(denial, session)) continue
+        if (denial.kind === 'issuer') session.end('ISSUER_WITHDRAWN', denial.why, returns.nextMs())
+        else session.end('CLIENT_CERT_DENIED', denial.why)
       }
     }
     return before - sessions.count()
   }
+
+const isDenied = (denial: Denial, { principal: { epoch, proof } }: Session): boolean => {
+  switch (denial.kind) {
+    case 'epoch':
+      return epoch <= denial.epoch
+    case 'certificate':
+      return proof.issuer === denial.issuer && proof.serial === denial.serial
+    case 'issuer':
+      return proof.issuer === denial.issuer
+  }
+}
 
 /** A certificate that has been replaced serves until its connections are drained; one replaced twice has served. */
 export const limitToCertificate = (session: Session, node: Node): void => {

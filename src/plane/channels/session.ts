@@ -120,8 +120,9 @@ export class Session {
   }
 
   /** Says why, as far as the socket takes it at once, and destroys it. */
-  end(code: string, detail: string | null): void {
-    if (this.#hasRoom()) this.#write({ type: 'closing', body: { code, detail } })
+  end(code: string, detail: string | null, retryAfterMs: number | null = null): void {
+    const slot = retryAfterMs === null ? {} : { retry_after_ms: retryAfterMs }
+    if (this.#hasRoom()) this.#write({ type: 'closing', body: { code, detail, ...slot } })
     this.destroy()
   }
 

@@ -18,6 +18,7 @@ import type { RecoverRequest } from '#wire/recovery-api.ts'
 import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
 import { checkRegistration } from './check-registration.ts'
+import { commitIssued } from './commit-issued.ts'
 import type { Enrolled } from './enroll-node.ts'
 import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
 import type { ChallengeDeps } from './issue-challenge.ts'
@@ -152,6 +153,7 @@ const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought)
     otherHolder: live === null ? null : liveHolderFacts(live),
     lastSeen: lastSeenFacts(node.value, await store.observation(call.node)),
     failure: call.failure,
+    withdrawn: deps.issuer.withdrawnIssuers(),
     orderId: sortableId(clock.nowMs(), deps.random),
     nowMs: clock.nowMs(),
   }
@@ -178,7 +180,7 @@ const carryOut = async (
       if (wait !== null) return wait
       const issued = await deps.issuer.sign(verdict.order)
       const { change, node } = recovered(verdict, issued, nextBearerHash(deps, verdict.before, issued.spki))
-      const outcome = await deps.store.commit(change)
+      const outcome = await commitIssued(deps, issued, change)
       if (outcome === 'lost-race') return outcome
       deps.feed.publish(outcome)
       return given(facts, node, issued)

@@ -15,6 +15,7 @@ import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
 import { checkRegistration } from './check-registration.ts'
+import { commitIssued } from './commit-issued.ts'
 import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
 import type { ChallengeDeps } from './issue-challenge.ts'
 import { keyInRequest } from './key-in-request.ts'
@@ -145,15 +146,16 @@ const holdersOf = async (
 }
 
 const factsOf = async (
-  { store, clock, random }: RenewDeps,
+  { store, issuer, clock, random }: RenewDeps,
   { node, profile, domain }: InUse,
   key: RenewFacts['key'],
-): Promise<Pick<RenewFacts, 'node' | 'profile' | 'domain' | 'key' | 'keyBan' | 'orderId' | 'nowMs'>> => ({
+): Promise<Pick<RenewFacts, 'node' | 'profile' | 'domain' | 'key' | 'keyBan' | 'withdrawn' | 'orderId' | 'nowMs'>> => ({
   node,
   profile,
   domain,
   key,
   keyBan: key.kind === 'key' ? await store.get('key-ban', key.spkiHash) : null,
+  withdrawn: issuer.withdrawnIssuers(),
   orderId: sortableId(clock.nowMs(), random),
   nowMs: clock.nowMs(),
 })
@@ -187,7 +189,7 @@ const carryOut = async (
       if (wait !== null) return wait
       const issued = await deps.issuer.sign(verdict.order)
       const { change, node } = renewed(verdict, issued, nextBearerHash(deps, facts.node.value, issued.spki))
-      const outcome = await deps.store.commit(change)
+      const outcome = await commitIssued(deps, issued, change)
       if (outcome === 'lost-race') return outcome
       deps.feed.publish(outcome)
       return renewedAs(facts, node, issued)

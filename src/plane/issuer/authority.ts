@@ -6,6 +6,7 @@ import type { Refusal } from '#domain/refusal.ts'
 import type { CaView } from '#wire/operator-api.ts'
 import type { AgingWarning } from './authority-warnings.ts'
 import type { Issuer } from './issuer.ts'
+import type { Withdrawal, WithdrawalWanted } from './withdraw-issuer.ts'
 
 export type Authority = Issuer & {
   /** What the listeners present: private key and chain (leaf, intermediates, root), PEM. */
@@ -22,6 +23,11 @@ export type Authority = Issuer & {
   aging(): readonly AgingWarning[]
   /** A new issuing CA from now on; the old one stays on record until its last leaf has expired. */
   rotate(by: Attribution): Promise<void | Refusal>
+  /**
+   * Somebody else may have its key: nothing it has signed is taken any more, nor anything below it. What takes its place
+   * signs already when it resolves, and its key is gone. Repeated, it finishes what a crash has left.
+   */
+  withdraw(wanted: WithdrawalWanted): Promise<Withdrawal | Refusal>
   /** A request for a new intermediate, to be carried to the offline root (PEM). Repeated, it is the same request. */
   request(by: Attribution): Promise<string | Refusal>
   /** Takes the root's answer to `request` into service. */

@@ -1,6 +1,8 @@
 // The built-in certificate authority (ruling 1): signs leaves, and looks after itself.
 
+import { readOf } from '#domain/change.ts'
 import type { SigningOrder } from '#domain/order.ts'
+import type { IssuerId } from '#domain/node.ts'
 import { isRefusal, refuse } from '#domain/refusal.ts'
 import { toPem } from '#pki/pem.ts'
 import type { Authority, ServerIdentity } from './authority.ts'
@@ -12,11 +14,18 @@ import { bookOf, type IssuerBook } from './issuer-book.ts'
 import { byItself } from './issuer-entries.ts'
 import { lookAgain } from './look-again.ts'
 import { replaceIssuer, replaceWhatIsDue } from './replace-issuer.ts'
-import { findServerCertificate, renewServerCertificate, type ServerKind } from './server-identity.ts'
+import { completeResponder } from './responder.ts'
+import {
+  findServerCertificate,
+  renewServerCertificate,
+  type HeldServerCertificate,
+  type ServerKind,
+} from './server-identity.ts'
 import { canonicalNames } from './server-names.ts'
 import { signLeaf } from './sign-leaf.ts'
 import { dropOrphans } from './take-into-service.ts'
 import { tellAging } from './tell-aging.ts'
+import { withdrawIssuer } from './withdraw-issuer.ts'
 import { takeTurns } from './turns.ts'
 
 /** How often a plane looks at what others have replaced, while its own issuer does not fit what is ordered. */
@@ -32,7 +41,9 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
 
   const renewServer = async (cause: 'if due' | 'issuer replaced'): Promise<void> => {
     const kind = serverKind(state.book)
-    const renewed = await renewServerCertificate(deps, kind, { signer: state.signer, held: state.server, cause })
+    const because = state.server !== null && isOfWithdrawn(state.book, state.server) ? 'issuer replaced' : cause
+    const serving = { signer: state.signer, held: state.server, cause: because }
+    const renewed = await renewServerCertificate(deps, kind, serving)
     if (renewed === null) return
     state.server = renewed
     for (const listener of listeners) listener(renewed.identity)
@@ -41,7 +52,7 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
     const before = state.signer
     await lookAgain(deps, state)
     await replaceWhatIsDue(deps, state, state.longestLeafMs, 'running')
-    if (state.signer?.record.id !== before?.record.id) await renewServer('issuer replaced')
+    await renewServer(state.signer?.record.id === before?.record.id ? 'if due' : 'issuer replaced')
   }
   const identityNow = (): ServerIdentity => {
     if (state.server === null) throw new Error('there is no server certificate, and no CA here that could sign one')
@@ -54,7 +65,12 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
   })
   identityNow()
   // What happened since the book was read is seen by `maintain`, as is whatever is not heard of.
+  const heardWithdrawn = new Set<IssuerId>()
   deps.feed.subscribe(({ origin, writes }) => {
+    // Before the book is read again: whoever is told whom to trust in this very turn is told so.
+    for (const write of writes) {
+      if (write.put === 'issuer' && write.value.compromisedAtMs !== null) heardWithdrawn.add(write.value.id)
+    }
     if (origin === 'here' || !writes.some(({ put }) => put === 'issuer')) return
     inTurn(seeWhatOthersDid).catch((error: unknown) => cannotLook(deps, error))
   })
@@ -78,7 +94,7 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
     async sign(order) {
       if (!fits(order)) await inTurn(() => makeRoomFor(order))
       if (state.signer === null) throw new Error('no issuing CA can sign now')
-      return signLeaf(state.signer, order, deps.random)
+      return signLeaf(state.signer, order, deps.random, deps.options.statusUrl ?? null)
     },
     chainOf(issuer) {
       // Another plane made it a moment ago: whoever asks again is told.
@@ -88,6 +104,14 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
       return state.book.pathOf(issuer).intermediates
     },
     roots: () => anchors(state.book).pems,
+    withdrawnIssuers() {
+      const nowMs = deps.clock.nowMs()
+      const onRecord = state.book.withdrawn.filter(({ notAfterMs }) => notAfterMs > nowMs).map(({ id }) => id)
+      const justNow = [...heardWithdrawn].filter((id) => state.book.find(id)?.value.compromisedAtMs === null)
+      return [...justNow, ...onRecord]
+    },
+    rowRead: (issuer) => readOf('issuer', issuer, state.book.find(issuer)),
+    lookAgain: () => inTurn(seeWhatOthersDid),
     rootFingerprint: () => anchors(state.book).fingerprint,
     longestLeafMs: () => longestLeafNow(deps, state),
 
@@ -117,6 +141,12 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
         const outcome = await replaceIssuer(deps, state, { ...wanted, everywhere: true })
         if (outcome === 'above-offline') return refuse('CA_ROOT_OFFLINE')
         await renewServer('issuer replaced')
+      }),
+    withdraw: (wanted) =>
+      inTurn(async () => {
+        const outcome = await deps.store.exclusively(() => withdrawIssuer(deps, state, wanted))
+        if (!isRefusal(outcome)) await renewServer('if due')
+        return outcome
       }),
     request: (by) => inTurn(() => deps.store.exclusively(() => requestIntermediate(deps, by))),
     importIssued: (certificatePem, by) =>
@@ -161,17 +191,23 @@ const openState = async (deps: AuthorityDeps): Promise<AuthorityState> => {
     agingToldAtMs: null,
   }
   await replaceWhatIsDue(deps, state, state.longestLeafMs, 'starting')
+  await completeResponder(deps, state.signer)
   return state
 }
 
 const serverKind = (book: IssuerBook): ServerKind => ({
   purpose: 'runtime',
   above(issuer) {
-    if (book.find(issuer) === null) return null
+    const record = book.find(issuer)?.value
+    // What somebody else could have signed is not presented.
+    if (record === undefined || record.compromisedAtMs !== null) return null
     const path = book.pathOf(issuer)
     return [...path.intermediates, Buffer.from(path.root.der, 'base64')]
   },
 })
+
+const isOfWithdrawn = (book: IssuerBook, { name }: HeldServerCertificate): boolean =>
+  book.withdrawn.some(({ id }) => name.id.startsWith(`${id}.`))
 
 type Anchors = { readonly pems: readonly string[]; readonly fingerprint: string }
 

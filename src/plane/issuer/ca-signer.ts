@@ -34,6 +34,7 @@ export const recordOf = (
   notBeforeMs: certificate.notBeforeMs,
   notAfterMs: certificate.notAfterMs,
   retiredAtMs: null,
+  compromisedAtMs: null,
 })
 
 /** Null: its key is not here. */

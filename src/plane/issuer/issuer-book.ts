@@ -15,6 +15,8 @@ export type IssuerBook = {
   readonly domainCa: IssuerRecord | null
   /** One with a key that is kept comes before those in the memory of some plane. */
   readonly issuing: IssuerRecord | null
+  /** The latest first; also those that have ended. */
+  readonly withdrawn: readonly IssuerRecord[]
   find(id: IssuerId): Row<IssuerRecord> | null
   /** An issuer not on record is a bug of the caller. */
   pathOf(id: IssuerId): Path
@@ -44,6 +46,10 @@ export const bookOf = (all: readonly Row<IssuerRecord>[]): IssuerBook => {
     roots,
     domainCa: serving('domain-ca')[0] ?? null,
     issuing: serving('issuing').find(({ custody }) => custody === 'file') ?? serving('issuing')[0] ?? null,
+    withdrawn: rows
+      .map(({ value }) => value)
+      .filter(({ compromisedAtMs }) => compromisedAtMs !== null)
+      .sort((a, b) => (b.compromisedAtMs ?? 0) - (a.compromisedAtMs ?? 0)),
     find: (id) => byId.get(id) ?? null,
     pathOf(id) {
       const path = paths.get(id)

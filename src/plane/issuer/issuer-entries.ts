@@ -10,7 +10,7 @@ import { isoTime } from '#platform/clock.ts'
 export const byItself: Attribution = { actor: 'system:authority', source: null, correlation: null }
 
 export const issuerEntry = (
-  type: 'ca.created' | 'ca.rotated' | 'ca.retired',
+  type: 'ca.created' | 'ca.rotated' | 'ca.retired' | 'ca.compromised',
   record: IssuerRecord,
   by: Attribution,
   nowMs: number,

@@ -1,6 +1,7 @@
 // The seam of whatever signs: built in now, step-ca and Vault later.
 
 import type { CertificateRecord } from '#domain/certificate.ts'
+import type { Read } from '#domain/change.ts'
 import type { IssuerId } from '#domain/node.ts'
 import type { SigningOrder } from '#domain/order.ts'
 
@@ -14,6 +15,15 @@ export type Issuer = {
   chainOf(issuer: IssuerId): readonly Uint8Array[]
   /** PEM of the roots nodes are given, newest first. */
   roots(): readonly string[]
+  /** Authorities somebody else may have the key of, and that could still be valid, the latest first. */
+  withdrawnIssuers(): readonly IssuerId[]
+  /**
+   * The row of an authority as this plane knows it: goes among what the commit relies on that hands out what it has
+   * signed, so that one withdrawn meanwhile hands out nothing.
+   */
+  rowRead(issuer: IssuerId): Read
+  /** What others have done to the authorities is known when it resolves. */
+  lookAgain(): Promise<void>
   /** SHA-256 of the newest root certificate, lower-case hex. */
   rootFingerprint(): string
   /** The longest lifetime a leaf signed now could have. */

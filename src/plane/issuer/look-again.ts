@@ -18,12 +18,13 @@ export const readBook = async (deps: AuthorityDeps, state: AuthorityState): Prom
 
 const reopenSigner = ({ custody, options }: AuthorityDeps, state: AuthorityState): void => {
   const { book, signer } = state
+  const onRecord = signer === null ? null : book.find(signer.record.id)
+  if (onRecord !== null && onRecord.value.compromisedAtMs !== null) state.signer = null
   if (options.issuerKey === 'memory') {
     // Another plane was asked for new ones everywhere.
-    const onRecord = signer === null ? null : book.find(signer.record.id)
     if (onRecord !== null && onRecord.value.retiredAtMs !== null) state.signer = null
   } else if (book.issuing !== null && book.issuing.id !== signer?.record.id) {
     // What is retired may still sign; where the key of its successor is not here, it does.
-    state.signer = signerFrom(custody, book.issuing) ?? signer
+    state.signer = signerFrom(custody, book.issuing) ?? state.signer
   }
 }
