@@ -50,7 +50,7 @@ const longestLog = 1 << 20
 export const restartAfterMs = (deaths: number): number =>
   Math.min(longestRestartMs, firstRestartMs * 2 ** Math.min(deaths - 1, 20))
 
-export const openSupervisor = (deps: SupervisorDeps, stateFolder: string): ServiceRunner => {
+export const openSupervisor = (deps: SupervisorDeps, stateFolder: string, graceMs = stopWithinMs): ServiceRunner => {
   const { clock, timers, log } = deps
   const folder = overlayFolder(stateFolder)
   const lives = new Map<string, Life>()
@@ -99,7 +99,7 @@ export const openSupervisor = (deps: SupervisorDeps, stateFolder: string): Servi
   const end = async (life: Life): Promise<void> => {
     life.over = true
     life.cancelRestart()
-    await life.process?.stop(stopWithinMs)
+    await life.process?.stop(graceMs)
     if (lives.get(life.name) === life) lives.delete(life.name)
     note()
   }
