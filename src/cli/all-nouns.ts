@@ -21,6 +21,7 @@ import { declareScheduling } from './nouns/scheduling.ts'
 import { declareReceipt } from './nouns/receipt.ts'
 import { declareStore } from './nouns/store.ts'
 import { declareToken } from './nouns/token.ts'
+import { declareVCluster } from './nouns/vcluster.ts'
 import { declareVersion } from './nouns/version.ts'
 
 export const allNouns: readonly DeclareNoun[] = [
@@ -28,6 +29,7 @@ export const allNouns: readonly DeclareNoun[] = [
   declareDemo,
   declareToken,
   declareNode,
+  declareVCluster,
   declareAllocation,
   declareScheduling,
   declareProfile,

@@ -1,3 +1,4 @@
+import type { Static } from 'typebox'
 import { IssuanceView } from '#wire/issuance-api.ts'
 import { DomainBody } from '#wire/operator-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
@@ -12,7 +13,7 @@ export const domainShow = async (cli: Cli, options: GlobalOptions): Promise<void
   const domain = await plane.ask({ method: 'GET', path: '/v1/domain', answer: DomainBody })
   const issuance = await plane.ask({ method: 'GET', path: '/v1/issuance', answer: IssuanceView })
   const print = printer(cli, options)
-  print.answer(domain, () => renderFacts(settingLines(domain)))
+  print.answer(domain, () => renderFacts(domainLines(domain)))
   // No setting, and so not among them.
   if (issuance.state === 'halted') print.note(renderFacts(issuanceFacts(issuance)).join('\n'))
 }
@@ -24,5 +25,12 @@ export const domainSet = async (cli: Cli, options: GlobalOptions, pairs: readonl
     body: { set: parseSettings(DomainBody, pairs) },
     answer: DomainBody,
   })
-  printer(cli, options).answer(domain, () => renderFacts(settingLines(domain)))
+  printer(cli, options).answer(domain, () => renderFacts(domainLines(domain)))
+}
+
+/** A service is set as a whole, so it is shown as one. */
+const domainLines = ({ maintenance, ...rest }: Static<typeof DomainBody>): [name: string, value: string][] => {
+  const { timeSync } = maintenance
+  const shown = timeSync === null ? null : JSON.stringify(timeSync)
+  return settingLines({ ...rest, maintenance: { ...maintenance, timeSync: shown } })
 }

@@ -5,6 +5,7 @@ import type { NodeDetail } from '#wire/operator-api.ts'
 import { formatAgo, formatSpan } from './duration.ts'
 import { evidenceLines, repairLines } from './node-evidence-lines.ts'
 import { moment } from './moment.ts'
+import { capabilityLines, driftLines, overlayLines, vclusterText } from './node-runs-lines.ts'
 import { seenText } from './node-list.ts'
 
 type Fact = readonly [name: string, value: string | readonly string[]]
@@ -16,7 +17,9 @@ export const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ['profile', node.profile],
   ['epoch', String(node.epoch)],
   ['assurance', node.assurance],
-  ['vcluster', node.vcluster ?? 'none (maintenance mode)'],
+  ['vcluster', vclusterText(node)],
+  ...some('runs', overlayLines(node.overlay)),
+  ...some('drift', driftLines(node.overlay)),
   ['scheduling', [node.scheduling.state, ...node.scheduling.reasons].join(', ')],
   ...(node.allocations === 0 ? [] : [['allocations', String(node.allocations)] as const]),
   ['certificates', orNone(node.certificates.map((certificate) => certificateLine(certificate, nowMs)))],
@@ -35,6 +38,8 @@ export const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ),
   ['hardware', orNone([...node.hardware.macs.map((mac) => `mac ${mac}`), ...bmc(node.hardware.bmc_serial)])],
   ...(node.facts === null ? [] : [['machine', machine(node.facts)] as const]),
+  ...some('wireguard', node.wireguard ? wireguardLines(node.wireguard) : []),
+  ...some('can', capabilityLines(node.capabilities)),
   ['recoverable', `${node.recoverable.proven ? 'proven' : 'not proven'}: ${node.recoverable.why}`],
   ...some('repair', node.repair === null ? [] : repairLines(node.repair, nowMs)),
   ...some('reported', evidenceLines(node.evidence, nowMs)),
@@ -42,6 +47,14 @@ export const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ...(node.source === null ? [] : [['address', node.source] as const]),
   ...(node.config_revision === null ? [] : [['configuration', `revision ${node.config_revision}`] as const]),
   ['registered', `${moment(node.registered_at, nowMs)} by ${node.registered_by}`],
+]
+
+const wireguardLines = (wireguard: NonNullable<NodeDetail['wireguard']>): string[] => [
+  `key ${wireguard.public_key}`,
+  `address ${wireguard.address}`,
+  `endpoint ${wireguard.endpoint ?? 'none: it calls first'}`,
+  `peers ${wireguard.group === null ? 'none' : `those of ${wireguard.group}`}`,
+  `applied ${wireguard.applied_revision === null ? 'unknown' : `revision ${wireguard.applied_revision.slice(0, 12)}`}`,
 ]
 
 const some = (name: string, lines: readonly string[]): Fact[] => (lines.length === 0 ? [] : [[name, lines]])

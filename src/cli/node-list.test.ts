@@ -33,6 +33,10 @@ test('an active node reads as its name, state, profile, what is left of its cert
   assert.equal(row({}), 'gpu-001  active  profile gpu-cloud  cert 23h 59m  seen now')
 })
 
+test('a node in a vCluster says which', () => {
+  assert.match(row({ vcluster: 'training' }) ?? '', /profile gpu-cloud in training {2}cert/)
+})
+
 test('a node that fell silent, one that never came, and one whose certificate is over', () => {
   assert.match(row({ channel_open: false, last_seen: isoTime(nowMs - 200_000) }) ?? '', /seen 3m ago$/)
   const registered = { membership: 'registered', cert_not_after: null, channel_open: false, last_seen: null } as const

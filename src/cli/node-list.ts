@@ -12,6 +12,7 @@ import { renderTable, type Cell } from './table.ts'
 export type NodeListOptions = GlobalOptions & {
   readonly state?: string
   readonly profile?: string
+  readonly vcluster?: string
   /** `true`: all of them, with the answer. */
   readonly recoverable?: 'yes' | 'no' | true
   readonly schedulable?: 'yes' | 'no'
@@ -30,7 +31,7 @@ export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void
   )
   if (options.recoverable !== undefined) print.note(shareText(await recoverability(plane)))
   if (nodes.length > 0) return
-  const filtered = [options.state, options.profile, options.recoverable, options.schedulable].some(
+  const filtered = [options.state, options.profile, options.vcluster, options.recoverable, options.schedulable].some(
     (filter) => filter !== undefined,
   )
   print.note(
@@ -40,17 +41,17 @@ export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void
 
 export const everyNode = async (
   plane: OperatorClient,
-  options: Pick<NodeListOptions, 'state' | 'profile' | 'recoverable' | 'schedulable'>,
+  options: Pick<NodeListOptions, 'state' | 'profile' | 'vcluster' | 'recoverable' | 'schedulable'>,
 ): Promise<NodeView[]> => {
   const nodes: NodeView[] = []
-  const { state, profile, schedulable } = options
+  const { state, profile, vcluster, schedulable } = options
   const recoverable = options.recoverable === true ? undefined : options.recoverable
   let after: string | undefined
   do {
     const page: Static<typeof NodeListAnswer> = await plane.ask({
       method: 'GET',
       path: '/v1/nodes',
-      query: { membership: state, profile, schedulable, recoverable, after, limit: 1000 },
+      query: { membership: state, profile, vcluster, schedulable, recoverable, after, limit: 1000 },
       answer: NodeListAnswer,
     })
     nodes.push(...page.nodes)
@@ -93,7 +94,7 @@ const schedulableRow = ({ id, membership, vcluster, scheduling, allocations }: N
 export const nodeRow = (node: NodeView, nowMs: number): Cell[] => [
   node.id,
   { text: node.membership, colour: stateColours[node.membership] ?? 'plain' },
-  `profile ${node.profile}`,
+  `profile ${node.profile}${node.vcluster === null ? '' : ` in ${node.vcluster}`}`,
   certCell(node, nowMs),
   seenText(node, nowMs),
   oddities(node),

@@ -9,7 +9,9 @@ import { wireguardModes } from '#domain/wireguard.ts'
 import { NodeIdText } from './node-api.ts'
 import { ServiceBody } from './overlay.ts'
 import { PolicyBody } from './policy-body.ts'
+import { NodeRuns } from './node-runs.ts'
 import { NodeEvidence, Recoverable, RepairView } from './node-evidence.ts'
+import { WireguardView } from './wireguard-view.ts'
 
 const closed = { additionalProperties: false } as const
 const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })
@@ -81,8 +83,11 @@ export const NodeDetail = Type.Object({
   sessions: Type.Array(
     Type.Object({ number: Type.Integer(), since: orNull(Type.String()), serial: orNull(Type.String()) }),
   ),
+  ...NodeRuns,
   evidence: NodeEvidence,
   repair: orNull(RepairView),
+  /** Null: it takes no part in the WireGuard network. Left out by planes that have none. */
+  wireguard: Type.Optional(orNull(WireguardView)),
 })
 export type NodeDetail = Static<typeof NodeDetail>
 
@@ -91,6 +96,7 @@ export const NodeListQuery = Type.Object(
   {
     membership: Type.Optional(oneOf(membershipKinds)),
     profile: Type.Optional(text(64)),
+    vcluster: Type.Optional(text(63)),
     recoverable: Type.Optional(oneOf(['yes', 'no'])),
     schedulable: Type.Optional(oneOf(['yes', 'no'])),
     after: Type.Optional(NodeIdText),

@@ -12,6 +12,11 @@ export const declareDomain = (program: Command, cli: Cli): void => {
   const set = verb(domain, 'set <settings...>', 'Change them', [
     ['muster domain set livenessGraceMs=10m', 'how long a node may be silent before it is inactive'],
     ['muster domain set strangersPerMinute=50 defaultProfile=mesh-paas', ''],
+    [
+      `muster domain set 'maintenance.timeSync={"name":"chronyd","command":["/usr/sbin/chronyd","-d"]}'`,
+      'runs on every node, also in maintenance mode',
+    ],
+    ['muster domain set overlayPrefix=fd12:3456:789a::/64', 'before the first node of the WireGuard network'],
   ])
   performs(cli, set, async () => (await verbs()).domainSet)
 }

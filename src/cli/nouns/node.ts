@@ -33,6 +33,7 @@ export const declareNode = (program: Command, cli: Cli): void => {
   ])
     .addOption(new Option('--state <state>', 'only nodes in this state').choices(membershipKinds))
     .option('--profile <name>', 'only nodes of this profile')
+    .option('--vcluster <name>', 'only nodes in this vCluster')
     .addOption(
       new Option(
         '--recoverable [answer]',
@@ -80,6 +81,7 @@ export const declareNode = (program: Command, cli: Cli): void => {
     .option('--out <file>', 'write it there, readable by its owner only')
   performs(cli, bundle, async () => (await import('../node-bundle.ts')).nodeBundle)
 
+  declareAssignment(node, cli)
   declareActions(node, cli)
   declareMachine(node, cli)
 }
@@ -108,6 +110,28 @@ const declareMachine = (node: Command, cli: Cli): void => {
     .option('--add <tag>', 'may be repeated', collect)
     .option('--remove <tag>', 'may be repeated', collect)
   performs(cli, tag, async () => (await verbs()).nodeTag)
+}
+
+const declareAssignment = (node: Command, cli: Cli): void => {
+  const verbs = () => import('../node-assign.ts')
+
+  const assign = verb(node, 'assign <id...>', 'Put nodes that are in no vCluster into one', [
+    ['muster node assign gpu-001 --to training', 'its agent starts what training runs'],
+  ]).requiredOption('--to <vcluster>', 'where to')
+  performs(cli, assign, async () => (await verbs()).nodeAssign)
+
+  const move = verb(node, 'move <id...>', 'Move nodes to another vCluster in one step; their certificates stay', [
+    ['muster node move gpu-001 --to inference', 'refused while work runs there'],
+    ['muster node move gpu-001 --to inference --force', 'takes its work from its owners'],
+  ])
+    .requiredOption('--to <vcluster>', 'where to')
+    .option('--force', 'also with work on it, which is released')
+  performs(cli, move, async () => (await verbs()).nodeMove)
+
+  const unassign = verb(node, 'unassign <id...>', 'Take nodes out of their vCluster, into maintenance mode', [
+    ['muster node unassign gpu-001', 'its agent stops what the vCluster runs'],
+  ]).option('--force', 'also with work on it, which is released')
+  performs(cli, unassign, async () => (await verbs()).nodeUnassign)
 }
 
 const declareActions = (node: Command, cli: Cli): void => {

@@ -7,7 +7,7 @@ import { refuse, type Refusal } from '#domain/refusal.ts'
 import { isSchedulable } from '#domain/scheduling.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/flows/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/flows/domain-settings-row.ts'
-import type { OpenChannels } from '#plane/flows/open-channels.ts'
+import type { OpenChannels, PeerProofs } from '#plane/flows/open-channels.ts'
 import { registerNode, type RegisterDeps } from '#plane/flows/register-node.ts'
 import { explanationView } from '#plane/views/node-explanation.ts'
 import { nodeDetail, nodeView, type DetailFacts } from '#plane/views/node-view.ts'
@@ -18,6 +18,7 @@ import { answer, type Answer, type Call, type Route } from './route.ts'
 
 export type NodeRoutesDeps = RegisterDeps & {
   readonly channels: OpenChannels
+  readonly peers: Pick<PeerProofs, 'standingOf'>
   readonly recoverability: () => Promise<RecoverabilityCounts>
 }
 
@@ -83,12 +84,19 @@ export const operatorNodeRoutes = (deps: NodeRoutesDeps): readonly Route[] => [
 const mostLookedAt = 2000
 
 const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuery>): Promise<Answer> => {
-  const { membership = null, profile = null, limit = usualPage, recoverable = null, schedulable = null } = query
+  const {
+    membership = null,
+    profile = null,
+    limit = usualPage,
+    recoverable = null,
+    schedulable = null,
+    vcluster = null,
+  } = query
   const profiles = await profilesByName(deps.store)
   const nodes: ReturnType<typeof nodeView>[] = []
   let after = query.after ?? null
   for (let looked = 0; ;) {
-    const rows = await deps.store.nodes({ membership, profile, after, limit })
+    const rows = await deps.store.nodes({ membership, profile, vcluster, after, limit })
     // All at once: where their channels are is looked up together.
     const connected = await Promise.all(rows.map(({ value }) => deps.channels.isConnected(value.id)))
     for (const [at, { value }] of rows.entries()) {
@@ -112,9 +120,12 @@ const register = async (deps: NodeRoutesDeps, call: Call): Promise<Answer | Refu
   return done.kind === 'refused' ? done : answer(await detailOf(deps, done.node), 201)
 }
 
-const factsOf = async ({ store, channels, clock }: NodeRoutesDeps, node: Node): Promise<DetailFacts> => {
+const inNoGroup = { group: null, applied: null }
+
+const factsOf = async ({ store, channels, peers, clock }: NodeRoutesDeps, node: Node): Promise<DetailFacts> => {
   const profile = await store.get('profile', node.profile)
   if (profile === null) throw new Error(`profile ${node.profile} of node ${node.id} is not in the store`)
+  const vcluster = node.assignment === null ? null : await store.get('vcluster', node.assignment)
   const domain = await domainSettingsRow(store)
   const observed = await store.observation(node.id)
   const sessions = await channels.everySession(node.id)
@@ -125,7 +136,9 @@ const factsOf = async ({ store, channels, clock }: NodeRoutesDeps, node: Node): 
     connected: sessions.length > 0,
     recoverability: recoverabilityOf(node, profile.value, observed.rehearsedAtMs, nowMs),
     profile: profile.value,
+    vcluster: vcluster === null ? null : vcluster.value,
     domain: domain.value,
+    wireguard: node.wireguard === null ? inNoGroup : await peers.standingOf(node.id),
     nowMs,
   }
 }

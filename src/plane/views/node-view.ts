@@ -8,12 +8,14 @@ import type { Profile } from '#domain/profile.ts'
 import type { Recoverability } from '#domain/recoverability.ts'
 import { schedulingOf } from '#domain/scheduling.ts'
 import { slotsOf, type SlotName } from '#domain/slots.ts'
+import type { VCluster } from '#domain/vcluster.ts'
 import type { OpenSession } from '#plane/flows/open-channels.ts'
 import type { Observation } from '#plane/store/store.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { CertificateView, ConditionView, NodeDetail, NodeView } from '#wire/operator-api.ts'
 import { isoTimeOrNull } from './iso-time-or-null.ts'
 import { evidenceView, repairView } from './node-evidence-view.ts'
+import { wireguardView, type WireguardStanding } from './wireguard-view.ts'
 
 /** What is seen of a node besides its row. */
 export type Sighting = {
@@ -46,7 +48,10 @@ export const nodeView = (node: Node, { observed, connected, recoverability }: Si
 export type DetailFacts = Sighting & {
   readonly sessions: readonly OpenSession[]
   readonly profile: Profile
+  /** The one it is in. */
+  readonly vcluster: VCluster | null
   readonly domain: DomainSettings
+  readonly wireguard: WireguardStanding
   readonly nowMs: number
 }
 
@@ -63,8 +68,12 @@ export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   source: facts.observed.source,
   config_revision: facts.observed.configRevision,
   sessions: facts.sessions.map(({ number, sinceMs, serial }) => ({ number, since: isoTimeOrNull(sinceMs), serial })),
+  vcluster_revision: facts.vcluster === null ? null : facts.vcluster.revision,
+  overlay: facts.observed.overlay,
+  capabilities: facts.observed.capabilities,
   evidence: evidenceView(node, facts.observed.report),
   repair: repairView(node.repair),
+  wireguard: wireguardView(node, facts.wireguard),
 })
 
 /** Sentences: how it stands, and why. */

@@ -1,0 +1,34 @@
+// What a node runs, as lines of `node show`.
+
+import type { NodeDetail } from '#wire/operator-api.ts'
+import { printable } from './printable.ts'
+
+type Overlay = NonNullable<NodeDetail['overlay']>
+
+export const vclusterText = ({ vcluster, vcluster_revision: revision }: NodeDetail): string =>
+  vcluster === null ? 'none (maintenance mode)' : `${vcluster}${revision === null ? '' : `, revision ${revision}`}`
+
+/** Nothing is said of it as long as the agent has said nothing. */
+export const overlayLines = (overlay: NodeDetail['overlay']): string[] =>
+  overlay === null
+    ? []
+    : [
+        overlay.applied
+          ? `applied, configuration ${overlay.config_revision}`
+          : `not applied: ${printable(overlay.detail ?? 'its agent does not say why')}`,
+        ...overlay.services.map(serviceLine),
+      ]
+
+const serviceLine = ({ name, state, restarts }: Overlay['services'][number]): string =>
+  `service ${printable(name)} ${state}${restarts === 0 ? '' : `, restarted ${restarts === 1 ? 'once' : `${restarts} times`}`}`
+
+export const driftLines = (overlay: NodeDetail['overlay']): string[] => overlay?.drift.map(printable) ?? []
+
+export const capabilityLines = (capabilities: NodeDetail['capabilities']): string[] => {
+  if (capabilities === null) return []
+  const { kernel, services, wireguard, accelerators } = capabilities
+  return [
+    printable(`kernel ${kernel}, services by ${services}, WireGuard ${wireguard}`),
+    ...accelerators.map(({ device, count }) => printable(`${count} x ${device}`)),
+  ]
+}
