@@ -54,7 +54,9 @@ export const explain = (
     sentences: [
       doing(status, running, nowMs),
       ...who(status),
+      ...overlay(status),
       ...certificate(status, running, expiresInMs, nowMs),
+      ...network(status, running),
       ...status.troubles.flatMap((what) => [
         `${what.code} (${what.place}, ${ago(what.since, nowMs)}, ${times(what.attempts)}): ${what.text}`,
         ...(what.next_try_at !== null && running ? [`It tries again ${fromNow(what.next_try_at, nowMs)}.`] : []),
@@ -94,6 +96,28 @@ const who = ({ node_id, domain, profile, vcluster }: StatusFile): string[] =>
         `It is node ${node_id} of domain ${domain}, profile ${profile}, ${vcluster === null ? 'in no vCluster' : `in vCluster ${vcluster}`}.`,
       ]
 
+const overlay = ({ overlay: told }: StatusFile): string[] => {
+  if (told === undefined) return []
+  const { vcluster_revision: revision, services, drift } = told
+  const of = revision === 0 ? 'the overlay of maintenance mode' : `overlay revision ${revision}`
+  const each = services.map(({ name, state, restarts, pid }) => {
+    const what = [
+      state,
+      ...(pid === null ? [] : [`process ${pid}`]),
+      ...(restarts === 0 ? [] : [`restarted ${times(restarts)}`]),
+    ]
+    return `${name} (${what.join(', ')})`
+  })
+  return [
+    told.applied
+      ? `It runs ${of}: ${each.length === 0 ? 'no services' : each.join(', ')}.`
+      : `It does not run ${of} as it should: ${told.detail}; services: ${each.length === 0 ? 'none' : each.join(', ')}.`,
+    ...(drift.length === 0
+      ? []
+      : [`config_drift: what was applied is not what is there any more: ${drift.join('; ')}.`]),
+  ]
+}
+
 const certificate = (status: StatusFile, running: boolean, expiresInMs: number | null, nowMs: number): string[] => {
   if (status.certificate === null || expiresInMs === null) return []
   const { serial, not_after, renew_at, key } = status.certificate
@@ -110,6 +134,15 @@ const certificate = (status: StatusFile, running: boolean, expiresInMs: number |
     `Its certificate ${serial} is valid for ${left}, is renewed ${fromNow(renew_at, nowMs)}, and its key is in ${where}.`,
   ]
 }
+
+const network = ({ wireguard }: StatusFile, running: boolean): string[] => {
+  if (wireguard === undefined || !running) return []
+  const { interface: name, kind, address, peers, trouble } = wireguard
+  const up = address === null ? [] : [`WireGuard ${name} (${kind}) is ${address}, with ${counted(peers, 'peer')}.`]
+  return trouble === null ? up : [...up, `${trouble.code}: ${trouble.text}`, `What to do: ${trouble.next}`]
+}
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 
 export const ago = (time: string, nowMs: number): string => {
   const ms = nowMs - (parseIsoTime(time) ?? nowMs)

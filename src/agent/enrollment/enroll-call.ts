@@ -3,6 +3,7 @@
 import { sha256Hex } from '#platform/bytes.ts'
 import { EnrollResponse, nodeIdShape, type EnrollRequest } from '#wire/node-api.ts'
 import type { JoinString } from '#wire/join-string.ts'
+import type { WireguardConfig } from '#wire/peers.ts'
 import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
 import { fingerprint } from '#pki/fingerprint.ts'
 import { fromPem } from '#pki/pem.ts'
@@ -21,9 +22,16 @@ import type { AgentRecovery, Identity, KeyRequest } from '../identity/credential
 import { unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
 import { registrationOf } from '../recovery/prove.ts'
 import { trouble } from '../trouble.ts'
+import { faultOfWireguard } from '../wireguard/peer-fault.ts'
 import { askChallenge, isUnknownAddress, knock, type Door } from './knock.ts'
 
-export type Enrolled = { readonly kind: 'enrolled'; readonly identity: Identity; readonly serverTime: string }
+export type Enrolled = {
+  readonly kind: 'enrolled'
+  readonly identity: Identity
+  readonly serverTime: string
+  /** Null: no part in the WireGuard network. */
+  readonly wireguard: WireguardConfig | null
+}
 
 /** Longer than most: under `probe` the plane pings the old holder before it answers. */
 const answerTimeoutMs = 60_000
@@ -121,6 +129,7 @@ const identityFrom = (join: JoinString, request: KeyRequest, answer: EnrollRespo
     faultOfProfile(answer.profile) ??
     faultOfEndpoints(answer.endpoints) ??
     faultOfMembership(join, answer) ??
+    faultOfWireguard(wireguardIn(answer)) ??
     faultOfLineage(answer, { domain: answer.domain, nodeId: answer.node_id })
   if (fault !== null) return unusableAnswer(fault)
   const made = generationFrom(request, answer.certificate_chain)
@@ -147,7 +156,14 @@ const identityFrom = (join: JoinString, request: KeyRequest, answer: EnrollRespo
     clockToleranceMs: answer.clock_tolerance_ms ?? 300_000,
     previous: null,
   }
-  return { kind: 'enrolled', identity, serverTime: answer.server_time }
+  return { kind: 'enrolled', identity, serverTime: answer.server_time, wireguard: wireguardIn(answer) }
+}
+
+/** Its peers come over the channel, which is open as soon. */
+const wireguardIn = ({ overlay_config: config = null }: EnrollResponse): WireguardConfig | null => {
+  if (config === null) return null
+  const { host_overlay_ipv6: address, network, listen_port, mtu } = config
+  return { address, network, listen_port, mtu }
 }
 
 const registeredKey = ({ recoveryKey }: KeyRequest): AgentRecovery['credential'] =>

@@ -58,9 +58,9 @@ const proveWithFormerKey = ({ keeper }: AgentParts): void => {
   keeper.keep(withRequest(keeper.credentials(), { ...request, recoveryKey: { keyType, keyPem } }))
 }
 
-const accept = (agent: AgentParts, { identity, serverTime }: Enrolled): Provided => {
+const accept = (agent: AgentParts, { identity, serverTime, wireguard }: Enrolled): Provided => {
   agent.lastConfig.forget()
-  agent.wireguard.enrolled(null, identity.profile.key_storage === 'file')
+  agent.wireguard.enrolled(wireguard, identity.profile.key_storage === 'file')
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('enroll: identity kept')
   agent.episode.begunAnew('other')

@@ -5,48 +5,54 @@ import { withDelta, type Peer } from '#domain/peer-set.ts'
 import { peerFromWire, type PlanePeers } from '#wire/peers.ts'
 import { peerSet, type PeerSet } from './peer-store.ts'
 
-/** A set of which parts are still to come. */
-export type Awaited = {
-  readonly base: string | null
-  readonly revision: string
-  readonly peers: ReadonlyMap<string, Peer>
+/** What came over one channel so far. */
+export type PeersSoFar = {
+  /** A set of which parts are still to come: what it is made on, and how far it has come. */
+  readonly awaited: { readonly base: string | null; readonly peers: ReadonlyMap<string, Peer> } | null
+  /** How often the whole set was asked for since the last that fitted. */
+  readonly asked: number
 }
+
+export const nothingSoFar: PeersSoFar = { awaited: null, asked: 0 }
 
 export type Received = {
   readonly have: PeerSet | null
-  readonly awaited: Awaited | null
+  readonly soFar: PeersSoFar
   /** Keys to take off the interface before anything else. */
   readonly removed: readonly string[]
   readonly next:
     | { readonly kind: 'more' }
     /** Put `have` into force, and say so. */
     | { readonly kind: 'apply' }
-    /** It does not fit what this node has: the whole set is asked for. */
+    /** It does not fit what this node has: the whole set is to be asked for. */
     | { readonly kind: 'ask' }
-    /** Even the whole set is not what the plane says it is; asking again would go in a circle. */
-    | { readonly kind: 'wrong' }
+    /** Not even whole sets are what the plane says they are; asking on would go in a circle. */
+    | { readonly kind: 'give-up' }
 }
 
-export const receivePeers = (have: PeerSet | null, awaited: Awaited | null, frame: PlanePeers): Received => {
-  if (!frame.more && have?.revision === frame.revision) {
-    // Over the other channel of a rotation, perhaps.
-    return { have, awaited: null, removed: [], next: { kind: 'apply' } }
-  }
-  const goesOn = awaited !== null && awaited.base === frame.base && awaited.revision === frame.revision
-  const start = goesOn ? awaited.peers : startOf(have, frame)
+const mostAsked = 3
+
+export const receivePeers = (have: PeerSet | null, { awaited, asked }: PeersSoFar, frame: PlanePeers): Received => {
+  const { base, revision, more } = frame
+  // Over the other channel of a rotation, perhaps.
+  if (!more && have?.revision === revision) return { have, soFar: nothingSoFar, removed: [], next: { kind: 'apply' } }
+  const start = awaited?.base === base ? awaited.peers : startOf(have, frame)
   const rest = without(have, frame.remove)
   const removed = gone(have, rest)
-  if (start === null) return { have: rest, awaited: null, removed, next: { kind: 'ask' } }
-  const peers = withDelta(start, { remove: frame.remove, add: frame.add.map(peerFromWire) })
-  if (frame.more) {
-    const { base, revision } = frame
-    return { have: rest, awaited: { base, revision, peers }, removed, next: { kind: 'more' } }
+  if (start !== null && more) {
+    const peers = withDelta(start, { remove: frame.remove, add: frame.add.map(peerFromWire) })
+    return { have: rest, soFar: { awaited: { base, peers }, asked }, removed, next: { kind: 'more' } }
   }
-  const whole = peerSet(peers)
-  if (whole.revision !== frame.revision) {
-    return { have: rest, awaited: null, removed, next: { kind: frame.base === null ? 'wrong' : 'ask' } }
+  const whole =
+    start === null ? null : peerSet(withDelta(start, { remove: frame.remove, add: frame.add.map(peerFromWire) }))
+  if (whole?.revision === revision) {
+    return { have: whole, soFar: nothingSoFar, removed: gone(have, whole), next: { kind: 'apply' } }
   }
-  return { have: whole, awaited: null, removed: gone(have, whole), next: { kind: 'apply' } }
+  // What was sent before the plane heard the question fits no better, and is no reason to ask again.
+  if (base !== null && asked > 0)
+    return { have: rest, soFar: { awaited: null, asked }, removed, next: { kind: 'more' } }
+  const next = { kind: asked < mostAsked ? 'ask' : 'give-up' } as const
+  return { have: rest, soFar: { awaited: null, asked: asked + 1 }, removed, next }
 }
 
 /** Null: it is made on a set that this node does not have. */

@@ -15,7 +15,7 @@ import { tidy } from '../trouble.ts'
 import { openPeerApplier, type Progress, type Wanted } from './apply-peers.ts'
 import { openWireguardKey } from './key-store.ts'
 import { openPeerStore, peerSet, type PeerSet } from './peer-store.ts'
-import { receivePeers, type Awaited } from './receive-peers.ts'
+import { nothingSoFar, receivePeers, type PeersSoFar } from './receive-peers.ts'
 import { openWireguardLink, type LinkKind, type WireguardLink } from './wireguard-link.ts'
 
 export type AppliedPeers = { readonly revision: string; readonly applied: boolean; readonly detail: string | null }
@@ -81,14 +81,12 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
   const keys = openWireguardKey(config.stateFolder, onDisk, deps.storage.credentialWrite)
   const store = openPeerStore(config.stateFolder)
   let told: WireguardConfig | null = null
-  let awaited: Awaited | null = null
+  const soFar = new WeakMap<PeersSender, PeersSoFar>()
+  let isWithdrawn = false
   let waiting: readonly Waiting[] = []
   let status: NonNullable<StatusFile['wireguard']> = {
     interface: config.wireguard.interface,
-    kind: null,
-    address: null,
-    peers: 0,
-    revision: null,
+    ...downStatus,
     trouble: null,
   }
 
@@ -100,12 +98,18 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
     status = { ...status, ...change }
     board.facts({ wireguard: status })
   }
+  const answerAll = (revision: string): void => {
+    const fitting = waiting.filter((one) => one.revision === revision)
+    waiting = waiting.filter((one) => one.revision !== revision)
+    for (const { from } of fitting) from.applied({ revision, applied: true, detail: null })
+  }
   const progress = (what: Progress): void => {
     switch (what.kind) {
       case 'removed':
         return log.info({ peers: what.keys.length }, 'wireguard: peers removed')
       case 'down':
-        return tell({ kind: null, address: null, peers: 0, revision: null, trouble: null })
+        answerAll(nobody.revision)
+        return tell({ ...downStatus, trouble: isWithdrawn ? null : noPart })
       case 'in-force': {
         const { revision, peers } = what.wanted.set
         const { address } = what.wanted.config
@@ -113,10 +117,7 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
           log.info({ revision, peers: peers.size, address, kind: what.link }, 'wireguard: peers in force')
         }
         tell({ kind: what.link, address, peers: peers.size, revision, trouble: null })
-        for (const { revision: asked, from } of waiting)
-          if (asked === revision) from.applied({ revision, applied: true, detail: null })
-        waiting = waiting.filter(({ revision: asked }) => asked !== revision)
-        return
+        return answerAll(revision)
       }
       case 'failed': {
         const { code, text, next } = what.trouble
@@ -170,7 +171,7 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
     keyRefused: () => void keys.erase(),
     enrolled: (next, keyOnDisk) => {
       if (!keyOnDisk) keys.leaveDisk()
-      awaited = null
+      isWithdrawn = false
       keep(null)
       configured(next)
     },
@@ -182,25 +183,24 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
       return applier.inForce()
     },
     receive: (frame, from) => {
-      const got = receivePeers(store.current(), awaited, frame)
-      awaited = got.awaited
+      const got = receivePeers(store.current(), soFar.get(from) ?? nothingSoFar, frame)
+      soFar.set(from, got.soFar)
       keep(got.have)
       const { revision } = frame
       if (got.next.kind === 'apply') waiting = [...waiting, { revision, from, toldTrouble: false }].slice(-mostWaiting)
       if (got.next.kind !== 'more' || got.removed.length > 0) applier.apply(got.removed)
       if (got.next.kind === 'ask') from.have(null)
-      if (got.next.kind === 'wrong') from.applied({ revision, applied: false, detail: 'it is not of that revision' })
+      if (got.next.kind === 'give-up') from.applied({ revision, applied: false, detail: 'it is not of that revision' })
     },
     kind: () => status.kind ?? 'none',
     fence: () => {
       const had = [...(store.current()?.peers.keys() ?? [])]
       if (had.length === 0) return
-      awaited = null
       keep(nobody)
       applier.apply(had)
     },
     withdraw: async () => {
-      awaited = null
+      isWithdrawn = true
       told = null
       keep(null)
       keys.erase()
@@ -212,6 +212,14 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
 }
 
 const nobody = peerSet(new Map())
+
+const downStatus = { kind: null, address: null, peers: 0, revision: null }
+
+const noPart = {
+  code: 'wireguard_not_offered',
+  text: 'The plane gives this node no part in the WireGuard network.',
+  next: 'Offer it: muster profile set NAME wireguard.mode=offered; then enrol again: muster token create --node ID --replace',
+}
 
 const keyLost = {
   code: 'wireguard_key_lost',
