@@ -23,11 +23,15 @@ export const tokenList = async (cli: Cli, options: GlobalOptions & { node?: stri
   )
 }
 
+/** A code in front of a sentence says it shortly. */
+const stateOf = ({ state, why = null }: TokenView): string =>
+  why === null ? state : `${state} (${why.split(':', 1)[0]})`
+
 export const tokenRow = (token: TokenView, nowMs: number): Cell[] => {
   const expiresMs = parseIsoTime(token.expires_at) ?? nowMs
   return [
     token.id,
-    { text: token.state, colour: token.state === 'unused' ? 'green' : 'dim' },
+    { text: stateOf(token), colour: token.state === 'unused' ? 'green' : 'dim' },
     (token.node ?? 'any node') + (token.replace ? ' (replace)' : ''),
     token.profile,
     expiresMs > nowMs ? `in ${formatSpan(expiresMs - nowMs)}` : formatAgo(expiresMs, nowMs),

@@ -268,6 +268,8 @@ export const CaView = Type.Object({
       not_after: Type.String(),
       signing: Type.Boolean(),
       sha256: Type.String(),
+      /** Somebody else may have its key: since then nothing it has signed is taken. */
+      withdrawn_at: Type.Optional(Type.String()),
     }),
   ),
   server_certificate: Type.Object({

@@ -37,6 +37,8 @@ type Told = {
   revision: string | null
   /** Parts are on their way: what changes meanwhile goes with them. */
   busy: boolean
+  /** It has said meanwhile that it has something else: what is on its way does not help it. */
+  astray: boolean
   /** Sent and not confirmed, oldest first. */
   readonly awaited: { readonly group: PeerGroup; readonly at: number; readonly revision: string }[]
 }
@@ -149,8 +151,9 @@ export const openSendPeers = ({ book, sessions, gate, clock, timers }: SendPeers
       if (told.awaited.length > mostAwaited) told.awaited.shift()
     }
     told.busy = false
+    if (told.astray) Object.assign(told, { astray: false, group: undefined })
     // It may have been moved to another group since.
-    if (groupOf(session) !== group || group.at !== told.at) mark([session], true)
+    if (told.group !== groupOf(session) || group.at !== told.at) mark([session], true)
   }
 
   const mark = (some: Iterable<Session>, urgent: boolean): void => {
@@ -180,12 +183,17 @@ export const openSendPeers = ({ book, sessions, gate, clock, timers }: SendPeers
 
   return {
     has(session, revision) {
+      const before = listening.get(session)
+      if (before?.busy === true) {
+        before.astray = true
+        return
+      }
       const group = groupOf(session)
       const at = group === null || revision === null ? null : group.positionOf(session.principal.id, revision)
       const known = group === null ? revision === nothing : at !== null
       const told: Told = {
         ...{ home: group, group: known ? group : undefined, at: at ?? 0, revision },
-        ...{ busy: false, awaited: [] },
+        ...{ busy: false, astray: false, awaited: [] },
       }
       listening.set(session, told)
       settle(session, told)

@@ -17,5 +17,6 @@ export const tokenView = (token: Token, nowMs: number): TokenView => {
     expires_at: isoTime(token.expiresAtMs),
     used_at: used === null ? null : isoTime(used.atMs),
     used_by: used === null ? null : used.node,
+    why: token.state.kind === 'revoked' ? (token.state.why ?? null) : null,
   }
 }
