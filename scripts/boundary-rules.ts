@@ -85,13 +85,14 @@ const noTestCode: Rule = ({ file, imports }) =>
         .map((wanted) => ({ line: wanted.line, why: `src may not import ${wanted.from}` }))
     : []
 
-/** `views` are answers made of rows, `channels` the flows of an open connection, `metrics` and `webhook` tell others. */
+/** `views` are answers made of rows, `channels` the flows of an open connection, `metrics`, `claims` and `webhook` tell others. */
 const requestOrder = [
   'listeners',
   'views',
   'authn',
   'metrics',
   'channels',
+  'claims',
   'flows',
   'webhook',
   'issuer',

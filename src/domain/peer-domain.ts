@@ -16,9 +16,9 @@ export type PeerDomain = {
   readonly removedAtMs: number | null
 }
 
-/** What another domain last said of a machine, by one of its hardware addresses (hashed). */
+/** What another domain last said of a machine, by one of its hardware addresses. */
 export type Claim = {
-  /** SHA-256 of the hardware value, hex. */
+  /** `mac:...` or `bmc:...`. */
   readonly hardware: string
   readonly domain: string
   readonly node: NodeId

@@ -17,6 +17,8 @@ export type HttpRequest = {
   readonly body: string | null
   /** For the whole exchange. */
   readonly timeoutMs: number
+  /** Of what comes back; left out: as much as an operator plane may say. */
+  readonly mostBytes?: number
 }
 
 export type HttpReply = { readonly status: number; readonly body: string }
@@ -57,7 +59,7 @@ const exchange = (target: HttpTarget, agent: http.Agent, request: HttpRequest): 
       let bytes = 0
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length
-        if (bytes > longestReplyBytes) call.destroy(failed('EMSGSIZE', 'the answer is too long'))
+        if (bytes > (request.mostBytes ?? longestReplyBytes)) call.destroy(failed('EMSGSIZE', 'the answer is too long'))
         else chunks.push(chunk)
       })
       response.on('error', reject)

@@ -1,11 +1,12 @@
 // Statements of the plane: short, signed, and checked by whoever pinned the key. They carry the time to a machine whose
-// clock may be wrong by years, challenges, counters, and what has been seen of the journal.
+// clock may be wrong by years, challenges, counters, what has been seen of the journal, and claims to other domains.
 //
 //     <kind>1.<base64url of canonical JSON>.<base64url of the signature over everything before the last dot>
 
 import { mostHeads } from '#domain/sighting.ts'
 import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
+import { Claims, longestClaims } from './claim-api.ts'
 
 const closed = { additionalProperties: false } as const
 const short = Type.String({ maxLength: 256 })
@@ -42,13 +43,23 @@ const Sighting = Type.Object(
   closed,
 )
 
-const shapes = { challenge: Challenge, counter: Counter, sighting: Sighting } as const satisfies Record<string, TSchema>
+const shapes = {
+  challenge: Challenge,
+  counter: Counter,
+  sighting: Sighting,
+  claims: Claims,
+} as const satisfies Record<string, TSchema>
 export type StatementKind = keyof typeof shapes
 export type StatementOf<K extends StatementKind> = Static<(typeof shapes)[K]>
 
 export const longestStatement = 2048
 export const longestSighting = 20_480
-const longest = { challenge: longestStatement, counter: longestStatement, sighting: longestSighting } as const
+const longest = {
+  challenge: longestStatement,
+  counter: longestStatement,
+  sighting: longestSighting,
+  claims: longestClaims,
+} as const
 
 /** `sign` gets the bytes that `parseStatement` hands out as `signed`. */
 export const formatStatement = <K extends StatementKind>(

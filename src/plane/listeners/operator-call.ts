@@ -3,6 +3,7 @@
 import { Type } from 'typebox'
 import type { Attribution } from '#domain/decision.ts'
 import { actorOf, type OperatorPrincipal } from '#domain/principal.ts'
+import { domainNameShape } from '#wire/join-string.ts'
 import { NodeIdText } from '#wire/node-api.ts'
 import type { Call } from './route.ts'
 
@@ -24,6 +25,9 @@ const closed = { additionalProperties: false } as const
 export const NodeParams = Type.Object({ id: NodeIdText }, closed)
 export const IdParams = Type.Object({ id: Type.String({ pattern: '^[0-9A-Za-z_-]{1,64}$' }) }, closed)
 export const NameParams = Type.Object({ name: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }) }, closed)
+
+const domainName = Type.String({ pattern: domainNameShape.source, maxLength: 253 })
+export const DomainParams = Type.Object({ name: domainName }, closed)
 
 /** The part of the path that the route's schema has checked. */
 export const param = (call: Call, name: string): string => {

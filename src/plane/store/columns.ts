@@ -96,9 +96,10 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     key: claimKey,
     columns: {
       hardware: ({ hardware }) => hardware,
+      domain: ({ domain }) => domain,
       until_ms: ({ receivedAtMs }) => receivedAtMs + claimKeptMs,
     },
-    fixed: ['hardware'],
+    fixed: ['hardware', 'domain'],
   },
   'hardware-profile': { table: 'hardware_profile', key: ({ tag }) => tag, columns: {}, fixed: [] },
 }

@@ -65,6 +65,7 @@ export const migrations: readonly string[] = [
    UPDATE domain SET doc = json_set(doc, '$.issuance', json('{"kind":"open"}'), '$.overlayPrefix', json('null'),
      '$.maintenance', json('{"policy":{"enforcementMode":"observe","execWhitelist":[],"shellWhitelist":[],"regulated":false},"timeSync":null}'));
    UPDATE denial SET doc = json_set(doc, '$.atMs', 0, '$.reason', 'unspecified');
+   UPDATE issuer SET doc = json_set(doc, '$.compromisedAtMs', json('null'));
    ALTER TABLE observation ADD COLUMN capabilities TEXT;
    ALTER TABLE observation ADD COLUMN overlay TEXT;
    CREATE INDEX certificate_by_node ON certificate (node, key) WHERE node IS NOT NULL;
@@ -80,8 +81,9 @@ export const migrations: readonly string[] = [
    CREATE INDEX receipt_unsettled ON receipt (key) WHERE unsettled = 1;
    ${documents('plan', ', until_ms INTEGER NOT NULL')}
    ${documents('peer_domain', '')}
-   ${documents('claim', ', hardware TEXT NOT NULL, until_ms INTEGER NOT NULL')}
+   ${documents('claim', ', hardware TEXT NOT NULL, domain TEXT NOT NULL, until_ms INTEGER NOT NULL')}
    CREATE INDEX claim_by_hardware ON claim (hardware, key);
+   CREATE INDEX claim_by_domain ON claim (domain, key);
    ${documents('hardware_profile', '')}`,
 ]
 

@@ -62,6 +62,7 @@ export const migrations: readonly string[] = [
    UPDATE domain SET doc = (doc::jsonb || '{"issuance":{"kind":"open"},"overlayPrefix":null,"maintenance":{"policy":
      {"enforcementMode":"observe","execWhitelist":[],"shellWhitelist":[],"regulated":false},"timeSync":null}}'::jsonb)::text;
    UPDATE denial SET doc = (doc::jsonb || '{"atMs":0,"reason":"unspecified"}'::jsonb)::text;
+   UPDATE issuer SET doc = (doc::jsonb || '{"compromisedAtMs":null}'::jsonb)::text;
    ALTER TABLE observation ADD COLUMN capabilities TEXT, ADD COLUMN overlay TEXT;
    CREATE INDEX certificate_by_node ON certificate (node, key) WHERE node IS NOT NULL;
    ${documents('vcluster', '')}
@@ -76,7 +77,8 @@ export const migrations: readonly string[] = [
    CREATE INDEX receipt_unsettled ON receipt (key) WHERE unsettled = 1;
    ${documents('plan', ', until_ms BIGINT NOT NULL')}
    ${documents('peer_domain', '')}
-   ${documents('claim', `, hardware ${text} NOT NULL, until_ms BIGINT NOT NULL`)}
+   ${documents('claim', `, hardware ${text} NOT NULL, domain ${text} NOT NULL, until_ms BIGINT NOT NULL`)}
    CREATE INDEX claim_by_hardware ON claim (hardware, key);
+   CREATE INDEX claim_by_domain ON claim (domain, key);
    ${documents('hardware_profile', '')}`,
 ]
