@@ -54,7 +54,7 @@ const replicaLines = ({ replicas, replicas_unconfirmed: missing, effective_at }:
   const waiting =
     missing === 0 ? [] : [`${counted(missing, 'replica')} not heard from; without an answer the lease ends within 17 s`]
   const total = effective_at === null ? replicas.length + missing : replicas.length
-  return [`${replicas.length} of ${total} replicas`, ...lines, ...waiting]
+  return [`${replicas.length} of ${counted(total, 'replica')}`, ...lines, ...waiting]
 }
 
 const hows: Readonly<Record<ReceiptView['replicas'][number]['how'], string>> = {

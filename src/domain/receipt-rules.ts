@@ -112,7 +112,7 @@ export const withJoinedPeers = (receipt: Receipt, now: readonly NodeId[]): Recei
   const { peers } = receipt
   if (peers === null || receipt.effectiveAtMs !== null) return receipt
   const before = new Set([receipt.node, ...peers.stragglers.map(({ node }) => node)])
-  const joined = now.filter((node) => !before.has(node))
+  const joined = [...new Set(now)].filter((node) => !before.has(node))
   return joined.length === 0
     ? receipt
     : { ...receipt, peers: { ...peers, stragglers: [...peers.stragglers, ...joined.map(unheard)] } }
