@@ -18,6 +18,7 @@ const conditionAlerts: Partial<Readonly<Record<ConditionName, Look>>> = {
   needs_approval: { kind: 'recovery_waits', severity: 'warning' },
   unhealthy: { kind: 'unhealthy', severity: 'warning' },
   config_drift: { kind: 'config_drift', severity: 'warning' },
+  active_elsewhere: { kind: 'active_elsewhere', severity: 'warning' },
 }
 
 /** The kinds that follow a node: its conditions, and whether it is in quarantine. */
