@@ -109,6 +109,7 @@ const check = (table: RowTable): void => {
     assert.equal(value.allocations, live.length, `${id} counts ${value.allocations}`)
     if (value.membership.kind === 'quarantined' || value.membership.kind === 'revoked') assert.equal(live.length, 0)
     if (value.drain === 'drained') assert.equal(live.length, 0)
+    if (value.drain === 'draining') assert.notEqual(live.length, 0)
     assert.ok(live.every((state) => state === (value.drain === 'draining' ? 'releasing' : 'running')))
   }
   const said = (type: string) => table.journal.filter((draft) => draft.type === type).length

@@ -9,7 +9,7 @@ import { hardwareWords } from './hardware-identity.ts'
 import { nodeDecided, type NodeFacts } from './node-change.ts'
 import type { Condition, Node } from './node.ts'
 import type { Profile } from './profile.ts'
-import { quarantinedNode } from './quarantined-node.ts'
+import { drainEnded, quarantinedNode } from './quarantined-node.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { decideSecondHolder } from './second-holder.ts'
 import { denialOfEpoch, slotsOf } from './slots.ts'
@@ -134,6 +134,7 @@ const fenced = (facts: DuplicateFacts): DuplicateVerdict => {
     [
       entry(facts.by, nowMs, 'node.second_holder', about, { condition: 'duplicate_identity', reason, ...evidence }),
       entry(by, nowMs, 'node.quarantined', about, { reason: why, was: value.membership.kind }),
+      ...drainEnded(value, by, nowMs),
     ],
     {
       reads: [readOf('domain', 'domain', domain), readOf('profile', facts.profile.value.name, facts.profile)],

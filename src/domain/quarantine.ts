@@ -6,7 +6,7 @@ import { boundedText, entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { Node } from './node.ts'
-import { quarantinedNode } from './quarantined-node.ts'
+import { drainEnded, quarantinedNode } from './quarantined-node.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { failedChecks } from './repair.ts'
 import { denialOfEpoch } from './slots.ts'
@@ -43,7 +43,10 @@ export const decideQuarantine = ({
   return nodeDecided(
     node,
     quarantinedNode(value, why, by, nowMs),
-    [entry(by, nowMs, 'node.quarantined', about, { reason: why, was: value.membership.kind })],
+    [
+      entry(by, nowMs, 'node.quarantined', about, { reason: why, was: value.membership.kind }),
+      ...drainEnded(value, by, nowMs),
+    ],
     together([
       {
         reads: [readOf('domain', 'domain', domain)],

@@ -13,7 +13,7 @@ import type { EntryDraft } from './journal-entry.ts'
 import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { HardwareIdentity, Node, Repair, RepairEvidence } from './node.ts'
 import type { Profile } from './profile.ts'
-import { quarantinedNode } from './quarantined-node.ts'
+import { drainEnded, quarantinedNode } from './quarantined-node.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { denialOfEpoch } from './slots.ts'
 
@@ -81,7 +81,7 @@ const endOf = ({ node, by, nowMs }: RepairBundleFacts, reason: string, hadSlots:
   const { id, epoch, membership } = node.value
   if (membership.kind !== 'quarantined') {
     const body = { reason: `to be repaired: ${reason}`, was: membership.kind }
-    return [entry(by, nowMs, 'node.quarantined', { node: id, epoch }, body)]
+    return [entry(by, nowMs, 'node.quarantined', { node: id, epoch }, body), ...drainEnded(node.value, by, nowMs)]
   }
   if (!hadSlots) return []
   const body = { was: membership.kind, superseded: 'an earlier repair', by_epoch: null }
