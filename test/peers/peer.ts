@@ -9,7 +9,7 @@ import debianPackages from './debian-packages.json' with { type: 'json' }
 /** Which Debian package brings a peer. scripts/test.ts installs what is missing, where it may. */
 export const packageOf: Readonly<Record<string, string>> = debianPackages
 
-/** Programs are found on the PATH; `faketime` is the library to preload; `root` and `tmpfs` are permissions. */
+/** Programs are found on the PATH; `faketime` is the library to preload; `root`, `tmpfs` and `netns` are permissions. */
 export const peerNames = [
   'openssl',
   'strace',
@@ -25,8 +25,12 @@ export const peerNames = [
   'etcd',
   'patroni',
   'postgres',
+  'wg',
+  'wireguard-go',
+  'ping',
   'root',
   'tmpfs',
+  'netns',
 ] as const
 export type PeerName = (typeof peerNames)[number]
 
@@ -42,6 +46,8 @@ export const peer = (name: PeerName): Peer => {
       return process.getuid?.() === 0 ? { path: '/' } : { missing: 'not running as root' }
     case 'tmpfs':
       return tmpfs()
+    case 'netns':
+      return netns()
     case 'openssl':
     case 'strace':
     case 'curl':
@@ -54,6 +60,9 @@ export const peer = (name: PeerName): Peer => {
     case 'haproxy':
     case 'etcd':
     case 'patroni':
+    case 'wg':
+    case 'wireguard-go':
+    case 'ping':
       return found(onPath(name), `${name} is not installed`)
   }
 }
@@ -92,10 +101,25 @@ const fakeTimeLibraries = (): string[] =>
     path.join(folder, 'faketime', 'libfaketimeMT.so.1'),
   )
 
-/** Mounting takes root and the capability: a container may have the one without the other (CAP_SYS_ADMIN is bit 21). */
+/** Mounting takes root and the capability: a container may have the one without the other. */
 const tmpfs = (): Peer => {
   if (process.platform !== 'linux') return { missing: 'tmpfs is a Linux filesystem' }
-  const capabilities = /^CapEff:\s*([0-9a-f]+)$/m.exec(fs.readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
-  if ((BigInt(`0x${capabilities}`) & (1n << 21n)) === 0n) return { missing: 'not allowed to mount a tmpfs' }
+  if (!isAllowed(sysAdmin)) return { missing: 'not allowed to mount a tmpfs' }
   return found(onPath('mount'), 'mount is not installed')
+}
+
+/** Network namespaces with tunnels in them. */
+const netns = (): Peer => {
+  if (process.platform !== 'linux') return { missing: 'network namespaces are of Linux' }
+  if (!isAllowed(sysAdmin) || !isAllowed(netAdmin)) return { missing: 'not allowed to make network namespaces' }
+  return found(['/dev/net/tun'], 'there is no /dev/net/tun')
+}
+
+/** CAP_NET_ADMIN and CAP_SYS_ADMIN. */
+const netAdmin = 12n
+const sysAdmin = 21n
+
+const isAllowed = (capability: bigint): boolean => {
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(fs.readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
+  return (BigInt(`0x${effective}`) & (1n << capability)) !== 0n
 }
