@@ -1,7 +1,6 @@
 // What a node runs, as lines of `node show`.
 
 import type { NodeDetail } from '#wire/operator-api.ts'
-import { printable } from './printable.ts'
 
 type Overlay = NonNullable<NodeDetail['overlay']>
 
@@ -15,20 +14,20 @@ export const overlayLines = (overlay: NodeDetail['overlay']): string[] =>
     : [
         overlay.applied
           ? `applied, configuration ${overlay.config_revision}`
-          : `not applied: ${printable(overlay.detail ?? 'its agent does not say why')}`,
+          : `not applied: ${overlay.detail ?? 'its agent does not say why'}`,
         ...overlay.services.map(serviceLine),
       ]
 
 const serviceLine = ({ name, state, restarts }: Overlay['services'][number]): string =>
-  `service ${printable(name)} ${state}${restarts === 0 ? '' : `, restarted ${restarts === 1 ? 'once' : `${restarts} times`}`}`
+  `service ${name} ${state}${restarts === 0 ? '' : `, restarted ${restarts === 1 ? 'once' : `${restarts} times`}`}`
 
-export const driftLines = (overlay: NodeDetail['overlay']): string[] => overlay?.drift.map(printable) ?? []
+export const driftLines = (overlay: NodeDetail['overlay']): string[] => overlay?.drift ?? []
 
 export const capabilityLines = (capabilities: NodeDetail['capabilities']): string[] => {
   if (capabilities === null) return []
   const { kernel, services, wireguard, accelerators } = capabilities
   return [
-    printable(`kernel ${kernel}, services by ${services}, WireGuard ${wireguard}`),
-    ...accelerators.map(({ device, count }) => printable(`${count} x ${device}`)),
+    `kernel ${kernel}, services by ${services}, WireGuard ${wireguard}`,
+    ...accelerators.map(({ device, count }) => `${count} x ${device}`),
   ]
 }

@@ -29,6 +29,14 @@ test('values are read as the schema says: durations, fractions, lists, yes and n
   assert.deepEqual(parseSettings(DomainBody, ['livenessGraceMs=300000']), { livenessGraceMs: 300_000 })
 })
 
+test('what is a document is written as JSON, or none', () => {
+  const key = 'maintenance.timeSync'
+  const service = { name: 'chronyd', command: ['/usr/sbin/chronyd', '-d'] }
+  assert.deepEqual(parseSettings(DomainBody, [`${key}=${JSON.stringify(service)}`]), { [key]: service })
+  assert.deepEqual(parseSettings(DomainBody, [`${key}=none`]), { [key]: null })
+  assert.throws(() => parseSettings(DomainBody, [`${key}=chronyd -d`]), /is JSON, or none/)
+})
+
 test('what is not a setting is refused before anything is sent', () => {
   const wrong = ['lifetime=1h', 'certificate=1', 'certificate.lifetimeMs', '=1', 'certificate.lifetimeMs=soon']
   const alsoWrong = [

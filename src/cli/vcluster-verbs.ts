@@ -127,10 +127,7 @@ const show = (cli: Cli, options: GlobalOptions, vcluster: VClusterBody): void =>
           overlay.files.map(({ path, mode, content }) => `${mode.toString(8)} ${path}, ${content.length} characters`),
         ),
       ],
-      [
-        'services',
-        orNone(overlay.services.map(({ name: service, command }) => `${service}: ${printable(command.join(' '))}`)),
-      ],
+      ['services', orNone(overlay.services.map(({ name: service, command }) => `${service}: ${command.join(' ')}`))],
       ['revision', String(vcluster.revision)],
       ['created', `${vcluster.created_at} by ${vcluster.created_by}`],
     ]),
