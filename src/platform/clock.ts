@@ -15,6 +15,9 @@ export const systemClock: Clock = {
 /** RFC 3339 with milliseconds, in UTC. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString()
 
+/** As HTTP writes it. */
+export const httpDate = (ms: number): string => new Date(ms).toUTCString()
+
 /** Milliseconds of an RFC 3339 time, or null for anything else. */
 export const parseIsoTime = (text: string): number | null => {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/.test(text)) return null

@@ -20,6 +20,8 @@ export type AuthorityOptions = {
   readonly intermediateLifetimeMs: number
   readonly serverNames: ServerNames
   readonly serverLifetimeMs: number
+  /** Where others find the status listener; what is signed says so. Left out: nowhere. */
+  readonly statusUrl?: string | null
 }
 
 export type AuthorityDeps = {

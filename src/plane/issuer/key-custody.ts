@@ -16,11 +16,12 @@ const roles = [
   'recovery-server',
   'statement',
   'bearer',
+  'responder',
 ] as const
 
 export type KeyName = {
   readonly role: (typeof roles)[number]
-  /** The key id; for a server certificate its issuer and serial, joined by a dot; for a secret what its hash begins with. */
+  /** The key id; for a responder that of its issuer; for a server certificate its issuer and serial, joined by a dot; for a secret what its hash begins with. */
   readonly id: string
 }
 

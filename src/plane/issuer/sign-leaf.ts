@@ -9,8 +9,14 @@ import type { Random } from '#platform/random.ts'
 import type { CaSigner } from './ca-signer.ts'
 import type { IssuedCertificate } from './issuer.ts'
 import { serialBytes } from './make-issuer.ts'
+import { statusPlacesOf } from './status-places.ts'
 
-export const signLeaf = (signer: CaSigner, order: SigningOrder, random: Random): IssuedCertificate => {
+export const signLeaf = (
+  signer: CaSigner,
+  order: SigningOrder,
+  random: Random,
+  statusUrl: string | null = null,
+): IssuedCertificate => {
   const { certificate: ca } = signer
   if (order.issuedAtMs >= ca.notAfterMs) throw new Error(`issuing CA ${signer.record.id} has expired`)
   // A clock set back by more than that would make certificates from before their own issuer.
@@ -18,7 +24,7 @@ export const signLeaf = (signer: CaSigner, order: SigningOrder, random: Random):
     throw new Error(`the clock is behind the start of issuing CA ${signer.record.id}`)
 
   const serial = random.bytes(serialBytes)
-  const spec = leafSpec(order, ca, serial)
+  const spec = leafSpec(order, ca, serial, statusPlacesOf(statusUrl, signer.record))
   const der = Buffer.from(buildCertificate(spec, signer.key))
   checkAgainstOrder(der, order)
   return {

@@ -12,6 +12,7 @@ import { issuerEntry } from './issuer-entries.ts'
 import { keepKey, type CaSigner } from './ca-signer.ts'
 import type { KeyCustody } from './key-custody.ts'
 import { readBook } from './look-again.ts'
+import { dropResponder, keepResponder } from './responder.ts'
 
 export type Story = {
   readonly why: string
@@ -32,10 +33,14 @@ export const takeIntoService = async (
   made: CaSigner,
   story: Story,
 ): Promise<'in-service' | 'lost-race'> => {
+  await keepResponder(deps, made)
   const change = succession(deps, state, made.record, story)
   const outcome = await (story.fence === null ? deps.store.commit(change) : deps.store.commit(change, story.fence))
   await readBook(deps, state)
-  if (outcome === 'lost-race') return outcome
+  if (outcome === 'lost-race') {
+    await dropResponder(deps.custody, made.record.id)
+    return outcome
+  }
   deps.feed.publish(outcome)
   if (made.record.role === 'issuing') state.signer = made
   if (made.record.custody === 'memory' && deps.store.sealedKeys !== null) return 'in-service'

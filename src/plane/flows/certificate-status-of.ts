@@ -1,0 +1,22 @@
+// The status of one certificate by what is in the store now: a revocation that is committed is never overlooked.
+
+import { certificateKey, type CertificateRecord } from '#domain/certificate.ts'
+import { certificateStatus, denialKeysFor, type CertificateStatus } from '#domain/certificate-status.ts'
+import type { IssuerId } from '#domain/node.ts'
+import type { Store } from '#plane/store/store.ts'
+import type { Clock } from '#platform/clock.ts'
+
+export type StatusOfDeps = { readonly store: Pick<Store, 'get'>; readonly clock: Clock }
+
+export type FoundStatus = { readonly record: CertificateRecord | null; readonly status: CertificateStatus }
+
+export const certificateStatusOf = async (
+  { store, clock }: StatusOfDeps,
+  issuer: IssuerId,
+  serial: string,
+): Promise<FoundStatus> => {
+  const record = (await store.get('certificate', certificateKey(issuer, serial)))?.value ?? null
+  const rows = await Promise.all(denialKeysFor(issuer, serial, record).map((key) => store.get('denial', key)))
+  const denials = rows.flatMap((row) => (row === null ? [] : [row.value]))
+  return { record, status: certificateStatus({ record, denials, nowMs: clock.nowMs() }) }
+}

@@ -1,0 +1,196 @@
+// The revocation lists of the issuers whose keys are here, made when somebody asks for one: whatever this plane has heard
+// of by then is in it. Nothing is read or kept for a domain nobody asks about.
+
+import type { CertificateRecord, Denial } from '#domain/certificate.ts'
+import { certificateKey } from '#domain/certificate.ts'
+import { revokedBy } from '#domain/certificate-status.ts'
+import type { IssuerId } from '#domain/node.ts'
+import { deltaList, fullList, isListed, type ListedCertificate, type RevocationList } from '#domain/revocation-list.ts'
+import { buildCrl } from '#pki/crl.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import type { Store } from '#plane/store/store.ts'
+import { wholeSecondMs } from '#pki/der-time.ts'
+import type { Clock } from '#platform/clock.ts'
+import { sleep, type Timers } from '#platform/timers.ts'
+import { signerFrom, type CaSigner } from './ca-signer.ts'
+import type { KeyCustody } from './key-custody.ts'
+import { takeTurns } from './turns.ts'
+
+export type PublishedList = Omit<RevocationList, 'entries'> & {
+  readonly issuer: IssuerId
+  readonly der: Uint8Array
+  readonly entries: number
+}
+
+export type ListKind = 'full' | 'delta'
+
+export type RevocationLists = {
+  /** Null: no issuer with a key of its own here has that id. */
+  list(issuer: IssuerId, kind: ListKind): Promise<PublishedList | null>
+  /** Now and then: takes in what was denied since somebody asked, and lets go of what has long expired. */
+  settle(): Promise<void>
+}
+
+export type RevocationListsDeps = {
+  readonly store: Pick<Store, 'get' | 'list' | 'denials'>
+  readonly feed: Pick<Feed, 'subscribe'>
+  readonly custody: KeyCustody
+  readonly clock: Clock
+  readonly timers: Timers
+  /** Never set ahead by mistake: a list from the future would have to be outlived. */
+  readonly steadyMs: () => number
+  /** Where others find the delta of an issuer; null: not told. */
+  readonly deltaUrlOf: (issuer: IssuerId) => string | null
+  readonly onBuilt: (kind: ListKind) => void
+}
+
+type Issued = {
+  readonly denied: Map<string, ListedCertificate>
+  /** Something was denied since a list was last made. */
+  changed: boolean
+  /** The least number the next list of each kind may have: both kinds are numbered together. */
+  least: Readonly<Record<ListKind, number>>
+  /** As long as nothing has changed. */
+  readonly made: Map<ListKind, PublishedList>
+  madeAtMs: number
+}
+
+/** A storm of denials does not make a list for each of them, however often somebody asks. */
+const apartMs = 200
+
+export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists => {
+  const { store, feed, custody } = deps
+  const byIssuer = new Map<IssuerId, Issued>()
+  /** Heard of and not looked at yet; null: nobody has asked for anything. */
+  let pending: Denial[] | null = null
+  let loaded = false
+  const signers = new Map<IssuerId, CaSigner | null>()
+  const inTurn = takeTurns()
+
+  const of = (issuer: IssuerId): Issued => {
+    const found = byIssuer.get(issuer)
+    if (found !== undefined) return found
+    const fresh: Issued = {
+      denied: new Map(),
+      changed: false,
+      least: { full: 0, delta: 0 },
+      made: new Map(),
+      madeAtMs: -Infinity,
+    }
+    byIssuer.set(issuer, fresh)
+    return fresh
+  }
+  const add = (denial: Denial, { issuer, serial, issuedAtMs, notAfterMs }: CertificateRecord): void => {
+    const issued = of(issuer)
+    const listed = { serial, notAfterMs, ...revokedBy(denial, { issuedAtMs }) }
+    const before = issued.denied.get(serial)
+    if (before !== undefined && before.atMs <= listed.atMs) return
+    issued.denied.set(serial, listed)
+    if (issued.changed) return
+    issued.changed = true
+    issued.made.clear()
+    const next = Math.max(issued.least.full, issued.least.delta) + 1
+    issued.least = { full: next, delta: next }
+  }
+  const listen = (): Denial[] => {
+    const heard: Denial[] = []
+    feed.subscribe(({ writes }) => {
+      for (const write of writes) if (write.put === 'denial') heard.push(write.value)
+    })
+    return heard
+  }
+  const takeIn = async (): Promise<void> => {
+    // Heard of before they are loaded: what is committed in between is then seen twice, and never missed.
+    pending ??= listen()
+    if (!loaded) pending.push(...(await store.denials()))
+    loaded = true
+    while (pending.length > 0) {
+      const denial = pending[0] as Denial
+      for await (const record of certificatesOf(store, denial)) add(denial, record)
+      // Only now: whatever breaks in between is tried again.
+      pending.shift()
+    }
+  }
+
+  const signerOf = async (issuer: IssuerId): Promise<CaSigner | null> => {
+    const record = (await store.get('issuer', issuer))?.value
+    if (record === undefined || record.role !== 'issuing' || record.custody !== 'file') return null
+    if (record.compromisedAtMs !== null || record.notAfterMs <= deps.steadyMs()) return null
+    const name = { role: record.role, id: record.id }
+    if (!custody.has(name) && record.retiredAtMs === null) await custody.refresh()
+    if (!custody.has(name)) signers.delete(issuer)
+    else if (!signers.has(issuer)) signers.set(issuer, signerFrom(custody, record))
+    return signers.get(issuer) ?? null
+  }
+  const publish = (signer: CaSigner, issued: Issued, kind: ListKind): PublishedList => {
+    const { full, delta } = issued.least
+    const leastNumber = kind === 'full' ? full : Math.max(full, delta)
+    const facts = { denied: [...issued.denied.values()], nowMs: deps.steadyMs(), leastNumber }
+    const list = (kind === 'full' ? fullList : deltaList)(facts)
+    const before = issued.made.get(kind)
+    if (before?.number === list.number && before.nextUpdateMs === list.nextUpdateMs) return before
+    const made = { ...list, issuer: signer.record.id, entries: list.entries.length, der: signed(deps, signer, list) }
+    issued.changed = false
+    issued.least = { ...issued.least, [kind]: list.number }
+    issued.made.set(kind, made)
+    issued.madeAtMs = deps.clock.monotonicMs()
+    deps.onBuilt(kind)
+    return made
+  }
+
+  return {
+    list: (issuer, kind) =>
+      inTurn(async () => {
+        const signer = await signerOf(issuer)
+        if (signer === null) return null
+        const issued = of(issuer)
+        const tooSoonMs = issued.madeAtMs + apartMs - deps.clock.monotonicMs()
+        if (tooSoonMs > 0 && pending !== null && pending.length > 0) await sleep(deps.timers, tooSoonMs)
+        await takeIn()
+        return publish(signer, issued, kind)
+      }),
+    settle: () =>
+      inTurn(async () => {
+        if (pending === null) return
+        await takeIn()
+        const nowMs = deps.steadyMs()
+        for (const { denied } of byIssuer.values())
+          for (const [serial, one] of denied) if (!isListed(one, nowMs)) denied.delete(serial)
+      }),
+  }
+}
+
+const signed = (deps: RevocationListsDeps, { record, certificate, key }: CaSigner, list: RevocationList): Uint8Array =>
+  buildCrl(
+    {
+      ...list,
+      issuer: certificate.subjectName,
+      authorityKeyId: record.id,
+      thisUpdateMs: wholeSecondMs(list.thisUpdateMs),
+      freshestUrl: deps.deltaUrlOf(record.id),
+    },
+    key,
+  )
+
+const page = 500
+
+/** On record, which those are not whose end is long past. */
+const certificatesOf = async function* (
+  store: RevocationListsDeps['store'],
+  denial: Denial,
+): AsyncGenerator<CertificateRecord> {
+  if (denial.kind === 'certificate') {
+    const found = await store.get('certificate', certificateKey(denial.issuer, denial.serial))
+    if (found !== null) yield found.value
+    return
+  }
+  // Every list of a withdrawn issuer would be signed by the key that is not to be trusted.
+  if (denial.kind === 'issuer') return
+  for (let after: string | null = null; ;) {
+    const rows = await store.list('certificate', { where: { node: denial.node }, after, limit: page })
+    for (const { value } of rows) if (value.subject.kind === 'node' && value.subject.epoch === denial.epoch) yield value
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < page) return
+    after = certificateKey(last.value.issuer, last.value.serial)
+  }
+}
