@@ -36,6 +36,29 @@ test('a healthy agent is described in three sentences', () => {
   ])
 })
 
+test('what the node was told to run, and what is not as it was applied, is told', () => {
+  const services = [
+    { name: 'chronyd', state: 'running', restarts: 0, pid: 17 },
+    { name: 'worker', state: 'failed', restarts: 4, pid: null },
+  ]
+  const overlay = { vcluster_revision: 3, applied: true, detail: null, services, drift: ['file etc/app.conf: changed'] }
+  const told = (changes: Partial<NonNullable<StatusFile['overlay']>>): readonly string[] =>
+    explain({ ...status, vcluster: 'training', overlay: { ...overlay, ...changes } }, true, nowMs).sentences.slice(
+      2,
+      -1,
+    )
+  assert.deepEqual(told({}), [
+    'It runs overlay revision 3: chronyd (running, process 17), worker (failed, restarted 4 times).',
+    'config_drift: what was applied is not what is there any more: file etc/app.conf: changed.',
+  ])
+  assert.deepEqual(told({ applied: false, detail: 'no room', services: [], drift: [] }), [
+    'It does not run overlay revision 3 as it should: no room; services: none.',
+  ])
+  assert.deepEqual(told({ vcluster_revision: 0, services: [], drift: [] }), [
+    'It runs the overlay of maintenance mode: no services.',
+  ])
+})
+
 test('trouble comes with its code, how often, and what to do', () => {
   const troubles = [
     {

@@ -11,9 +11,12 @@ import type { WantedService } from './wanted-services.ts'
 const callWithinMs = 30_000
 const probeWithinMs = 10_000
 
+/** No service is called so. */
+const question = '_may-i'
+
 /** Whether systemd lets the agent start units: it is asked to start one. */
 export const mayUseSystemd = async (stateFolder: string): Promise<boolean> => {
-  const unit = `--unit=${prefixOf(stateFolder)}may-i.service`
+  const unit = `--unit=${prefixOf(stateFolder)}${question}.service`
   const asked = ['--quiet', '--no-ask-password', '--collect', '--wait', unit, ...asUser(), '--', 'true']
   return (await runProgram('systemd-run', asked, { withinMs: probeWithinMs, input: null })).kind === 'done'
 }
@@ -24,7 +27,7 @@ export const openSystemdRunner = (stateFolder: string): ServiceRunner => {
 
   const services = async (): Promise<readonly Unit[]> => {
     const shown = await called('systemctl', ['show', `--property=${properties.join(',')}`, `${prefix}*.service`])
-    return unitsIn(shown, prefix).filter(({ name }) => name !== 'may-i')
+    return unitsIn(shown, prefix).filter(({ name }) => name !== question)
   }
   const stop = async (names: readonly string[]): Promise<void> => {
     if (names.length === 0) return

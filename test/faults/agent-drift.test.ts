@@ -1,0 +1,170 @@
+// What was applied and is not what is there any more: told, and put right where the vCluster says so; in maintenance mode not
+// even looked for.
+
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { openConfigKeeper } from '#agent/channel/last-config.ts'
+import { openKeeper } from '#agent/identity/identity-keeper.ts'
+import { memoryCredentialStore } from '#agent/identity/credential-store.ts'
+import { openJudgedClock } from '#agent/judged-clock.ts'
+import { openOverlayKeeper, type OverlayKeeper } from '#agent/overlay/overlay-keeper.ts'
+import { openSenses } from '#agent/senses.ts'
+import { systemClock } from '#platform/clock.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemTimers } from '#platform/timers.ts'
+import type { PlaneConfig } from '#wire/channel.ts'
+import { OverlayStateBody, type CapabilityReportBody, type ConfigOverlay } from '#wire/overlay.ts'
+import { Value } from 'typebox/value'
+import { testAgentConfig } from '../fakes/test-agent.ts'
+import { cleanup } from '../process/cleanup.ts'
+import { eventually } from '../process/eventually.ts'
+import { heart } from '../process/heart.ts'
+
+type Held = {
+  readonly overlay: OverlayKeeper
+  readonly state: string
+  readonly told: OverlayStateBody[]
+  readonly capabilities: CapabilityReportBody[]
+  readonly news: () => readonly string[]
+  send(changes: Partial<ConfigOverlay>, vcluster?: string | null): void
+}
+
+const file = { path: 'etc/app.conf', mode: 0o644, content: 'right\n' }
+const profile = {
+  name: 'p',
+  key_storage: 'file',
+  key_types: ['p256'],
+  lifetime_ms: 1e6,
+  renew_from: 0.5,
+  renew_to: 0.6,
+}
+
+const held = (t: TestContext): Held => {
+  const join = { kind: 'token' } as never
+  const config = testAgentConfig(t, join, {})
+  const deps = { clock: openJudgedClock(systemClock), timers: systemTimers, log: silentLog }
+  const { senses } = openSenses(config, deps)
+  const lastConfig = openConfigKeeper(config.stateFolder)
+  const keeper = openKeeper(memoryCredentialStore)
+  const told: OverlayStateBody[] = []
+  const capabilities: CapabilityReportBody[] = []
+  const overlay = openOverlayKeeper({
+    ...deps,
+    ...senses,
+    config,
+    keeper,
+    lastConfig,
+    wireguard: () => 'none',
+    driftEveryMs: 50,
+  })
+  overlay.start()
+  overlay.use({ overlayState: (body) => void told.push(body), capabilities: (body) => void capabilities.push(body) })
+  cleanup(t, () => overlay.close())
+  let revision = 0
+  return {
+    overlay,
+    state: config.stateFolder,
+    told,
+    capabilities,
+    news: () => senses.board.story().map(({ code }) => code),
+    send: (changes, vcluster = 'training') => {
+      revision += 1
+      const policy = { enforcement_mode: 'observe', exec_whitelist: [], shell_whitelist: [], regulated: false } as const
+      const asked = { vcluster_revision: 1, policy, files: [file], services: [], detect_drift: true, ...changes }
+      const endpoints = { id: 'runtime', revision: 1, runtime: ['https://a.test'], stream: ['wss://a.test'] }
+      lastConfig.keep({ revision, vcluster, profile, endpoints, overlay: asked } as PlaneConfig)
+      overlay.told()
+    },
+  }
+}
+
+const enforcing: ConfigOverlay['policy'] = {
+  enforcement_mode: 'enforce',
+  exec_whitelist: [],
+  shell_whitelist: [],
+  regulated: false,
+}
+const confOf = (state: string): string => path.join(state, 'overlay', 'current', file.path)
+const last = (it: Held): OverlayStateBody | undefined => it.told.at(-1)
+
+test('observed: drift is told once and stays as it is, until the file is right again', async (t) => {
+  const it = held(t)
+  it.send({})
+  await eventually('it to be applied', () => last(it)?.applied === true)
+  fs.writeFileSync(confOf(it.state), 'wrong\n')
+  await eventually('drift to be told', () => last(it)?.drift.join() === 'file etc/app.conf: changed')
+  assert.equal(fs.readFileSync(confOf(it.state), 'utf8'), 'wrong\n')
+  const frames = it.told.length
+  fs.writeFileSync(confOf(it.state), file.content)
+  await eventually('the end of it to be told', () => last(it)?.drift.length === 0)
+  assert.equal(it.told.length, frames + 1, 'nothing is told that has not changed')
+  assert.ok(it.news().includes('drift'))
+  assert.ok(it.told.every((body) => Value.Check(OverlayStateBody, body)))
+})
+
+test('enforced: drift is told, put right, and that too; also a link that leads elsewhere', async (t) => {
+  const it = held(t)
+  it.send({ policy: enforcing })
+  await eventually('it to be applied', () => last(it)?.applied === true)
+  for (const spoil of [
+    () => fs.writeFileSync(confOf(it.state), 'wrong\n'),
+    () => fs.rmSync(confOf(it.state)),
+    () => fs.rmSync(path.join(it.state, 'overlay', 'current')),
+  ]) {
+    const frames = it.told.length
+    spoil()
+    await eventually('drift and its end to be told', () => it.told.length >= frames + 2 && last(it)?.drift.length === 0)
+    assert.equal(it.told[frames]?.drift.length, 1)
+    assert.equal(fs.readFileSync(confOf(it.state), 'utf8'), file.content)
+  }
+  assert.ok(it.news().includes('drift_corrected'))
+})
+
+test('a service that does not run is drift; one that is started again by itself is not', async (t) => {
+  const it = held(t)
+  const app = heart(path.dirname(it.state), 'app')
+  const services = [
+    { name: 'app', command: app.command },
+    { name: 'broken', command: ['/bin/false'] },
+  ]
+  it.send({ services })
+  await eventually('the broken one to be told of', () => last(it)?.drift.join() === 'service broken: not running')
+  assert.deepEqual(
+    last(it)?.services.map(({ name, state }) => [name, state]),
+    [
+      ['app', 'running'],
+      ['broken', 'failed'],
+    ],
+  )
+})
+
+test('in maintenance mode nothing is compared, the report says so, and an empty overlay leaves no trace', async (t) => {
+  const it = held(t)
+  it.send({ files: [], detect_drift: false, vcluster_revision: 0 }, null)
+  await eventually('it to be told', () => last(it)?.applied === true)
+  assert.equal(fs.existsSync(path.join(it.state, 'overlay')), false)
+  assert.deepEqual([it.capabilities.at(-1)?.vcluster, it.capabilities.at(-1)?.services], [null, 'supervised'])
+  it.send({})
+  await eventually('the vCluster to be reported', () => it.capabilities.at(-1)?.vcluster === 'training')
+  const app = heart(path.dirname(it.state), 'app')
+  it.send({ detect_drift: false, vcluster_revision: 0, services: [{ name: 'clock', command: app.command }] }, null)
+  await eventually('it to run', () => app.beats() > 0 && last(it)?.config_revision === 3)
+  fs.writeFileSync(confOf(it.state), 'wrong\n')
+  const beats = app.beats()
+  await eventually('several looks', () => app.beats() > beats + 3)
+  assert.deepEqual(last(it)?.drift, [])
+})
+
+test('what cannot be put in place is told, tried again, and told when it works', async (t) => {
+  const it = held(t)
+  fs.mkdirSync(it.state, { recursive: true })
+  fs.writeFileSync(path.join(it.state, 'overlay'), 'in the way')
+  it.send({})
+  await eventually('the failure to be told', () => last(it)?.applied === false)
+  assert.match(last(it)?.detail ?? '', /not a folder|EEXIST/)
+  fs.rmSync(path.join(it.state, 'overlay'))
+  await eventually('it to be applied', () => last(it)?.applied === true)
+  assert.equal(fs.readFileSync(confOf(it.state), 'utf8'), file.content)
+})
