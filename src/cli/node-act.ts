@@ -72,7 +72,7 @@ export const nodeDecommission = (
   id: string,
 ): Promise<void> => withdraw(cli, options, id, 'decommission', options.force === true ? { force: true } : {})
 
-const showState = (cli: Cli, options: GlobalOptions, node: Static<typeof NodeDetail>): void => {
+export const showState = (cli: Cli, options: GlobalOptions, node: Static<typeof NodeDetail>): void => {
   printer(cli, options).answer(node, () =>
     renderFacts([
       ['node', node.id],

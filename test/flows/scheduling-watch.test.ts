@@ -7,6 +7,7 @@ import { readOf } from '#domain/change.ts'
 import { entry } from '#domain/decision.ts'
 import type { EntryType } from '#domain/journal-entry.ts'
 import type { Node } from '#domain/node.ts'
+import { cursorOf } from '#plane/store/journal-cursor.ts'
 import { SchedulingAnswer } from '#wire/scheduling-api.ts'
 import { eventually } from '../process/eventually.ts'
 import type { Json } from '../process/operator-call.ts'
@@ -100,9 +101,12 @@ test('a watch waits for news, and ends without any at the time given', async (t)
   assert.deepEqual(names(await told.page), ['gpu-1'])
 })
 
-test('a cursor of somebody else is refused', async (t) => {
+test('a cursor of somebody else is refused, and so is one behind the end of the journal', async (t) => {
   const world = await setUp(t, [])
-  for (const after of ['w.', 'x.abcd', 'l.YWJj.', 'w.YWJj.YWJj']) {
+  const [head] = await world.store.journal.heads()
+  assert.ok(head !== undefined)
+  const ahead = `w.${cursorOf(head.chain, head.sequence + 9)}`
+  for (const after of ['w.', 'x.abcd', 'l.YWJj.', 'w.YWJj.YWJj', `w.${cursorOf('elsewhere', 1)}`, ahead]) {
     const { status, body } = await world.call('viewer', 'GET', `/v1/scheduling?after=${after}`)
     assert.deepEqual([status, body.code], [400, 'REQUEST_INVALID'])
   }

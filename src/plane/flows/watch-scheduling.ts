@@ -3,10 +3,10 @@
 // because the place in the journal is taken before the first node is read.
 
 import type { Node, NodeId } from '#domain/node.ts'
-import type { Refusal } from '#domain/refusal.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
 import { isSchedulingNews, mayHaveLeft } from '#domain/scheduling-news.ts'
 import type { Arrivals } from '#plane/feed/arrivals.ts'
-import { cursorAt } from '#plane/store/journal-cursor.ts'
+import { cursorAt, readCursor } from '#plane/store/journal-cursor.ts'
 import type { Cursor, Store, StoredEntry } from '#plane/store/store.ts'
 import type { SchedulingPlace } from './scheduling-cursor.ts'
 
@@ -43,7 +43,7 @@ export const watchScheduling = async (
   if (arrival.kind === 'refused') return arrival
   try {
     const now = await changed(deps, query, at.since)
-    if (now.nodes.length > 0 || now.more) return now
+    if (now.kind === 'refused' || now.nodes.length > 0 || now.more) return now
     await arrival.within(query.waitMs)
     return await changed(deps, query, at.since)
   } finally {
@@ -78,8 +78,11 @@ const changed = async (
   { store }: WatchSchedulingDeps,
   { vcluster, limit }: SchedulingQuery,
   since: Cursor,
-): Promise<SchedulingPage> => {
-  const entries = await store.journal.read({ after: since, last: null, limit, node: null, type: null })
+): Promise<SchedulingPage | Refusal> => {
+  const entries = (await hasPlace(store.journal, since))
+    ? await store.journal.read({ after: since, last: null, limit, node: null, type: null })
+    : null
+  if (entries === null) return refuse('REQUEST_INVALID', 'this journal has no such place: begin anew, without after')
   const told: Node[] = []
   for (const [id, left] of concerned(entries)) {
     const node = await store.get('node', id)
@@ -87,6 +90,12 @@ const changed = async (
   }
   const next = { kind: 'watching', since: entries.at(-1)?.cursor ?? since } as const
   return { kind: 'page', nodes: told, next, more: entries.length === limit }
+}
+
+/** Of another domain, or of a store that has been put back since: who waited for news there would wait in vain. */
+const hasPlace = async (journal: Store['journal'], since: Cursor): Promise<boolean> => {
+  const hashes = [...(readCursor(since) ?? [])].map(([chain, sequence]) => journal.hashAt(chain, sequence))
+  return (await Promise.all(hashes)).every((hash) => hash !== null)
 }
 
 /** Each once, however much was said of it, and whether it may have left its vCluster. */
