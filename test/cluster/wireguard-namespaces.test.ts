@@ -1,0 +1,154 @@
+// Five machines in network namespaces, real agents, and real WireGuard by wireguard-go.
+
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test } from 'node:test'
+import { agentExitCodes } from '#agent/outcome.ts'
+import type { StatusFile } from '#agent/status-file.ts'
+import { withPeer } from '../peers/peer.ts'
+import type { Scope } from '../process/cleanup.ts'
+import { eventually, within } from '../process/eventually.ts'
+import { openNetworks, type Machine, type Networks } from '../process/network-namespaces.ts'
+import { startAgent, type Agent } from '../process/start-agent.ts'
+import { startPlane, type Plane } from '../process/start-plane.ts'
+
+const long = process.env['MUSTER_LONG'] === '1'
+
+type Member = { readonly id: string; readonly machine: Machine; agent: Agent }
+type Joined = Member & { readonly key: string; readonly address: string }
+
+const member = async (t: Scope, plane: Plane, networks: Networks, id: string): Promise<Member> => {
+  const machine = networks.machine()
+  const args = ['--wireguard', machine.wireguard, '--wireguard-endpoint', machine.address]
+  const join = await plane.token('--node', id, '--profile', 'mesh')
+  return { id, machine, agent: startAgent(t, { join, args, wrapper: machine.wrapper }) }
+}
+
+const networkOf = ({ agent }: Member): StatusFile['wireguard'] => {
+  const file = path.join(agent.state, 'status.json')
+  return fs.existsSync(file) ? (JSON.parse(fs.readFileSync(file, 'utf8')) as StatusFile).wireguard : undefined
+}
+
+/** In the network, with an address. */
+const joined = async (it: Member): Promise<Joined> => {
+  const address = await eventually(`${it.id} to have an address`, () => networkOf(it)?.address ?? null, {
+    withinMs: 30_000,
+    everyMs: 100,
+  }).catch((error: unknown) => {
+    throw new Error(`${it.id}: ${it.agent.stderr().slice(-2000)}`, { cause: error })
+  })
+  const { stdout } = await it.machine.run('wg', 'show', it.machine.wireguard, 'public-key')
+  return { ...it, address, key: stdout.trim() }
+}
+
+const peersOf = async ({ machine }: Member): Promise<string[]> => {
+  const { code, stdout } = await machine.run('wg', 'show', machine.wireguard, 'peers')
+  assert.equal(code, 0)
+  return stdout.split('\n').filter(Boolean).sort()
+}
+
+/** Exactly these, as WireGuard itself has it. */
+const hasPeers = (it: Joined, all: readonly Joined[], withinMs = 10_000): Promise<true> => {
+  const keys = all.filter(({ id }) => id !== it.id).map(({ key }) => key)
+  return eventually(
+    `${it.id} to have ${keys.length} peers`,
+    async () => JSON.stringify(await peersOf(it)) === JSON.stringify(keys.sort()) || null,
+    { withinMs },
+  )
+}
+
+const ping = async (from: Joined, to: Joined): Promise<boolean> =>
+  (await from.machine.run('ping', '-6', '-c', '1', '-W', '1', to.address)).code === 0
+
+const reaches = (from: Joined, to: Joined): Promise<true> =>
+  eventually(`${from.id} to reach ${to.id}`, async () => (await ping(from, to)) || null)
+
+/** Everybody with the next one; all with all in the long run. */
+const pairs = (all: readonly Joined[]): [Joined, Joined][] =>
+  all.flatMap((from, at) =>
+    all
+      .filter((to) => to !== from && (long || to === all[(at + 1) % all.length]))
+      .map((to): [Joined, Joined] => [from, to]),
+  )
+
+test('five machines reach each other over WireGuard until one is revoked; whoever was cut off removes it first', async (t) => {
+  for (const name of ['root', 'ip', 'netns', 'wg', 'wireguard-go', 'ping'] as const)
+    if (withPeer(t, name) === null) return
+  const networks = openNetworks(t)
+  const { hub } = networks
+  const plane = await startPlane(t, {
+    nodeListen: `${hub.address}:0`,
+    recoveryListen: `${hub.address}:0`,
+    args: ['--server-name', hub.address],
+    wrapper: hub.wrapper,
+  })
+  const made = await plane.muster('profile', 'create', 'mesh', '--from', 'gpu-cloud', 'wireguard.mode=offered')
+  assert.equal(made.code, 0, made.stderr)
+  const ids = ['mesh-1', 'mesh-2', 'mesh-3', 'mesh-4', 'mesh-5']
+  const members = await Promise.all(ids.map((id) => member(t, plane, networks, id)))
+  const all = await Promise.all(members.map(joined))
+  const [first, second, third, , fifth] = all as [Joined, Joined, Joined, Joined, Joined]
+
+  await t.test('each of five has the four others, and they answer over the network', async () => {
+    await Promise.all(all.map((it) => hasPeers(it, all)))
+    await Promise.all(pairs(all).map(([from, to]) => reaches(from, to)))
+    const { stdout } = await fifth.agent.status()
+    assert.match(stdout, /WireGuard \S+ \((userspace|kernel)\) is fd[0-9a-f:]+, with 4 peers/)
+    const key = fs.readFileSync(path.join(fifth.agent.state, 'wireguard.key'), 'utf8').trim()
+    assert.ok(!stdout.includes(key) && !fifth.agent.stderr().includes(key))
+  })
+
+  const left = all.filter(({ id }) => id !== first.id)
+  await t.test(
+    'a revoked one is gone from the four others within 5 s, though it goes on as if nothing were',
+    async (t) => {
+      // Its agent sleeps: its own WireGuard keeps every peer, and still nobody answers it.
+      first.agent.signal('SIGSTOP')
+      const sinceMs = performance.now()
+      const revoking = plane.muster('node', 'revoke', first.id, '--reason', 'stolen')
+      await Promise.all(left.map((it) => hasPeers(it, left, 5_000)))
+      t.diagnostic(`gone from four after ${Math.round(performance.now() - sinceMs)} ms, the command included`)
+      assert.equal((await peersOf(first)).length, 4)
+      assert.deepEqual(await Promise.all([ping(second, first), ping(first, second)]), [false, false])
+      await reaches(second, third)
+      assert.equal((await revoking).code, 0)
+      first.agent.signal('SIGCONT')
+      const { code } = await within('its agent to end', 20_000, first.agent.ended)
+      assert.equal(code, agentExitCodes.revoked)
+      assert.notEqual((await first.machine.run('ip', 'link', 'show', 'dev', first.machine.wireguard)).code, 0)
+      assert.deepEqual(
+        fs.readdirSync(first.agent.state).filter((name) => /wireguard|peers/.test(name)),
+        [],
+      )
+    },
+  )
+
+  await t.test('one that is cut off and restarted has its peers of before, and removes before it adds', async () => {
+    fifth.machine.cut()
+    await fifth.agent.kill9()
+    fifth.agent = fifth.agent.restart()
+    const revoking = plane.muster('node', 'revoke', second.id, '--reason', 'stolen', '--no-wait')
+    const late = await joined(await member(t, plane, networks, 'mesh-6'))
+    assert.equal((await revoking).code, 0)
+    const now = [...left.filter(({ id }) => id !== second.id), late]
+    await Promise.all(now.filter(({ id }) => id !== fifth.id).map((it) => hasPeers(it, now)))
+    await eventually('its network to be up', () => fifth.agent.stderr().includes('wireguard: peers in force'), {
+      withinMs: 20_000,
+    })
+    await hasPeers(fifth, left)
+
+    const before = fifth.agent.stderr().length
+    fifth.machine.heal()
+    // Ends its wait for the next try.
+    fifth.agent.signal('SIGUSR2')
+    await hasPeers(fifth, now, 20_000)
+    const log = fifth.agent.stderr().slice(before)
+    const [removed, inForce] = ['wireguard: peers removed', 'wireguard: peers in force'].map((line) =>
+      log.indexOf(line),
+    )
+    assert.ok(removed !== undefined && inForce !== undefined && removed >= 0 && removed < inForce, log)
+    await reaches(fifth, late)
+    await reaches(late, fifth)
+  })
+})
