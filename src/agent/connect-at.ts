@@ -1,18 +1,21 @@
 // A connection to the plane at one address, whatever this machine's clock says; or why there is none.
 
 import type { Purpose } from '#domain/failure-class.ts'
-import { connectTls, targetOf, trustTheHandshake, type TlsSocket } from '#platform/tls-client.ts'
+import { connectTls, targetOf, type TlsSocket } from '#platform/tls-client.ts'
 import type { AgentParts } from './agent-deps.ts'
 import { askTime, type Pinned } from './ask-time.ts'
 import {
   openJudgedConnection,
+  objectionIn,
   openUndatedConnection,
+  vetWithdrawn,
   type ClientCertificate,
   type JudgedTarget,
   type ServerTrust,
 } from './enrollment/verified-connection.ts'
 import { learnTime } from './learn-time.ts'
 import { failureFrom, isAboutDates, wrongDates, type PlaneFailure } from './plane-failure.ts'
+import { withdrawnNow } from './withdrawn-issuers.ts'
 
 export type PlaneTarget = {
   readonly url: URL
@@ -40,7 +43,8 @@ export const connectAt = async (
   signal: AbortSignal,
 ): Promise<Connected | PlaneFailure> => {
   const { url, trust, purpose = 'runtime' } = target
-  const judging: JudgedTarget = { url, address, trust, purpose, timeoutMs, client: null }
+  const withdrawn = withdrawnNow(agent)
+  const judging: JudgedTarget = { url, address, trust, withdrawn, purpose, timeoutMs, client: null }
   const pinned = target.pinned ?? pinnedOf(agent)
   const first =
     pinned !== null && isBeforeOurs(agent)
@@ -94,16 +98,19 @@ const openOrdinary = async (
   { url, client }: PlaneTarget,
   roots: readonly string[],
   address: string,
-  { timeoutMs, purpose }: JudgedTarget,
+  judging: JudgedTarget,
   signal: AbortSignal,
 ): Promise<Connected | PlaneFailure> => {
   const shown = client === null ? {} : { cert: client.certPem, key: client.keyPem }
   const credentials = { ca: [...roots], ...shown, rejectUnauthorized: true }
+  const { timeoutMs, purpose } = judging
   try {
-    const where = { ...targetOf(url), address, timeoutMs, credentials, vet: trustTheHandshake }
+    const where = { ...targetOf(url), address, timeoutMs, credentials, vet: vetWithdrawn(agent, judging) }
     const socket = await connectTls(agent.timers, where, signal)
     return { kind: 'connected', socket, address }
   } catch (error) {
+    const objection = objectionIn(error)
+    if (objection !== null) return objection
     return failureFrom(error, url.origin, agent.clock.nowMs(), { for: purpose, address })
   }
 }

@@ -124,11 +124,13 @@ const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): 
     const lasted = agent.clock.monotonicMs() - sinceMs > settledMs(agent)
     shortLived = lasted || provided.kind === 'failed' ? 0 : shortLived + 1
     agent.board.phase('rejoining')
-    agent.board.trouble('enrollment', end.trouble, null)
+    const slotMs = end.kind === 'rejoin' ? Math.min(end.afterMs, longestRejoinMs) : 0
+    agent.board.trouble('enrollment', end.trouble, slotMs === 0 ? null : agent.clock.nowMs() + slotMs)
     agent.log.warn(
       { code: end.trouble.code, next: end.trouble.next },
       `this identity is not taken any more: ${end.trouble.text}`,
     )
+    if (slotMs > 0) await nudgedPause(agent, slotMs)
     // A plane that hands out identities and takes none of them must not be asked in a circle. The first is no circle:
     // it may be one from before a restart.
     if (shortLived > 1) {

@@ -4,6 +4,7 @@
 import { Value } from 'typebox/value'
 import { classify, type Observed, type Purpose } from '#domain/failure-class.ts'
 import { isoTime } from '#platform/clock.ts'
+import type { PlaneClosing } from '#wire/channel.ts'
 import { ErrorBody } from '#wire/node-api.ts'
 import { observedTrouble } from './observed-trouble.ts'
 import { classified, trouble, type Trouble } from './trouble.ts'
@@ -19,6 +20,8 @@ export type PlaneFailure =
   | { readonly kind: 'untrusted'; readonly trouble: Trouble }
   /** The agent itself is being stopped. */
   | { readonly kind: 'stopped' }
+
+type Refused = Extract<PlaneFailure, { kind: 'refused' }>
 
 /** What a call was, for classifying how it failed. */
 export type CallFacts = {
@@ -47,6 +50,12 @@ export const refusalFrom = (
   return refusedWith(said.code, text, said.next, boundedMs, facts)
 }
 
+/** The plane has ended a channel for a reason it would also refuse the next one for. */
+export const toldToLeave = ({ code, detail, retry_after_ms: afterMs }: PlaneClosing): Refused => {
+  const text = `The plane has ended the channel: ${detail ?? code}.`
+  return refusedWith(code, text, 'The agent comes back by itself', afterMs ?? null, bareRuntimeCall)
+}
+
 /** What the plane says to do next knows more than we do. */
 const refusedWith = (
   code: string,
@@ -54,7 +63,7 @@ const refusedWith = (
   next: string | null,
   retryAfterMs: number | null,
   facts: CallFacts,
-): PlaneFailure => {
+): Refused => {
   const verdict = classify({ kind: 'refused', code, ...facts })
   const what = classified(trouble(code, text, next ?? verdict.next), verdict.class, verdict.evidence)
   return { kind: 'refused', code: what.code, trouble: what, retryAfterMs }

@@ -5,7 +5,12 @@ import type { Trouble } from './trouble.ts'
 export type SessionEnd =
   | { readonly kind: 'stopped' }
   /** The plane does not take this identity any more; another way in may work. */
-  | { readonly kind: 'rejoin'; readonly trouble: Trouble }
+  | {
+      readonly kind: 'rejoin'
+      readonly trouble: Trouble
+      /** The slot the plane named, where many are sent away in the same moment; 0: at once. */
+      readonly afterMs: number
+    }
   | { readonly kind: 'revoked'; readonly trouble: Trouble }
 
 /** `slow`: only an operator can change it, so there is no hurry. `unknown-certificate`: the one before may still do. */
@@ -18,6 +23,7 @@ export const afterRefusedUse = (code: string): RefusedUse => {
     case 'REJOIN_REQUIRED':
     case 'CLIENT_CERT_EXPIRED':
     case 'CLIENT_CERT_DENIED':
+    case 'ISSUER_WITHDRAWN':
     case 'NODE_NOT_ENROLLED':
     // There is a newer certificate and we do not have it: recovery says whether it is ours, or somebody else's.
     case 'SERIAL_MISMATCH':

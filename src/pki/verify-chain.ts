@@ -12,6 +12,8 @@ export type ServerChain = {
   readonly anchor: { readonly rootFingerprint: string } | { readonly roots: readonly Uint8Array[] }
   readonly host: string
   readonly nowMs: number
+  /** Subject key identifiers of authorities that are not to be trusted, whoever signed them; none unless given. */
+  readonly withdrawn?: readonly string[]
   /** Certificates, the root included; 5 unless given. */
   readonly maxLength?: number
 }
@@ -34,6 +36,8 @@ export type ChainProblem =
   | 'name-mismatch'
   | 'critical-extension'
   | 'too-long'
+  /** An authority of the chain has been withdrawn. */
+  | 'withdrawn'
 
 export type Untrusted = {
   readonly kind: 'untrusted'
@@ -57,6 +61,7 @@ export const verifyServerChain = (given: ServerChain): ChainVerdict => {
   if (leaf === undefined || root === undefined) return no('malformed', 'no certificate')
   return (
     checkLinks(path) ??
+    checkWithdrawn(path, given.withdrawn ?? []) ??
     checkLeaf(leaf, given.host) ??
     checkValidity(path, given.nowMs) ?? { kind: 'trusted', root: root.der, leaf }
   )
@@ -135,6 +140,12 @@ const checkAuthority = (certificate: ParsedCertificate, below: number): Untruste
     return no('wrong-usage', `${certificate.subject} may not sign for servers`)
   }
   return null
+}
+
+/** Behind the signatures: whoever has the key of one cannot sign his way around its own certificate. */
+const checkWithdrawn = (path: readonly ParsedCertificate[], withdrawn: readonly string[]): Untrusted | null => {
+  const hit = path.find(({ subjectKeyId }) => subjectKeyId !== null && withdrawn.includes(subjectKeyId))
+  return hit === undefined ? null : no('withdrawn', `${hit.subject} has been withdrawn by the plane`)
 }
 
 const checkLeaf = (leaf: ParsedCertificate, host: string): Untrusted | null => {

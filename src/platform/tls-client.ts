@@ -22,8 +22,6 @@ export type TlsTarget = {
   vet(socket: TlsSocket): Error | null
 }
 
-export const trustTheHandshake = (): null => null
-
 /** Rejects with Node's error (it has a `code`), or with the one `vet` returned. */
 export const connectTls = (timers: Timers, target: TlsTarget, signal: AbortSignal): Promise<TlsSocket> =>
   new Promise((resolve, reject) => {

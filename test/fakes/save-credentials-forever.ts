@@ -15,6 +15,7 @@ for (let serial = 1; ; serial++) {
       endpoints: { id: 'r', revision: 1, runtime: ['https://a'], stream: ['wss://a'] },
       roots: [],
       trustRevision: 0,
+      withdrawnIssuers: [],
       graceMs: 1,
       understands: [],
       origin: { url: 'https://a', rootFingerprint: 'ab', usedSecretHash: null },

@@ -24,6 +24,7 @@ const credentials = (serial: number, storage: 'file' | 'memory' = 'file'): Crede
     endpoints: { id: 'r', revision: 1, runtime: ['https://a'], stream: ['wss://a'] },
     roots: [`root ${serial}`],
     trustRevision: 0,
+    withdrawnIssuers: [],
     graceMs: 1,
     understands: [],
     origin: { url: 'https://a', rootFingerprint: 'ab', usedSecretHash: null },

@@ -30,6 +30,7 @@ const identityOf = (plane: DatedPlane, times: Times, change: Partial<Identity> =
   endpoints: { id: 'runtime', revision: 1, runtime: [plane.url.origin], stream: [plane.url.origin] },
   roots: times.trust.kind === 'roots' ? times.trust.roots : [],
   trustRevision: 0,
+  withdrawnIssuers: [],
   graceMs: 300_000,
   understands: ['counter', 'evidence'],
   origin: { url: plane.url.origin, rootFingerprint: '', usedSecretHash: null },

@@ -39,6 +39,7 @@ const identityBy = (small: SmallPlane, endpoints: Identity['endpoints']): Identi
   endpoints,
   roots: [pemOf(small.authorities.root)],
   trustRevision: 0,
+  withdrawnIssuers: [],
   graceMs: 300_000,
   understands: [],
   origin: { url: small.join.url, rootFingerprint: small.join.rootFingerprint, usedSecretHash: null },

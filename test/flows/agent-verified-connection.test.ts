@@ -59,7 +59,11 @@ const deps = (atMs = nowMs) => ({ clock: manualClock(atMs), timers: systemTimers
 const never = new AbortController().signal
 const openVerified = (url: URL, atMs = nowMs, signal = never) => {
   const trust = { kind: 'fingerprint', rootFingerprint: fingerprint } as const
-  return openJudgedConnection(deps(atMs), { url, trust, purpose: 'runtime', timeoutMs: 10_000, client: null }, signal)
+  return openJudgedConnection(
+    deps(atMs),
+    { url, trust, withdrawn: [], purpose: 'runtime', timeoutMs: 10_000, client: null },
+    signal,
+  )
 }
 
 test('the plane of the join string is recognised by its root', async (t) => {

@@ -6,6 +6,7 @@ import type { AgentParts } from '../agent-deps.ts'
 import { faultOfNewRoots } from '../identity/certificate-answer.ts'
 import type { Identity } from '../identity/credentials.ts'
 import type { Kept } from '../identity/identity-keeper.ts'
+import { withdrawnNow, withdrawnWith } from '../withdrawn-issuers.ts'
 import type { Applied, ChannelUser, Revisions } from './channel.ts'
 
 export const channelUser = (agent: AgentParts): ChannelUser => {
@@ -56,8 +57,10 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
         log.error({ revision: next.revision, fault }, 'roots were not taken')
         return applied({ persisted: false, detail: `the roots of revision ${next.revision} were not taken: ${fault}` })
       }
-      log.info({ revision: next.revision, roots: next.roots.length }, 'new roots')
-      return applied(amend(agent, { roots: next.roots, trustRevision: next.revision }))
+      const withdrawnIssuers = withdrawnWith(withdrawnNow(agent), next.withdrawn_issuers)
+      const told = { revision: next.revision, roots: next.roots.length, withdrawn: withdrawnIssuers.length }
+      log.info(told, 'new roots')
+      return applied(amend(agent, { roots: next.roots, withdrawnIssuers, trustRevision: next.revision }))
     },
   }
 }

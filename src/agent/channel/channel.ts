@@ -10,6 +10,7 @@ import {
   pongWithinMs,
   sightingCapability,
   type AgentFrame,
+  type PlaneClosing,
   type PlaneConfig,
   type PlaneHello,
   type PlaneReported,
@@ -55,7 +56,7 @@ export type ChannelEnd =
   /** It never opened. */
   | { readonly kind: 'failed'; readonly failure: PlaneFailure }
   /** It was open. `closing` is what the plane said before. */
-  | { readonly kind: 'closed'; readonly why: string; readonly closing: string | null }
+  | { readonly kind: 'closed'; readonly why: string; readonly closing: PlaneClosing | null }
 
 export type Channel = {
   /** The plane has said hello. Null when it ended before. */
@@ -90,7 +91,7 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
   let takesOverlay = false
   let isHealthy = false
   let isClosing = false
-  let closing: string | null = null
+  let closing: PlaneClosing | null = null
   let sent = 0
   let handled = 0
   let heardAtMs = agent.clock.monotonicMs()
@@ -231,7 +232,7 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
       case 'peers':
         return user.peers(frame.body, peersSender)
       case 'closing':
-        closing = frame.body.code
+        closing = frame.body
         return
       case 'unknown_type':
         return user.unknown(frame.body.type)

@@ -4,6 +4,7 @@ import type { Cancel } from '#platform/timers.ts'
 import type { AgentParts, AgentStep } from '../agent-deps.ts'
 import { fallenBack, type Generation, type Identity } from '../identity/credentials.ts'
 import { markProven } from '../identity/report-storage.ts'
+import { toldToLeave, type PlaneFailure } from '../plane-failure.ts'
 import { afterRefusedUse, type SessionEnd } from '../session-end.ts'
 import { trouble, type Trouble } from '../trouble.ts'
 import { channelUser } from './apply.ts'
@@ -25,6 +26,7 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
   const held = new Map<ChannelId, Held>()
   let state: RotationState = unconnected(credentialOf(identityNow().current))
   let lastTrouble: Trouble = notYet
+  let lastSlotMs = 0
   let place = 0
   let cancelWait: Cancel = () => {}
 
@@ -62,7 +64,9 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
     if (elsewhereMayAnswer(end)) place += 1
     if (isQuarantined(end)) agent.wireguard.fence()
     lastTrouble = troubleOf(end)
-    happened({ kind: 'ended', channel: id, because: because(end, identityNow()) })
+    const why = because(end, identityNow())
+    lastSlotMs = why.retryAfterMs ?? 0
+    happened({ kind: 'ended', channel: id, because: why })
   }
 
   const check = async (id: ChannelId, withinMs: number): Promise<void> => {
@@ -130,7 +134,11 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
       case 'give-up':
         return giveUp(action.serial)
       case 'end':
-        return done.resolve(action.how === 'stopped' ? { kind: 'stopped' } : { kind: action.how, trouble: lastTrouble })
+        return done.resolve(
+          action.how === 'stopped'
+            ? { kind: 'stopped' }
+            : { kind: action.how, trouble: lastTrouble, afterMs: lastSlotMs },
+        )
     }
   }
 
@@ -186,7 +194,7 @@ const elsewhereMayAnswer = (end: ChannelEnd): boolean =>
 
 /** Told by a plane that has proved itself, while cutting the channel or when asked for another. */
 const isQuarantined = (end: ChannelEnd): boolean => {
-  if (end.kind === 'closed') return end.closing === 'NODE_QUARANTINED'
+  if (end.kind === 'closed') return end.closing?.code === 'NODE_QUARANTINED'
   return end.failure.kind === 'refused' && end.failure.code === 'NODE_QUARANTINED'
 }
 
@@ -208,10 +216,18 @@ const againstCertificate: ReadonlySet<string> = new Set([
   'CLIENT_CERT_UNKNOWN',
   'CLIENT_CERT_DENIED',
   'CLIENT_CERT_EXPIRED',
+  'ISSUER_WITHDRAWN',
 ])
 
+/** What the plane has against us, whether it refused a channel or ended it; null: nothing that we know of. */
+const refusalOf = (end: ChannelEnd): Extract<PlaneFailure, { kind: 'refused' }> | null => {
+  if (end.kind === 'failed') return end.failure.kind === 'refused' ? end.failure : null
+  // Of all reasons to end a channel the one after which connecting again is of no use.
+  return end.closing?.code === 'ISSUER_WITHDRAWN' ? toldToLeave(end.closing) : null
+}
+
 const because = (end: ChannelEnd, identity: Identity): Ended => {
-  const refused = end.kind === 'failed' && end.failure.kind === 'refused' ? end.failure : null
+  const refused = refusalOf(end)
   const mayGoBack = refused !== null && againstCertificate.has(refused.code)
   const former = mayGoBack ? (fallenBack(identity)?.current ?? null) : null
   return {
@@ -223,7 +239,10 @@ const because = (end: ChannelEnd, identity: Identity): Ended => {
 
 const troubleOf = (end: ChannelEnd): Trouble => {
   const next = 'The agent connects again by itself'
-  if (end.kind === 'closed') return trouble('channel_closed', `The channel ended (${end.closing ?? end.why}).`, next)
+  const refused = refusalOf(end)
+  if (refused !== null) return refused.trouble
+  if (end.kind === 'closed')
+    return trouble('channel_closed', `The channel ended (${end.closing?.code ?? end.why}).`, next)
   return end.failure.kind === 'stopped'
     ? trouble('endpoint_unreachable', 'The channel was cut.', next)
     : end.failure.trouble

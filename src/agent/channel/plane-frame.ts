@@ -35,10 +35,15 @@ export const ConfigBody = Type.Object({
   overlay: Type.Optional(ConfigOverlay),
   wireguard: Type.Optional(Type.Union([WireguardConfig, Type.Null()])),
 })
-const TrustBody = Type.Object({ revision, roots: Type.Array(Type.String({ maxLength: 32 * 1024 })) })
+const TrustBody = Type.Object({
+  revision,
+  roots: Type.Array(Type.String({ maxLength: 32 * 1024 })),
+  withdrawn_issuers: EnrollResponse.properties.withdrawn_issuers,
+})
 const ClosingBody = Type.Object({
   code: Type.String({ maxLength: 64 }),
   detail: Type.Union([Type.String({ maxLength: 1024 }), Type.Null()]),
+  retry_after_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 3_600_000 })),
 })
 const ReportedBody = Type.Object({
   instance: Type.String({ maxLength: 64 }),

@@ -161,12 +161,12 @@ const onEnded = (state: Living, channel: ChannelId, because: Ended, at: Moment):
     case 'connecting':
       return state.passive.channel === channel ? onFailed(state, because, at) : stay(state)
     case 'steady':
-      return state.active.channel === channel ? onLost(state, at) : stay(state)
+      return state.active.channel === channel ? onLost(state, because, at) : stay(state)
     case 'proving':
       if (state.passive?.channel === channel) return onFailed(state, because, at)
       if (state.active.channel !== channel) return stay(state)
       return state.passive === null
-        ? onLost(state, at)
+        ? onLost(state, because, at)
         : stay({ ...lasting(state), kind: 'connecting', passive: state.passive })
     case 'draining':
       if (state.old.channel === channel) return stay(settled(state, state.active))
@@ -182,7 +182,9 @@ const onEnded = (state: Living, channel: ChannelId, because: Ended, at: Moment):
 const noRefusal: Ended = { use: 'soon', retryAfterMs: null, former: null }
 
 /** The only channel has ended. One that is cut as soon as it is open is no success: a plane in trouble would be asked in a circle. */
-const onLost = (state: Steady | Proving, at: Moment): Rotated => {
+const onLost = (state: Steady | Proving, because: Ended, at: Moment): Rotated => {
+  // Said while it ended; with a newer certificate it may be otherwise.
+  if (because.use === 'rejoin' && state.newest.serial === state.active.credential.serial) return over('rejoin')
   const held = at.monotonicMs - state.active.sinceMs > settledMs
   return tryLater({ ...lasting(state), failures: held ? 0 : state.failures, kind: 'disconnected' }, noRefusal, at)
 }

@@ -22,6 +22,7 @@ import type { AgentRecovery, Identity, KeyRequest } from '../identity/credential
 import { unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
 import { registrationOf } from '../recovery/prove.ts'
 import { trouble } from '../trouble.ts'
+import { withdrawnNow, withdrawnWith } from '../withdrawn-issuers.ts'
 import { faultOfWireguard } from '../wireguard/peer-fault.ts'
 import { askChallenge, isUnknownAddress, knock, type Door } from './knock.ts'
 
@@ -61,7 +62,7 @@ export const enrollCall = async (
   }
   if (answer.kind !== 'answer') return answer
   agent.reached('enroll: answered')
-  return identityFrom(join, request, answer.value)
+  return identityFrom(join, request, answer.value, withdrawnNow(agent))
 }
 
 /** At first only the root is known, by its fingerprint; a machine that was enrolled before has keys for statements too. */
@@ -123,7 +124,12 @@ const enrollBody = (
   ...(recovery === null ? {} : { recovery }),
 })
 
-const identityFrom = (join: JoinString, request: KeyRequest, answer: EnrollResponse): Enrolled | PlaneFailure => {
+const identityFrom = (
+  join: JoinString,
+  request: KeyRequest,
+  answer: EnrollResponse,
+  withdrawn: readonly string[],
+): Enrolled | PlaneFailure => {
   const fault =
     faultOfRoots(answer.roots) ??
     faultOfProfile(answer.profile) ??
@@ -142,6 +148,7 @@ const identityFrom = (join: JoinString, request: KeyRequest, answer: EnrollRespo
     profile: answer.profile,
     endpoints: answer.endpoints,
     roots: answer.roots,
+    withdrawnIssuers: withdrawnWith(withdrawn, answer.withdrawn_issuers),
     trustRevision: 0,
     graceMs: answer.liveness_grace_ms,
     understands: answer.understands,

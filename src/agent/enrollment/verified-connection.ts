@@ -27,6 +27,8 @@ export type JudgedTarget = {
   /** Left out: wherever the name leads. */
   readonly address?: string
   readonly trust: ServerTrust
+  /** Subject key identifiers of authorities that are not trusted, whatever stands above them. */
+  readonly withdrawn: readonly string[]
   readonly purpose: Purpose
   readonly timeoutMs: number
   /** Shown only where a server has been verified a moment ago, without ours. */
@@ -97,12 +99,15 @@ const open = async (
   object: (verdict: ChainVerdict, nowMs: number) => PlaneFailure | null,
 ): Promise<{ readonly kind: 'open'; readonly socket: TlsSocket } | PlaneFailure> => {
   const { host, port } = targetOf(target.url)
-  const { address, client, timeoutMs } = target
+  const { address, client, timeoutMs, withdrawn } = target
   const anchor = anchorOf(target.trust)
   let isJudged = false
   const vet = (socket: TlsSocket): Error | null => {
     const nowMs = deps.clock.nowMs()
-    const objection = object(verifyServerChain({ chain: presentedChain(socket), anchor, host, nowMs }), nowMs)
+    const objection = object(
+      verifyServerChain({ chain: presentedChain(socket), anchor, withdrawn, host, nowMs }),
+      nowMs,
+    )
     isJudged = true
     return objection === null ? null : new NotThePlane(objection)
   }
@@ -114,11 +119,32 @@ const open = async (
     if (!isJudged) throw new Error('a connection was opened without being judged')
     return { kind: 'open', socket }
   } catch (error) {
-    if (error instanceof NotThePlane) return error.failure
+    const objection = objectionIn(error)
+    if (objection !== null) return objection
     const facts = { for: target.purpose, address: address ?? null }
     return failureFrom(error, target.url.origin, deps.clock.nowMs(), facts)
   }
 }
+
+/**
+ * Besides Node's own check, which knows of no authority that was withdrawn: the chain as it was presented has to hold, and
+ * none of them may be in it. An error is for the socket to be destroyed with.
+ */
+export const vetWithdrawn =
+  (deps: JudgeDeps, target: Pick<JudgedTarget, 'url' | 'trust' | 'purpose' | 'withdrawn'>) =>
+  (socket: TlsSocket): Error | null => {
+    if (target.withdrawn.length === 0) return null
+    const { host } = targetOf(target.url)
+    const nowMs = deps.clock.nowMs()
+    const anchor = anchorOf(target.trust)
+    const { withdrawn } = target
+    const verdict = verifyServerChain({ chain: presentedChain(socket), anchor, withdrawn, host, nowMs })
+    return verdict.kind === 'trusted' ? null : new NotThePlane(distrust(target, verdict, nowMs))
+  }
+
+/** Null: it is no objection of ours. */
+export const objectionIn = (error: unknown): PlaneFailure | null =>
+  error instanceof NotThePlane ? error.failure : null
 
 const rootOf = (trusted: Extract<ChainVerdict, { kind: 'trusted' }> | null): Uint8Array => {
   if (trusted === null) throw new Error('a connection was opened without being judged')

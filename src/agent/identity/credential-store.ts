@@ -92,6 +92,7 @@ const stored = Type.Object({
       counter: Type.Optional(Type.Union([Type.Null(), text])),
       recovery: Type.Optional(Type.Union([Type.Null(), recovery])),
       clockToleranceMs: Type.Optional(whole),
+      withdrawnIssuers: Type.Optional(Type.Array(text)),
       current: generation,
       previous: Type.Union([Type.Null(), generation]),
     }),
@@ -125,7 +126,8 @@ const parseCredentials = (content: string, file: string): Credentials => {
   const request = value.request === null ? null : { ...value.request, recoveryKey: value.request.recoveryKey ?? null }
   if (identity === null) return { identity, request }
   const { source = 'plane', counter = null, recovery = null, clockToleranceMs = 300_000 } = identity
-  return { identity: { ...identity, source, counter, recovery, clockToleranceMs }, request }
+  const { withdrawnIssuers = [] } = identity
+  return { identity: { ...identity, source, counter, recovery, clockToleranceMs, withdrawnIssuers }, request }
 }
 
 const jsonOrNull = (content: string): unknown => {

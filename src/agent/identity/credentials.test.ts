@@ -32,6 +32,7 @@ const identity: Identity = {
   endpoints: { id: 'r', revision: 1, runtime: ['https://a'], stream: ['wss://a'] },
   roots: ['root'],
   trustRevision: 0,
+  withdrawnIssuers: [],
   graceMs: 1,
   understands: [],
   origin: { url: 'https://a', rootFingerprint: 'ab', usedSecretHash: null },

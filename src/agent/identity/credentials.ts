@@ -27,6 +27,8 @@ export type Identity = {
   /** PEM, one certificate each. */
   readonly roots: readonly string[]
   readonly trustRevision: number
+  /** Subject key identifiers of authorities below them that the plane has withdrawn. */
+  readonly withdrawnIssuers: readonly string[]
   readonly graceMs: number
   /** Fields of requests the plane understands, beyond which nothing is sent. */
   readonly understands: readonly string[]
@@ -83,7 +85,7 @@ export const enrolledAs = (identity: Identity): Credentials => ({ identity, requ
 
 export type Renewal = Pick<
   Identity,
-  'profile' | 'endpoints' | 'roots' | 'understands' | 'counter' | 'recovery' | 'clockToleranceMs'
+  'profile' | 'endpoints' | 'roots' | 'withdrawnIssuers' | 'understands' | 'counter' | 'recovery' | 'clockToleranceMs'
 >
 
 /** The generation it was renewed with stays until the new one is proven. */

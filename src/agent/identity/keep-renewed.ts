@@ -36,7 +36,7 @@ export const keepRenewed = async (
     if (identity !== shown) showIdentity(agent, identity)
     shown = identity
     const end = reasonToRecover(agent, identity)
-    if (end !== null) return { kind: 'rejoin', trouble: end }
+    if (end !== null) return { kind: 'rejoin', trouble: end, afterMs: 0 }
 
     doubt.look(identity.clockToleranceMs)
     const nowMs = clock.nowMs()
@@ -111,7 +111,7 @@ const endBecauseOf = (failure: Exclude<PlaneFailure, { kind: 'stopped' }>): Sess
     case 'revoked':
       return { kind: 'revoked', trouble: failure.trouble }
     case 'rejoin':
-      return { kind: 'rejoin', trouble: failure.trouble }
+      return { kind: 'rejoin', trouble: failure.trouble, afterMs: failure.retryAfterMs ?? 0 }
     // The channel meets the same refusal, and goes back to the certificate before where there is one.
     case 'unknown-certificate':
     case 'soon':

@@ -14,6 +14,7 @@ import {
   generationFrom,
   recoveryFrom,
 } from './certificate-answer.ts'
+import { withdrawnWith } from '../withdrawn-issuers.ts'
 import { heldAfter, lacksRecovery, lateRegistration } from './late-registration.ts'
 import { renewedTo, requestFor, withRequest, type Identity, type KeyRequest } from './credentials.ts'
 
@@ -80,6 +81,7 @@ const renewOnce = async (agent: AgentParts, identity: Identity): Promise<Renewed
     profile,
     endpoints,
     roots,
+    withdrawnIssuers: withdrawnWith(latest.withdrawnIssuers, answer.value.withdrawn_issuers),
     understands: answer.value.understands ?? latest.understands,
     counter: answer.value.counter ?? null,
     recovery: recoveryFrom(answer.value, held, latest.recovery),

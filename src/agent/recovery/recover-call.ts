@@ -23,6 +23,7 @@ import { keyTypeFor, newKeyRequest, newRecoveryKey } from '../keys/key-request.t
 import { unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
 import type { Story } from './episode.ts'
 import { isNeedless } from './needless.ts'
+import { withdrawnWith } from '../withdrawn-issuers.ts'
 import { keyCredential, registrationOf } from './prove.ts'
 import type { WayBack } from './way-back.ts'
 
@@ -171,6 +172,7 @@ const identityFrom = (
       profile: answer.profile,
       endpoints: answer.endpoints,
       roots: answer.roots,
+      withdrawnIssuers: withdrawnWith(former?.withdrawnIssuers ?? [], answer.withdrawn_issuers),
       trustRevision: 0,
       graceMs: answer.liveness_grace_ms,
       understands: answer.understands,
