@@ -1,5 +1,6 @@
 import { parseIsoTime } from '#platform/clock.ts'
 import { CaBundleAnswer, CaRequestAnswer, CaView } from '#wire/operator-api.ts'
+import { WithdrawAnswer } from '#wire/ca-withdrawal-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { formatAgo, formatSpan } from './duration.ts'
 import { connect } from './operator-client.ts'
@@ -8,13 +9,34 @@ import { printer } from './print.ts'
 import { printable } from './printable.ts'
 import { pemLines } from './pem-lines.ts'
 import { readText } from './read-text.ts'
-import { renderFacts, renderHeadedTable } from './table.ts'
+import { renderFacts, renderHeadedTable, type Cell } from './table.ts'
 
 export const caShow = async (cli: Cli, options: GlobalOptions): Promise<void> =>
   showCa(cli, options, await connect(cli, options).ask({ method: 'GET', path: '/v1/ca', answer: CaView }))
 
-export const caRotate = async (cli: Cli, options: GlobalOptions): Promise<void> =>
+export type RotateOptions = GlobalOptions & { readonly compromised?: string; readonly reason?: string }
+
+export const caRotate = async (cli: Cli, options: RotateOptions): Promise<void> => {
+  if (options.compromised !== undefined) return withdraw(cli, options, options.compromised)
   showCa(cli, options, await connect(cli, options).ask({ method: 'POST', path: '/v1/ca/rotate', answer: CaView }))
+}
+
+const withdraw = async (cli: Cli, options: RotateOptions, issuer: string): Promise<void> => {
+  const body = { issuer, reason: options.reason ?? 'its key may be known to others' }
+  const plane = connect(cli, options)
+  const done = await plane.ask({ method: 'POST', path: '/v1/ca/withdraw', body, answer: WithdrawAnswer })
+  const print = printer(cli, options)
+  print.answer(done, (paint) => [
+    ...renderFacts([
+      ['withdrawn', done.withdrawn.length === 0 ? `${issuer}, before now` : done.withdrawn],
+      ['successors', done.successors.length === 0 ? 'none needed: others sign here' : done.successors],
+      ['channels cut', `${done.channels_cut} here`],
+    ]),
+    '',
+    ...caLines(done.ca, cli.clock.nowMs(), paint),
+  ])
+  print.note('Its nodes recover by themselves, a few dozen a second; who waits for people: muster alert list')
+}
 
 export const caImport = async (cli: Cli, options: GlobalOptions, file: string): Promise<void> => {
   const certificate = await readText(cli, file, 16_384)
@@ -63,13 +85,18 @@ export const caLines = (ca: CaView, nowMs: number, paint: Paint): string[] => [
       authority.id,
       authority.role,
       authority.custody,
-      authority.signing ? { text: 'yes', colour: 'green' } : 'no',
+      signs(authority),
       until(authority.not_after, nowMs),
       authority.subject,
     ]),
     paint,
   ),
 ]
+
+const signs = ({ signing, withdrawn_at: withdrawn }: CaView['authorities'][number]): Cell => {
+  if (withdrawn !== undefined) return { text: 'withdrawn', colour: 'red' }
+  return signing ? { text: 'yes', colour: 'green' } : 'no'
+}
 
 const until = (notAfter: string, nowMs: number): string => {
   const ms = parseIsoTime(notAfter)

@@ -11,6 +11,7 @@ import type { RefusedCall } from './flows/record-refusal.ts'
 import type { StandingAlerts } from './flows/standing-alerts.ts'
 import { watchAging, type WatchAgingDeps } from './flows/watch-aging.ts'
 import { watchFailures } from './flows/watch-failures.ts'
+import { openWithdrawnWatch } from './flows/watch-withdrawn.ts'
 import type { Foundation } from './foundation.ts'
 import type { Led } from './leading.ts'
 import type { Store } from './store/store.ts'
@@ -47,6 +48,7 @@ export const openAlerting = (deps: AlertingDeps): Alerting => {
     lead(asLeader) {
       const leading = { ...deps, store: asLeader }
       const follower = followAlerts(leading)
+      const watchWithdrawn = openWithdrawnWatch(leading)
       const delivering = webhook === null ? null : startDelivery(leading, webhook)
       delivery = delivering
       const walked = follower
@@ -56,6 +58,7 @@ export const openAlerting = (deps: AlertingDeps): Alerting => {
         await follower.again()
         await failures.sweep(asLeader)
         await watchAging(leading)
+        await watchWithdrawn()
       }
       const endUpkeep = startUpkeep(leading, [{ name: 'alerts', where: 'leader', everyMs: 10_000, run }])
       return {

@@ -55,6 +55,7 @@ export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaVie
         not_after: isoTime(record.notAfterMs),
         signing: isSigning(record.id),
         sha256: certificate.sha256,
+        ...(record.compromisedAtMs === null ? {} : { withdrawn_at: isoTime(record.compromisedAtMs) }),
       })),
     server_certificate: {
       serial: server.presented.serial,

@@ -19,6 +19,7 @@ import { issuerEntry } from './issuer-entries.ts'
 import { memoryIssuerLifetimeMs } from './issuer-life.ts'
 import { lookAgain, readBook } from './look-again.ts'
 import { makeIntermediate, type Making } from './make-issuer.ts'
+import { keepResponder } from './responder.ts'
 import { dropOrphans } from './take-into-service.ts'
 
 export type WithdrawalWanted = {
@@ -54,7 +55,10 @@ export const withdrawIssuer = async (
     if (hit.length === 0) return { kind: 'withdrawn', issuers: [], successors: [] }
     const made = successorsOf(deps, state, new Set(hit.map(({ value }) => value.id)))
     if (made === 'above-offline') return refuse('CA_ROOT_OFFLINE', 'nothing here can sign its successor')
-    for (const signer of made) await keepKey(deps.custody, signer)
+    for (const signer of made) {
+      await keepKey(deps.custody, signer)
+      await keepResponder(deps, signer)
+    }
     const outcome = await deps.store.commit(await changeOf(deps, state, hit, made, wanted))
     await readBook(deps, state)
     if (outcome === 'lost-race') continue

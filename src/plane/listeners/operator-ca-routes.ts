@@ -2,18 +2,20 @@
 
 import type { Static } from 'typebox'
 import { isRefusal } from '#domain/refusal.ts'
+import { withdrawAuthority, type WithdrawAuthorityDeps } from '#plane/flows/withdraw-authority.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
+import { WithdrawAnswer, WithdrawRequest } from '#wire/ca-withdrawal-api.ts'
 import { formatJoinString } from '#wire/join-string.ts'
 import { CaBundleAnswer, CaImportRequest, CaRequestAnswer, CaView, EmptyRequest } from '#wire/operator-api.ts'
 import { attributionOf } from './operator-call.ts'
 import { answer, type Route } from './route.ts'
 
-export type CaRoutesDeps = {
+export type CaRoutesDeps = WithdrawAuthorityDeps & {
   readonly authority: Pick<Authority, 'view' | 'rotate' | 'request' | 'importIssued' | 'roots' | 'rootFingerprint'>
   readonly nodeUrl: () => string
 }
 
-export const operatorCaRoutes = ({ authority, nodeUrl }: CaRoutesDeps): readonly Route[] => [
+export const operatorCaRoutes = ({ authority, nodeUrl, ...deps }: CaRoutesDeps): readonly Route[] => [
   {
     method: 'GET',
     path: '/v1/ca',
@@ -32,6 +34,26 @@ export const operatorCaRoutes = ({ authority, nodeUrl }: CaRoutesDeps): readonly
     handle: async (call) => {
       const outcome = await authority.rotate(attributionOf(call))
       return isRefusal(outcome) ? outcome : answer(authority.view())
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/ca/withdraw',
+    access: 'platform-admin',
+    summary: 'Somebody else may have its key: nothing this authority has signed is taken any more',
+    body: WithdrawRequest,
+    answer: WithdrawAnswer,
+    handle: async (call) => {
+      const { issuer, reason } = call.body as WithdrawRequest
+      const done = await withdrawAuthority({ authority, ...deps }, issuer, reason, attributionOf(call))
+      if (done.kind === 'refused') return done
+      const { issuers, successors, channelsCut } = done
+      return answer({
+        withdrawn: [...issuers],
+        successors: [...successors],
+        channels_cut: channelsCut,
+        ca: authority.view(),
+      })
     },
   },
   {
