@@ -54,7 +54,7 @@ export const explain = (
     sentences: [
       doing(status, running, nowMs),
       ...who(status),
-      ...overlay(status),
+      ...(running ? overlay(status) : []),
       ...certificate(status, running, expiresInMs, nowMs),
       ...network(status, running),
       ...status.troubles.flatMap((what) => [

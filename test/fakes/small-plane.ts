@@ -36,6 +36,8 @@ export type SmallPlane = {
   refuseChannel: Reply | null
   /** Of channels that are opened from now on. */
   answerPings: boolean
+  /** What its hello offers on channels that are opened from now on. */
+  capabilities: string[]
   /** Fields that take the place of the usual ones in the answer to an enrollment. */
   enrollAnswer: object
   sendOn(channel: number, type: string, body: object): void
@@ -85,6 +87,7 @@ export const startSmallPlane = async (t: Scope, nowMs: number, admits: string | 
     intercept: () => null,
     refuseChannel: null,
     answerPings: true,
+    capabilities: [],
     enrollAnswer: {},
     revision: 1,
     sendOn(channel, type, body) {
@@ -171,7 +174,7 @@ export const startSmallPlane = async (t: Scope, nowMs: number, admits: string | 
       plane.sendOn(plane.channels.length - 1, 'hello', {
         server_time: new Date().toISOString(),
         session: plane.channels.length,
-        capabilities: [],
+        capabilities: plane.capabilities,
         ping_every_ms: 20_000,
       })
     })

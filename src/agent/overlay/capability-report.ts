@@ -4,16 +4,15 @@ import { kernelRelease, readAccelerators } from '#platform/accelerators.ts'
 import { readMachineFacts } from '#platform/hardware.ts'
 import type { CapabilityReportBody } from '#wire/overlay.ts'
 
-/** Depends on what the agent runs under; the rest is the machine's. */
-export type CapabilityFacts = Pick<CapabilityReportBody, 'vcluster' | 'services' | 'wireguard'>
+/** What does not change while the agent runs, or hardly ever. */
+export type MachineCapabilities = Omit<CapabilityReportBody, 'vcluster' | 'services' | 'wireguard'>
 
 const mostAccelerators = 32
 
 /** `sys` is where sysfs is mounted. */
-export const capabilityReport = (facts: CapabilityFacts, sys = '/sys'): CapabilityReportBody => {
+export const machineCapabilities = (sys: string): MachineCapabilities => {
   const { cpuCores, memoryBytes, arch } = readMachineFacts()
   return {
-    ...facts,
     cpu_cores: cpuCores,
     memory_bytes: memoryBytes,
     arch: arch.slice(0, 32),

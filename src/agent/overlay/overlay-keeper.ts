@@ -8,7 +8,7 @@ import type { PlaneConfig } from '#wire/channel.ts'
 import type { CapabilityReportBody, ConfigOverlay, OverlayStateBody } from '#wire/overlay.ts'
 import { tidy } from '../trouble.ts'
 import { openOverlayFiles, overlayFolder } from './apply-files.ts'
-import { capabilityReport } from './capability-report.ts'
+import { machineCapabilities, type MachineCapabilities } from './capability-report.ts'
 import { driftLines, driftOfFiles, driftOfServices } from './drift.ts'
 import { openRunner, runnerKind } from './open-runner.ts'
 import type { RunningService, ServiceRunner } from './service-runner.ts'
@@ -45,7 +45,14 @@ export type OverlayDeps = Pick<
 const lookEveryMs = 1_000
 const longestDetail = 256
 
-type Standing = InForce & { readonly drift: readonly string[]; readonly running: readonly RunningService[] }
+type Configured = PlaneConfig & { readonly overlay: ConfigOverlay }
+
+/** How it stands with `config`, which may not be the newest any more. */
+type Standing = InForce & {
+  readonly config: Configured
+  readonly drift: readonly string[]
+  readonly running: readonly RunningService[]
+}
 
 export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
   const { timers, clock, log, lastConfig, board } = deps
@@ -54,8 +61,10 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
   let runner: ServiceRunner | null = null
   let kind: ServiceRunner['kind'] | null = null
   let standing: Standing | null = null
+  let machine: MachineCapabilities | null = null
   let tell: OverlayTell | null = null
   let said = { state: '', capabilities: '' }
+  let shownLast = ''
   let busy: Promise<void> = Promise.resolve()
   let isDue = false
   let isOver = false
@@ -73,7 +82,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     })
     return busy
   }
-  const configured = (): (PlaneConfig & { overlay: ConfigOverlay }) | null => {
+  const configured = (): Configured | null => {
     const config = lastConfig.current()
     return config?.overlay === undefined ? null : { ...config, overlay: config.overlay }
   }
@@ -86,23 +95,25 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
   const isBare = (): boolean => !pathExists(overlayFolder(stateFolder))
 
   const publish = (): void => {
-    const config = configured()
-    if (config !== null && standing !== null) {
-      const state = stateOf(config, standing)
-      board.facts({ overlay: { vcluster_revision: config.overlay.vcluster_revision, ...shown(state, standing) } })
-      const text = JSON.stringify(state)
-      if (text !== said.state && tell !== null) {
-        said.state = text
-        tell.overlayState(state)
-      }
-    }
+    if (standing !== null) publishState(standing)
     if (kind === null || tell === null) return
+    machine ??= machineCapabilities('/sys')
     const vcluster = lastConfig.current()?.vcluster ?? null
-    const report = capabilityReport({ vcluster, services: kind, wireguard: deps.wireguard() })
+    const report = { vcluster, ...machine, services: kind, wireguard: deps.wireguard() }
     const text = JSON.stringify(report)
     if (text === said.capabilities) return
     said.capabilities = text
     tell.capabilities(report)
+  }
+  const publishState = (how: Standing): void => {
+    const state = stateOf(how)
+    const here = shown(state, how)
+    if (JSON.stringify(here) !== shownLast) board.facts({ overlay: here })
+    shownLast = JSON.stringify(here)
+    const text = JSON.stringify(state)
+    if (text === said.state || tell === null) return
+    said.state = text
+    tell.overlayState(state)
   }
 
   const apply = async (how: 'as needed' | 'anew'): Promise<void> => {
@@ -111,12 +122,12 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     const config = configured()
     const wantsNothing = config === null || (config.overlay.services.length === 0 && config.overlay.files.length === 0)
     if (!wantsNothing || !isBare()) runner ??= await openRunner(kind, deps, stateFolder)
-    if (config !== null && wantsNothing && isBare()) standing = { ...nothing }
+    if (config !== null && wantsNothing && isBare()) standing = { ...nothing, config }
     else if (config !== null) {
       const { overlay, vcluster } = config
       const inForce = await putInForce({ files, runner, overlay, env: environment(vcluster), how })
       tellApplied(inForce)
-      standing = { ...inForce, drift: [], running: (await runner?.services()) ?? [] }
+      standing = { ...inForce, config, drift: [], running: (await runner?.services()) ?? [] }
     }
     publish()
   }
@@ -177,6 +188,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
       dueAgain()
       const tick = (): void => {
         if (runner !== null && clock.monotonicMs() - lookedAtMs >= runner.lookEveryMs) void queue(look)
+        else publish()
       }
       const driftEveryMs = deps.driftEveryMs ?? 30_000
       cancels = [timers.every(lookEveryMs, tick), timers.every(driftEveryMs, () => void queue(lookForDrift))]
@@ -184,6 +196,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     told: dueAgain,
     use: (next) => {
       tell = next
+      machine = null
       said = { state: '', capabilities: '' }
       publish()
     },
@@ -207,11 +220,18 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
   }
 }
 
-const nothing: Standing = { applied: true, detail: null, stopped: [], started: [], drift: [], running: [] }
+const nothing: Omit<Standing, 'config'> = {
+  applied: true,
+  detail: null,
+  stopped: [],
+  started: [],
+  drift: [],
+  running: [],
+}
 
 const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
 
-const stateOf = (config: PlaneConfig & { overlay: ConfigOverlay }, standing: Standing): OverlayStateBody => ({
+const stateOf = ({ config, ...standing }: Standing): OverlayStateBody => ({
   config_revision: config.revision,
   applied: standing.applied,
   detail: standing.detail === null ? null : tidy(standing.detail, longestDetail),
@@ -223,7 +243,8 @@ const stateOf = (config: PlaneConfig & { overlay: ConfigOverlay }, standing: Sta
 })
 
 /** For people on the machine, with what only they can use. */
-const shown = ({ applied, detail, services, drift }: OverlayStateBody, { running }: Standing) => ({
+const shown = ({ applied, detail, services, drift }: OverlayStateBody, { config, running }: Standing) => ({
+  vcluster_revision: config.overlay.vcluster_revision,
   applied,
   detail,
   services: services.map((service) => ({

@@ -1,0 +1,48 @@
+// What an agent says of its overlay, and to which planes.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Value } from 'typebox/value'
+import { keptIdentity } from '../process/kept-credentials.ts'
+import { AgentFrame } from '#wire/channel.ts'
+import { CapabilityReportBody } from '#wire/overlay.ts'
+import { startSmallPlane } from '../fakes/small-plane.ts'
+import { runTestAgent, testAgentConfig } from '../fakes/test-agent.ts'
+import { eventually } from '../process/eventually.ts'
+
+const policy = { enforcement_mode: 'observe', exec_whitelist: [], shell_whitelist: [], regulated: false }
+
+test('only a plane that offers overlays is told of one: all of it once after every hello, and then what changes', async (t) => {
+  const small = await startSmallPlane(t, Date.now())
+  const config = testAgentConfig(t, small.join, {})
+  runTestAgent(t, config)
+  const on = (channel: number, type: string): Record<string, unknown>[] =>
+    (small.channels[channel]?.frames ?? []).filter((frame) => frame.type === type).map(({ body }) => body)
+  await eventually('a channel', () => on(0, 'hello').length === 1)
+  const endpoints = keptIdentity(config.stateFolder)?.endpoints
+  const files = [{ path: 'etc/motd', mode: 0o644, content: 'hello\n' }]
+  const overlay = { vcluster_revision: 4, policy, files, services: [], detect_drift: true }
+  const said = { vcluster: 'training', profile: small.profile, endpoints, wireguard: null }
+  small.sendOn(0, 'config', { revision: 7, ...said, overlay })
+  await eventually('its answer', () => on(0, 'applied').length === 1)
+
+  small.capabilities = ['overlay']
+  small.channels[0]?.socket.close()
+  await eventually('both frames', () => on(1, 'overlay_state').length === 1 && on(1, 'capabilities').length === 1)
+  assert.deepEqual([on(0, 'overlay_state'), on(0, 'capabilities')], [[], []])
+  const state = { config_revision: 7, applied: true, detail: null, services: [], drift: [] }
+  assert.deepEqual(on(1, 'overlay_state'), [state])
+  assert.ok(Value.Check(CapabilityReportBody, on(1, 'capabilities')[0]))
+  assert.equal(on(1, 'capabilities')[0]?.['vcluster'], 'training')
+
+  small.sendOn(1, 'config', {
+    revision: 8,
+    ...said,
+    vcluster: null,
+    overlay: { ...overlay, files: [], detect_drift: false },
+  })
+  await eventually('the next state', () => on(1, 'overlay_state').length === 2 && on(1, 'capabilities').length === 2)
+  assert.deepEqual(on(1, 'overlay_state')[1], { ...state, config_revision: 8 })
+  assert.equal(on(1, 'capabilities')[1]?.['vcluster'], null)
+  assert.ok(small.channels.flatMap(({ frames }) => frames).every((frame) => Value.Check(AgentFrame, frame)))
+})
