@@ -37,9 +37,11 @@ export const decideReceipt = ({ before, receipt, nowMs }: ReceiptFacts): Decided
           }),
         ]
       : []),
-    ...(deadlinesFound(before.value, receipt)
+    ...(replicasMissing(before.value, receipt) || deadlinesFound(before.value, receipt)
       ? [
           say('receipt.straggling', {
+            replicas_heard_from: receipt.replicas.length,
+            effective: receipt.effectiveAtMs !== null,
             peers: waitsFor.length,
             nodes: waitsFor.slice(0, mostNamed).map((straggler) => straggler.node),
           }),
@@ -64,6 +66,10 @@ export const decideReceipt = ({ before, receipt, nowMs }: ReceiptFacts): Decided
     entries: [first, ...more],
   })
 }
+
+/** Some replicas have answered, and others not: what is proven so far is kept for whoever goes on with it. */
+const replicasMissing = (before: Receipt, receipt: Receipt): boolean =>
+  receipt.effectiveAtMs === null && receipt.replicas.length > before.replicas.length
 
 /** Once: from then on it is known who is waited for, and until when. */
 const deadlinesFound = (before: Receipt, receipt: Receipt): boolean =>

@@ -56,7 +56,7 @@ test('a silent replica keeps it from being effective for as long as it may act; 
   b.die()
   await goOn(setup, a)
   const receipt = await onlyReceipt(setup)
-  assert.deepEqual(await proofs(setup), ['1 acknowledged', '2 lease', '3 acknowledged'])
+  assert.deepEqual(await proofs(setup), ['1 itself', '2 lease', '3 acknowledged'])
   assert.ok(receipt.effectiveAtMs !== null && receipt.settledAtMs !== null)
   assert.equal(receipt.clocks, 'of several planes')
 })

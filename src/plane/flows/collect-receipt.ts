@@ -51,7 +51,7 @@ export const leaseSkewMs = 2000
 export const askReplicas = async (
   { deps, itself, seen, now }: Collecting,
   receipt: Receipt,
-  told: (receipt: Receipt) => void = () => {},
+  told: (receipt: Receipt) => void,
 ): Promise<Receipt> => {
   const { replicas } = deps.store
   const listed = await replicas.leasedOrOverSince(leaseSkewMs)
@@ -148,8 +148,7 @@ const firstStepMs = 50
 const longestStepMs = 500
 
 /**
- * Ends when it is settled, or when the time is over: then those who are still waited for are on record with their
- * deadlines. `told` hears of it whenever more is known.
+ * Ends when it is settled, or when the time is over: then what is proven is on record, and who is still waited for. `told` hears of it whenever more is known.
  */
 export const collect = async (
   collecting: Collecting,
@@ -182,7 +181,8 @@ export const collect = async (
     await pause(deps.timers, stepMs)
     stepMs = Math.min(longestStepMs, stepMs * 2)
   }
-  if (receipt.effectiveAtMs !== null) await write(settled(await lookAtStragglers(deps, receipt), now()))
+  const looked = receipt.effectiveAtMs === null ? receipt : await lookAtStragglers(deps, receipt)
+  await write(settled(looked, now()))
 }
 
 /** Does not keep a plane that stops: another goes on with what is open. */

@@ -57,9 +57,8 @@ export const openReceipts = (deps: CollectDeps): Receipts => {
     const now = (): number => Math.max(clock.nowMs(), row.value.decidedAtMs)
     const collecting: Collecting = { deps, itself: null, seen: one.seen, now }
     const receipt: Receipt = { ...row.value, clocks: 'of several planes' }
-    const asked = receipt.effectiveAtMs === null ? await askReplicas(collecting, receipt) : receipt
-    if (asked.effectiveAtMs === null) return
-    const looked = await lookAtStragglers(deps, await lookAtPeers(deps, asked))
+    const asked = receipt.effectiveAtMs === null ? await askReplicas(collecting, receipt, () => {}) : receipt
+    const looked = asked.effectiveAtMs === null ? asked : await lookAtStragglers(deps, await lookAtPeers(deps, asked))
     const kept = await keep({ ...deps, store: asLeader }, row, settled(looked, now()))
     if (kept.value.settledAtMs !== null) followed.delete(kept.value.id)
   }
