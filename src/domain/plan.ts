@@ -1,6 +1,6 @@
 // What an action would do, computed before it is done. Whoever applies a plan gets what was shown, or hears what changed.
 
-import type { NodeId } from './node.ts'
+import type { IssuerId, NodeId } from './node.ts'
 
 export type PlanAction =
   | { readonly kind: 'revoke-nodes'; readonly nodes: readonly NodeId[]; readonly reason: string }
@@ -9,7 +9,7 @@ export type PlanAction =
   | { readonly kind: 'delete-vcluster'; readonly vcluster: string }
   | { readonly kind: 'change-profile'; readonly profile: string; readonly set: Readonly<Record<string, unknown>> }
   /** `compromised`: the issuer to be dropped, with all its leaves; null: an ordinary rotation. */
-  | { readonly kind: 'rotate-ca'; readonly compromised: string | null }
+  | { readonly kind: 'rotate-ca'; readonly compromised: IssuerId | null; readonly reason: string }
 
 export const planActions = [
   'revoke-nodes',
@@ -44,4 +44,5 @@ export type Plan = {
 }
 
 export const planLifeMs = 3_600_000
-export const mostPlanned = 10_000
+/** Nodes one plan may name. */
+export const mostPlanned = 500

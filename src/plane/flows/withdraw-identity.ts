@@ -39,6 +39,9 @@ export type Withdrawal =
   | { readonly kind: 'revoke'; readonly reason: string }
   | { readonly kind: 'decommission'; readonly force: boolean }
 
+/** Looked at in the decision itself: whoever was promised something of the node is not given something else. */
+export type OnlyIf = (node: Node) => Refusal | null
+
 export type Withdrawn = {
   readonly kind: 'withdrawn'
   readonly node: Node
@@ -52,8 +55,9 @@ export const withdrawIdentity = async (
   id: NodeId,
   withdrawal: Withdrawal,
   by: Attribution,
+  onlyIf: OnlyIf = () => null,
 ): Promise<Withdrawn | Refusal> => {
-  const done = await deps.channels.heldOff(id, () => withdraw(deps, id, withdrawal, by))
+  const done = await deps.channels.heldOff(id, () => withdraw(deps, id, withdrawal, by, onlyIf))
   if (done.kind === 'refused') return done
   const { channelsCut, ...withdrawn } = done
   return { ...withdrawn, receipt: await deps.receipts.begun(done.receipt, channelsCut) }
@@ -64,6 +68,7 @@ const withdraw = async (
   id: NodeId,
   withdrawal: Withdrawal,
   by: Attribution,
+  onlyIf: OnlyIf,
 ): Promise<(Withdrawn & { readonly channelsCut: number }) | Refusal> => {
   const open = (): number => deps.channels.openSessions(id).length
   let channelsCut = 0
@@ -78,6 +83,8 @@ const withdraw = async (
   const done = await commitDecision({ store: deps.store, feed }, async () => {
     const node = await deps.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
+    const no = onlyIf(node.value)
+    if (no !== null) return no
     const facts: NodeFacts = { node, by, nowMs: deps.clock.nowMs() }
     const slots = slotsHeld(node)
     const receipt = receiptOf(deps, withdrawal, slots, facts)

@@ -11,9 +11,11 @@ import { operatorKeyRoutes } from './operator-key-routes.ts'
 import { operatorNodeActions, type NodeActionDeps } from './operator-node-actions.ts'
 import { operatorNodeRoutes } from './operator-node-routes.ts'
 import { operatorPeerDomainRoutes, type PeerDomainRoutesDeps } from './operator-peer-domain-routes.ts'
+import { operatorPlanRoutes, type PlanRoutesDeps } from './operator-plan-routes.ts'
 import { operatorPolicyRoutes } from './operator-policy-routes.ts'
 import { operatorReceiptRoutes, type ReceiptRoutesDeps } from './operator-receipt-routes.ts'
 import { operatorSchedulingRoutes } from './operator-scheduling-routes.ts'
+import { operatorStatusRoutes, type StatusRoutesDeps } from './operator-status-routes.ts'
 import { operatorStoreRoutes } from './operator-store-routes.ts'
 import { operatorTokenRoutes } from './operator-token-routes.ts'
 import { operatorVClusterRoutes } from './operator-vcluster-routes.ts'
@@ -26,12 +28,14 @@ import type { ReadJournalDeps } from '#plane/flows/read-journal.ts'
 
 export type OperatorRoutesDeps = NodeActionDeps &
   PeerDomainRoutesDeps &
+  PlanRoutesDeps &
   ReceiptRoutesDeps &
   CreateTokenDeps &
   ProfileDeps &
   KeyDeps &
   ReadJournalDeps &
   CaRoutesDeps &
+  StatusRoutesDeps &
   ConfirmStoreDeps &
   HealthDeps
 
@@ -45,7 +49,9 @@ export const operatorRoutes = (deps: OperatorRoutesDeps): readonly Route[] => [
   ...operatorTokenRoutes(deps),
   ...operatorPolicyRoutes(deps),
   ...operatorCaRoutes(deps),
+  ...operatorStatusRoutes(deps),
   ...operatorIssuanceRoutes(deps),
+  ...operatorPlanRoutes(deps),
   ...operatorHardwareRoutes(deps),
   ...operatorPeerDomainRoutes(deps),
   ...operatorAlertRoutes(deps),
