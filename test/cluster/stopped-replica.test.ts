@@ -1,5 +1,6 @@
 // A plane stands still with a node's channel open, and the node is revoked at another. Whatever the node and others sent
-// into the buffers of the stopped one meanwhile, it acts on none of it when it goes on.
+// into the buffers of the stopped one meanwhile, it acts on none of it when it goes on; and the receipt says that nothing
+// is accepted any more only once that is so.
 
 import assert from 'node:assert/strict'
 import * as http from 'node:http'
@@ -7,6 +8,7 @@ import * as https from 'node:https'
 import { test } from 'node:test'
 import { leaseMs, mostBehindMs } from '#plane/store/replicas.ts'
 import { evidenceHeader, formatEvidence } from '#wire/agent-evidence.ts'
+import type { ReceiptView } from '#wire/receipt-api.ts'
 import { evidenceOf, reportOf } from '../fakes/agent-words.ts'
 import { peer, withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
@@ -78,13 +80,14 @@ const sendMore = (channel: RawChannel, id: string, from: number): void => {
 
 const entriesAfterRevocation = async ({ rows }: Tables, id: string): Promise<readonly string[]> => {
   const entries = await rows('SELECT type, operation FROM journal WHERE node = $1 ORDER BY operation', [id])
-  const types = entries.map(({ type }) => String(type))
+  const types = entries.map(({ type }) => String(type)).filter((type) => !type.startsWith('receipt.'))
   assert.equal(types.filter((type) => type === 'host.revoked').length, 1)
   return types.slice(types.indexOf('host.revoked') + 1)
 }
 
 type Outcome = {
   readonly stoppedAtMs: number
+  readonly receipt: ReceiptView
   readonly lastFrames: readonly string[]
   readonly renewal: string
   readonly operator: string
@@ -98,9 +101,10 @@ const outcomeOf = (reply: Promise<Reply>): Promise<{ status: number; told: strin
 
 const runStopped = async (
   { tables }: ThreePlanes,
-  { stopped, acting }: { readonly stopped: ReplicaDoor; readonly acting: ReplicaDoor },
+  { stopped, acting, third }: Record<'stopped' | 'acting' | 'third', ReplicaDoor>,
   id: string,
   stoppedMs: number,
+  afterRevocation: () => Promise<unknown> = async () => {},
 ): Promise<Outcome> => {
   const { node, channel } = await connected(stopped, id)
   const connections = { node: await keptConnection(stopped, node), operator: await keptConnection(stopped, 'operator') }
@@ -111,7 +115,9 @@ const runStopped = async (
   const renewing = connections.node.call('POST', `/v1/nodes/${id}/renew`, { csr: node.newRenewal().csr })
   const revoked = await acting.plane.api('POST', `/v1/nodes/${id}/revoke`, { reason: 'stolen' })
   assert.equal(revoked.status, 200, JSON.stringify(revoked.body))
-  assert.deepEqual([revoked.body.replicas_unconfirmed, revoked.body.channels_cut], [1, 0])
+  const { id: receiptId, replicas_unconfirmed: unconfirmed, channels_cut: cut, effective_at: effective } = revoked.body
+  assert.deepEqual([unconfirmed, cut, effective], [1, 0, null])
+  await afterRevocation()
   sendMore(channel, id, 2 + framesQueued)
   const asked = {
     renewal: outcomeOf(renewing),
@@ -120,12 +126,23 @@ const runStopped = async (
     confirmation: outcomeOf(node.confirm()),
   }
   await waitMs(stoppedMs - (performance.now() - stopMs))
+  const receiptNow = async (): Promise<ReceiptView> => {
+    const { status, body } = await third.plane.api('GET', `/v1/receipts/${receiptId}`)
+    assert.equal(status, 200, JSON.stringify(body))
+    return body
+  }
+  const untilEffective = (): Promise<ReceiptView> =>
+    eventually('the receipt to be effective', async () => effectiveOnly(await receiptNow()), { withinMs: 10_000 })
+  // Under its lease it may still act, so the receipt says nothing yet; without one it never will.
+  if (stoppedMs > leaseMs) await untilEffective()
+  else assert.equal((await receiptNow()).effective_at, null)
   const pongsBefore = channel.pongsReceived()
   stopped.plane.signal('SIGCONT')
 
   await eventually(`the channel of ${id} to end`, () => channel.ended(), { withinMs: 5000, everyMs: 5 })
   const [renewal, operator, confirmation] = await Promise.all([asked.renewal, asked.operator, asked.confirmation])
   await untilReady(stopped.plane)
+  const receipt = await untilEffective()
   assert.ok([0, 403, 503].includes(renewal.status), `a renewal of a revoked node was answered ${renewal.told}`)
   assert.ok([0, 403, 503].includes(confirmation.status), `a revoked node was answered ${confirmation.told}`)
   assert.deepEqual(
@@ -148,11 +165,14 @@ const runStopped = async (
   for (const { type } of lastFrames) assert.equal(type, 'closing')
   return {
     stoppedAtMs,
+    receipt,
     lastFrames: lastFrames.map(({ type, body }) => `${type} ${body.code}`),
     renewal: renewal.told,
     operator: operator.told,
   }
 }
+
+const effectiveOnly = (receipt: ReceiptView): ReceiptView | null => (receipt.effective_at === null ? null : receipt)
 
 const told = ({ lastFrames, renewal, operator }: Outcome): string =>
   `the channel heard ${lastFrames.join(', ') || 'nothing'}; the renewal ${renewal}; the operator ${operator}`
@@ -170,24 +190,38 @@ const observed = async ({ rows }: Tables, id: string): Promise<Seen> => {
   }
 }
 
-test('SIGSTOP past the lease, the node revoked elsewhere, SIGCONT with its frames and calls queued: none is acted on', async (t) => {
-  if (three === null) return void withPeer(t, 'postgres')
-  const world = three()
-  const { leader, others } = await byLeadership(world)
-  const outcome = await runStopped(world, { stopped: others[0], acting: leader }, 'past-lease', pastLeaseMs)
-  const { lastSeenMs, configRevision, report } = await observed(world.tables, 'past-lease')
-  assert.deepEqual([configRevision, report], [0, 1])
-  assert.ok(lastSeenMs <= outcome.stoppedAtMs, 'nothing was seen of it since')
-  t.diagnostic(told(outcome))
-})
+const howOf = ({ replicas }: ReceiptView): readonly string[] => replicas.map(({ how }) => how).toSorted()
 
 test('stopped within its lease, for longer than it may be behind: what was queued waits until it has caught up, and is dropped', async (t) => {
   if (three === null) return void withPeer(t, 'postgres')
   const world = three()
   const { leader, others } = await byLeadership(world)
   // The one that leads: it has sweeps to do, too.
-  const outcome = await runStopped(world, { stopped: leader, acting: others[1] }, 'behind', behindMs)
+  const doors = { stopped: leader, acting: others[1], third: others[0] }
+  const outcome = await runStopped(world, doors, 'behind', behindMs)
+  assert.deepEqual(howOf(outcome.receipt), ['acknowledged', 'acknowledged', 'itself'])
   const { configRevision, report } = await observed(world.tables, 'behind')
   assert.deepEqual([configRevision, report], [0, 1])
   t.diagnostic(told(outcome))
+})
+
+test('SIGSTOP past the lease, the node revoked at a plane that is killed, SIGCONT with its frames and calls queued: none is acted on', async (t) => {
+  if (three === null) return void withPeer(t, 'postgres')
+  const world = three()
+  const { leader, others } = await byLeadership(world)
+  const [stopped, acting] = others
+  const doors = { stopped, acting, third: leader }
+  // Between its commit and the proof: whoever leads collects the rest.
+  const outcome = await runStopped(world, doors, 'past-lease', pastLeaseMs, () => acting.plane.kill9())
+  const { receipt, stoppedAtMs } = outcome
+  assert.deepEqual(howOf(receipt), ['acknowledged', 'lease', 'lease'])
+  const effectiveAfterMs = Date.parse(receipt.effective_at ?? '') - stoppedAtMs
+  assert.ok(
+    effectiveAfterMs > leaseMs - 1500,
+    `effective after ${effectiveAfterMs} ms, under the lease of the stopped one`,
+  )
+  const { lastSeenMs, configRevision, report } = await observed(world.tables, 'past-lease')
+  assert.deepEqual([configRevision, report], [0, 1])
+  assert.ok(lastSeenMs <= stoppedAtMs, 'nothing was seen of it since')
+  t.diagnostic(`${told(outcome)}; effective ${(effectiveAfterMs / 1000).toFixed(1)} s after the stop`)
 })
