@@ -55,7 +55,7 @@ export const demo = async (cli: Cli, options: GlobalOptions & { readonly nodes: 
 }
 
 const planeArgs = (data: string): string[] => {
-  const free = ['node', 'recovery', 'operator'].flatMap((door) => [`--${door}-listen`, '127.0.0.1:0'])
+  const free = ['node', 'recovery', 'operator', 'status'].flatMap((door) => [`--${door}-listen`, '127.0.0.1:0'])
   return ['plane', '--data', data, ...free, '--log-level', 'warn', '-o', 'json']
 }
 

@@ -6,6 +6,7 @@ const ready = {
   nodeUrl: 'https://localhost:8443',
   recoveryUrl: 'https://localhost:8442',
   operatorUrl: 'http://127.0.0.1:8440',
+  statusUrl: 'http://127.0.0.1:8446',
   socketPath: './data/run/operator.sock',
   rootFingerprint: 'ab'.repeat(32),
   domain: 'muster.local',
@@ -17,7 +18,7 @@ const ready = {
 
 test('the banner has the addresses, the root and commands that enrol a first node', () => {
   const text = planeBanner(planeReadyBody(ready), './muster', true).join('\n')
-  const addresses = [ready.nodeUrl, ready.recoveryUrl, ready.operatorUrl]
+  const addresses = [ready.nodeUrl, ready.recoveryUrl, ready.operatorUrl, ready.statusUrl]
   for (const part of [...addresses, `sha256:${ready.rootFingerprint}`, ...ready.warnings]) {
     assert.ok(text.includes(part), part)
   }

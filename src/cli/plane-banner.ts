@@ -12,6 +12,8 @@ export type PlaneReadyBody = {
   readonly node_url: string
   readonly recovery_url: string
   readonly operator_url: string
+  /** Null: it has no such listener. */
+  readonly status_url: string | null
   readonly socket: string
   readonly root_fingerprint: string
   readonly first_run: boolean
@@ -27,6 +29,7 @@ export const planeReadyBody = (ready: PlaneReady): PlaneReadyBody => ({
   node_url: ready.nodeUrl,
   recovery_url: ready.recoveryUrl,
   operator_url: ready.operatorUrl,
+  status_url: ready.statusUrl,
   socket: ready.socketPath,
   root_fingerprint: ready.rootFingerprint,
   first_run: ready.firstRun,
@@ -44,6 +47,7 @@ export const planeBanner = (body: PlaneReadyBody, program: string, isDefault: bo
     ['nodes', body.node_url],
     ['recovery', body.recovery_url],
     ['operators', body.socket === '' ? body.operator_url : `${body.operator_url} and ${body.socket}`],
+    ...(body.status_url === null ? [] : [['status', `${body.status_url} (OCSP, CRL)`] as const]),
     ['root', `sha256:${body.root_fingerprint}`],
     ...body.warnings.map((warning) => ['warning', warning] as const),
   ]),

@@ -76,6 +76,7 @@ const settledPorts = async (config: PlaneConfig): Promise<Readonly<Record<string
       MUSTER_NODE_LISTEN: await settled(config.nodeListen),
       MUSTER_RECOVERY_LISTEN: await settled(config.recoveryListen),
       MUSTER_OPERATOR_LISTEN: await settled(config.operatorListen),
+      MUSTER_STATUS_LISTEN: config.statusListen === null ? 'off' : await settled(config.statusListen),
     }
   } finally {
     await Promise.all(held.map((port) => port.release()))

@@ -25,7 +25,7 @@ export const planeTrouble = (error: unknown): unknown => {
       return failure(
         'ADDRESS_IN_USE',
         error.message,
-        'Give it other ports: --node-listen HOST:PORT --recovery-listen HOST:PORT --operator-listen HOST:PORT',
+        'Give it other ports: --node-listen HOST:PORT --recovery-listen HOST:PORT --operator-listen HOST:PORT --status-listen HOST:PORT',
       )
     case 'EADDRNOTAVAIL':
       return failure('ADDRESS_NOT_HERE', error.message, 'Listen on an address of this machine, or on 0.0.0.0')

@@ -27,6 +27,10 @@ export type PlaneConfig = {
   readonly nodeListen: ListenAddress
   readonly recoveryListen: ListenAddress
   readonly operatorListen: ListenAddress
+  /** Where others ask about our certificates; null: nowhere. */
+  readonly statusListen: ListenAddress | null
+  /** What those others are told to call, without a slash at its end; null: certificates name no such place. */
+  readonly statusUrl: string | null
   /** The operator plane on TCP speaks TLS; without it only loopback is allowed. */
   readonly operatorTls: boolean
   /** Load balancers, which say by the PROXY protocol whose connections they pass on. */
@@ -99,6 +103,8 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
     recoveryListen:
       recoveryListen === null ? { host: nodeListen.host, port: 8442 } : listenAddress('recoveryListen', recoveryListen),
     operatorListen: operatorAddress(given('operatorListen') ?? '127.0.0.1:8440', operatorTls),
+    statusListen: statusAddress(given('statusListen') ?? '127.0.0.1:8446'),
+    statusUrl: statusUrl(given('statusUrl')),
     operatorTls,
     proxyFrom: proxies(options['proxyFrom'], env['MUSTER_PROXY_FROM']),
     serverNames: serverNames(options['serverName'], env['MUSTER_SERVER_NAME']),
@@ -174,6 +180,21 @@ const operatorAddress = (text: string, tls: boolean): ListenAddress => {
     throw new ConfigProblem(`--operator-listen ${text} can be reached from other machines: add --operator-tls`)
   }
   return address
+}
+
+const statusAddress = (text: string): ListenAddress | null =>
+  text === 'off' ? null : listenAddress('statusListen', text)
+
+/** It goes into certificates, of which it must not be a large part. */
+const longestStatusUrl = 128
+
+const statusUrl = (text: string | null): string | null => {
+  if (text === null) return null
+  const url = URL.canParse(text) ? new URL(text) : null
+  const isPlain = url !== null && url.username === '' && url.password === '' && url.search === '' && url.hash === ''
+  if (!isPlain || !['http:', 'https:'].includes(url.protocol) || text.length > longestStatusUrl)
+    throw new ConfigProblem(`--status-url takes a URL such as http://status.example.org, not ${text}`)
+  return url.href.replace(/\/+$/, '')
 }
 
 const alertWebhook = (

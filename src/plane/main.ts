@@ -29,12 +29,15 @@ import { openOperatorPlane } from './operator-plane.ts'
 import { soleSocket, takeSocket } from './operator-socket.ts'
 import { openRecoveryPlane } from './recovery-plane.ts'
 import { notReady, readyBut } from './readiness.ts'
+import { openStatusPlane } from './status-plane.ts'
 import { startUpkeep, type UpkeepTask } from './upkeep.ts'
 
 export type PlaneReady = {
   readonly nodeUrl: string
   readonly recoveryUrl: string
   readonly operatorUrl: string
+  /** Null: nobody is told there whether certificates hold. */
+  readonly statusUrl: string | null
   /** Empty: it has none. */
   readonly socketPath: string
   readonly rootFingerprint: string
@@ -87,6 +90,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
       ...certificates,
       issuerKey: config.issuerKey,
       intermediateLifetimeMs: config.intermediateLifetimeMs,
+      statusUrl: config.statusUrl,
     },
   })
   const maintain = async (): Promise<void> => {
@@ -95,7 +99,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   }
   await maintain()
 
-  const ports = { node: config.nodeListen.port, recovery: config.recoveryListen.port }
+  const ports = { node: config.nodeListen.port, recovery: config.recoveryListen.port, status: 0 }
   const urls = (): PlaneUrls => ({
     node: nodeUrlOf(config, ports.node),
     recovery: nodeUrlOf(config, ports.recovery),
@@ -136,14 +140,18 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     webhook: config.alertWebhook,
     onDelivery: (outcome) => metrics.delivered(outcome),
   })
+  const statusPlane = openStatusPlane({ ...parts, statusUrl: config.statusUrl, measures: metrics.status })
   const stopMachineDoors = (withinMs: number): Promise<unknown> =>
-    Promise.all([nodePlane, recoveryPlane].map(({ listener }) => listener.stop(withinMs)))
+    Promise.all([nodePlane, recoveryPlane, statusPlane].map(({ listener }) => listener.stop(withinMs)))
 
   const shared = config.replica !== null
   const socket = (store.sealedKeys === null ? soleSocket : takeSocket)(config.dataFolder)
   const openDoors = async (): Promise<OperatorListener> => {
     ports.node = await nodePlane.listener.listen({ ...config.nodeListen, shared })
     ports.recovery = await recoveryPlane.listener.listen({ ...config.recoveryListen, shared })
+    if (config.statusListen !== null) {
+      ports.status = await statusPlane.listener.listen({ ...config.statusListen, shared })
+    }
     return openOperatorPlane(
       {
         ...parts,
@@ -152,6 +160,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
         peers: nodePlane.shared.peerProofs,
         receipts: nodePlane.receipts,
         metrics,
+        revocationLists: statusPlane.lists,
         machineRoutes: { node: nodePlane.routes, recovery: recoveryPlane.routes },
         version: musterVersion,
         unready,
@@ -173,6 +182,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   })
   const upkeep: readonly UpkeepTask[] = [
     ...nodePlane.upkeep,
+    ...statusPlane.upkeep,
     { name: 'authority', where: 'each', everyMs: authorityEveryMs, run: maintain },
     // Apart from the other: trouble of one trust must not let the other grow old.
     { name: 'recovery authority', where: 'each', everyMs: authorityEveryMs, run: () => recovery.maintain() },
@@ -203,6 +213,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     nodeUrl: urls().node,
     recoveryUrl: urls().recovery,
     operatorUrl: operators.tlsUrl === null ? (operators.httpUrl ?? '') : byServerName(config, operators.tlsUrl),
+    statusUrl: config.statusListen === null ? null : urlOf(config.statusListen.host, ports.status),
     socketPath: operators.socket ?? '',
     rootFingerprint: authority.rootFingerprint(),
     domain: settings().name,
@@ -229,6 +240,8 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     },
   }
 }
+
+const urlOf = (host: string, port: number): string => `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 
 /** Files kept free of connections: the store, logs, the operator plane. */
 const filesForOthers = 256

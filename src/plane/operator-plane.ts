@@ -13,6 +13,7 @@ import type { OpenChannels, PeerProofs } from './flows/open-channels.ts'
 import type { Receipts } from './flows/receipts.ts'
 import type { Authority } from './issuer/authority.ts'
 import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
+import type { RevocationLists } from './issuer/revocation-lists.ts'
 import { operatorByKey } from './authn/operator-key.ts'
 import { httpApp } from './listeners/http-app.ts'
 import type { Refused } from './listeners/http-reply.ts'
@@ -37,6 +38,7 @@ export type OperatorPlaneDeps = {
   readonly peers: PeerProofs
   readonly receipts: Receipts
   readonly metrics: Metrics
+  readonly revocationLists: Pick<RevocationLists, 'list'>
   readonly settings: () => DomainSettings
   readonly clock: Clock
   readonly timers: Timers

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { runMuster } from '../process/run-muster.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
-const doors = ['--node-listen', '--recovery-listen', '--operator-listen']
+const doors = ['--node-listen', '--recovery-listen', '--operator-listen', '--status-listen']
 
 for (const taken of doors) {
   test(`a plane whose ${taken} is taken says so and ends`, async (t) => {

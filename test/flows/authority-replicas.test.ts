@@ -128,6 +128,7 @@ test('keys in the store: both planes sign with one issuer, and each presents a c
     'bearer',
     'issuing',
     'recovery',
+    'responder',
     'root',
     'statement',
   ])

@@ -53,6 +53,7 @@ export type Setup = {
   openRecovery(): Promise<RecoveryAuthority>
   /** Every entry of a type, oldest first. */
   journal(type: EntryType): Promise<readonly JournalEntry[]>
+  /** The roles of the keys that are kept, but for responders, which outlive the keys of their issuers. */
   keyFiles(): readonly string[]
 }
 
@@ -69,7 +70,7 @@ export const setUpWithFiles = async (t: TestContext, wanted: Partial<NewAuthorit
   return setUpOn(folder, store, wanted)
 }
 
-const setUpOn = async (folder: string, store: Store, wanted: Partial<NewAuthority>): Promise<Setup> => {
+export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewAuthority>): Promise<Setup> => {
   const clock = manualClock(startMs)
   const custodyWith = async (keyFile: string | null): Promise<KeyCustody> => {
     const sealing = findSealingKey({ dataFolder: folder, keyFile, credentialsFolder: null }, systemRandom)
@@ -145,7 +146,11 @@ const setUpOn = async (folder: string, store: Store, wanted: Partial<NewAuthorit
       const found = await store.journal.read({ after: null, last: null, limit: 1000, node: null, type })
       return found.map(({ entry }) => entry)
     },
-    keyFiles: () => fs.readdirSync(path.join(folder, 'keys')).map((name) => name.replace(/\..*/, '')),
+    keyFiles: () =>
+      fs
+        .readdirSync(path.join(folder, 'keys'))
+        .map((name) => name.replace(/\..*/, ''))
+        .filter((role) => role !== 'responder'),
   }
 }
 

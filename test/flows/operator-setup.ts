@@ -84,6 +84,8 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       peers,
       receipts,
       metrics,
+      // No issuer here has its key in a file of this setup.
+      revocationLists: { list: async () => null },
       clock,
       timers,
       random: systemRandom,

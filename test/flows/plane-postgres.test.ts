@@ -17,7 +17,7 @@ const onDatabase = ({ env }: TestDatabase) => ({ MUSTER_STORE: 'postgres', ...en
 const startOn = (t: TestContext, database: TestDatabase, options: PlaneOptions = {}): Promise<Plane> =>
   startPlane(t, { ...options, env: { ...onDatabase(database), ...options.env } })
 
-const free = ['node', 'recovery', 'operator'].flatMap((door) => [`--${door}-listen`, '127.0.0.1:0'])
+const free = ['node', 'recovery', 'operator', 'status'].flatMap((door) => [`--${door}-listen`, '127.0.0.1:0'])
 
 /** A plane that is expected not to start. */
 const tryPlane = (data: string, env: Record<string, string>, ...args: string[]): Promise<Ran> =>

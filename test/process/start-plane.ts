@@ -18,6 +18,7 @@ export type PlaneOptions = Omit<ChildOptions, 'input'> & {
   readonly nodeListen?: string
   readonly recoveryListen?: string
   readonly operatorListen?: string
+  readonly statusListen?: string
   readonly args?: readonly string[]
   readonly readyWithinMs?: number
 }
@@ -28,6 +29,7 @@ export type Plane = Pick<Child, 'pid' | 'ended' | 'running' | 'stop' | 'kill9' |
   readonly nodeUrl: string
   readonly recoveryUrl: string
   readonly operatorUrl: string
+  readonly statusUrl: string
   readonly socket: string
   readonly domain: string
   readonly rootFingerprint: string
@@ -51,6 +53,7 @@ type Banner = {
   node_url: string
   recovery_url: string
   operator_url: string
+  status_url: string
   socket: string
   root_fingerprint: string
   domain: string
@@ -69,6 +72,8 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
     options.recoveryListen ?? '127.0.0.1:0',
     '--operator-listen',
     options.operatorListen ?? '127.0.0.1:0',
+    '--status-listen',
+    options.statusListen ?? '127.0.0.1:0',
     '-o',
     'json',
     ...(options.args ?? []),
@@ -87,6 +92,7 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
     nodeUrl: banner.node_url,
     recoveryUrl: banner.recovery_url,
     operatorUrl: banner.operator_url,
+    statusUrl: banner.status_url,
     socket: banner.socket,
     domain: banner.domain,
     rootFingerprint: banner.root_fingerprint.replace(/^sha256:/, ''),
@@ -113,6 +119,7 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
         nodeListen: hostAndPort(options.nodeListen, banner.node_url),
         recoveryListen: hostAndPort(options.recoveryListen, banner.recovery_url),
         operatorListen: hostAndPort(options.operatorListen, banner.operator_url),
+        statusListen: hostAndPort(options.statusListen, banner.status_url),
         ...changes,
       }),
   }

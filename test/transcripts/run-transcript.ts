@@ -13,6 +13,7 @@ const environment = {
   MUSTER_NODE_LISTEN: '127.0.0.1:0',
   MUSTER_RECOVERY_LISTEN: '127.0.0.1:0',
   MUSTER_OPERATOR_LISTEN: '127.0.0.1:0',
+  MUSTER_STATUS_LISTEN: '127.0.0.1:0',
   npm_config_update_notifier: 'false',
 }
 

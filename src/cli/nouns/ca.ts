@@ -27,9 +27,34 @@ export const declareCa = (program: Command, cli: Cli): void => {
   ]).option('--join', 'print a join string without a secret instead, for machines that join by their hardware')
   performs(cli, bundle, async () => (await verbs()).caBundle)
 
+  const crl = verb(
+    ca,
+    'crl',
+    'Print the revocation list of an issuing CA (PEM), for those who verify our certificates',
+    [
+      ['muster ca crl --out /srv/www/muster.crl', 'in a timer; or let them fetch it: muster plane --status-listen'],
+      ['muster ca crl --delta', 'what was revoked since the full list before last'],
+    ],
+  )
+    .option('--issuer <authority>', 'an AUTHORITY of muster ca show; without it whichever signs now')
+    .option('--delta', 'a delta instead of the full list')
+    .option('--out <file>', 'write it there instead, in one step')
+  performs(cli, crl, async () => (await import('../ca-crl.ts')).caCrl)
+
+  const status = verb(ca, 'status <serial>', 'Whether a certificate still holds, and since when not', [
+    ['muster ca status 5f:0a:91:c2', 'as openssl x509 -serial prints it, colons or not'],
+  ])
+  performs(cli, status, async () => (await import('../ca-status.ts')).caStatus)
+
   const rotate = verb(ca, 'rotate', 'Replace the issuing key; certificates in use stay valid', [
     ['muster ca rotate', ''],
+    ['muster ca rotate --compromised 3f9a... --reason "its backup was stolen"', 'an AUTHORITY of muster ca show'],
   ])
+    .option(
+      '--compromised <authority>',
+      'somebody else may have its key: drop it, take nothing it has signed, and let its nodes recover',
+    )
+    .option('--reason <text>', 'with --compromised: why; goes into the journal and the alert')
   performs(cli, rotate, async () => (await verbs()).caRotate)
 
   const request = verb(ca, 'request', 'Print a request for a new intermediate, to carry to an offline root', [

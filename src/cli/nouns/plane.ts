@@ -8,7 +8,7 @@ export const declarePlane = (program: Command, cli: Cli): void => {
       ['muster plane', 'on ./data, https://localhost:8443 for nodes, http://127.0.0.1:8440 for operators'],
       ['muster plane --data /srv/muster --node-listen 0.0.0.0:8443 --server-name muster.example.org', ''],
       [
-        'muster plane --data ./second --node-listen 127.0.0.1:0 --recovery-listen 127.0.0.1:0 --operator-listen 127.0.0.1:0',
+        'muster plane --data ./second --node-listen 127.0.0.1:0 --recovery-listen 127.0.0.1:0 --operator-listen 127.0.0.1:0 --status-listen 127.0.0.1:0',
         'beside another one',
       ],
       [
@@ -35,6 +35,11 @@ export const planeOptions = (command: Command): Command =>
       'where nodes recover; port 8442 beside --node-listen unless told (MUSTER_RECOVERY_LISTEN)',
     )
     .option('--operator-listen <host:port>', 'where operators connect (MUSTER_OPERATOR_LISTEN)')
+    .option(
+      '--status-listen <host:port|off>',
+      'where others ask by OCSP about our certificates and fetch revocation lists (MUSTER_STATUS_LISTEN)',
+    )
+    .option('--status-url <url>', 'where they find that; new certificates say so (MUSTER_STATUS_URL)')
     .option('--operator-tls', 'speak TLS to operators; without it only loopback is allowed (MUSTER_OPERATOR_TLS=1)')
     .option(
       '--server-name <name>',

@@ -123,6 +123,7 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
         if (deps.store.sealedKeys !== null) await lookAgain(deps, state)
         state.rootOnline = deps.custody.has({ role: 'root', id: state.book.root.id })
         await replaceWhatIsDue(deps, state, state.longestLeafMs, 'running')
+        await completeResponder(deps, state.signer)
         await tellAging(deps, state)
         await renewServer('if due')
       }),

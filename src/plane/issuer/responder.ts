@@ -1,12 +1,11 @@
-// Who answers for an issuing CA by OCSP: a key of its own, certified by that CA at its birth and living as long. It is
-// kept where every plane of the domain finds it, so that the certificates of an issuer in memory can still be asked about
-// when the plane that held its key is gone.
+// Who answers for an issuing CA by OCSP: a key of its own, certified by that CA before it signs anything else, and living
+// as long. It is kept where every plane of the domain finds it, so that the certificates of an issuer in memory can still
+// be asked about when the plane that held its key is gone.
 
 import { responderSpec } from '#pki/authority-certificates.ts'
 import { buildCertificate } from '#pki/certificate.ts'
 import { generateKey, loadPrivateKey } from '#pki/keys.ts'
 import type { ResponderIdentity } from '#pki/ocsp-response.ts'
-import { parseCertificate } from '#pki/parse-certificate.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
 import type { IssuerId } from '#domain/node.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -55,9 +54,6 @@ export const findResponder = (custody: KeyCustody, issuer: IssuerId): ResponderI
   return { key: loadPrivateKey(text.slice(0, border)), certificate }
 }
 
-/** Its issuer is not taken into service after all. */
-export const dropResponder = (custody: KeyCustody, issuer: IssuerId): Promise<void> => custody.drop(nameOf(issuer))
-
 /** What answers for nothing any more goes: its issuer has ended, or has retired and its last certificate is forgotten. */
 export const dropEndedResponders = async ({
   custody,
@@ -71,16 +67,11 @@ export const dropEndedResponders = async ({
   for (const name of custody.names()) {
     if (name.role !== 'responder') continue
     const issuer = await store.get('issuer', name.id)
-    // Not on record: somebody is about to commit it, or died doing so.
-    const endsAtMs = issuer === null ? endOf(custody, name.id) : issuer.value.notAfterMs
-    const isOver = issuer !== null && issuer.value.retiredAtMs !== null && !(await hasCertificates(store, name.id))
-    if (isOver || endsAtMs <= nowMs) await custody.drop(name)
+    if (issuer === null) continue
+    const { retiredAtMs, notAfterMs } = issuer.value
+    const isOver = retiredAtMs !== null && !(await hasCertificates(store, name.id))
+    if (isOver || notAfterMs <= nowMs) await custody.drop(name)
   }
-}
-
-const endOf = (custody: KeyCustody, issuer: IssuerId): number => {
-  const certificate = parseCertificate(findResponder(custody, issuer)?.certificate ?? new Uint8Array())
-  return certificate.kind === 'malformed' ? Infinity : certificate.notAfterMs
 }
 
 const hasCertificates = async (store: Pick<Store, 'list'>, issuer: IssuerId): Promise<boolean> => {

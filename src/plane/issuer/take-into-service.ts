@@ -12,7 +12,7 @@ import { issuerEntry } from './issuer-entries.ts'
 import { keepKey, type CaSigner } from './ca-signer.ts'
 import type { KeyCustody } from './key-custody.ts'
 import { readBook } from './look-again.ts'
-import { dropResponder, keepResponder } from './responder.ts'
+import { keepResponder } from './responder.ts'
 
 export type Story = {
   readonly why: string
@@ -33,16 +33,16 @@ export const takeIntoService = async (
   made: CaSigner,
   story: Story,
 ): Promise<'in-service' | 'lost-race'> => {
-  await keepResponder(deps, made)
   const change = succession(deps, state, made.record, story)
   const outcome = await (story.fence === null ? deps.store.commit(change) : deps.store.commit(change, story.fence))
   await readBook(deps, state)
-  if (outcome === 'lost-race') {
-    await dropResponder(deps.custody, made.record.id)
-    return outcome
-  }
+  if (outcome === 'lost-race') return outcome
   deps.feed.publish(outcome)
-  if (made.record.role === 'issuing') state.signer = made
+  if (made.record.role === 'issuing') {
+    // Before it signs anything; were this to fail, `maintain` makes up for it.
+    await keepResponder(deps, made)
+    state.signer = made
+  }
   if (made.record.custody === 'memory' && deps.store.sealedKeys !== null) return 'in-service'
   await deps.custody.refresh()
   // Who is alone here may have been forgotten by the store meanwhile, and its key taken for one that nothing names.

@@ -9,6 +9,7 @@ import { deliveryOutcomes, type DeliveryOutcome } from '#plane/webhook/deliver-a
 import type { Store } from '#plane/store/store.ts'
 import { counted, countCommits } from './count-commits.ts'
 import { openFleetGauges, type FleetGaugesDeps } from './fleet-gauges.ts'
+import { measureStatus, type StatusMeasures } from './measure-status.ts'
 import { measureStore } from './measure-store.ts'
 import { openReplicaGauges, type ReplicaGaugesDeps } from './replica-gauges.ts'
 import { openPlaneGauges, type PlaneGaugesDeps } from './plane-gauges.ts'
@@ -28,6 +29,7 @@ export type Metrics = {
   /** A connection of a load balancer that was closed for want of a PROXY header. */
   unproxied(trouble: HeaderTrouble): void
   delivered(outcome: DeliveryOutcome): void
+  readonly status: StatusMeasures
   /** In the text format of Prometheus. */
   text(): Promise<string>
   close(): void
@@ -42,11 +44,11 @@ export const openMetrics = (deps: MetricsDeps): Metrics => {
   measureStore(deps.store, registers)
   openReplicaGauges(deps, registers)
   const close = countCommits(deps.feed, registers)
-  return { ...openCounters(registers), text: () => registry.metrics(), close }
+  return { ...openCounters(registers), status: measureStatus(registers), text: () => registry.metrics(), close }
 }
 
 /** What is counted where it happens. */
-const openCounters = (registers: Registry[]): Omit<Metrics, 'text' | 'close'> => {
+const openCounters = (registers: Registry[]): Omit<Metrics, 'text' | 'close' | 'status'> => {
   const labelled = <T extends string>(name: string, help: string, label: T) =>
     new Counter({ name, help, labelNames: [label] as const, registers })
   const refused = labelled('muster_refusals_total', 'Calls refused, by code', 'code')

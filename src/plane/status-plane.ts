@@ -1,0 +1,62 @@
+// The part of the plane that tells others whether its certificates still hold, put together.
+
+import { openOcsp } from './flows/answer-ocsp.ts'
+import { openStrangersBudget, sharedLimits } from './flows/strangers-budget.ts'
+import type { Feed } from './feed/feed.ts'
+import type { Foundation } from './foundation.ts'
+import { dropEndedResponders } from './issuer/responder.ts'
+import { openResponders } from './issuer/responders.ts'
+import { openRevocationLists, type RevocationLists } from './issuer/revocation-lists.ts'
+import { deltaListPath } from './issuer/status-places.ts'
+import { openStatusListener, type StatusListener } from './listeners/status-listener.ts'
+import type { StatusMeasures } from './metrics/measure-status.ts'
+import { openSteadyTime } from './steady-time.ts'
+import type { UpkeepTask } from './upkeep.ts'
+
+export type StatusPlaneDeps = Foundation & {
+  readonly feed: Feed
+  /** Where others find the listener; null: they are not told. */
+  readonly statusUrl: string | null
+  readonly measures: StatusMeasures
+}
+
+export type StatusPlane = {
+  readonly lists: RevocationLists
+  readonly listener: StatusListener
+  readonly upkeep: readonly UpkeepTask[]
+}
+
+/** One who verifies a certificate asks once a handshake; a thousand a second is a large fleet meeting a larger one. */
+const limits = { perMinute: 60_000, perMinutePerSource: 6000 }
+const connections = 128
+
+export const openStatusPlane = (deps: StatusPlaneDeps): StatusPlane => {
+  const { store, clock, custody, statusUrl, measures } = deps
+  const steadyMs = openSteadyTime(clock)
+  const standing = () => store.replicas.standing()
+  const lists = openRevocationLists({
+    ...deps,
+    steadyMs,
+    deltaUrlOf: (issuer) => (statusUrl === null ? null : `${statusUrl}${deltaListPath(issuer)}`),
+    onBuilt: measures.listMade,
+  })
+  const listener = openStatusListener({
+    ...deps,
+    answerOcsp: openOcsp({ ...deps, responders: openResponders(deps), standing }),
+    lists,
+    standing,
+    budget: openStrangersBudget(clock, () => sharedLimits(limits, store.replicas.count())),
+    connections,
+    onOcsp: measures.answered,
+  })
+  const upkeep: readonly UpkeepTask[] = [
+    { name: 'revocation lists', where: 'each', everyMs: 60_000, run: () => lists.settle() },
+    {
+      name: 'responders',
+      where: 'leader',
+      everyMs: 3_600_000,
+      run: (asLeader) => dropEndedResponders({ custody, store: asLeader, nowMs: steadyMs() }),
+    },
+  ]
+  return { lists, listener, upkeep }
+}
