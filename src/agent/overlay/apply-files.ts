@@ -88,7 +88,7 @@ const targetIfAny = (link: string): string | null => {
 }
 
 /** Checked where they are used, whoever has checked them before: a path is the only way out of the folder. */
-export const faultOfPaths = (files: readonly OverlayFile[]): string | null => {
+const faultOfPaths = (files: readonly OverlayFile[]): string | null => {
   const seen = new Set<string>()
   for (const { path: place } of files) {
     const segments = place.split('/')

@@ -6,7 +6,7 @@ import type { RunningService } from './service-runner.ts'
 import type { WantedService } from './wanted-services.ts'
 
 /** Of the wire: more are not told. */
-export const mostLines = 16
+const mostLines = 16
 const longestLine = 300
 
 const words: Readonly<Record<Difference, string>> = {

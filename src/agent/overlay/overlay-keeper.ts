@@ -4,22 +4,14 @@
 import type { AgentParts } from '../agent-deps.ts'
 import { pathExists } from '#platform/paths.ts'
 import { plainEnvironment } from '#platform/service-process.ts'
-import type { PlaneConfig } from '#wire/channel.ts'
-import type { CapabilityReportBody, ConfigOverlay, OverlayStateBody } from '#wire/overlay.ts'
-import { tidy } from '../trouble.ts'
+import type { CapabilityReportBody, ConfigOverlay } from '#wire/overlay.ts'
 import { openOverlayFiles, overlayFolder } from './apply-files.ts'
-import { machineCapabilities, type MachineCapabilities } from './capability-report.ts'
 import { driftLines, driftOfFiles, driftOfServices } from './drift.ts'
 import { openRunner, runnerKind } from './open-runner.ts'
+import { openOverlayTeller, type Configured, type OverlayTell, type Standing } from './overlay-teller.ts'
 import type { RunningService, ServiceRunner } from './service-runner.ts'
 import { putInForce, type InForce } from './services.ts'
 import { wantedServices } from './wanted-services.ts'
-
-/** Where the plane is told; it takes only what that plane understands. */
-export type OverlayTell = {
-  overlayState(body: OverlayStateBody): void
-  capabilities(body: CapabilityReportBody): void
-}
 
 export type OverlayKeeper = {
   /** What is on disk is put in force. */
@@ -36,51 +28,41 @@ export type OverlayKeeper = {
 
 export type OverlayDeps = Pick<
   AgentParts,
-  'clock' | 'timers' | 'log' | 'lastConfig' | 'keeper' | 'board' | 'config' | 'storage'
+  'clock' | 'timers' | 'log' | 'lastConfig' | 'keeper' | 'board' | 'config'
 > & {
   readonly wireguard: () => CapabilityReportBody['wireguard']
   readonly driftEveryMs?: number
 }
 
 const lookEveryMs = 1_000
-const longestDetail = 256
-
-type Configured = PlaneConfig & { readonly overlay: ConfigOverlay }
-
-/** How it stands with `config`, which may not be the newest any more. */
-type Standing = InForce & {
-  readonly config: Configured
-  readonly drift: readonly string[]
-  readonly running: readonly RunningService[]
-}
+const driftEveryMs = 30_000
 
 export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
   const { timers, clock, log, lastConfig, board } = deps
   const { stateFolder } = deps.config
   const files = openOverlayFiles(stateFolder)
+  const teller = openOverlayTeller(board)
+  const waiting = new Set<string>()
   let runner: ServiceRunner | null = null
   let kind: ServiceRunner['kind'] | null = null
   let standing: Standing | null = null
-  let machine: MachineCapabilities | null = null
-  let tell: OverlayTell | null = null
-  let said = { state: '', capabilities: '' }
-  let shownLast = ''
   let busy: Promise<void> = Promise.resolve()
-  let isDue = false
   let isOver = false
   let lookedAtMs = -Infinity
   let cancels: readonly (() => void)[] = []
 
-  /** One after another; what goes wrong is said, and met again at the next look. */
-  const queue = (job: () => Promise<void>): Promise<void> => {
+  /** One after another, each waiting once. What goes wrong is said, and met again at the next look. */
+  const queue = (name: string, job: () => Promise<void>): void => {
+    if (waiting.has(name)) return
+    waiting.add(name)
     busy = busy.then(async () => {
+      waiting.delete(name)
       try {
         if (!isOver) await job()
       } catch (error) {
         log.warn({ err: error }, 'the overlay could not be looked after')
       }
     })
-    return busy
   }
   const configured = (): Configured | null => {
     const config = lastConfig.current()
@@ -92,44 +74,33 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     MUSTER_VCLUSTER: vcluster ?? '',
     MUSTER_NODE: deps.keeper.credentials().identity?.nodeId ?? '',
   })
+  /** No overlay has ever been here: a node without one is not burdened by it. */
   const isBare = (): boolean => !pathExists(overlayFolder(stateFolder))
+  const services = async (): Promise<readonly RunningService[]> => (await runner?.services()) ?? []
 
   const publish = (): void => {
-    if (standing !== null) publishState(standing)
-    if (kind === null || tell === null) return
-    machine ??= machineCapabilities('/sys')
+    if (standing !== null) teller.standing(standing)
+    if (kind === null) return
     const vcluster = lastConfig.current()?.vcluster ?? null
-    const report = { vcluster, ...machine, services: kind, wireguard: deps.wireguard() }
-    const text = JSON.stringify(report)
-    if (text === said.capabilities) return
-    said.capabilities = text
-    tell.capabilities(report)
-  }
-  const publishState = (how: Standing): void => {
-    const state = stateOf(how)
-    const here = shown(state, how)
-    if (JSON.stringify(here) !== shownLast) board.facts({ overlay: here })
-    shownLast = JSON.stringify(here)
-    const text = JSON.stringify(state)
-    if (text === said.state || tell === null) return
-    said.state = text
-    tell.overlayState(state)
+    teller.capabilities({ vcluster, services: kind, wireguard: deps.wireguard() })
   }
 
   const apply = async (how: 'as needed' | 'anew'): Promise<void> => {
-    isDue = false
     kind ??= await runnerKind(stateFolder)
     const config = configured()
-    const wantsNothing = config === null || (config.overlay.services.length === 0 && config.overlay.files.length === 0)
+    const wantsNothing = config === null || config.overlay.services.length + config.overlay.files.length === 0
     if (!wantsNothing || !isBare()) runner ??= await openRunner(kind, deps, stateFolder)
-    if (config !== null && wantsNothing && isBare()) standing = { ...nothing, config }
-    else if (config !== null) {
-      const { overlay, vcluster } = config
-      const inForce = await putInForce({ files, runner, overlay, env: environment(vcluster), how })
-      tellApplied(inForce)
-      standing = { ...inForce, config, drift: [], running: (await runner?.services()) ?? [] }
+    if (config === null) return
+    const inForce = wantsNothing && isBare() ? nothing : await attempted(config, how)
+    tellApplied(inForce)
+    standing = { ...inForce, config, drift: standing?.drift ?? [], running: standing?.running ?? [] }
+  }
+  const attempted = async ({ overlay, vcluster }: Configured, how: 'as needed' | 'anew'): Promise<InForce> => {
+    try {
+      return await putInForce({ files, runner, overlay, env: environment(vcluster), how })
+    } catch (error) {
+      return { ...nothing, applied: false, detail: error instanceof Error ? error.message : String(error) }
     }
-    publish()
   }
   const tellApplied = ({ applied, detail, stopped, started }: InForce): void => {
     if (!applied) log.error({ detail }, 'the overlay is not in force')
@@ -140,78 +111,75 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     board.news('overlay', 'services', `Services stopped: ${listed(stopped)}; started: ${listed(started)}.`)
   }
 
-  /** How the services are. */
+  /** How the services are, and nothing else. */
   const look = async (): Promise<void> => {
-    if (runner === null || standing === null) return
     lookedAtMs = clock.monotonicMs()
-    standing = { ...standing, running: await runner.services() }
+    if (standing !== null) standing = { ...standing, running: await services() }
     publish()
   }
-  const lookForDrift = async (): Promise<void> => {
-    const config = configured()
-    if (config === null || standing === null) return apply('as needed')
-    if (!standing.applied) return apply('as needed')
-    if (!config.overlay.detect_drift || runner === null) return
-    const drift = await driftNow(config.overlay)
-    if (drift.join() !== standing.drift.join() && drift.length > 0) {
+  const driftNow = async ({ overlay }: Configured): Promise<readonly string[]> =>
+    driftLines(
+      ...driftOfFiles(files.current, files.areInForce(overlay.files), overlay.files),
+      ...driftOfServices(wantedServices(overlay, files.current), await services()),
+    )
+  /** Compared with what was applied; what was not applied cannot have drifted. */
+  const compare = async (): Promise<readonly string[]> => {
+    if (standing === null) return []
+    const { applied, config, drift: before } = standing
+    const isCompared = applied && runner !== null && config.overlay.detect_drift
+    const drift = isCompared ? await driftNow(config) : []
+    if (drift.length > 0 && drift.join() !== before.join()) {
       log.warn({ drift }, 'what was applied is not what is there any more')
       board.news('overlay', 'drift', `Drift: ${drift.join('; ')}`)
     }
-    standing = { ...standing, drift, running: await runner.services() }
+    standing = { ...standing, drift, running: await services() }
+    return drift
+  }
+  const lookForDrift = async (): Promise<void> => {
+    const drift = await compare()
     publish()
-    if (drift.length === 0 || config.overlay.policy.enforcement_mode !== 'enforce') return
+    if (drift.length === 0 || standing === null || !isEnforced(standing.config.overlay)) return
     await apply(drift.every((line) => line.startsWith('service ')) ? 'as needed' : 'anew')
-    const left = await driftNow(config.overlay)
+    const left = await compare()
     log.warn({ drift, left }, left.length === 0 ? 'drift was put right' : 'drift could not be put right')
     if (left.length === 0) board.news('overlay', 'drift_corrected', `Put right: ${drift.join('; ')}`)
-    if (standing !== null) standing = { ...standing, drift: left }
     publish()
   }
-  const driftNow = async (overlay: ConfigOverlay): Promise<readonly string[]> =>
-    driftLines(
-      ...driftOfFiles(files.current, files.areInForce(overlay.files), overlay.files),
-      ...driftOfServices(wantedServices(overlay, files.current), (await runner?.services()) ?? []),
-    )
-
-  const dueAgain = (): void => {
-    if (isDue || isOver) return
-    isDue = true
-    void queue(() => apply('as needed'))
-  }
-  const stopLooking = (): void => {
-    isOver = true
-    for (const cancel of cancels) cancel()
+  const putInForceNow = async (): Promise<void> => {
+    await apply('as needed')
+    await lookForDrift()
   }
 
   return {
     start: () => {
-      dueAgain()
+      queue('apply', putInForceNow)
       const tick = (): void => {
-        if (runner !== null && clock.monotonicMs() - lookedAtMs >= runner.lookEveryMs) void queue(look)
+        if (runner !== null && clock.monotonicMs() - lookedAtMs >= runner.lookEveryMs) queue('look', look)
         else publish()
       }
-      const driftEveryMs = deps.driftEveryMs ?? 30_000
-      cancels = [timers.every(lookEveryMs, tick), timers.every(driftEveryMs, () => void queue(lookForDrift))]
+      const compareOrRetry = (): void => queue('drift', standing?.applied === true ? lookForDrift : putInForceNow)
+      cancels = [timers.every(lookEveryMs, tick), timers.every(deps.driftEveryMs ?? driftEveryMs, compareOrRetry)]
     },
-    told: dueAgain,
+    told: () => queue('apply', putInForceNow),
     use: (next) => {
-      tell = next
-      machine = null
-      said = { state: '', capabilities: '' }
+      teller.use(next)
       publish()
     },
-    halt: () =>
-      queue(async () => {
+    halt: async () => {
+      queue('halt', async () => {
         lastConfig.forget()
+        standing = null
         if (runner === null && isBare()) return
         runner ??= await openRunner(kind ?? (await runnerKind(stateFolder)), deps, stateFolder)
         const stopped = (await runner.services()).map(({ name }) => name)
         await runner.stop(stopped)
-        standing = null
         if (stopped.length > 0) board.news('overlay', 'services', `Revoked: services stopped: ${listed(stopped)}.`)
-      }),
+      })
+      await busy
+    },
     close: async () => {
-      stopLooking()
+      isOver = true
+      for (const cancel of cancels) cancel()
       // At once: what is under way may be waiting for one that does not end.
       await runner?.close()
       await busy
@@ -220,36 +188,8 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
   }
 }
 
-const nothing: Omit<Standing, 'config'> = {
-  applied: true,
-  detail: null,
-  stopped: [],
-  started: [],
-  drift: [],
-  running: [],
-}
+const nothing: InForce = { applied: true, detail: null, stopped: [], started: [] }
+
+const isEnforced = ({ policy }: ConfigOverlay): boolean => policy.enforcement_mode === 'enforce'
 
 const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
-
-const stateOf = ({ config, ...standing }: Standing): OverlayStateBody => ({
-  config_revision: config.revision,
-  applied: standing.applied,
-  detail: standing.detail === null ? null : tidy(standing.detail, longestDetail),
-  services: config.overlay.services.map(({ name }) => {
-    const here = standing.running.find((service) => service.name === name)
-    return { name, state: here?.state ?? 'failed', restarts: here?.restarts ?? 0 }
-  }),
-  drift: [...standing.drift],
-})
-
-/** For people on the machine, with what only they can use. */
-const shown = ({ applied, detail, services, drift }: OverlayStateBody, { config, running }: Standing) => ({
-  vcluster_revision: config.overlay.vcluster_revision,
-  applied,
-  detail,
-  services: services.map((service) => ({
-    ...service,
-    pid: running.find(({ name }) => name === service.name)?.pid ?? null,
-  })),
-  drift,
-})

@@ -47,7 +47,7 @@ const firstRestartMs = 500
 const longestRestartMs = 60_000
 const longestLog = 1 << 20
 
-export const restartAfterMs = (deaths: number): number =>
+const restartAfterMs = (deaths: number): number =>
   Math.min(longestRestartMs, firstRestartMs * 2 ** Math.min(deaths - 1, 20))
 
 export const openSupervisor = (deps: SupervisorDeps, stateFolder: string, graceMs = stopWithinMs): ServiceRunner => {
