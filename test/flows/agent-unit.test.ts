@@ -55,6 +55,14 @@ test('the journal of the agent has a namespace of its own with an explicit size'
   assert.match(setting('LogRateLimitBurst')[0] ?? '', /^\d+$/)
 })
 
+test('WireGuard takes one right more, and only where somebody asks for it', () => {
+  const added = fs.readFileSync(path.join(folder, 'muster-agent-wireguard.conf'), 'utf8')
+  assert.deepEqual(setting('AmbientCapabilities', added), ['CAP_NET_ADMIN'])
+  assert.deepEqual(setting('CapabilityBoundingSet', added), ['CAP_NET_ADMIN'])
+  assert.deepEqual(setting('DeviceAllow', added), ['/dev/net/tun rw'])
+  assert.deepEqual(setting('User', added), [])
+})
+
 test('systemd finds nothing to complain about', (t) => {
   const analyze = withPeer(t, 'systemd-analyze')
   if (analyze === null) return
@@ -64,6 +72,9 @@ test('systemd finds nothing to complain about', (t) => {
   fs.writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 })
   const file = path.join(here, 'muster-agent.service')
   fs.writeFileSync(file, unit.replaceAll('/usr/bin/muster', program))
+  const additions = path.join(here, 'muster-agent.service.d')
+  fs.mkdirSync(additions)
+  fs.copyFileSync(path.join(folder, 'muster-agent-wireguard.conf'), path.join(additions, 'wireguard.conf'))
   const checked = spawnSync(analyze, ['verify', '--man=no', file], { encoding: 'utf8' })
   const aboutUs = checked.stderr.split('\n').filter((line) => line.includes('muster-agent'))
   assert.deepEqual(aboutUs, [])
