@@ -125,3 +125,10 @@ test('decommissioning a node with open sessions or allocations needs force, and 
   }
   expectRefused(decideDecommission({ ...open, node: nodeRow('revoked') }), 'NODE_REVOKED')
 })
+
+test('those who verify its certificates are told that a decommissioned node has ceased to operate, and nothing else of why', () => {
+  const { reason: _reason, ...known } = facts
+  const decommissioned = decideDecommission({ ...known, force: true, openSessions: 0, allocations: 0 })
+  const [denial] = writesOf(expectDecided(decommissioned), 'denial') as { reason: string }[]
+  assert.equal(denial?.reason, 'cessation-of-operation')
+})

@@ -115,7 +115,7 @@ export const decideDecommission = ({
   if (busy && !force && membership.kind !== 'revoked') {
     return refuse('NODE_STATE_CONFLICT', inUse(id, openSessions, allocations))
   }
-  return decideRevoke({ ...facts, reason: 'decommissioned' })
+  return decideRevoke({ ...facts, reason: 'decommissioned', toOthers: 'cessation-of-operation' })
 }
 
 /** Both counts, and what would become of each. */
