@@ -7,7 +7,7 @@ import type { Committed, Store } from '#plane/store/store.ts'
 
 export type CommitIssuedDeps = {
   readonly store: Pick<Store, 'commit' | 'get'>
-  readonly issuer: Pick<Issuer, 'rowRead' | 'lookAgain'>
+  readonly issuer: Pick<Issuer, 'rowRead' | 'lookAgain' | 'withdrawnIssuers'>
 }
 
 export const commitIssued = async (
@@ -15,6 +15,8 @@ export const commitIssued = async (
   issued: { readonly issuer: string },
   change: Change,
 ): Promise<Committed | 'lost-race'> => {
+  // Withdrawn here since it signed: its row is known as it is now, and would not lose.
+  if (issuer.withdrawnIssuers().includes(issued.issuer)) return 'lost-race'
   const signedBy = issuer.rowRead(issued.issuer)
   const outcome = await store.commit({ ...change, reads: [...change.reads, signedBy] })
   if (outcome !== 'lost-race') return outcome

@@ -1,0 +1,189 @@
+// An authority whose key somebody else may have is withdrawn: another signs at once, its key is gone, and what it signed
+// is handed out to nobody, also where that was under way.
+
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import { test } from 'node:test'
+import { isRefusal, type Refusal } from '#domain/refusal.ts'
+import { generateKey } from '#pki/keys.ts'
+import { allFromPem } from '#pki/pem.ts'
+import { parseCertificate } from '#pki/parse-certificate.ts'
+import { openDenyList } from '#plane/authn/deny-list.ts'
+import { openFeed } from '#plane/feed/feed.ts'
+import { renewCertificate } from '#plane/flows/renew-certificate.ts'
+import { openStandingAlerts } from '#plane/flows/standing-alerts.ts'
+import { openWithdrawnWatch } from '#plane/flows/watch-withdrawn.ts'
+import type { Authority } from '#plane/issuer/authority.ts'
+import { signIntermediate } from '#plane/issuer/sign-intermediate.ts'
+import type { Withdrawal } from '#plane/issuer/withdraw-issuer.ts'
+import { systemRandom } from '#platform/random.ts'
+import { systemTimers } from '#platform/timers.ts'
+import { day, leafOrder, longestProfileMs, operator, setUp, startMs, type Setup } from './authority-setup.ts'
+import { codeOf, newCsr, setUpRecovery } from './recovery-setup.ts'
+
+const withdraw = (authority: Authority, issuer: string): Promise<Withdrawal | Refusal> =>
+  authority.withdraw({ issuer, reason: 'stolen', by: { ...operator, correlation: 'story-1' }, publish: () => {} })
+
+const withdrawn = async (authority: Authority, issuer: string): Promise<Withdrawal> => {
+  const outcome = await withdraw(authority, issuer)
+  if (isRefusal(outcome)) assert.fail(JSON.stringify(outcome))
+  return outcome
+}
+
+const signedBy = async (authority: Authority): Promise<string> => (await authority.sign(leafOrder(startMs, day))).issuer
+
+const byRole = (authority: Authority, role: string): string =>
+  authority.view().authorities.find((one) => one.role === role && one.signing)?.id ?? assert.fail(role)
+
+/** The key ids of what the listeners present. */
+const presented = (authority: Authority): string[] =>
+  (allFromPem('CERTIFICATE', authority.serverIdentity().chainPem) ?? []).map((der) => {
+    const certificate = parseCertificate(der)
+    return certificate.kind === 'certificate' ? (certificate.subjectKeyId ?? '') : ''
+  })
+
+const rowOf = async ({ store }: Setup, issuer: string) => (await store.get('issuer', issuer))?.value ?? assert.fail()
+
+for (const issuerKey of ['file', 'memory'] as const) {
+  test(`an issuer with its key in ${issuerKey}: another signs, and is presented, when it is withdrawn`, async (t) => {
+    const setup = await setUp(t, { issuerKey })
+    const authority = await setup.open()
+    const before = await signedBy(authority)
+    const { issuers, successors } = await withdrawn(authority, before)
+    assert.deepEqual(issuers, [before])
+    assert.deepEqual(successors, [await signedBy(authority)])
+    assert.ok(!presented(authority).includes(before))
+    const { retiredAtMs, compromisedAtMs, notAfterMs } = await rowOf(setup, before)
+    assert.deepEqual([retiredAtMs, compromisedAtMs], [startMs, startMs])
+    const [denial] = await setup.store.denials()
+    assert.deepEqual([denial?.kind, denial?.untilMs, denial?.reason], ['issuer', notAfterMs + 300_000, 'ca-compromise'])
+    assert.deepEqual(authority.withdrawnIssuers(), [before])
+    const [compromised] = await setup.journal('ca.compromised')
+    const [rotated] = (await setup.journal('ca.rotated')).slice(-1)
+    assert.deepEqual([compromised?.correlation, rotated?.correlation], ['story-1', 'story-1'])
+    assert.equal((await setup.journal('alert.raised')).length, 1)
+    assert.deepEqual((await withdrawn(authority, before)).issuers, [])
+    assert.deepEqual((await openDenyList(setup.store, openFeed())).withdrawnIssuers(), [before])
+    // A start without the memory of this one: nothing of the old key is left, and nothing is presented that it signed.
+    const again = await setup.open()
+    assert.ok(!presented(again).includes(before))
+    assert.notEqual(await signedBy(again), before)
+  })
+}
+
+test('a domain CA goes with everything below it, and a new one signs a new issuer', async (t) => {
+  const setup = await setUp(t, { issuerKey: 'memory' })
+  const authority = await setup.open()
+  const [domainCa, issuer] = [byRole(authority, 'domain-ca'), await signedBy(authority)]
+  const { issuers, successors } = await withdrawn(authority, domainCa)
+  assert.deepEqual([...issuers].sort(), [domainCa, issuer].sort())
+  assert.deepEqual(successors, [byRole(authority, 'domain-ca'), await signedBy(authority)])
+  assert.deepEqual([...authority.withdrawnIssuers()].sort(), [domainCa, issuer].sort())
+  assert.ok(presented(authority).every((id) => id !== domainCa && id !== issuer))
+})
+
+test('a root, a root of recovery and what nobody knows cannot be withdrawn, and nothing happens', async (t) => {
+  const setup = await setUp(t)
+  const recovery = await setup.openRecovery()
+  const authority = await setup.open({}, undefined, recovery)
+  const before = await signedBy(authority)
+  assert.equal(codeOf(await withdraw(authority, byRole(authority, 'root'))), 'ISSUER_NOT_WITHDRAWABLE')
+  assert.equal(codeOf(await withdraw(authority, byRole(authority, 'recovery'))), 'ISSUER_NOT_WITHDRAWABLE')
+  assert.equal(codeOf(await withdraw(authority, 'abcd')), 'ISSUER_NOT_FOUND')
+  assert.equal(await signedBy(authority), before)
+  assert.deepEqual(await setup.store.denials(), [])
+})
+
+test('below an offline root it waits for the ceremony: refused before anything is dropped, done after the import', async (t) => {
+  const setup = await setUp(t, { rootOut: `${(await setUp(t)).folder}/root` })
+  const authority = await setup.open()
+  const before = await signedBy(authority)
+  assert.equal(codeOf(await withdraw(authority, before)), 'CA_ROOT_OFFLINE')
+  assert.equal(await signedBy(authority), before)
+  assert.deepEqual(await setup.store.denials(), [])
+
+  const requestPem = await authority.request(operator)
+  if (typeof requestPem !== 'string' || setup.rootKeyFile === null) assert.fail(JSON.stringify(requestPem))
+  const signed = signIntermediate({
+    rootKeyPem: fs.readFileSync(setup.rootKeyFile, 'utf8'),
+    rootCertificatePem: fs.readFileSync(setup.rootKeyFile.replace(/key$/, 'crt'), 'utf8'),
+    requestPem,
+    lifetimeMs: 10 * longestProfileMs,
+    nowMs: setup.clock.nowMs(),
+    random: systemRandom,
+  })
+  assert.equal(typeof signed, 'string', JSON.stringify(signed))
+  assert.equal(await authority.importIssued(signed as string, operator), undefined)
+  const { issuers, successors } = await withdrawn(authority, before)
+  assert.deepEqual([issuers, successors], [[before], []])
+  assert.notEqual(await signedBy(authority), before)
+})
+
+test('what it has signed and nobody was given yet is signed again by another; recovery costs those it threw out nothing', async (t) => {
+  const setup = await setUpRecovery(t)
+  const { deps } = setup
+  const authority = deps.issuer
+  const key = generateKey('p256')
+  const { counter, csr: first, outcome } = await setup.recoverable('n1', key)
+  const before = outcome.certificate.issuer
+  const [secret, csr] = [await setup.invite('n2'), newCsr()]
+  let left = 1
+  const sign: Authority['sign'] = async (order) => {
+    const issued = await authority.sign(order)
+    if (left-- > 0) await withdrawn(authority, before)
+    return issued
+  }
+  Object.assign(deps, { issuer: { ...authority, sign } })
+  const enrolled = await setup.enroll(secret, csr, null)
+  assert(enrolled.kind === 'enrolled', JSON.stringify(enrolled))
+  assert.notEqual(enrolled.certificate.issuer, before)
+
+  // Not what it got before, though it asks with the same key; and as often as it has to.
+  const back = await setup.recoverByKey(key, 'n1', counter, first)
+  assert(back.kind === 'enrolled', JSON.stringify(back))
+  assert.notEqual(back.certificate.issuer, before)
+  assert.deepEqual((await setup.nodeNow('n1')).recovery?.recoveredAtMs, [])
+  const [entry] = await setup.journal('node.recovered')
+  assert.equal(entry?.body['withdrawn_issuer'], before)
+  assert.deepEqual([back.node.epoch, back.node.counter], [2, 2])
+  await setup.firstUse('n1')
+  const charged = await setup.recoverByKey(key, 'n1', setup.counterOf(back))
+  assert.equal(charged.kind, 'enrolled')
+  assert.equal((await setup.nodeNow('n1')).recovery?.recoveredAtMs.length, 1)
+})
+
+test('a successor that is of a withdrawn authority is no successor: its holder renews once more and is one holder', async (t) => {
+  const setup = await setUpRecovery(t)
+  const { deps } = setup
+  const authority = deps.issuer
+  const { outcome } = await setup.recoverable('n1', generateKey('p256'))
+  const holder = await setup.principal('n1')
+  // Of another plane, as far as this test goes.
+  assert.equal(await authority.rotate(operator), undefined)
+  const second = await setup.renew('n1')
+  assert(second.kind === 'renewed' && second.certificate.issuer !== outcome.certificate.issuer)
+  await withdrawn(authority, second.certificate.issuer)
+  const call = { csr: newCsr(), counter: null, recovery: null, evidence: null, correlation: 'renewal' }
+  const third = await renewCertificate(deps, holder, call)
+  assert(third.kind === 'renewed', JSON.stringify(third))
+  assert.notEqual(third.certificate.issuer, second.certificate.issuer)
+  assert.deepEqual((await setup.nodeNow('n1')).conditions, [])
+})
+
+test('its alert is over once no node lives by it any more', async (t) => {
+  const setup = await setUpRecovery(t)
+  const { deps, store } = setup
+  const key = generateKey('p256')
+  const { counter, outcome } = await setup.recoverable('n1', key)
+  const standing = await openStandingAlerts(store, deps.feed)
+  const watch = openWithdrawnWatch({ ...deps, standing, timers: systemTimers })
+  const publish = (committed: Parameters<typeof deps.feed.publish>[0]) => deps.feed.publish(committed)
+  await deps.issuer.withdraw({ issuer: outcome.certificate.issuer, reason: 'stolen', by: operator, publish })
+  const open = () => [...standing.all()].map(({ kind }) => kind)
+  await watch()
+  assert.deepEqual(open(), ['authority_compromised'])
+  assert.equal((await setup.recoverByKey(key, 'n1', counter)).kind, 'enrolled')
+  setup.clock.advance(60_000)
+  await watch()
+  assert.deepEqual(open(), [])
+})
