@@ -15,6 +15,7 @@ import { declareJournal } from './nouns/journal.ts'
 import { declareKey } from './nouns/key.ts'
 import { declareNode } from './nouns/node.ts'
 import { declarePeerDomain } from './nouns/peer-domain.ts'
+import { declarePlan } from './nouns/plan.ts'
 import { declarePlane } from './nouns/plane.ts'
 import { declareProfile } from './nouns/profile.ts'
 import { declareScheduling } from './nouns/scheduling.ts'
@@ -29,6 +30,7 @@ export const allNouns: readonly DeclareNoun[] = [
   declareDemo,
   declareToken,
   declareNode,
+  declarePlan,
   declareVCluster,
   declareAllocation,
   declareScheduling,

@@ -5,6 +5,7 @@ import type { Cli, GlobalOptions } from './cli.ts'
 import { formatAgo, formatSpan } from './duration.ts'
 import { connect } from './operator-client.ts'
 import type { Paint } from './paint.ts'
+import { withPlan, type PlanOptions } from './plan-run.ts'
 import { printer } from './print.ts'
 import { printable } from './printable.ts'
 import { pemLines } from './pem-lines.ts'
@@ -14,15 +15,24 @@ import { renderFacts, renderHeadedTable, type Cell } from './table.ts'
 export const caShow = async (cli: Cli, options: GlobalOptions): Promise<void> =>
   showCa(cli, options, await connect(cli, options).ask({ method: 'GET', path: '/v1/ca', answer: CaView }))
 
-export type RotateOptions = GlobalOptions & { readonly compromised?: string; readonly reason?: string }
+export type RotateOptions = PlanOptions & { readonly compromised?: string; readonly reason?: string }
 
-export const caRotate = async (cli: Cli, options: RotateOptions): Promise<void> => {
-  if (options.compromised !== undefined) return withdraw(cli, options, options.compromised)
-  showCa(cli, options, await connect(cli, options).ask({ method: 'POST', path: '/v1/ca/rotate', answer: CaView }))
-}
+export const caRotate = withPlan(
+  'rotate-ca',
+  ({ compromised, reason }: RotateOptions) => ({
+    action: 'rotate-ca' as const,
+    ...(compromised === undefined ? {} : { compromised, reason: reason ?? usualReason }),
+  }),
+  async (cli: Cli, options: RotateOptions) => {
+    if (options.compromised !== undefined) return withdraw(cli, options, options.compromised)
+    showCa(cli, options, await connect(cli, options).ask({ method: 'POST', path: '/v1/ca/rotate', answer: CaView }))
+  },
+)
+
+const usualReason = 'its key may be known to others'
 
 const withdraw = async (cli: Cli, options: RotateOptions, issuer: string): Promise<void> => {
-  const body = { issuer, reason: options.reason ?? 'its key may be known to others' }
+  const body = { issuer, reason: options.reason ?? usualReason }
   const plane = connect(cli, options)
   const done = await plane.ask({ method: 'POST', path: '/v1/ca/withdraw', body, answer: WithdrawAnswer })
   const print = printer(cli, options)

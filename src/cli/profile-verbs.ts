@@ -1,7 +1,9 @@
 import { ProfileBody, ProfileListAnswer } from '#wire/operator-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { formatDuration } from './duration.ts'
+import { usageFailure } from './failure.ts'
 import { connect } from './operator-client.ts'
+import { withPlan, type PlanOptions } from './plan-run.ts'
 import { printer } from './print.ts'
 import { parseSettings, settingLines } from './settings.ts'
 import { renderFacts, renderHeadedTable } from './table.ts'
@@ -52,18 +54,28 @@ export const profileCreate = async (
   printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
 }
 
-export const profileSet = async (
-  cli: Cli,
-  options: GlobalOptions,
-  name: string,
-  pairs: readonly string[],
-): Promise<void> => {
-  const profile = await connect(cli, options).ask({
-    method: 'PATCH',
-    path: `/v1/profiles/${encodeURIComponent(name)}`,
-    body: { set: parseSettings(ProfileBody, pairs) },
-    answer: ProfileBody,
-    about: { NAME: name },
-  })
-  printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
+export const profileSet = withPlan(
+  'change-profile',
+  (_options: PlanOptions, name: string | undefined, pairs: readonly string[]) => ({
+    action: 'change-profile' as const,
+    ...changeOf(name, pairs),
+  }),
+  async (cli: Cli, options: PlanOptions, given: string | undefined, pairs: readonly string[]) => {
+    const { profile: name, set } = changeOf(given, pairs)
+    const profile = await connect(cli, options).ask({
+      method: 'PATCH',
+      path: `/v1/profiles/${encodeURIComponent(name)}`,
+      body: { set },
+      answer: ProfileBody,
+      about: { NAME: name },
+    })
+    printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
+  },
+)
+
+const changeOf = (name: string | undefined, pairs: readonly string[]) => {
+  if (name === undefined || pairs.length === 0) {
+    throw usageFailure('Which profile, and what of it?', 'muster profile set NAME KEY=VALUE, or --apply PLAN')
+  }
+  return { profile: name, set: parseSettings(ProfileBody, pairs) }
 }

@@ -2,6 +2,7 @@ import { VClusterBody, VClusterDeleted, VClusterListAnswer, VClusterSettings } f
 import type { Cli, GlobalOptions } from './cli.ts'
 import { usageFailure } from './failure.ts'
 import { connect } from './operator-client.ts'
+import { withPlan, type PlanOptions } from './plan-run.ts'
 import { printer } from './print.ts'
 import { printable } from './printable.ts'
 import { readText } from './read-text.ts'
@@ -75,11 +76,23 @@ export const vclusterSet = async (
   show(cli, options, vcluster)
 }
 
-export const vclusterDelete = async (
-  cli: Cli,
-  options: GlobalOptions & { readonly force?: boolean },
-  name: string,
-): Promise<void> => {
+type DeleteOptions = PlanOptions & { readonly force?: boolean }
+
+export const vclusterDelete = withPlan(
+  'delete-vcluster',
+  (_options: DeleteOptions, name: string | undefined) => ({
+    action: 'delete-vcluster' as const,
+    vcluster: named(name),
+  }),
+  async (cli: Cli, options: DeleteOptions, given: string | undefined) => remove(cli, options, named(given)),
+)
+
+const named = (name: string | undefined): string => {
+  if (name === undefined) throw usageFailure('Which vCluster?', 'muster vcluster delete NAME, or --apply PLAN')
+  return name
+}
+
+const remove = async (cli: Cli, options: DeleteOptions, name: string): Promise<void> => {
   const deleted = await connect(cli, options).ask({
     method: 'POST',
     path: `${pathOf(name)}/delete`,

@@ -45,6 +45,12 @@ export const exitCodeTable = (): string =>
     ...exitCodeNames.map((name) => `  ${String(exitCodes[name]).padEnd(3)} ${exitCodeMeanings[name]}`),
   ].join('\n')
 
+/** `--plan` and `--apply`, of commands that can do harm (plan-run.ts). */
+export const plans = (command: Command): Command =>
+  command
+    .option('--plan', 'show what it would do, and do nothing')
+    .option('--apply <plan>', 'do what that plan has shown, or nothing if something has changed')
+
 /** For options that may be given several times. */
 export const collect = (value: string, before: readonly string[] | undefined): readonly string[] => [
   ...(before ?? []),

@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { Cli } from '../cli.ts'
-import { noun, performs, verb } from '../verb.ts'
+import { noun, performs, plans, verb } from '../verb.ts'
 import { planeOptions } from './plane.ts'
 
 export const declareCa = (program: Command, cli: Cli): void => {
@@ -48,6 +48,7 @@ export const declareCa = (program: Command, cli: Cli): void => {
 
   const rotate = verb(ca, 'rotate', 'Replace the issuing key; certificates in use stay valid', [
     ['muster ca rotate', ''],
+    ['muster ca rotate --compromised 3f9a... --plan', 'who would lose what, and could not come back by itself'],
     ['muster ca rotate --compromised 3f9a... --reason "its backup was stolen"', 'an AUTHORITY of muster ca show'],
   ])
     .option(
@@ -55,6 +56,7 @@ export const declareCa = (program: Command, cli: Cli): void => {
       'somebody else may have its key: drop it, take nothing it has signed, and let its nodes recover',
     )
     .option('--reason <text>', 'with --compromised: why; goes into the journal and the alert')
+  plans(rotate)
   performs(cli, rotate, async () => (await verbs()).caRotate)
 
   const request = verb(ca, 'request', 'Print a request for a new intermediate, to carry to an offline root', [

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander'
 import { membershipKinds } from '#domain/node.ts'
 import type { Cli } from '../cli.ts'
-import { collect, noun, performs, verb } from '../verb.ts'
+import { collect, noun, performs, plans, verb } from '../verb.ts'
 
 export const declareNode = (program: Command, cli: Cli): void => {
   const node = noun(program, 'node', 'The machines this domain knows', [
@@ -136,6 +136,7 @@ const declareAssignment = (node: Command, cli: Cli): void => {
 
 const declareActions = (node: Command, cli: Cli): void => {
   const acts = () => import('../node-act.ts')
+  const withdraws = () => import('../node-withdraw.ts')
 
   const drain = verb(node, 'drain <id>', 'Let work on a node end; it keeps its identity', [
     ['muster node drain gpu-001', 'no new work; drained once its allocations have moved'],
@@ -167,7 +168,7 @@ const declareActions = (node: Command, cli: Cli): void => {
     [['muster node quarantine gpu-001 --reason "odd traffic"', 'waits for the proof, and prints it']],
   ).requiredOption('--reason <text>', 'why; goes into the journal')
   waits(quarantine)
-  performs(cli, quarantine, async () => (await acts()).nodeQuarantine)
+  performs(cli, quarantine, async () => (await withdraws()).nodeQuarantine)
 
   const release = verb(node, 'release <id>', 'End a quarantine; the node comes back in a new epoch', [
     ['muster node release gpu-001', ''],
@@ -202,19 +203,20 @@ const declareActions = (node: Command, cli: Cli): void => {
     .requiredOption('--out <file>', 'write it there, readable by its owner only')
   performs(cli, repair, async () => (await import('../node-repair-bundle.ts')).nodeRepairBundle)
 
-  const revoke = verb(node, 'revoke <id>', 'Take the identity of a node away, at once and for good', [
+  const revoke = verb(node, 'revoke [ids...]', 'Take the identity of a node away, at once and for good', [
     ['muster node revoke gpu-001 --reason compromised', 'waits for the proof, and prints it'],
     ['muster node revoke gpu-001 --reason compromised --wait 1m', 'for peers that are away for a moment'],
-  ]).requiredOption('--reason <text>', 'why; goes into the journal')
-  waits(revoke)
-  performs(cli, revoke, async () => (await acts()).nodeRevoke)
+    ['muster node revoke gpu-001 gpu-002 --reason stolen', 'shows what it would do to them, and how to do it'],
+  ]).option('--reason <text>', 'why; goes into the journal')
+  plans(waits(revoke))
+  performs(cli, revoke, async () => (await withdraws()).nodeRevoke)
 
-  const decommission = verb(node, 'decommission <id>', 'Retire a node that is no longer in use', [
+  const decommission = verb(node, 'decommission [ids...]', 'Retire a node that is no longer in use', [
     ['muster node decommission gpu-001', 'refused while it has sessions or allocations'],
     ['muster node decommission gpu-001 --force', 'cuts its sessions and takes its allocations from their owners'],
   ]).option('--force', 'even while it has sessions or allocations')
-  waits(decommission)
-  performs(cli, decommission, async () => (await acts()).nodeDecommission)
+  plans(waits(decommission))
+  performs(cli, decommission, async () => (await withdraws()).nodeDecommission)
 }
 
 /** Exit code 0 as soon as it is effective; the rest of the time is for peers. */

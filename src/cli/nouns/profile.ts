@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Cli } from '../cli.ts'
-import { noun, performs, verb } from '../verb.ts'
+import { noun, performs, plans, verb } from '../verb.ts'
 
 export const declareProfile = (program: Command, cli: Cli): void => {
   const profile = noun(program, 'profile', 'Named policies: lifetimes, keys, ways to join and to come back', [
@@ -21,10 +21,12 @@ export const declareProfile = (program: Command, cli: Cli): void => {
   ]).option('--from <name>', "profile to start from (default: the domain's)")
   performs(cli, create, async () => (await verbs()).profileCreate)
 
-  const set = verb(profile, 'set <name> <settings...>', 'Change a profile; nodes take it up at their next renewal', [
+  const set = verb(profile, 'set [name] [settings...]', 'Change a profile; nodes take it up at their next renewal', [
     ['muster profile set gpu-cloud certificate.lifetimeMs=12h', 'durations: 30m, 24h, 3d'],
     ['muster profile set gpu-cloud onActiveConflict=reject', ''],
     ['muster profile set gpu-cloud certificate.keyTypes=p256,p384', 'lists with commas'],
+    ['muster profile set gpu-cloud recovery.mode=deny --plan', 'who could not come back by itself then'],
   ])
+  plans(set)
   performs(cli, set, async () => (await verbs()).profileSet)
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Cli } from '../cli.ts'
-import { noun, performs, verb } from '../verb.ts'
+import { noun, performs, plans, verb } from '../verb.ts'
 
 export const declareToken = (program: Command, cli: Cli): void => {
   const token = noun(program, 'token', 'Invitations for machines, each good for one enrollment', [
@@ -30,8 +30,10 @@ export const declareToken = (program: Command, cli: Cli): void => {
   ]).option('--node <id>', 'only tokens for this node')
   performs(cli, list, async () => (await import('../token-list.ts')).tokenList)
 
-  const revoke = verb(token, 'revoke <id>', 'Withdraw a token that has not been used', [
+  const revoke = verb(token, 'revoke [id]', 'Withdraw a token that has not been used', [
     ['muster token revoke 01JCQ7Z6W3M8', 'an id as token list shows it'],
+    ['muster token revoke 01JCQ7Z6W3M8 --plan', 'who could not join without it'],
   ])
+  plans(revoke)
   performs(cli, revoke, async () => (await import('../token-revoke.ts')).tokenRevoke)
 }

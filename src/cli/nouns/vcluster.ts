@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Cli } from '../cli.ts'
-import { noun, performs, verb } from '../verb.ts'
+import { noun, performs, plans, verb } from '../verb.ts'
 
 export const declareVCluster = (program: Command, cli: Cli): void => {
   const vcluster = noun(program, 'vcluster', 'Groups of nodes: what they run, and who may do what there', [
@@ -34,10 +34,12 @@ export const declareVCluster = (program: Command, cli: Cli): void => {
     .addHelpText('after', overlayHelp)
   performs(cli, set, async () => (await verbs()).vclusterSet)
 
-  const remove = verb(vcluster, 'delete <name>', 'Delete a vCluster', [
+  const remove = verb(vcluster, 'delete [name]', 'Delete a vCluster', [
     ['muster vcluster delete training', 'refused while nodes are in it'],
+    ['muster vcluster delete training --plan', 'what would become of its nodes'],
     ['muster vcluster delete training --force', 'its nodes go to maintenance mode, their work is released'],
   ]).option('--force', 'also with nodes in it')
+  plans(remove)
   performs(cli, remove, async () => (await verbs()).vclusterDelete)
 }
 

@@ -1,0 +1,77 @@
+// Taking the identity of a node away, and waiting for the proof; of several only as planned.
+
+import { ReceiptView } from '#wire/receipt-api.ts'
+import { awaitReceipt, showReceipt, usualWait } from './await-receipt.ts'
+import type { Cli, GlobalOptions } from './cli.ts'
+import { durationOption } from './duration-option.ts'
+import { usageFailure } from './failure.ts'
+import { act } from './node-act.ts'
+import { connect } from './operator-client.ts'
+import { computePlan, withPlan, type PlanOptions } from './plan-run.ts'
+import { printer } from './print.ts'
+
+type Waiting = { readonly wait?: string | false }
+
+const withdraw = async (
+  cli: Cli,
+  options: GlobalOptions & Waiting,
+  id: string,
+  action: 'quarantine' | 'revoke' | 'decommission',
+  body: object,
+): Promise<void> => {
+  // Read before anything is sent: a mistake in it must not come after the deed.
+  const waitMs = options.wait === false ? 0 : durationOption('--wait', options.wait ?? usualWait)
+  const receipt = await act(cli, options, id, action, body, ReceiptView)
+  showReceipt(cli, printer(cli, options), await awaitReceipt(cli, connect(cli, options), receipt, waitMs))
+}
+
+export const nodeQuarantine = (
+  cli: Cli,
+  options: GlobalOptions & Waiting & { readonly reason: string },
+  id: string,
+): Promise<void> => withdraw(cli, options, id, 'quarantine', { reason: options.reason })
+
+type RevokeOptions = PlanOptions & Waiting & { readonly reason?: string }
+
+const revokeRequest = (options: RevokeOptions, ids: readonly string[]) => ({
+  action: 'revoke-nodes' as const,
+  nodes: named(ids, 'revoke'),
+  reason: reasonIn(options),
+})
+
+export const nodeRevoke = withPlan('revoke-nodes', revokeRequest, async (cli: Cli, options: RevokeOptions, ids) => {
+  const body = { reason: reasonIn(options) }
+  const [id, ...more] = named(ids, 'revoke')
+  return more.length === 0 && id !== undefined
+    ? withdraw(cli, options, id, 'revoke', body)
+    : computePlan(cli, options, revokeRequest(options, ids))
+})
+
+type DecommissionOptions = PlanOptions & Waiting & { readonly force?: boolean }
+
+const decommissionRequest = ({ force = false }: DecommissionOptions, ids: readonly string[]) => ({
+  action: 'decommission-nodes' as const,
+  nodes: named(ids, 'decommission'),
+  force,
+})
+
+export const nodeDecommission = withPlan(
+  'decommission-nodes',
+  decommissionRequest,
+  async (cli: Cli, options: DecommissionOptions, ids) => {
+    const [id, ...more] = named(ids, 'decommission')
+    return more.length === 0 && id !== undefined
+      ? withdraw(cli, options, id, 'decommission', options.force === true ? { force: true } : {})
+      : computePlan(cli, options, decommissionRequest(options, ids))
+  },
+)
+
+const named = (ids: readonly string[], what: string): string[] => {
+  if (ids.length === 0) throw usageFailure('Which node?', `muster node ${what} ID, or --apply PLAN`)
+  return [...new Set(ids)]
+}
+
+const reasonIn = ({ reason }: RevokeOptions): string => {
+  if (reason === undefined) throw usageFailure('Why? The journal keeps it.', 'muster node revoke ID --reason REASON')
+  return reason
+}

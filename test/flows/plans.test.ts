@@ -1,0 +1,104 @@
+// Plan before harm, by the commands people use: shown first, done as shown, refused with what changed.
+
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { exitCodes } from '#cli/exit-codes.ts'
+import type { PlanApplied, PlanView } from '#wire/plan-api.ts'
+import { setUpCli } from './cli-setup.ts'
+
+const setUp = async (t: TestContext) => {
+  const plane = await setUpCli(t)
+  const ok = async (...words: string[]): Promise<string> => {
+    const said = await plane.muster(...words)
+    assert.equal(said.code, exitCodes.ok, `${words.join(' ')}: ${said.err}`)
+    return said.out
+  }
+  const plan = async (...words: string[]): Promise<PlanView> => JSON.parse(await ok(...words, '-o', 'json')) as PlanView
+  const apply = async (id: string): Promise<PlanApplied> =>
+    JSON.parse(await ok('plan', 'apply', id, '-o', 'json')) as PlanApplied
+  return { ...plane, ok, plan, apply }
+}
+
+test('several nodes are revoked only as planned, each with its receipt, and the plan works once', async (t) => {
+  const { ok, plan, apply, muster, call } = await setUp(t)
+  for (const id of ['gpu-001', 'gpu-002']) await ok('node', 'enroll', id)
+  // Without --plan, too: several at once are shown first.
+  const shown = await plan('node', 'revoke', 'gpu-001', 'gpu-002', '--reason', 'stolen')
+  assert.deepEqual(
+    shown.effects.map(({ subject, loses }) => [subject, loses]),
+    [
+      ['node gpu-001', 'at once'],
+      ['node gpu-002', 'at once'],
+    ],
+  )
+  assert.equal((await call('viewer', 'GET', '/v1/nodes/gpu-001')).body.membership, 'registered')
+
+  const { steps } = await apply(shown.id)
+  assert.ok(steps.every(({ done, receipt }) => done && receipt !== null && receipt.effective_at !== null))
+  assert.equal((await call('viewer', 'GET', '/v1/nodes/gpu-002')).body.membership, 'revoked')
+  const again = await muster('plan', 'apply', shown.id)
+  assert.equal(again.code, exitCodes.refused)
+  assert.match(again.err, /PLAN_USED/)
+})
+
+test('a plan computed before a change and applied after it is refused with what changed, and does nothing', async (t) => {
+  const { ok, plan, muster, call } = await setUp(t)
+  for (const id of ['gpu-001', 'gpu-002']) await ok('node', 'enroll', id)
+  const { id } = await plan('node', 'revoke', 'gpu-001', 'gpu-002', '--reason', 'stolen', '--plan')
+  await ok('node', 'quarantine', 'gpu-002', '--reason', 'odd traffic')
+  const refused = await muster('node', 'revoke', '--apply', id)
+  assert.equal(refused.code, exitCodes.refused)
+  assert.match(refused.err, /PLAN_STALE/)
+  assert.match(refused.err, /node gpu-002 was registered, and is quarantined/)
+  assert.equal((await call('viewer', 'GET', '/v1/nodes/gpu-001')).body.membership, 'registered')
+})
+
+test('deleting a vCluster shows which nodes go into maintenance mode, and a node assigned since makes it stale', async (t) => {
+  const { ok, plan, apply, muster, call } = await setUp(t)
+  await ok('vcluster', 'create', 'blue')
+  for (const id of ['gpu-001', 'gpu-002']) await ok('node', 'enroll', id)
+  await ok('node', 'assign', 'gpu-001', '--to', 'blue')
+  const first = await plan('vcluster', 'delete', 'blue', '--plan')
+  assert.deepEqual(
+    first.effects.map(({ subject }) => subject),
+    ['vcluster blue', 'node gpu-001'],
+  )
+  await ok('node', 'assign', 'gpu-002', '--to', 'blue')
+  const stale = await muster('vcluster', 'delete', '--apply', first.id)
+  assert.match(stale.err, /node gpu-002 is new: in blue/)
+  const second = await plan('vcluster', 'delete', 'blue', '--plan')
+  assert.ok((await apply(second.id)).steps.every(({ done }) => done))
+  assert.equal((await call('viewer', 'GET', '/v1/nodes/gpu-001')).body.vcluster, null)
+  assert.equal((await muster('vcluster', 'show', 'blue')).code, exitCodes.notFound)
+})
+
+test('a token that is the only way in says so; a profile shows its changes; a rotation what stays good', async (t) => {
+  const { ok, plan, apply } = await setUp(t)
+  const made = JSON.parse(await ok('token', 'create', '--node', 'gpu-001', '-o', 'json')) as { token: { id: string } }
+  const token = await plan('token', 'revoke', made.token.id, '--plan')
+  assert.match(token.effects[1]?.unrecoverable ?? '', /no other way in: muster token create --node gpu-001/)
+  await apply(token.id)
+
+  const profile = await plan('profile', 'set', 'gpu-cloud', 'certificate.lifetimeMs=12h', '--plan')
+  assert.match(profile.effects[0]?.effect ?? '', /certificate\.lifetimeMs: 86400000 -> 43200000/)
+  await apply(profile.id)
+  assert.match(await ok('profile', 'show', 'gpu-cloud'), /lifetimeMs +12h/)
+
+  const rotation = await plan('ca', 'rotate', '--plan')
+  assert.match(rotation.effects[0]?.effect ?? '', /stays good until it ends/)
+  await apply(rotation.id)
+})
+
+test('who may not do it may neither plan it nor apply it', async (t) => {
+  const { ok, plan, musterWith, keyFile } = await setUp(t)
+  await ok('vcluster', 'create', 'blue')
+  const as = (role: 'viewer' | 'operator') => ({ env: { MUSTER_KEY_FILE: keyFile(role) } })
+  const { id } = await plan('vcluster', 'delete', 'blue', '--plan')
+  for (const words of [
+    ['plan', 'apply', id],
+    ['vcluster', 'delete', 'blue', '--plan'],
+  ]) {
+    assert.equal((await musterWith(as('operator'), ...words)).code, exitCodes.notAllowed)
+  }
+  assert.equal((await musterWith(as('viewer'), 'plan', 'show', id)).code, exitCodes.ok)
+})
