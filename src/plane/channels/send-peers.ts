@@ -66,7 +66,7 @@ export const openSendPeers = ({ book, sessions, gate, clock, timers }: SendPeers
   let busy = false
 
   const groupOf = ({ principal }: Session): PeerGroup | null => book.groupOf(principal.id)
-  const pause = (ms: number): Promise<void> => new Promise((resolve) => void timers.after(ms, resolve))
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => void timers.after(ms, resolve, 'background'))
   const settle = (session: Session, told: Told): void => {
     byGroup.get(told.home)?.delete(session)
     told.home = groupOf(session)
