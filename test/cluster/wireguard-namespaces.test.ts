@@ -9,21 +9,39 @@ import type { StatusFile } from '#agent/status-file.ts'
 import { withPeer } from '../peers/peer.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { eventually, within } from '../process/eventually.ts'
-import { openNetworks, type Machine, type Networks } from '../process/network-namespaces.ts'
+import { openNetworks, type Machine } from '../process/network-namespaces.ts'
 import { startAgent, type Agent } from '../process/start-agent.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 
 const long = process.env['MUSTER_LONG'] === '1'
 
 type Member = { readonly id: string; readonly machine: Machine; agent: Agent }
 type Joined = Member & { readonly key: string; readonly address: string }
 
-const member = async (t: Scope, plane: Plane, networks: Networks, id: string): Promise<Member> => {
-  const machine = networks.machine()
+const member = async (
+  t: Scope,
+  plane: Plane,
+  id: string,
+  machine: Machine,
+  state = path.join(tempFolder(t), 'state'),
+): Promise<Member> => {
   const args = ['--wireguard', machine.wireguard, '--wireguard-endpoint', machine.address]
   const { status, body } = await plane.api('POST', '/v1/tokens', { node: id, profile: 'mesh' })
   assert.equal(status, 201, JSON.stringify(body))
-  return { id, machine, agent: startAgent(t, { join: String(body.join), args, wrapper: machine.wrapper }) }
+  return { id, machine, agent: startAgent(t, { join: String(body.join), args, state, wrapper: machine.wrapper }) }
+}
+
+/** Its machine was made from an image with the key of another in it: that costs a token, and the next comes with its own key. */
+const afterCopiedKey = async (t: Scope, plane: Plane, machine: Machine, other: Member): Promise<Member> => {
+  const state = path.join(tempFolder(t), 'state')
+  fs.mkdirSync(state, { mode: 0o700 })
+  fs.copyFileSync(path.join(other.agent.state, 'wireguard.key'), path.join(state, 'wireguard.key'))
+  const { agent } = await member(t, plane, 'mesh-6', machine, state)
+  const { code } = await within('the copy to be refused', 20_000, agent.ended)
+  assert.equal(code, agentExitCodes.refused)
+  assert.match(agent.stderr(), /WG_KEY_IN_USE/)
+  return member(t, plane, 'mesh-6', machine, state)
 }
 
 const networkOf = ({ agent }: Member): StatusFile['wireguard'] => {
@@ -88,7 +106,7 @@ test('five machines reach each other over WireGuard until one is revoked; whoeve
   const made = await plane.api('POST', '/v1/profiles', { name: 'mesh', from: 'gpu-cloud', set })
   assert.equal(made.status, 201, JSON.stringify(made.body))
   const ids = ['mesh-1', 'mesh-2', 'mesh-3', 'mesh-4', 'mesh-5']
-  const members = await Promise.all(ids.map((id) => member(t, plane, networks, id)))
+  const members = await Promise.all(ids.map((id) => member(t, plane, id, networks.machine())))
   const all = await Promise.all(members.map(joined))
   const [first, second, third, , fifth] = all as [Joined, Joined, Joined, Joined, Joined]
 
@@ -108,9 +126,9 @@ test('five machines reach each other over WireGuard until one is revoked; whoeve
       // Its agent sleeps: its own WireGuard keeps every peer, and still nobody answers it.
       first.agent.signal('SIGSTOP')
       const sinceMs = performance.now()
-      const revoking = plane.muster('node', 'revoke', first.id, '--reason', 'stolen')
+      const revoking = plane.api('POST', `/v1/nodes/${first.id}/revoke`, { reason: 'stolen' })
       await Promise.all(left.map((it) => hasPeers(it, left, 5_000)))
-      t.diagnostic(`gone from four after ${Math.round(performance.now() - sinceMs)} ms, the command included`)
+      t.diagnostic(`gone from all four after ${Math.round(performance.now() - sinceMs)} ms`)
       assert.equal((await peersOf(first)).length, 4)
       assert.deepEqual(await Promise.all([ping(second, first), ping(first, second)]), [false, false])
       await reaches(second, third)
@@ -131,7 +149,7 @@ test('five machines reach each other over WireGuard until one is revoked; whoeve
     await fifth.agent.kill9()
     fifth.agent = fifth.agent.restart()
     const revoking = plane.muster('node', 'revoke', second.id, '--reason', 'stolen', '--no-wait')
-    const late = await joined(await member(t, plane, networks, 'mesh-6'))
+    const late = await joined(await afterCopiedKey(t, plane, networks.machine(), fifth))
     assert.equal((await revoking).code, 0)
     const now = [...left.filter(({ id }) => id !== second.id), late]
     await Promise.all(now.filter(({ id }) => id !== fifth.id).map((it) => hasPeers(it, now)))
@@ -151,5 +169,12 @@ test('five machines reach each other over WireGuard until one is revoked; whoeve
     assert.equal(steps[0], 'peers removed', since())
     await reaches(fifth, late)
     await reaches(late, fifth)
+  })
+
+  await t.test("one in quarantine is nobody's peer, and has none", async () => {
+    const done = await plane.api('POST', `/v1/nodes/${third.id}/quarantine`, { reason: 'odd' })
+    assert.equal(done.status, 200, JSON.stringify(done.body))
+    await eventually('the others to drop it', async () => !(await peersOf(fifth)).includes(third.key))
+    await eventually('it to drop the others', async () => (await peersOf(third)).length === 0)
   })
 })

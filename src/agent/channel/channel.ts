@@ -79,6 +79,8 @@ const healthCheck = 'health'
 /** The plane reads slowly or not at all: nothing we send is worth keeping then. */
 const mostWaitingBytes = 1 << 20
 
+const offered = ({ config }: AgentParts): string[] => (config.wireguard === null ? [] : [peersCapability])
+
 export const openChannel = (agent: AgentParts, identity: Identity, url: string, user: ChannelUser): Channel => {
   const opened = Promise.withResolvers<PlaneHello | null>()
   const ended = Promise.withResolvers<ChannelEnd>()
@@ -148,7 +150,7 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
       {
         opened: () => {
           heardAtMs = agent.clock.monotonicMs()
-          send('hello', { agent_version: agentVersion, capabilities: [], ...user.revisions() })
+          send('hello', { agent_version: agentVersion, capabilities: offered(agent), ...user.revisions() })
         },
         heard: () => {
           heardAtMs = agent.clock.monotonicMs()

@@ -2,6 +2,7 @@
 // that is there already, from before a restart, is taken over as it is; what it has that is not ours goes with the first
 // `sync`. Everything throws a WireguardFault that says what to do.
 
+import { readFileIfAny } from '#platform/files.ts'
 import { findProgram, startResident, type Resident, type RunProgram } from '#platform/run-program.ts'
 import type { Timers } from '#platform/timers.ts'
 import { sleep } from '#platform/timers.ts'
@@ -10,6 +11,13 @@ import type { WireguardConfig } from '#wire/peers.ts'
 import { trouble, type Trouble } from '../trouble.ts'
 
 export type LinkKind = 'kernel' | 'userspace'
+
+/** What an interface would be made by here, as far as can be seen without making one. */
+export const likelyLink = (): LinkKind | 'none' => {
+  if (findProgram('wg') === null || findProgram('ip') === null) return 'none'
+  if (readFileIfAny('/sys/module/wireguard/version') !== null) return 'kernel'
+  return findProgram('wireguard-go') === null ? 'none' : 'userspace'
+}
 
 export type WireguardLink = {
   /** Makes it, if it is not there; `made`: it is new, and has nothing yet. */

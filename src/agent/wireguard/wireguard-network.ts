@@ -16,7 +16,7 @@ import { openPeerApplier, type Progress, type Wanted } from './apply-peers.ts'
 import { openWireguardKey } from './key-store.ts'
 import { openPeerStore, peerSet, type PeerSet } from './peer-store.ts'
 import { nothingSoFar, receivePeers, type PeersSoFar } from './receive-peers.ts'
-import { openWireguardLink, type LinkKind, type WireguardLink } from './wireguard-link.ts'
+import { likelyLink, openWireguardLink, type LinkKind, type WireguardLink } from './wireguard-link.ts'
 
 export type AppliedPeers = { readonly revision: string; readonly applied: boolean; readonly detail: string | null }
 
@@ -39,7 +39,7 @@ export type WireguardNetwork = {
   /** Once what is going on has ended: the revision in force. Left out: this agent has nothing to do with peers. */
   have(): Promise<string | null> | null
   receive(frame: PlanePeers, from: PeersSender): void
-  /** What serves the interface; `none` while there is none. */
+  /** What serves the interface, or would; `none`: this agent takes no part, or cannot. */
   kind(): LinkKind | 'none'
   /** Quarantined: nobody is a peer any more. */
   fence(): void
@@ -192,7 +192,7 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
       if (got.next.kind === 'ask') from.have(null)
       if (got.next.kind === 'give-up') from.applied({ revision, applied: false, detail: 'it is not of that revision' })
     },
-    kind: () => status.kind ?? 'none',
+    kind: () => status.kind ?? likelyLink(),
     fence: () => {
       const had = [...(store.current()?.peers.keys() ?? [])]
       if (had.length === 0) return
