@@ -47,5 +47,6 @@ export const schedulingLine = (view: SchedulingView, paint: Paint): string =>
     paint(colours[view.state], view.state),
     view.vcluster === null ? 'no vcluster' : `vcluster ${printable(view.vcluster)}`,
     `${view.allocations} allocation${view.allocations === 1 ? '' : 's'}`,
+    ...(view.sku === null ? [] : [printable(view.sku)]),
     ...(view.reasons.length === 0 ? [] : [printable(view.reasons.join(', '))]),
   ].join('  ')

@@ -17,6 +17,8 @@ export const SchedulingView = Type.Object({
   reasons: Type.Array(Type.String()),
   drain: oneOf(['none', 'draining', 'drained']),
   allocations: Type.Integer(),
+  /** What the machine can be sold as, derived now (R-016); null: nothing yet, see `muster node machine`. */
+  sku: orNull(Type.String()),
 })
 export type SchedulingView = Static<typeof SchedulingView>
 

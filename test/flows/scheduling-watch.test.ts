@@ -57,7 +57,7 @@ test('all nodes come first, page by page, then each that changed, as it stands b
   assert.deepEqual(names(third), ['gpu-1', 'gpu-0'])
   assert.deepEqual(third.nodes[0], {
     ...{ node: 'gpu-1', membership: 'registered', vcluster: 'training', state: 'drained' },
-    ...{ reasons: ['drained', 'not active: registered'], drain: 'drained', allocations: 0 },
+    ...{ reasons: ['drained', 'not active: registered'], drain: 'drained', allocations: 0, sku: null },
   })
   assert.deepEqual(names(await world.watch({ after: third.next })), [])
   // What leaves scheduling as it was moves the place, and is no news.

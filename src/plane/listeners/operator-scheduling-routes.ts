@@ -1,6 +1,7 @@
 // What schedulers and health checkers use: where work may be placed, and which node is not well.
 
 import { refuse, type Refusal } from '#domain/refusal.ts'
+import { hardwareProfiles } from '#plane/flows/change-hardware.ts'
 import { reportHealth } from '#plane/flows/report-health.ts'
 import { placeText, readPlace } from '#plane/flows/scheduling-cursor.ts'
 import { watchScheduling, type WatchSchedulingDeps } from '#plane/flows/watch-scheduling.ts'
@@ -45,7 +46,9 @@ const watch = async (deps: SchedulingRoutesDeps, query: SchedulingQuery): Promis
   if (after !== undefined && at === null) return refuse('REQUEST_INVALID', 'after is not a cursor of this watch')
   const page = await watchScheduling(deps, { vcluster, at, limit, waitMs })
   if (page.kind === 'refused') return page
-  return answer({ nodes: page.nodes.map(schedulingView), next: placeText(page.next), more: page.more })
+  const profiles = await hardwareProfiles(deps.store)
+  const nodes = page.nodes.map((node) => schedulingView(node, profiles))
+  return answer({ nodes, next: placeText(page.next), more: page.more })
 }
 
 const health = async (deps: SchedulingRoutesDeps, call: Call): Promise<Answer | Refusal> => {
