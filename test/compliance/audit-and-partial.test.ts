@@ -64,7 +64,7 @@ test('002-7: the audit log contains all required fields', async () => {
     host_id: 'audit-1',
     token_id: id,
     enrolled_by: 'system:enrollment-service',
-    // Until there is an overlay.
+    // It brought no WireGuard key; wireguard-peers.test.ts has one that does.
     underlay_endpoint: null,
     wireguard_pubkey_fingerprint: null,
     mtls_cert_fingerprint: `SHA256:${certificate.fingerprint256.replaceAll(':', '').toLowerCase()}`,
