@@ -27,3 +27,20 @@ test('operators are served without TLS on this machine only, and that is said be
   for (const address of ['127.0.0.1:0', 'localhost:8440', '[::1]:8440'])
     assert.equal(planeConfig({ operatorListen: address }, {}).operatorTls, false)
 })
+
+test('others ask about certificates on loopback, elsewhere or nowhere; certificates say where only if told', () => {
+  assert.deepEqual(planeConfig({}, {}).statusListen, { host: '127.0.0.1', port: 8446 })
+  assert.equal(planeConfig({}, {}).statusUrl, null)
+  assert.equal(planeConfig({ statusListen: 'off' }, {}).statusListen, null)
+  const told = planeConfig({}, { MUSTER_STATUS_LISTEN: '[::]:80', MUSTER_STATUS_URL: 'http://status.example.org/' })
+  assert.deepEqual(told.statusListen, { host: '::', port: 80 })
+  assert.equal(told.statusUrl, 'http://status.example.org')
+  for (const statusUrl of [
+    'status.example.org',
+    'ftp://a',
+    'http://user:secret@a',
+    'http://a/?b',
+    `http://${'a'.repeat(130)}`,
+  ])
+    assert.throws(() => planeConfig({ statusUrl }, {}), /--status-url/)
+})

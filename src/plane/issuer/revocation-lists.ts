@@ -115,9 +115,10 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
   const signerOf = async (issuer: IssuerId): Promise<CaSigner | null> => {
     const record = (await store.get('issuer', issuer))?.value
     if (record === undefined || record.role !== 'issuing' || record.custody !== 'file') return null
-    if (record.compromisedAtMs !== null || record.notAfterMs <= deps.steadyMs()) return null
+    // Its key is gone with its retirement: OCSP answers for what it has signed.
+    if (record.retiredAtMs !== null || record.notAfterMs <= deps.steadyMs()) return null
     const name = { role: record.role, id: record.id }
-    if (!custody.has(name) && record.retiredAtMs === null) await custody.refresh()
+    if (!custody.has(name)) await custody.refresh()
     if (!custody.has(name)) signers.delete(issuer)
     else if (!signers.has(issuer)) signers.set(issuer, signerFrom(custody, record))
     return signers.get(issuer) ?? null

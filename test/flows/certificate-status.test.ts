@@ -1,0 +1,185 @@
+// Revocation lists and OCSP answers over a real store and a real authority, with a clock the test moves.
+
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import * as path from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { certificateKey, type Denial } from '#domain/certificate.ts'
+import { entry } from '#domain/decision.ts'
+import type { Write } from '#domain/change.ts'
+import { encode, octets, oid, sequence, unsigned } from '#pki/der-writer.ts'
+import { keyHash } from '#pki/keys.ts'
+import { oids } from '#pki/oids.ts'
+import { openFeed } from '#plane/feed/feed.ts'
+import { openOcsp } from '#plane/flows/answer-ocsp.ts'
+import { certificateOf } from '#plane/issuer/ca-signer.ts'
+import type { IssuedCertificate } from '#plane/issuer/issuer.ts'
+import { openKeyCustody } from '#plane/issuer/key-custody.ts'
+import { openResponders } from '#plane/issuer/responders.ts'
+import { openRevocationLists } from '#plane/issuer/revocation-lists.ts'
+import { findSealingKey } from '#plane/issuer/sealing-key.ts'
+import { openSharedCustody } from '#plane/issuer/shared-custody.ts'
+import type { Standing } from '#plane/store/replicas.ts'
+import { systemRandom } from '#platform/random.ts'
+import { systemTimers } from '#platform/timers.ts'
+import { day, hour, leafOrder, operator, setUp } from './authority-setup.ts'
+
+const minute = 60_000
+
+const open = async (t: TestContext) => {
+  const setup = await setUp(t)
+  const { store, clock, folder } = setup
+  const authority = await setup.open()
+  const feed = openFeed()
+  const sealing = findSealingKey({ dataFolder: folder, keyFile: null, credentialsFolder: null }, systemRandom)
+  const custody =
+    store.sealedKeys === null
+      ? openKeyCustody(path.join(folder, 'keys'), sealing)
+      : await openSharedCustody(store.sealedKeys, sealing)
+  let standing: Standing = { kind: 'serving' }
+  const answer = openOcsp({
+    store,
+    clock,
+    feed,
+    responders: openResponders({ store, clock, feed, custody }),
+    standing: () => standing,
+  })
+  const lists = openRevocationLists({
+    store,
+    feed,
+    clock,
+    timers: systemTimers,
+    custody,
+    steadyMs: () => clock.nowMs(),
+    deltaUrlOf: () => null,
+    onBuilt: () => {},
+  })
+  const commit = async (...writes: Write[]): Promise<void> => {
+    const reads = writes.flatMap((write) =>
+      write.put === 'certificate'
+        ? [{ row: write.put, key: certificateKey(write.value.issuer, write.value.serial), version: 0 }]
+        : [],
+    )
+    const noted = entry(operator, clock.nowMs(), 'ca.requested', {}, {})
+    const outcome = await store.commit({ reads, writes, entries: [noted] })
+    if (outcome === 'lost-race') throw new Error('lost a race nobody else runs in')
+    feed.publish(outcome)
+  }
+  const issue = async (node: string, lifetimeMs = day): Promise<IssuedCertificate> => {
+    const issued = await authority.sign(leafOrder(clock.nowMs(), lifetimeMs))
+    await commit({
+      put: 'certificate',
+      value: { ...issued, subject: { kind: 'node', node, epoch: 1 }, renews: null },
+    })
+    return issued
+  }
+  const deny = (node: string, change: Partial<Denial> = {}): Promise<void> => {
+    const value = { kind: 'epoch', node, epoch: 1, atMs: clock.nowMs(), untilMs: clock.nowMs() + day } as const
+    return commit({ put: 'denial', value: { ...value, why: 'stolen', reason: 'unspecified', ...change } as Denial })
+  }
+  const idOf = async ({ issuer, serial }: { readonly issuer: string; readonly serial: string }) => {
+    const record = (await store.get('issuer', issuer))?.value
+    assert.ok(record !== undefined)
+    const { subjectName, spki } = certificateOf(record)
+    return sequence(
+      sequence(oid(oids.sha1)),
+      octets(Buffer.from(hash('sha1', subjectName, 'hex'), 'hex')),
+      octets(Buffer.from(keyHash(spki, 'sha1'), 'hex')),
+      unsigned(Buffer.from(serial.padStart(40, '0'), 'hex')),
+    )
+  }
+  const ask = async (...asked: { readonly issuer: string; readonly serial: string }[]) => {
+    const ids = await Promise.all(asked.map(idOf))
+    return answer(encode(sequence(sequence(sequence(...ids.map((id) => sequence(id)))))))
+  }
+  return { ...setup, authority, lists, ask, answer, issue, deny, stand: (now: Standing) => void (standing = now) }
+}
+
+test('an answer is repeated for some seconds, and never past a denial', async (t) => {
+  const { clock, ask, issue, deny } = await open(t)
+  const leaf = await issue('gpu-001')
+  const first = await ask(leaf)
+  assert.deepEqual(first.outcomes, ['good'])
+  assert.equal(await ask(leaf), first, 'signed once')
+  clock.advance(6000)
+  assert.notEqual(await ask(leaf), first)
+  await deny('gpu-001')
+  assert.deepEqual((await ask(leaf)).outcomes, ['revoked'])
+})
+
+test('a replica that is out of touch calls nothing good, and says to come back', async (t) => {
+  const { ask, issue, stand } = await open(t)
+  const leaf = await issue('gpu-001')
+  await ask(leaf)
+  for (const kind of ['behind', 'expired'] as const) {
+    stand({ kind, why: 'nothing was heard' })
+    assert.deepEqual((await ask(leaf)).outcomes, ['tryLater'])
+  }
+  stand({ kind: 'serving' })
+  assert.deepEqual((await ask(leaf)).outcomes, ['good'])
+})
+
+test('several of one issuer are answered together; of two issuers, or of a stranger, nobody may sign for all', async (t) => {
+  const { authority, clock, ask, answer, issue, deny, store } = await open(t)
+  const [one, other] = [await issue('gpu-001'), await issue('gpu-002')]
+  await deny('gpu-002')
+  const never = { issuer: one.issuer, serial: 'abcdef' }
+  assert.deepEqual((await ask(one, other, never)).outcomes, ['good', 'revoked', 'unknown'])
+  await authority.rotate(operator)
+  // The commits of this authority are not heard of here: the issuers are looked at again after a second.
+  clock.advance(1000)
+  const later = await issue('gpu-003')
+  assert.notEqual(later.issuer, one.issuer)
+  assert.deepEqual((await ask(later)).outcomes, ['good'])
+  assert.deepEqual((await ask(one)).outcomes, ['good'], 'the key of its issuer is gone, its responder is not')
+  assert.deepEqual((await ask(one, later)).outcomes, ['unauthorized'])
+  const root = (await store.issuers()).find(({ value }) => value.role === 'root')?.value.id ?? ''
+  assert.deepEqual((await ask({ issuer: root, serial: '1' })).outcomes, ['unauthorized'])
+  assert.deepEqual((await answer(new Uint8Array(3))).outcomes, ['malformedRequest'])
+})
+
+test('of a withdrawn issuer every certificate is revoked, also those that are not on record', async (t) => {
+  const { ask, issue, deny } = await open(t)
+  const { issuer, serial } = await issue('gpu-001')
+  await deny('', { kind: 'issuer', issuer, reason: 'ca-compromise' } as Partial<Denial>)
+  assert.deepEqual((await ask({ issuer, serial }, { issuer, serial: 'abcdef' })).outcomes, ['revoked', 'revoked'])
+})
+
+test('a list has what was denied before anybody asked and after, under a higher number each time, and loses what has expired', async (t) => {
+  const { clock, lists, issue, deny } = await open(t)
+  const [one, other] = [await issue('gpu-001', 3 * hour), await issue('gpu-002', 30 * day)]
+  await deny('gpu-001')
+  clock.advance(minute)
+  const full = async () => {
+    const list = await lists.list(one.issuer, 'full')
+    assert.ok(list !== null)
+    return list
+  }
+  const first = await full()
+  assert.equal(first.entries, 1)
+  assert.equal(await full(), first, 'signed once')
+  // From a replica whose clock is behind.
+  await deny('gpu-002', { atMs: clock.nowMs() - 10 * minute })
+  const second = await full()
+  assert.equal(second.entries, 2)
+  assert.ok(second.number > first.number)
+  const delta = await lists.list(other.issuer, 'delta')
+  assert.ok(delta !== null && delta.baseNumber !== null)
+  assert.ok(delta.number >= second.number && delta.baseNumber <= first.number)
+  clock.advance(4 * hour)
+  await lists.settle()
+  const last = await full()
+  assert.equal(last.entries, 1)
+  assert.ok(last.number > second.number)
+})
+
+test('there is no list of a root, of nobody, and of an issuer whose key is gone', async (t) => {
+  const { authority, lists, issue, store } = await open(t)
+  const { issuer } = await issue('gpu-001')
+  assert.ok((await lists.list(issuer, 'full')) !== null)
+  await authority.rotate(operator)
+  assert.equal(await lists.list(issuer, 'full'), null)
+  assert.equal(await lists.list('00aa', 'full'), null)
+  const root = (await store.issuers()).find(({ value }) => value.role === 'root')?.value.id ?? ''
+  assert.equal(await lists.list(root, 'full'), null)
+})
