@@ -40,3 +40,18 @@ test('what an earlier enrollment left is forgotten on disk too', (t) => {
   assert.equal(keeper.forget().persisted, true)
   assert.deepEqual([keeper.current(), fs.readdirSync(folder)], [null, []])
 })
+
+test('what a node ran under before it was recovered stays in force, also on disk, until the plane sends another', (t) => {
+  const folder = tempFolder(t)
+  const keeper = openConfigKeeper(folder)
+  const overlay = {
+    vcluster_revision: 3,
+    policy: { enforcement_mode: 'observe' as const, exec_whitelist: [], shell_whitelist: [], regulated: false },
+    files: [{ path: 'etc/app.conf', mode: 0o644, content: 'x' }],
+    services: [{ name: 'app', command: ['app', '{overlay}/etc/app.conf'] }],
+    detect_drift: true,
+  }
+  keeper.keep({ ...config, overlay, wireguard: null })
+  assert.equal(keeper.outdate().persisted, true)
+  assert.deepEqual(openConfigKeeper(folder).current(), { ...config, revision: 0, overlay, wireguard: null })
+})
