@@ -1,0 +1,77 @@
+// The vcluster commands and those that assign nodes, against a real operator plane: what they print, and what they refuse.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { exitCodes } from '#cli/exit-codes.ts'
+import { setUpCli } from './cli-setup.ts'
+
+const overlay = {
+  files: [{ path: 'etc/worker.conf', mode: 0o644, content: 'batch = 8\n' }],
+  services: [{ name: 'worker', command: ['/usr/bin/worker', '{overlay}/etc/worker.conf'] }],
+}
+
+test('a vCluster from nothing to its deletion, with the nodes in it', async (t) => {
+  const { muster, musterWith } = await setUpCli(t)
+  assert.match((await muster('vcluster', 'list')).err, /muster vcluster create training/)
+  const made = await musterWith({ input: JSON.stringify(overlay) }, 'vcluster', 'create', 'training', '--overlay', '-')
+  assert.equal(made.code, exitCodes.ok, made.err)
+  assert.match(made.out, /^services +worker: \/usr\/bin\/worker \{overlay\}\/etc\/worker\.conf$/m)
+  const set = await muster('vcluster', 'set', 'training', 'policy.enforcementMode=enforce', 'description=the big one')
+  assert.match(set.out, /^policy\.enforcementMode +enforce$/m)
+  assert.match(set.out, /^revision +2$/m)
+  assert.match((await muster('vcluster', 'list')).out, /training +2 +enforce +mesh +1 files, worker +the big one/)
+  assert.equal((await muster('vcluster', 'create', 'training')).code, exitCodes.refused)
+
+  for (const id of ['gpu-001', 'gpu-002']) await muster('node', 'enroll', id)
+  const assigned = await muster('node', 'assign', 'gpu-001', 'gpu-002', '--to', 'training')
+  assert.match(assigned.out, /^gpu-001 +in training +unavailable\ngpu-002 +in training/)
+  assert.match((await muster('node', 'list', '--vcluster', 'training')).out, /profile gpu-cloud in training/)
+  assert.match((await muster('node', 'show', 'gpu-001')).out, /^vcluster +training, revision 2$/m)
+
+  const inUse = await muster('vcluster', 'delete', 'training')
+  assert.equal(inUse.code, exitCodes.refused)
+  assert.match(inUse.err, /VCLUSTER_IN_USE[\s\S]*muster node move/)
+  const deleted = await muster('vcluster', 'delete', 'training', '--force')
+  assert.match(deleted.out, /^unassigned +gpu-001\n +gpu-002$/m)
+  assert.equal((await muster('vcluster', 'show', 'training')).code, exitCodes.notFound)
+})
+
+test('of several nodes each is told by itself, and one that failed is named with what to do', async (t) => {
+  const { muster } = await setUpCli(t)
+  for (const name of ['training', 'inference']) await muster('vcluster', 'create', name)
+  for (const id of ['gpu-001', 'gpu-002']) await muster('node', 'enroll', id)
+  await muster('node', 'assign', 'gpu-001', '--to', 'training')
+  const partly = await muster('node', 'assign', 'gpu-001', 'gpu-002', 'gpu-003', '--to', 'inference')
+  assert.equal(partly.code, exitCodes.partly)
+  assert.match(partly.out, /gpu-001 +failed +NODE_STATE_CONFLICT .*muster node move gpu-001 --to inference/)
+  assert.match(partly.out, /gpu-002 +in inference/)
+  assert.match(partly.out, /gpu-003 +failed +NODE_NOT_FOUND/)
+  const moved = await muster('node', 'move', 'gpu-001', '--to', 'inference')
+  assert.match(moved.out, /gpu-001 +in inference/)
+  assert.match((await muster('node', 'unassign', 'gpu-001')).out, /gpu-001 +in no vcluster/)
+})
+
+test('what is not JSON, or changes nothing, is not sent', async (t) => {
+  const { muster, musterWith } = await setUpCli(t)
+  const broken = await musterWith({ input: '{' }, 'vcluster', 'set', 'training', '--overlay', '-')
+  assert.equal(broken.code, exitCodes.usage)
+  assert.match(broken.err, /is not JSON/)
+  assert.equal((await muster('vcluster', 'set', 'training')).code, exitCodes.usage)
+  assert.match((await muster('vcluster', 'set', 'training', 'revision=9')).err, /no setting revision/)
+})
+
+test('what domain show prints of maintenance mode, domain set takes', async (t) => {
+  const { muster } = await setUpCli(t)
+  const line = 'maintenance.timeSync={"name":"chronyd","command":["/usr/sbin/chronyd","-d"]}'
+  const set = await muster('domain', 'set', line, 'maintenance.policy.execWhitelist=dmesg,lspci')
+  assert.equal(set.code, exitCodes.ok, set.err)
+  const { out } = await muster('domain', 'show')
+  const pairs = out
+    .trim()
+    .split('\n')
+    .map((one) => one.replace(/^(\S+) */, '$1='))
+  assert.ok(pairs.includes(line), out)
+  assert.equal((await muster('domain', 'set', ...pairs.filter((one) => !one.startsWith('name')))).code, exitCodes.ok)
+  assert.equal((await muster('domain', 'set', 'maintenance.timeSync=none')).code, exitCodes.ok)
+  assert.match((await muster('domain', 'set', 'overlayPrefix=10.0.0.0/8')).err, /IPv6 prefix/)
+})
