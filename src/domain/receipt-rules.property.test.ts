@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { alice, nodeRow } from '../../test/fakes/sample-rows.ts'
-import type { Receipt, ReplicaProof } from './receipt.ts'
+import { replicaProofs, type Receipt } from './receipt.ts'
 import {
   channelsCut,
   effective,
@@ -41,12 +41,10 @@ const peer = fc.constantFrom('p1', 'p2', 'p3', 'p4', 'p5')
 const atMs = fc.integer({ min: decidedAtMs - 500, max: decidedAtMs + 5000 })
 
 const steps: fc.Arbitrary<{ readonly leased: readonly number[] | null; readonly run: Step }> = fc.oneof(
-  fc
-    .record({ replica, how: fc.constantFrom('itself', 'acknowledged', 'lease'), channels: fc.nat(2), atMs })
-    .map((proof) => ({
-      leased: null,
-      run: (r: Receipt) => withReplicaProof(r, { ...proof, name: 'x' } as ReplicaProof),
-    })),
+  fc.record({ replica, how: fc.constantFrom(...replicaProofs), channels: fc.nat(2), atMs }).map((proof) => ({
+    leased: null,
+    run: (r: Receipt) => withReplicaProof(r, { ...proof, name: 'x' }),
+  })),
   fc.record({ leased: fc.uniqueArray(replica), atMs }).map(({ leased, atMs: nowMs }) => ({
     leased,
     run: (r: Receipt) => effective(r, leased, nowMs),

@@ -45,7 +45,7 @@ export type Collecting = {
 }
 
 /** How far the clocks of database machines may be apart, or be set, without a lease being taken to be over too early. */
-export const leaseSkewMs = 2000
+const leaseSkewMs = 2000
 
 /** One question to every replica that has not answered yet; `told` hears of each answer. */
 export const askReplicas = async (
