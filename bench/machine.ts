@@ -19,6 +19,8 @@ export type Machine = {
   readonly key: PrivateKey
   readonly csr: string
   id: string
+  /** In the WireGuard network. */
+  address: string | null
   context: tls.SecureContext | null
   socket: tls.TLSSocket | null
 }
@@ -31,20 +33,28 @@ export const doorAt = (nodeUrl: string, rootPem: string): Door => {
 
 export const newMachine = (name: string, secret: string): Machine => {
   const key = generateKey('p256')
-  return { secret, key, csr: makeCsr(key, name), id: '', context: null, socket: null }
+  return { secret, key, csr: makeCsr(key, name), id: '', address: null, context: null, socket: null }
 }
 
 /** A connection that only proves who the plane is. */
 export const shakeHands = async (door: Door): Promise<void> => closed(await connect(door, door.trust))
 
-export const enroll = async (door: Door, machine: Machine): Promise<void> => {
+type EnrollAnswer = {
+  node_id: string
+  certificate_chain: string
+  overlay_config: { host_overlay_ipv6: string } | null
+}
+
+/** `more`: what else it says of itself. */
+export const enroll = async (door: Door, machine: Machine, more: object = {}): Promise<void> => {
   const socket = await connect(door, door.trust)
-  const body = { method: 'token', enrollment_token: machine.secret, csr: machine.csr }
+  const body = { method: 'token', enrollment_token: machine.secret, csr: machine.csr, ...more }
   const reply = await exchange(socket, post(door, '/v1/enroll', body))
   await closed(socket)
   if (reply.status !== 200) throw new Error(`enroll: ${reply.status} ${reply.body}`)
-  const answer = JSON.parse(reply.body) as { node_id: string; certificate_chain: string }
+  const answer = JSON.parse(reply.body) as EnrollAnswer
   machine.id = answer.node_id
+  machine.address = answer.overlay_config === null ? null : answer.overlay_config.host_overlay_ipv6
   machine.context = tls.createSecureContext({
     ca: [door.rootPem],
     cert: answer.certificate_chain,
@@ -129,7 +139,7 @@ const hello = JSON.stringify({
 })
 
 /** Client frames are masked; a mask of zeros leaves the bytes as they are. */
-const textFrame = (text: string): Buffer => {
+export const textFrame = (text: string): Buffer => {
   const body = Buffer.from(text)
   const head = body.length < 126 ? [0x81, 0x80 | body.length] : [0x81, 0xfe, body.length >> 8, body.length & 0xff]
   return Buffer.concat([Buffer.from([...head, 0, 0, 0, 0]), body])
