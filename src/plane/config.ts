@@ -193,7 +193,10 @@ const statusUrl = (text: string | null): string | null => {
   const url = URL.canParse(text) ? new URL(text) : null
   const isPlain = url !== null && url.username === '' && url.password === '' && url.search === '' && url.hash === ''
   if (!isPlain || !['http:', 'https:'].includes(url.protocol) || text.length > longestStatusUrl)
-    throw new ConfigProblem(`--status-url takes a URL such as http://status.example.org, not ${text}`)
+    // Not repeated: somebody may have put a password into it.
+    throw new ConfigProblem(
+      '--status-url takes a URL such as http://status.example.org, without user, query and fragment',
+    )
   return url.href.replace(/\/+$/, '')
 }
 

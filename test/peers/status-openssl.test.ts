@@ -62,6 +62,12 @@ const fetched = async (
   return { status: response.status, headers: response.headers, body: Buffer.from(await response.arrayBuffer()) }
 }
 
+/** As the plane names it. */
+const issuerOf = (openssl: string, { issuer }: Files): string => {
+  const { said } = ran(openssl, ['x509', '-noout', '-ext', 'subjectKeyIdentifier', '-in', issuer])
+  return (/([0-9A-F]{2}(:[0-9A-F]{2}){19})/.exec(said)?.[1] ?? '').replaceAll(':', '').toLowerCase()
+}
+
 const serialOf = (node: RawNode): string => new X509Certificate(node.identity().chainPem).serialNumber
 
 const revoke = async (plane: Plane, id: string): Promise<number> => {
@@ -78,11 +84,7 @@ describe('a plane with its issuing key in a file', () => {
   const plane = sharedPlane({ args: ['--status-url', 'http://status.example.test'] })
   const listsOf = (t: TestContext, files: Files) => {
     const folder = tempFolder(t)
-    const issuer = new X509Certificate(fs.readFileSync(files.issuer))
-    const id = /Subject Key Identifier:\s*([0-9A-F:]+)/.exec(
-      ran('openssl', ['x509', '-noout', '-text', '-in', files.issuer]).said,
-    )
-    const name = (id?.[1] ?? issuer.serialNumber).replaceAll(':', '').toLowerCase()
+    const name = issuerOf('openssl', files)
     return async (kind: '' | '-delta', as: string): Promise<string> => {
       const { status, headers, body } = await fetched(`${plane().statusUrl}/crl/${name}${kind}.crl`)
       assert.equal(status, 200, body.toString())
@@ -211,6 +213,10 @@ test('certificates of an issuer in memory can be asked about after a restart, wh
     /Response verify OK[^]*leaf\.pem: good|leaf\.pem: good[^]*Response verify OK/,
   )
   assert.match(statusOf(openssl, again.statusUrl, ofBad), /leaf\.pem: revoked/)
+  const issuer = issuerOf(openssl, ofGood)
+  const withdrawn = await again.api('POST', '/v1/ca/withdraw', { issuer, reason: 'its memory was read' })
+  assert.equal(withdrawn.status, 200, JSON.stringify(withdrawn.body))
+  assert.match(statusOf(openssl, again.statusUrl, ofGood), /leaf\.pem: revoked[^]*Reason: cACompromise/)
   const crl = await again.muster('ca', 'crl')
   assert.notEqual(crl.code, 0)
   assert.match(crl.stderr, /OCSP/)

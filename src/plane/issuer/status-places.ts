@@ -5,7 +5,7 @@ import type { IssuerId } from '#domain/node.ts'
 import type { StatusPlaces } from '#pki/authority-certificates.ts'
 
 export const ocspPath = '/ocsp'
-export const fullListPath = (issuer: IssuerId): string => `/crl/${issuer}.crl`
+const fullListPath = (issuer: IssuerId): string => `/crl/${issuer}.crl`
 export const deltaListPath = (issuer: IssuerId): string => `/crl/${issuer}-delta.crl`
 
 /** An issuer in memory has no lists: who would sign them when its plane is gone? */
