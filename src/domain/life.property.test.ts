@@ -2,11 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { certificateKey, epochDenialKey, type CertificateRecord } from './certificate.ts'
 import type { Change } from './change.ts'
 import { membershipKinds, type Node } from './node.ts'
 import { judgeCertificate } from './presented-certificate.ts'
+import { isSchedulingNews } from './scheduling-news.ts'
 import { schedulingOf } from './scheduling.ts'
 import { everySlot, slotsOf } from './slots.ts'
 import type { EntryType } from './journal-entry.ts'
@@ -98,6 +100,10 @@ const checkNodeWrite = (before: Node | null, after: Node, { entries }: Change, s
   assert.ok(before === null || after.epoch >= before.epoch, 'an epoch never decreases')
   const about = entries.filter(({ node }) => node === after.id).map(({ type }) => type)
   assert.ok(about.length > 0, 'a change of a node has an entry about it')
+  if (before !== null && !isDeepStrictEqual(schedulingOf(before), schedulingOf(after))) {
+    const news = entries.some((draft) => draft.node === after.id && isSchedulingNews(draft))
+    assert.ok(news, `whoever watches scheduling hears of ${about.join(', ')}`)
+  }
   const step = transition(before, after)
   if (step === null) return
   seen.transitions.add(step)

@@ -14,7 +14,7 @@ export type Arrival = {
 
 export type Arrivals = {
   expect(fits: (entry: JournalEntry) => boolean): Arrival | Refusal
-  /** Lets everybody go; from then on nobody waits. */
+  /** Lets everybody go; from then on nobody is let in. */
   close(): void
 }
 
@@ -27,11 +27,12 @@ export const openArrivals = (feed: Feed, timers: Timers, most: number): Arrivals
   })
   return {
     expect(fits) {
+      // Not an answer without news: whoever follows would ask again at once, and again, until the plane is gone.
+      if (closed) return { ...refuse('BUSY', 'this plane is stopping'), retryAfterMs: 1000 }
       if (waiting.size >= most)
         return { ...refuse('BUSY', `${most} callers wait for news already`), retryAfterMs: 1000 }
       const { promise, resolve } = Promise.withResolvers<void>()
-      if (closed) resolve()
-      else waiting.set(resolve, fits)
+      waiting.set(resolve, fits)
       return {
         kind: 'expected',
         async within(ms) {
