@@ -23,7 +23,7 @@ export const operatorStatusRoutes = (deps: StatusRoutesDeps): readonly Route[] =
     summary: 'The revocation list of an issuing CA, full or delta',
     query: CrlQuery,
     answer: CrlAnswer,
-    handle: (call) => revocationList(deps, call.query as CrlQuery),
+    handle: (call) => revocationList(deps, call.query),
   },
   {
     method: 'GET',
