@@ -42,7 +42,7 @@ export const decideUndrain = (facts: AllocationsFacts): NodeDecided | Refusal =>
   return drainTo(facts, 'none', [said(facts, 'node.undrained', drain)], letAllStay(facts))
 }
 
-export const allocationCount = (count: number): string => (count === 1 ? '1 allocation is' : `${count} allocations are`)
+const allocationCount = (count: number): string => (count === 1 ? '1 allocation is' : `${count} allocations are`)
 
 const drainTo = (
   { node }: AllocationsFacts,

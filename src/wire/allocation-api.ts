@@ -9,7 +9,7 @@ const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([s
 /** Typed by hand: `Type.Enum` forgets which strings they were when called with a type parameter. */
 const oneOf = <const T extends readonly string[]>(values: T) => Type.Enum([...values]) as unknown as TEnum<T[number][]>
 
-export const AllocationIdText = Type.String({ pattern: '^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$' })
+const AllocationIdText = Type.String({ pattern: '^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$' })
 const VClusterName = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
 /** Whoever is to hear of it: a scheduler's name, a tenant, a job. */
 const Owner = Type.String({ pattern: '^[!-~]{1,128}$' })

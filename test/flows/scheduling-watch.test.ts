@@ -32,7 +32,11 @@ const setUp = async (t: TestContext, ids: readonly string[]) => {
       feed.publish(committed)
     },
     async watch(query: Record<string, string>): Promise<{ nodes: Json[]; next: string; more: boolean }> {
-      const { status, body } = await plane.call('viewer', 'GET', `/v1/scheduling?${new URLSearchParams(query)}`)
+      const { status, body } = await plane.call(
+        'viewer',
+        'GET',
+        `/v1/scheduling?${new URLSearchParams(query).toString()}`,
+      )
       assert.equal(status, 200, JSON.stringify(body))
       assert.ok(Check(SchedulingAnswer, body))
       return body

@@ -38,7 +38,7 @@ export const operatorAllocationRoutes = (deps: AllocationRoutesDeps): readonly R
     summary: 'Work on nodes, page by page in the order of the ids; without state, what is not released',
     query: AllocationListQuery,
     answer: AllocationListAnswer,
-    handle: (call) => list(deps, call.query as AllocationListQuery),
+    handle: (call) => list(deps, call.query),
   },
   {
     method: 'GET',

@@ -26,7 +26,7 @@ export const operatorSchedulingRoutes = (deps: SchedulingRoutesDeps): readonly R
       'Where work may be placed: all nodes first, then, from the cursor given, what changes; with wait_ms, waits',
     query: SchedulingQuery,
     answer: SchedulingAnswer,
-    handle: (call) => watch(deps, call.query as SchedulingQuery),
+    handle: (call) => watch(deps, call.query),
   },
   {
     method: 'POST',
