@@ -11,7 +11,7 @@ const conditions: Condition[] = conditionNames.map((name) => ({
   evidence: {},
 }))
 
-test('a person looks at seven conditions of a node, each since it was raised', () => {
+test('a person looks at eight conditions of a node, each since it was raised', () => {
   const alerts = alertsOfNode(nodeRow('active', { conditions }).value)
   assert.deepEqual(
     alerts.map(({ kind, severity, reason }) => [kind, severity, reason]),
@@ -23,6 +23,7 @@ test('a person looks at seven conditions of a node, each since it was raised', (
       ['recovery_waits', 'warning', 'of needs_approval'],
       ['unhealthy', 'warning', 'of unhealthy'],
       ['config_drift', 'warning', 'of config_drift'],
+      ['active_elsewhere', 'warning', 'of active_elsewhere'],
     ],
   )
   assert.deepEqual([...nodeAlertKinds], [...alerts.map(({ kind }) => kind), 'quarantined'])

@@ -6,7 +6,7 @@ import { enforcementModes } from '#domain/policy.ts'
 /** What a plane offers in its hello: it takes `overlay_state` and `capabilities`. */
 export const overlayCapability = 'overlay'
 
-export const ServiceName = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
+const ServiceName = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
 
 export const ServiceBody = Type.Object({
   name: ServiceName,

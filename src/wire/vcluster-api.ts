@@ -1,7 +1,7 @@
 // vClusters and who is in them, between operators and the plane. Requests are closed; answers may grow.
 
-import { Type, type Static, type TEnum } from 'typebox'
-import { peerings, type VCluster } from '#domain/vcluster.ts'
+import { Type, type Static } from 'typebox'
+import { peerings } from '#domain/vcluster.ts'
 import { NodeIdText } from './node-api.ts'
 import { SetRequest } from './operator-api.ts'
 import { OverlayFileBody, ServiceBody, OverlayBody } from './overlay.ts'
@@ -9,7 +9,7 @@ import { PolicyBody } from './policy-body.ts'
 
 const closed = { additionalProperties: false } as const
 
-export const VClusterName = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
+const VClusterName = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
 
 /** An overlay as an operator writes it: nothing in it is overlooked. */
 const OverlayRequest = Type.Object(
@@ -36,7 +36,7 @@ export const DeleteVClusterRequest = Type.Object({ force: Type.Optional(Type.Boo
 export const VClusterBody = Type.Object({
   name: VClusterName,
   description: Type.String(),
-  peering: Type.Enum([...peerings]) as unknown as TEnum<VCluster['peering'][]>,
+  peering: Type.Enum([...peerings]),
   /** It takes no more nodes. */
   closed: Type.Boolean(),
   policy: PolicyBody,

@@ -22,7 +22,10 @@ test('both sides begin with a hello, and what the agent says of itself is on rec
   const hello = { agent_version: '9.9.9', capabilities: ['exec', 'logs'], config_revision: 41, trust_revision: 0 }
   const channel = await channelOf(node, { hello })
   const said = channel.frames[0]
-  assert.deepEqual([said.type, said.stream, said.seq, said.body.capabilities], ['hello', 0, 1, ['sighting', 'overlay']])
+  assert.deepEqual(
+    [said.type, said.stream, said.seq, said.body.capabilities],
+    ['hello', 0, 1, ['sighting', 'overlay', 'peers']],
+  )
   assert.ok(Math.abs(Date.parse(said.body.server_time) - Date.now()) < 60_000)
   const known = await eventually('the record', async () => {
     const seen = await record(node.id())

@@ -208,7 +208,7 @@ test('assignments that race with a deletion win or lose cleanly: no node is ever
       assert.deepEqual([inside.length, value.deletedAtMs === null], [0, false], `round ${round}`)
       assert.ok(
         told.every((one) => ['committed', 'VCLUSTER_NOT_FOUND', 'NODE_STATE_CONFLICT'].includes(one)),
-        `${told}`,
+        told.join(),
       )
       // Without force nobody was taken out of it: whoever was in, was in before.
       if (!force) assert.deepEqual([deleted.unassigned, won], [[], 0], `round ${round}`)
