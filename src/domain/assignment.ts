@@ -6,6 +6,7 @@ import { entry } from './decision.ts'
 import type { EntryDraft, EntryType } from './journal-entry.ts'
 import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { Node } from './node.ts'
+import { drainEnded } from './quarantined-node.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import type { VCluster } from './vcluster.ts'
 
@@ -100,11 +101,13 @@ const assigned = (
     assignment: to === null ? null : to.name,
     // Whoever leaves a vCluster leaves no work of it behind.
     allocations: value.assignment === null ? value.allocations : 0,
+    drain: value.drain === 'draining' ? 'drained' : value.drain,
     conditions: withoutConditions(value.conditions, ['config_drift']),
   }
   const body = { vcluster: after.assignment, was: value.assignment, ...why }
   const entries: [EntryDraft, ...EntryDraft[]] = [
     entry(by, nowMs, type, about, body),
+    ...drainEnded(value, by, nowMs),
     ...drift.map((condition) => clearedEntry(after, condition, by, nowMs)),
   ]
   // A deletion of the vCluster meanwhile has to win.
