@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { sha256 } from '#platform/bytes.ts'
 import { defaultDomainSettings } from './domain-settings.ts'
 import { formatPrefix, isWithin, parseIpv6, parsePrefix, type Prefix } from './ip-address.ts'
 import { addressCandidates, isFreeFor, isOfNetwork, overlayPrefixOf } from './overlay-address.ts'
 import { addressRestMs, type OverlayAddress } from './wireguard.ts'
+
+const sha256 = (text: string): Uint8Array => createHash('sha256').update(text).digest()
 
 const prefixOf = (text: string): Prefix => {
   const prefix = parsePrefix(text)

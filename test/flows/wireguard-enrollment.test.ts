@@ -59,7 +59,7 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
   }
   const join = async (node: string, publicKey: string | null = newWireguardKey().publicKey): Promise<Node> => {
     const done = await outcome((await invite(node)).secret, publicKey)
-    assert(typeof done !== 'string', String(done))
+    assert(typeof done !== 'string', JSON.stringify(done))
     return done
   }
   const stateOf = async (id: string): Promise<string | undefined> => (await store.tokenById(id))?.value.state.kind
