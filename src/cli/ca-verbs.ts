@@ -20,7 +20,7 @@ export type RotateOptions = PlanOptions & { readonly compromised?: string; reado
 export const caRotate = withPlan(
   'rotate-ca',
   ({ compromised, reason }: RotateOptions) => ({
-    action: 'rotate-ca' as const,
+    kind: 'rotate-ca' as const,
     ...(compromised === undefined ? {} : { compromised, reason: reason ?? usualReason }),
   }),
   async (cli: Cli, options: RotateOptions) => {

@@ -33,36 +33,36 @@ export const nodeQuarantine = (
 
 type RevokeOptions = PlanOptions & Waiting & { readonly reason?: string }
 
-const revokeRequest = (options: RevokeOptions, ids: readonly string[]) => ({
-  action: 'revoke-nodes' as const,
+const revocation = (options: RevokeOptions, ids: readonly string[]) => ({
+  kind: 'revoke-nodes' as const,
   nodes: named(ids, 'revoke'),
   reason: reasonIn(options),
 })
 
-export const nodeRevoke = withPlan('revoke-nodes', revokeRequest, async (cli: Cli, options: RevokeOptions, ids) => {
+export const nodeRevoke = withPlan('revoke-nodes', revocation, async (cli: Cli, options: RevokeOptions, ids) => {
   const body = { reason: reasonIn(options) }
   const [id, ...more] = named(ids, 'revoke')
   return more.length === 0 && id !== undefined
     ? withdraw(cli, options, id, 'revoke', body)
-    : computePlan(cli, options, revokeRequest(options, ids))
+    : computePlan(cli, options, revocation(options, ids))
 })
 
 type DecommissionOptions = PlanOptions & Waiting & { readonly force?: boolean }
 
-const decommissionRequest = ({ force = false }: DecommissionOptions, ids: readonly string[]) => ({
-  action: 'decommission-nodes' as const,
+const decommissioning = ({ force = false }: DecommissionOptions, ids: readonly string[]) => ({
+  kind: 'decommission-nodes' as const,
   nodes: named(ids, 'decommission'),
   force,
 })
 
 export const nodeDecommission = withPlan(
   'decommission-nodes',
-  decommissionRequest,
+  decommissioning,
   async (cli: Cli, options: DecommissionOptions, ids) => {
     const [id, ...more] = named(ids, 'decommission')
     return more.length === 0 && id !== undefined
       ? withdraw(cli, options, id, 'decommission', options.force === true ? { force: true } : {})
-      : computePlan(cli, options, decommissionRequest(options, ids))
+      : computePlan(cli, options, decommissioning(options, ids))
   },
 )
 

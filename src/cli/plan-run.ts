@@ -1,7 +1,7 @@
 // Plan before harm: `--plan` shows what a command would do, `--apply PLAN` does what was shown.
 
 import type { PlanAction } from '#domain/plan.ts'
-import { PlanApplied, PlanView, type PlanRequest } from '#wire/plan-api.ts'
+import { PlanApplied, PlanView, type PlanActionBody } from '#wire/plan-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { exitCodes } from './exit-codes.ts'
 import { usageFailure } from './failure.ts'
@@ -20,7 +20,7 @@ const timeoutMs = 600_000
 export const withPlan =
   <O extends PlanOptions, A extends readonly unknown[]>(
     kind: PlanAction['kind'],
-    requestOf: (options: O, ...args: A) => PlanRequest,
+    actionOf: (options: O, ...args: A) => PlanActionBody,
     otherwise: (cli: Cli, options: O, ...args: A) => Promise<void>,
   ) =>
   async (cli: Cli, options: O, ...args: A): Promise<void> => {
@@ -28,12 +28,13 @@ export const withPlan =
       throw usageFailure('--plan shows and --apply does: give one of them.')
     }
     if (options.apply !== undefined) return applyPlan(cli, options, options.apply, kind)
-    if (options.plan === true) return computePlan(cli, options, requestOf(options, ...args))
+    if (options.plan === true) return computePlan(cli, options, actionOf(options, ...args))
     return otherwise(cli, options, ...args)
   }
 
-export const computePlan = async (cli: Cli, options: GlobalOptions, body: PlanRequest): Promise<void> => {
-  const about = 'nodes' in body ? { ID: body.nodes[0] ?? 'ID' } : {}
+export const computePlan = async (cli: Cli, options: GlobalOptions, action: PlanActionBody): Promise<void> => {
+  const about = 'nodes' in action ? { ID: action.nodes[0] ?? 'ID' } : {}
+  const body = { action }
   const path = '/v1/plans'
   const plan = await connect(cli, options).ask({ method: 'POST', path, body, answer: PlanView, about, timeoutMs })
   const print = printer(cli, options)

@@ -57,7 +57,7 @@ export const profileCreate = async (
 export const profileSet = withPlan(
   'change-profile',
   (_options: PlanOptions, name: string | undefined, pairs: readonly string[]) => ({
-    action: 'change-profile' as const,
+    kind: 'change-profile' as const,
     ...changeOf(name, pairs),
   }),
   async (cli: Cli, options: PlanOptions, given: string | undefined, pairs: readonly string[]) => {

@@ -8,7 +8,7 @@ import { printable } from './printable.ts'
 
 export const tokenRevoke = withPlan(
   'revoke-token',
-  (_options: PlanOptions, id: string | undefined) => ({ action: 'revoke-token' as const, token: named(id) }),
+  (_options: PlanOptions, id: string | undefined) => ({ kind: 'revoke-token' as const, token: named(id) }),
   async (cli: Cli, options: PlanOptions, id: string | undefined) => {
     const token = await connect(cli, options).ask({
       method: 'POST',

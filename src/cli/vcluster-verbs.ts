@@ -81,7 +81,7 @@ type DeleteOptions = PlanOptions & { readonly force?: boolean }
 export const vclusterDelete = withPlan(
   'delete-vcluster',
   (_options: DeleteOptions, name: string | undefined) => ({
-    action: 'delete-vcluster' as const,
+    kind: 'delete-vcluster' as const,
     vcluster: named(name),
   }),
   async (cli: Cli, options: DeleteOptions, given: string | undefined) => remove(cli, options, named(given)),

@@ -71,7 +71,7 @@ export type TagFacts = NodeFacts & {
   readonly profiles: readonly { readonly tag: string; readonly row: Row<HardwareProfile> | null }[]
 }
 
-export const mostTags = 64
+const mostTags = 64
 
 export const tagsAfter = (tags: readonly string[], { add, remove }: Pick<TagFacts, 'add' | 'remove'>): string[] =>
   sortedOnce([...tags.filter((tag) => !remove.includes(tag)), ...add])
@@ -107,7 +107,7 @@ export type MachineReport = {
   readonly removeSlots: readonly string[]
 }
 
-export const mostSlots = 64
+const mostSlots = 64
 
 /** By an adapter that looks after the machine (MAAS, a burn-in), or by a person. */
 export const decideMachineReport = (facts: NodeFacts & { readonly report: MachineReport }): NodeDecided | Refusal => {

@@ -12,7 +12,7 @@ const Evidence = Type.Record(
 )
 const resourceState = Type.Enum([...resourceStates])
 
-export const Tag = Type.String({ pattern: '^[a-z0-9]([a-z0-9._:-]{0,61}[a-z0-9])?$', maxLength: 63 })
+const Tag = Type.String({ pattern: '^[a-z0-9]([a-z0-9._:-]{0,61}[a-z0-9])?$', maxLength: 63 })
 const Word = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$' })
 
 /** `POST /v1/hardware-profiles` */

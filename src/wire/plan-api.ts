@@ -13,19 +13,15 @@ const Reason = Type.String({ minLength: 1, maxLength: 256 })
 const Id = Type.String({ pattern: '^[0-9A-Za-z_-]{1,64}$' })
 const Name = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
 
-/** `POST /v1/plans` */
-export const PlanRequest = Type.Union([
-  Type.Object({ action: Type.Literal('revoke-nodes'), nodes: Nodes, reason: Reason }, closed),
-  Type.Object(
-    { action: Type.Literal('decommission-nodes'), nodes: Nodes, force: Type.Optional(Type.Boolean()) },
-    closed,
-  ),
-  Type.Object({ action: Type.Literal('revoke-token'), token: Id }, closed),
-  Type.Object({ action: Type.Literal('delete-vcluster'), vcluster: Name }, closed),
-  Type.Object({ action: Type.Literal('change-profile'), profile: Name, set: SetRequest.properties.set }, closed),
+const PlanActionBody = Type.Union([
+  Type.Object({ kind: Type.Literal('revoke-nodes'), nodes: Nodes, reason: Reason }, closed),
+  Type.Object({ kind: Type.Literal('decommission-nodes'), nodes: Nodes, force: Type.Optional(Type.Boolean()) }, closed),
+  Type.Object({ kind: Type.Literal('revoke-token'), token: Id }, closed),
+  Type.Object({ kind: Type.Literal('delete-vcluster'), vcluster: Name }, closed),
+  Type.Object({ kind: Type.Literal('change-profile'), profile: Name, set: SetRequest.properties.set }, closed),
   Type.Object(
     {
-      action: Type.Literal('rotate-ca'),
+      kind: Type.Literal('rotate-ca'),
       /** The id of an authority whose key somebody else may have. Left out: an ordinary rotation. */
       compromised: Type.Optional(Type.String({ pattern: '^[0-9a-f]{1,64}$' })),
       reason: Type.Optional(Reason),
@@ -33,6 +29,10 @@ export const PlanRequest = Type.Union([
     closed,
   ),
 ])
+export type PlanActionBody = Static<typeof PlanActionBody>
+
+/** `POST /v1/plans` */
+export const PlanRequest = Type.Object({ action: PlanActionBody }, closed)
 export type PlanRequest = Static<typeof PlanRequest>
 
 export const PlanView = Type.Object({

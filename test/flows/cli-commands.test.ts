@@ -36,7 +36,10 @@ test('a node is registered, listed, explained, drained and revoked', async (t) =
   assert.equal((await muster('node', 'undrain', 'hpc-1')).code, 0)
   assert.match((await muster('node', 'quarantine', 'hpc-1', '--reason', 'odd')).out, /^node +hpc-1 quarantined/)
   assert.match((await muster('node', 'release', 'hpc-1')).out, /state +inactive/)
-  assert.match((await muster('node', 'revoke', 'hpc-1', '--reason', 'sold')).out, /^node +hpc-1 revoked by operator:the-platform-admin: sold\nreceipt/)
+  assert.match(
+    (await muster('node', 'revoke', 'hpc-1', '--reason', 'sold')).out,
+    /^node +hpc-1 revoked by operator:the-platform-admin: sold\nreceipt/,
+  )
   const again = await muster('node', 'quarantine', 'hpc-1', '--reason', 'odd')
   assert.equal(again.code, 1)
   assert.match(again.err, /^error NODE_REVOKED: .*\n(detail: .*\n)?next: .*\.\/muster node enroll hpc-1\n$/)

@@ -8,7 +8,7 @@ import { applyPlan, type ApplyPlanDeps } from '#plane/flows/apply-plan.ts'
 import { computePlan, type ComputePlanDeps } from '#plane/flows/compute-plan.ts'
 import { planAppliedView, planView } from '#plane/views/plan-view.ts'
 import { EmptyRequest } from '#wire/operator-api.ts'
-import { PlanApplied, PlanRequest, PlanView } from '#wire/plan-api.ts'
+import { PlanApplied, PlanRequest, PlanView, type PlanActionBody } from '#wire/plan-api.ts'
 import { attributionOf, IdParams, operatorOf, param } from './operator-call.ts'
 import { answer, type Answer, type Call, type Route } from './route.ts'
 
@@ -23,7 +23,7 @@ export const operatorPlanRoutes = (deps: PlanRoutesDeps): readonly Route[] => [
     body: PlanRequest,
     answer: PlanView,
     handle: async (call) => {
-      const action = actionIn(call.body as PlanRequest)
+      const action = actionIn((call.body as PlanRequest).action)
       const done = forbidden(call, action) ?? (await computePlan(deps, action, attributionOf(call)))
       return isRefusal(done) ? done : answer(planView(done.plan), 201)
     },
@@ -67,19 +67,19 @@ const forbidden = (call: Call, action: PlanAction): Refusal | null => {
   return roleAllows(role, needs) ? null : refuse('ROLE_FORBIDDEN', `needs ${needs}, has ${role}`)
 }
 
-const actionIn = (body: PlanRequest): PlanAction => {
-  switch (body.action) {
+const actionIn = (body: PlanActionBody): PlanAction => {
+  switch (body.kind) {
     case 'revoke-nodes':
-      return { kind: body.action, nodes: body.nodes, reason: body.reason }
+      return { kind: body.kind, nodes: body.nodes, reason: body.reason }
     case 'decommission-nodes':
-      return { kind: body.action, nodes: body.nodes, force: body.force ?? false }
+      return { kind: body.kind, nodes: body.nodes, force: body.force ?? false }
     case 'revoke-token':
-      return { kind: body.action, token: body.token }
+      return { kind: body.kind, token: body.token }
     case 'delete-vcluster':
-      return { kind: body.action, vcluster: body.vcluster }
+      return { kind: body.kind, vcluster: body.vcluster }
     case 'change-profile':
-      return { kind: body.action, profile: body.profile, set: body.set }
+      return { kind: body.kind, profile: body.profile, set: body.set }
     case 'rotate-ca':
-      return { kind: body.action, compromised: body.compromised ?? null, reason: body.reason ?? 'rotated' }
+      return { kind: body.kind, compromised: body.compromised ?? null, reason: body.reason ?? 'rotated' }
   }
 }
