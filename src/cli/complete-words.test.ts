@@ -31,6 +31,8 @@ test('names that only the plane knows are asked of it', () => {
   assert.equal(next('token create --profile '), 'profiles')
   assert.equal(next('profile set '), 'profiles')
   assert.equal(next('token revoke '), 'tokens')
+  assert.equal(next('node revoke gpu-001 gpu'), 'nodes')
+  assert.equal(next('node move gpu-001 --to '), 'vclusters')
 })
 
 test('where a file is meant, or nothing more fits, the shell is left to itself', () => {

@@ -7,7 +7,7 @@ import { printable } from './printable.ts'
 export type Candidate = readonly [value: string, description: string]
 
 /** Names only a plane knows. */
-export type KnownNames = 'nodes' | 'profiles' | 'tokens' | 'keys' | 'alerts'
+export type KnownNames = 'nodes' | 'profiles' | 'tokens' | 'keys' | 'alerts' | 'vclusters'
 
 /** `words`: everything behind `muster`; the last one is being typed. */
 export const completeWords = async (cli: Cli, program: Command, words: readonly string[]): Promise<string[]> => {
@@ -58,19 +58,27 @@ export const candidates = (place: Place, typed: string): readonly Candidate[] | 
   }
   const children = command.createHelp().visibleCommands(command)
   if (children.length > 0) return children.map((child) => [child.name(), firstSentence(child.description())])
-  const argument = command.registeredArguments[place.position]
+  const taken = command.registeredArguments
+  const argument = taken[place.position] ?? taken.filter(({ variadic }) => variadic).at(-1)
   if (argument === undefined) return []
   const nounName = command.parent?.name() ?? ''
-  return ofChoices(argument) ?? (['id', 'name'].includes(argument.name()) ? (namesByNoun[nounName] ?? []) : [])
+  return ofChoices(argument) ?? (['id', 'ids', 'name'].includes(argument.name()) ? (namesByNoun[nounName] ?? []) : [])
 }
 
-const namesByOption: Readonly<Record<string, KnownNames>> = { node: 'nodes', profile: 'profiles', from: 'profiles' }
+const namesByOption: Readonly<Record<string, KnownNames>> = {
+  node: 'nodes',
+  profile: 'profiles',
+  from: 'profiles',
+  vcluster: 'vclusters',
+  to: 'vclusters',
+}
 const namesByNoun: Readonly<Record<string, KnownNames>> = {
   node: 'nodes',
   profile: 'profiles',
   token: 'tokens',
   key: 'keys',
   alert: 'alerts',
+  vcluster: 'vclusters',
 }
 
 const optionsHere = (command: Command): Option[] => {

@@ -2,6 +2,7 @@
 
 import { AlertListAnswer } from '#wire/alert-api.ts'
 import { KeyListAnswer, NodeListAnswer, ProfileListAnswer, TokenListAnswer } from '#wire/operator-api.ts'
+import { VClusterListAnswer } from '#wire/vcluster-api.ts'
 import { nodeIdShape } from '#wire/node-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import type { Candidate, KnownNames } from './complete-words.ts'
@@ -41,6 +42,10 @@ export const planeNames = async (
     case 'alerts': {
       const { alerts } = await plane.ask({ ...get, path: '/v1/alerts', answer: AlertListAnswer })
       return alerts.filter(({ state }) => state === 'open').map((alert) => [alert.id, `${alert.kind} ${alert.subject}`])
+    }
+    case 'vclusters': {
+      const { vclusters } = await plane.ask({ ...get, path: '/v1/vclusters', answer: VClusterListAnswer })
+      return vclusters.map((vcluster) => [vcluster.name, vcluster.description])
     }
     case 'keys': {
       const { keys } = await plane.ask({ ...get, path: '/v1/keys', answer: KeyListAnswer })
