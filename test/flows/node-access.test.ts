@@ -12,7 +12,7 @@ const shared = sharedPlane()
 // Listing routes asks nothing of what they are given.
 const routes = nodeRoutes({} as NodeRouteDeps)
 
-test('only enrollment, the challenge before it and the bundle are open to anyone; every other route is for the node it names', () => {
+test('only enrollment, the challenge before it, the bundle, and what another domain has signed need no certificate; every other route is for the node it names', () => {
   assert.deepEqual(
     routes.map(({ method, path, access }) => `${method} ${path} ${access}`),
     [
@@ -21,6 +21,7 @@ test('only enrollment, the challenge before it and the bundle are open to anyone
       'POST /v1/nodes/:id/confirm node-itself',
       'POST /v1/nodes/:id/renew node-itself',
       'GET /v1/nodes/:id/channel node-itself',
+      'POST /v1/claims anyone',
       'GET /v1/bundle anyone',
     ],
   )

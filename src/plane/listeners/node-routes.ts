@@ -1,5 +1,5 @@
 // What nodes may ask of the plane. Enrollment, what precedes it, and the bundle are the only routes without a
-// client certificate.
+// client certificate; claims are signed by the domain that makes them.
 
 import { Type, type Static } from 'typebox'
 import { boundedText } from '#domain/decision.ts'
