@@ -37,7 +37,13 @@ export type PostgresStoreDeps = {
 }
 
 /** Written all the time, and nobody waits for others to hear of them: of a denial somebody does. */
-const routineKinds: ReadonlySet<RowKind> = new Set<RowKind>(['node', 'certificate', 'token'])
+const routineKinds: ReadonlySet<RowKind> = new Set<RowKind>([
+  'node',
+  'certificate',
+  'token',
+  'wireguard-key',
+  'overlay-address',
+])
 
 const observationsEveryMs = 5000
 const probeEveryMs = 1000
