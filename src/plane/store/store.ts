@@ -49,8 +49,8 @@ export type Store = {
   commit(change: Change, fence?: Fence): Promise<Committed | 'lost-race'>
   /**
    * Hears of what other replicas have committed, once each and in the order of each replica's own commits. A row is told
-   * as it stands by then, and never older than what was told of it before, by whomever. Certificates and tokens are not
-   * told: nobody keeps them in memory.
+   * as it stands by then, and never older than what was told of it before, by whomever. Certificates, tokens and
+   * other rows that nobody keeps in memory are not told.
    */
   onForeignCommit(run: (committed: Committed) => void): void
   readonly replicas: Replicas

@@ -62,7 +62,14 @@ export const rowsOf = async (
 }
 
 /** Looked up whenever they are needed, and in nobody's memory; a storm writes one of each for every node. */
-const keptByNobody: ReadonlySet<RowKind> = new Set<RowKind>(['certificate', 'token'])
+const keptByNobody: ReadonlySet<RowKind> = new Set<RowKind>([
+  'certificate',
+  'token',
+  'wireguard-key',
+  'overlay-address',
+  'plan',
+  'claim',
+])
 
 /** A newer plane may write kinds of rows this one has never heard of. */
 const isKnown = (kind: string): kind is RowKind => Object.hasOwn(tableShapes, kind)
