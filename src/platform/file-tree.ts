@@ -81,7 +81,7 @@ export const kindOfPlace = (place: string): 'folder' | 'missing' | 'other' => {
   return stats.isDirectory() ? 'folder' : 'other'
 }
 
-export type Difference = 'missing' | 'changed' | 'mode' | 'not a file'
+export type Difference = 'missing' | 'changed' | 'mode' | 'not a file' | 'unreadable'
 
 /** How what lies in `folder` differs from the file that was written there; null: it does not. A link is no file. */
 export const differenceOf = (folder: string, file: TreeFile): Difference | null => {
@@ -98,6 +98,7 @@ export const differenceOf = (folder: string, file: TreeFile): Difference | null 
     const code = errno(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return 'missing'
     if (code === 'ELOOP') return 'not a file'
+    if (code === 'EACCES') return 'unreadable'
     throw error
   }
 }

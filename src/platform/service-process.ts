@@ -123,7 +123,7 @@ export const killProcess = (mark: ProcessMark): void => {
   }
 }
 
-/** Cuts a log that has grown too long; whoever writes to it goes on at its new end. What is cut is kept once, in FILE.1. */
+/** Cuts a log that has grown too long; whoever writes to it goes on at its new end. What is cut is kept once, in FILE.1. One that cannot be cut is left: a service must be stoppable on a disk that takes nothing. */
 export const trimLog = (logFile: string, longest: number, keep: boolean): void => {
   try {
     if ((fs.lstatSync(logFile, { throwIfNoEntry: false })?.size ?? 0) <= longest) return
@@ -132,6 +132,6 @@ export const trimLog = (logFile: string, longest: number, keep: boolean): void =
   } catch (error) {
     // Without the room to keep it, it is cut all the same.
     if (keep) trimLog(logFile, longest, false)
-    else if (errno(error) !== 'ENOENT') throw error
+    else if (!['ENOENT', 'EROFS', 'EACCES', 'EPERM', 'EIO'].includes(errno(error) ?? '')) throw error
   }
 }

@@ -41,9 +41,10 @@ const profile = {
   renew_to: 0.6,
 }
 
-const held = (t: TestContext): Held => {
+const held = (t: TestContext, from = '/'): Held => {
   const join = { kind: 'token' } as never
-  const config = testAgentConfig(t, join, {})
+  const given = testAgentConfig(t, join, {})
+  const config = { ...given, stateFolder: from === '/' ? given.stateFolder : path.relative(from, given.stateFolder) }
   const deps = { clock: openJudgedClock(systemClock), timers: systemTimers, log: silentLog }
   const { senses } = openSenses(config, deps)
   const lastConfig = openConfigKeeper(config.stateFolder)
@@ -167,4 +168,18 @@ test('what cannot be put in place is told, tried again, and told when it works',
   fs.rmSync(path.join(it.state, 'overlay'))
   await eventually('it to be applied', () => last(it)?.applied === true)
   assert.equal(fs.readFileSync(confOf(it.state), 'utf8'), file.content)
+})
+
+test('services run from the root; a state folder that was named from elsewhere leads to the same files', async (t) => {
+  const it = held(t, process.cwd())
+  assert.ok(!path.isAbsolute(it.state))
+  const script = {
+    path: 'bin/app',
+    mode: 0o755,
+    content: '#!/bin/sh\necho "$0" > "$MUSTER_OVERLAY/../ran"\nexec sleep 60\n',
+  }
+  it.send({ files: [script], services: [{ name: 'app', command: ['{overlay}/bin/app'] }] })
+  const ran = path.join(it.state, 'overlay', 'ran')
+  const here = path.resolve(it.state, 'overlay', 'current', 'bin', 'app')
+  await eventually('it to have run', () => fs.existsSync(ran) && fs.readFileSync(ran, 'utf8') === `${here}\n`)
 })

@@ -71,7 +71,8 @@ test('a service becomes a unit that is always started again, with the rights of 
     `--unit=${unit('app')}`,
     '--property=Restart=always',
     '--property=TimeoutStopSec=10s',
-    `--property=InaccessiblePaths=-${state}/identity.json`,
+    `--property=TemporaryFileSystem=${state}:ro`,
+    `--property=BindReadOnlyPaths=-${state}/overlay`,
     `--uid=${process.geteuid?.()}`,
     '--setenv=MUSTER_VCLUSTER=training',
   ]) {

@@ -35,9 +35,15 @@ export const openOverlayFiles = (
   const folder = overlayFolder(stateFolder)
   const current = path.join(folder, 'current')
 
+  /** As far as it can be: what a service has locked itself into must not keep the next revision out. */
   const removeOthers = (kept: string | null): void => {
     for (const name of namesIn(folder)) {
-      if (ours.test(name) && name !== kept) removeFolder(path.join(folder, name))
+      if (!ours.test(name) || name === kept) continue
+      try {
+        removeFolder(path.join(folder, name))
+      } catch {
+        // Tried again with the next revision.
+      }
     }
   }
   const replace = (files: readonly OverlayFile[]): void => {

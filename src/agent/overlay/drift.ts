@@ -14,6 +14,7 @@ const words: Readonly<Record<Difference, string>> = {
   changed: 'changed',
   mode: 'has other permissions',
   'not a file': 'is a link or no file',
+  unreadable: 'cannot be read',
 }
 
 /** `current`: the folder the files lie in; `inForce`: whether it leads where it should. */

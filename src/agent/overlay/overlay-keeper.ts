@@ -1,6 +1,7 @@
 // Keeps what the node was told to run in force: from disk at the start, before and without the plane; anew when the plane says
 // otherwise; and looks now and then whether it is still so.
 
+import * as path from 'node:path'
 import type { AgentParts } from '../agent-deps.ts'
 import { pathExists } from '#platform/paths.ts'
 import { plainEnvironment } from '#platform/service-process.ts'
@@ -39,7 +40,8 @@ const driftEveryMs = 30_000
 
 export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
   const { timers, clock, log, lastConfig, board } = deps
-  const { stateFolder } = deps.config
+  // Services run elsewhere, and systemd knows no place but from the root.
+  const stateFolder = path.resolve(deps.config.stateFolder)
   const files = openOverlayFiles(stateFolder)
   const teller = openOverlayTeller(board)
   const waiting = new Set<string>()

@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto'
 import { processOwner } from '#platform/file-owner.ts'
 import { runProgram } from '#platform/run-program.ts'
+import { overlayFolder } from './apply-files.ts'
 import { failsAfter, type RunningService, type ServiceRunner, type ServiceState } from './service-runner.ts'
 import type { WantedService } from './wanted-services.ts'
 
@@ -70,8 +71,10 @@ const startArguments = (
   // Slow enough for systemd's own limit of five starts in ten seconds never to end it.
   '--property=RestartSec=3s',
   '--property=TimeoutStopSec=10s',
-  // It runs as the agent's user and has no business with its keys.
-  `--property=InaccessiblePaths=-${stateFolder}/identity.json`,
+  // It runs as the agent's user and has no business with its keys. The whole folder is hidden, and not this file and that:
+  // what is mounted over a file goes away with the first rename that replaces it.
+  `--property=TemporaryFileSystem=${stateFolder}:ro`,
+  `--property=BindReadOnlyPaths=-${overlayFolder(stateFolder)}`,
   ...Object.entries(env).map(([name, value]) => `--setenv=${name}=${value}`),
   '--',
   // systemd replaces $NAME in commands; a child of ours would get it as it is.
