@@ -21,7 +21,7 @@ export const withUnlinkedFile = async <T>(
 ): Promise<T> => {
   const fd = openUnlinked([...inMemory.filter(isTmpfs), ...(onDisk === null ? [] : [onDisk])])
   try {
-    fs.writeSync(fd, text)
+    fs.writeFileSync(fd, text)
     return await run(fd)
   } finally {
     fs.closeSync(fd)

@@ -55,3 +55,21 @@ test('what a node ran under before it was recovered stays in force, also on disk
   assert.equal(keeper.outdate().persisted, true)
   assert.deepEqual(openConfigKeeper(folder).current(), { ...config, revision: 0, overlay, wireguard: null })
 })
+
+test('what a plane of before does not speak of stays as it was told; a new enrollment starts with nothing', (t) => {
+  const folder = tempFolder(t)
+  const keeper = openConfigKeeper(folder)
+  const policy = {
+    enforcement_mode: 'observe' as const,
+    exec_whitelist: [],
+    shell_whitelist: [],
+    regulated: false,
+  }
+  const overlay = { vcluster_revision: 3, policy, files: [], services: [], detect_drift: true }
+  keeper.keep({ ...config, overlay, wireguard: null })
+  keeper.keep({ ...config, revision: 9 })
+  assert.deepEqual(openConfigKeeper(folder).current(), { ...config, revision: 9, overlay, wireguard: null })
+  keeper.forget()
+  keeper.keep(config)
+  assert.deepEqual(openConfigKeeper(folder).current(), config)
+})

@@ -10,7 +10,10 @@ import { ConfigBody } from './plane-frame.ts'
 export type ConfigKeeper = {
   /** Null before the plane has sent one. */
   current(): PlaneConfig | null
-  /** In force at once, whether or not it could be written; what could not is tried again by `retry`. */
+  /**
+   * In force at once, whether or not it could be written; what could not is tried again by `retry`. What a plane of before
+   * does not speak of stays as it was told: an upgrade that is rolled back stops nothing.
+   */
   keep(next: PlaneConfig): Kept
   /** Of an earlier enrollment: its revisions mean nothing to the next. */
   forget(): Kept
@@ -41,13 +44,18 @@ export const openConfigKeeper = (stateFolder: string): ConfigKeeper => {
   }
   return {
     current: () => config,
-    keep: enforce,
+    keep: (next) => enforce({ ...unspokenOf(config), ...next }),
     forget: () => enforce(null),
     outdate: () => enforce(config === null ? null : { ...config, revision: 0 }),
     retry: () => (persisted ? { persisted } : write()),
     isPersisted: () => persisted,
   }
 }
+
+const unspokenOf = (config: PlaneConfig | null): Pick<PlaneConfig, 'overlay' | 'wireguard'> => ({
+  ...(config?.overlay === undefined ? {} : { overlay: config.overlay }),
+  ...(config?.wireguard === undefined ? {} : { wireguard: config.wireguard }),
+})
 
 const erase = (file: string): void => {
   if (readFileIfAny(file) !== null) removeFile(file)

@@ -21,7 +21,10 @@ export const peerSet = (peers: ReadonlyMap<string, Peer>): PeerSet => ({
 export type PeerStore = {
   /** Null: there is none, or it could not be read. */
   current(): PeerSet | null
-  /** In force at once, whether or not it could be written. Null: afterwards there is none. */
+  /**
+   * In force at once, whether or not it could be written; where it could not, the file of before goes too if that is possible,
+   * since it may name a peer that was removed. Null: afterwards there is none.
+   */
   keep(set: PeerSet | null): Kept
 }
 
@@ -32,11 +35,13 @@ export const openPeerStore = (stateFolder: string): PeerStore => {
     current: () => set,
     keep: (next) => {
       set = next
-      return attempt(() => {
+      const kept = attempt(() => {
         if (next === null) return erase(file)
         makeFolder(stateFolder, 0o700)
         replaceFile(file, textOf(next), 0o600)
       })
+      if (!kept.persisted) attempt(() => erase(file))
+      return kept
     },
   }
 }

@@ -137,6 +137,25 @@ test('after a restart the peers are those of before, with nobody asked; a damage
   assert.deepEqual([...damaged.link.keys], [])
 })
 
+test('a peer that was removed does not come back with a restart, not even when that could not be written down', async (t) => {
+  const before = open(t)
+  before.network.request()
+  before.network.enrolled(told, true)
+  before.network.receive(whole(a, b), before.from)
+  await settled(before.network)
+  // No room, or whatever else keeps the file from being replaced.
+  fs.mkdirSync(path.join(before.folder, 'peers.json.new'))
+  before.network.receive(whole(a), before.from)
+  await settled(before.network)
+  assert.deepEqual([...before.link.keys], [a.publicKey])
+  await before.network.close()
+
+  const again = open(t, before.folder)
+  again.network.configured(told)
+  await settled(again.network)
+  assert.deepEqual([...again.link.keys], [], 'the plane is asked for all of them')
+})
+
 test('what could not be brought into force is told once, tried again, and confirmed when it is', async (t) => {
   const { link, network, answers, from, timers, status } = open(t)
   network.request()
