@@ -63,6 +63,13 @@ test('WireGuard takes one right more, and only where somebody asks for it', () =
   assert.deepEqual(setting('User', added), [])
 })
 
+test('a service of an overlay that takes too much memory does not end the agent; more room for them is an addition', () => {
+  assert.deepEqual(setting('OOMPolicy'), ['continue'])
+  const added = fs.readFileSync(path.join(folder, 'muster-agent-services.conf'), 'utf8')
+  assert.ok(Number(setting('TasksMax', added)[0]) > Number(setting('TasksMax')[0]))
+  for (const name of ['User', 'CapabilityBoundingSet', 'NoNewPrivileges']) assert.deepEqual(setting(name, added), [])
+})
+
 test('systemd finds nothing to complain about', (t) => {
   const analyze = withPeer(t, 'systemd-analyze')
   if (analyze === null) return
@@ -74,7 +81,9 @@ test('systemd finds nothing to complain about', (t) => {
   fs.writeFileSync(file, unit.replaceAll('/usr/bin/muster', program))
   const additions = path.join(here, 'muster-agent.service.d')
   fs.mkdirSync(additions)
-  fs.copyFileSync(path.join(folder, 'muster-agent-wireguard.conf'), path.join(additions, 'wireguard.conf'))
+  for (const name of ['wireguard', 'services']) {
+    fs.copyFileSync(path.join(folder, `muster-agent-${name}.conf`), path.join(additions, `${name}.conf`))
+  }
   const checked = spawnSync(analyze, ['verify', '--man=no', file], { encoding: 'utf8' })
   const aboutUs = checked.stderr.split('\n').filter((line) => line.includes('muster-agent'))
   assert.deepEqual(aboutUs, [])
