@@ -48,6 +48,7 @@ export const furnishFolder = (folder: string): HeadSigner => {
   }
   keep('root.ab12.key', 'root/ab12', generateKey('p256'))
   keep('issuing.cd34.key', 'issuing/cd34', generateKey('p256'))
+  keep('retired.ef56.key', 'retired/ef56', generateKey('p256'))
   keep('server.cd34.0f.key', 'server/cd34.0f', generateKey('p256'))
   const head = keep('journal.key', 'journal/head', generateKey('p256'))
   return openSealedKeys(sealing, new Map([['journal/head', head]]))

@@ -4,6 +4,7 @@ import { openOcsp } from './flows/answer-ocsp.ts'
 import { openStrangersBudget, sharedLimits } from './flows/strangers-budget.ts'
 import type { Feed } from './feed/feed.ts'
 import type { Foundation } from './foundation.ts'
+import { dropEndedListKeys } from './issuer/list-signer.ts'
 import { dropEndedResponders } from './issuer/responder.ts'
 import { openResponders } from './issuer/responders.ts'
 import { openRevocationLists, type RevocationLists } from './issuer/revocation-lists.ts'
@@ -48,6 +49,7 @@ export const openStatusPlane = (deps: StatusPlaneDeps): StatusPlane => {
     budget: openStrangersBudget(clock, () => sharedLimits(limits, store.replicas.count())),
     connections,
     onOcsp: measures.answered,
+    onOverLimit: measures.overLimit,
   })
   const upkeep: readonly UpkeepTask[] = [
     { name: 'revocation lists', where: 'each', everyMs: 60_000, run: () => lists.settle() },
@@ -56,6 +58,12 @@ export const openStatusPlane = (deps: StatusPlaneDeps): StatusPlane => {
       where: 'leader',
       everyMs: 3_600_000,
       run: (asLeader) => dropEndedResponders({ custody, store: asLeader, nowMs: steadyMs() }),
+    },
+    {
+      name: 'keys of retired issuers',
+      where: 'leader',
+      everyMs: 3_600_000,
+      run: (asLeader) => dropEndedListKeys({ custody, store: asLeader, nowMs: steadyMs() }),
     },
   ]
   return { lists, listener, upkeep }

@@ -90,7 +90,7 @@ test('request, sign and import put a new intermediate into service, and old leav
     }
     const again = await setup.open()
     assert.match(opensslVerify(t, openssl, again, leaf, setup.clock.nowMs()), /: OK$/)
-    const kept = issuerKey === 'file' ? ['issuing', 'server'] : ['domain-ca', 'server']
+    const kept = issuerKey === 'file' ? ['issuing', 'retired', 'server'] : ['domain-ca', 'server']
     assert.deepEqual(setup.keyFiles(), kept)
   }
 })

@@ -16,11 +16,13 @@ import { createAuthority } from '#plane/issuer/create-authority.ts'
 import type { KeyCustody } from '#plane/issuer/key-custody.ts'
 import { openRecoveryAuthority } from '#plane/issuer/open-recovery-authority.ts'
 import type { RecoveryAuthority } from '#plane/issuer/recovery-authority.ts'
+import { openRevocationLists } from '#plane/issuer/revocation-lists.ts'
 import { sealingKeyOf } from '#plane/issuer/seal.ts'
 import { openSharedCustody } from '#plane/issuer/shared-custody.ts'
 import type { SealedKeys, Store } from '#plane/store/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
+import { systemTimers } from '#platform/timers.ts'
 import { withPeer } from '../peers/peer.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
 import { cleanup } from '../process/cleanup.ts'
@@ -176,6 +178,35 @@ test('whoever is asked rotates, and all planes go over to the new issuer', async
   const after = await issuerNow(follower, planes)
   assert.notEqual(after, before)
   await eventually('the leader to sign with it', async () => (await issuerNow(leader, planes)) === after)
+})
+
+test('of an issuer that has retired both planes make the same list, and neither makes one once it is withdrawn', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const planes = await setUp(t, 'file')
+  const both = await planes.open()
+  const [leader, follower] = both
+  const before = await issuerNow(leader, planes)
+  const lists = both.map(({ store, custody }) =>
+    openRevocationLists({
+      store,
+      custody,
+      feed: openFeed(),
+      clock: planes.clock,
+      timers: systemTimers,
+      steadyMs: () => planes.clock.nowMs(),
+      deltaUrlOf: () => null,
+      onBuilt: () => {},
+    }),
+  )
+  const numbers = async () => Promise.all(lists.map(async (one) => (await one.list(before, 'full'))?.number ?? null))
+  await follower.authority.rotate(operator)
+  const [one, other] = await numbers()
+  assert.ok(one !== null && one === other)
+  const kept = await keysOf(leader.store).all()
+  assert.deepEqual([kept.has(`issuing/${before}`), kept.has(`retired/${before}`)], [false, true])
+  await leader.authority.withdraw({ issuer: before, reason: 'stolen', by: operator, publish: () => {} })
+  assert.deepEqual(await numbers(), [null, null])
+  assert.ok(!(await keysOf(leader.store).all()).has(`retired/${before}`))
 })
 
 test('keys in memory: each plane has an issuer of its own, and what one starts with retires nothing of the other', async (t) => {

@@ -51,6 +51,8 @@ export type Setup = {
     recovery?: AuthorityDeps['recovery'],
   ): Promise<Authority>
   openRecovery(): Promise<RecoveryAuthority>
+  /** Where that store has its keys, opened once more. */
+  custody(): Promise<KeyCustody>
   /** Every entry of a type, oldest first. */
   journal(type: EntryType): Promise<readonly JournalEntry[]>
   /** The roles of the keys that are kept, but for responders, which outlive the keys of their issuers. */
@@ -142,6 +144,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
           serverLifetimeMs: 90 * day,
         },
       }),
+    custody: () => custodyWith(null),
     async journal(type) {
       const found = await store.journal.read({ after: null, last: null, limit: 1000, node: null, type })
       return found.map(({ entry }) => entry)

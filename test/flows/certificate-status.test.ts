@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
-import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { certificateKey, type Denial } from '#domain/certificate.ts'
 import { entry } from '#domain/decision.ts'
@@ -14,13 +13,10 @@ import { openFeed } from '#plane/feed/feed.ts'
 import { openOcsp } from '#plane/flows/answer-ocsp.ts'
 import { certificateOf } from '#plane/issuer/ca-signer.ts'
 import type { IssuedCertificate } from '#plane/issuer/issuer.ts'
-import { openKeyCustody } from '#plane/issuer/key-custody.ts'
+import { dropEndedListKeys } from '#plane/issuer/list-signer.ts'
 import { openResponders } from '#plane/issuer/responders.ts'
 import { openRevocationLists } from '#plane/issuer/revocation-lists.ts'
-import { findSealingKey } from '#plane/issuer/sealing-key.ts'
-import { openSharedCustody } from '#plane/issuer/shared-custody.ts'
 import type { Standing } from '#plane/store/replicas.ts'
-import { systemRandom } from '#platform/random.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { day, hour, leafOrder, operator, setUp } from './authority-setup.ts'
 
@@ -28,14 +24,10 @@ const minute = 60_000
 
 const open = async (t: TestContext) => {
   const setup = await setUp(t)
-  const { store, clock, folder } = setup
+  const { store, clock } = setup
   const authority = await setup.open()
   const feed = openFeed()
-  const sealing = findSealingKey({ dataFolder: folder, keyFile: null, credentialsFolder: null }, systemRandom)
-  const custody =
-    store.sealedKeys === null
-      ? openKeyCustody(path.join(folder, 'keys'), sealing)
-      : await openSharedCustody(store.sealedKeys, sealing)
+  const custody = await setup.custody()
   let standing: Standing = { kind: 'serving' }
   const answer = openOcsp({
     store,
@@ -92,7 +84,17 @@ const open = async (t: TestContext) => {
     const ids = await Promise.all(asked.map(idOf))
     return answer(encode(sequence(sequence(sequence(...ids.map((id) => sequence(id)))))))
   }
-  return { ...setup, authority, lists, ask, answer, issue, deny, stand: (now: Standing) => void (standing = now) }
+  return {
+    ...setup,
+    authority,
+    custody,
+    lists,
+    ask,
+    answer,
+    issue,
+    deny,
+    stand: (now: Standing) => void (standing = now),
+  }
 }
 
 test('an answer is repeated for some seconds, and never past a denial', async (t) => {
@@ -131,7 +133,7 @@ test('several of one issuer are answered together; of two issuers, or of a stran
   const later = await issue('gpu-003')
   assert.notEqual(later.issuer, one.issuer)
   assert.deepEqual((await ask(later)).outcomes, ['good'])
-  assert.deepEqual((await ask(one)).outcomes, ['good'], 'the key of its issuer is gone, its responder is not')
+  assert.deepEqual((await ask(one)).outcomes, ['good'], 'its issuer signs certificates no more, its responder answers')
   assert.deepEqual((await ask(one, later)).outcomes, ['unauthorized'])
   const root = (await store.issuers()).find(({ value }) => value.role === 'root')?.value.id ?? ''
   assert.deepEqual((await ask({ issuer: root, serial: '1' })).outcomes, ['unauthorized'])
@@ -177,9 +179,39 @@ test('there is no list of a root, of nobody, and of an issuer whose key is gone'
   const { authority, lists, issue, store } = await open(t)
   const { issuer } = await issue('gpu-001')
   assert.ok((await lists.list(issuer, 'full')) !== null)
-  await authority.rotate(operator)
+  await authority.withdraw({ issuer, reason: 'stolen', by: operator, publish: () => {} })
   assert.equal(await lists.list(issuer, 'full'), null)
   assert.equal(await lists.list('00aa', 'full'), null)
   const root = (await store.issuers()).find(({ value }) => value.role === 'root')?.value.id ?? ''
   assert.equal(await lists.list(root, 'full'), null)
+})
+
+test('a retired issuer has lists until the last certificate it has signed has expired, and its key goes then', async (t) => {
+  const { authority, clock, custody, lists, issue, deny, store } = await open(t)
+  const { issuer } = await issue('gpu-001', 120 * day)
+  const before = await lists.list(issuer, 'full')
+  await authority.rotate(operator)
+  assert.notEqual((await issue('gpu-002')).issuer, issuer)
+  clock.advance(minute)
+  await deny('gpu-001', { untilMs: clock.nowMs() + 120 * day })
+  await deny('gpu-002')
+  const after = await lists.list(issuer, 'full')
+  assert.ok(before !== null && after !== null && after.number > before.number)
+  assert.deepEqual([before.entries, after.entries], [0, 1])
+  assert.equal((await lists.list(issuer, 'delta'))?.entries, 1)
+
+  const upkeep = async (): Promise<void> => {
+    await custody.refresh()
+    await dropEndedListKeys({ custody, store, nowMs: clock.nowMs() })
+    await lists.settle()
+  }
+  await upkeep()
+  // The certificate of the plane itself has ended by then, which was the first it has signed.
+  clock.advance(119 * day)
+  await upkeep()
+  assert.ok((await lists.list(issuer, 'full')) !== null)
+  clock.advance(day + 31 * minute)
+  await upkeep()
+  assert.equal(custody.has({ role: 'retired', id: issuer }), false)
+  assert.equal(await lists.list(issuer, 'full'), null)
 })

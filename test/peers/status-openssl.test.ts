@@ -196,6 +196,30 @@ describe('a plane with its issuing key in a file', () => {
     const { stdout } = await plane().muster('ca', 'crl')
     assert.match(stdout, /^-----BEGIN X509 CRL-----/)
   })
+
+  test('after muster ca rotate OpenSSL verifies what the CA before has signed with its list, good and revoked since', async (t) => {
+    const openssl = withPeer(t, 'openssl')
+    if (openssl === null) return
+    const [good, bad] = [await activeNode(plane(), 'kept-good'), await activeNode(plane(), 'kept-bad')]
+    const folder = tempFolder(t)
+    const [ofGood, ofBad] = [filesOf(folder, good), filesOf(folder, bad)]
+    const list = listsOf(t, ofGood)
+    const rotated = await plane().muster('ca', 'rotate')
+    assert.equal(rotated.code, 0, rotated.stderr)
+    await revoke(plane(), 'kept-bad')
+    const full = await list('', 'full.pem')
+    assert.match(verified(openssl, ofGood, full), /: OK\n$/)
+    assert.match(verified(openssl, ofBad, full), /certificate revoked/)
+    const later = filesOf(folder, await activeNode(plane(), 'kept-later'))
+    assert.notEqual(issuerOf(openssl, later), issuerOf(openssl, ofGood))
+    assert.match(verified(openssl, later, await listsOf(t, later)('', 'later.pem')), /: OK\n$/)
+
+    const issuer = issuerOf(openssl, ofGood)
+    const withdrawn = await plane().api('POST', '/v1/ca/withdraw', { issuer, reason: 'it was copied before' })
+    assert.equal(withdrawn.status, 200, JSON.stringify(withdrawn.body))
+    assert.equal((await fetched(`${plane().statusUrl}/crl/${issuer}.crl`)).status, 404)
+    assert.match(statusOf(openssl, plane().statusUrl, ofGood), /leaf\.pem: revoked[^]*Reason: cACompromise/)
+  })
 })
 
 test('certificates of an issuer in memory can be asked about after a restart, which has forgotten its key', async (t) => {

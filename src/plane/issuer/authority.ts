@@ -21,7 +21,7 @@ export type Authority = Issuer & {
   view(): Static<typeof CaView>
   /** Authorities that grow old and that only a person can replace. */
   aging(): readonly AgingWarning[]
-  /** A new issuing CA from now on; the old one stays on record until its last leaf has expired. */
+  /** A new issuing CA from now on; the old one stays on record until its last leaf has expired, and signs its lists. */
   rotate(by: Attribution): Promise<void | Refusal>
   /**
    * Somebody else may have its key: nothing it has signed is taken any more, nor anything below it. What takes its place

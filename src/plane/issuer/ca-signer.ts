@@ -40,7 +40,11 @@ export const recordOf = (
 /** Null: its key is not here. */
 export const signerFrom = (custody: KeyCustody, record: IssuerRecord): CaSigner | null => {
   const pem = custody.find({ role: record.role, id: record.id })
-  if (pem === null) return null
+  return pem === null ? null : signerWith(record, pem)
+}
+
+/** Throws where it is another's key. */
+export const signerWith = (record: IssuerRecord, pem: string): CaSigner => {
   const certificate = certificateOf(record)
   const key = loadPrivateKey(pem)
   if (!sameBytes(key.spki, certificate.spki)) throw new Error(`the key kept for issuer ${record.id} is not its key`)

@@ -6,14 +6,13 @@ import { certificateKey } from '#domain/certificate.ts'
 import { revokedBy } from '#domain/certificate-status.ts'
 import type { IssuerId } from '#domain/node.ts'
 import { deltaList, fullList, isListed, type ListedCertificate, type RevocationList } from '#domain/revocation-list.ts'
-import { buildCrl } from '#pki/crl.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Store } from '#plane/store/store.ts'
 import { wholeSecondMs } from '#pki/der-time.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sleep, type Timers } from '#platform/timers.ts'
-import { signerFrom, type CaSigner } from './ca-signer.ts'
 import type { KeyCustody } from './key-custody.ts'
+import { findListSigner, hasListKey, signsLists, type ListSigner } from './list-signer.ts'
 import { takeTurns } from './turns.ts'
 
 export type PublishedList = Omit<RevocationList, 'entries'> & {
@@ -64,7 +63,7 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
   /** Heard of and not looked at yet; null: nobody has asked for anything. */
   let pending: Denial[] | null = null
   let loaded = false
-  const signers = new Map<IssuerId, CaSigner | null>()
+  const signers = new Map<IssuerId, ListSigner>()
   const inTurn = takeTurns()
 
   const of = (issuer: IssuerId): Issued => {
@@ -112,25 +111,30 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
     }
   }
 
-  const signerOf = async (issuer: IssuerId): Promise<CaSigner | null> => {
-    const record = (await store.get('issuer', issuer))?.value
-    if (record === undefined || record.role !== 'issuing' || record.custody !== 'file') return null
-    // Its key is gone with its retirement: OCSP answers for what it has signed.
-    if (record.retiredAtMs !== null || record.notAfterMs <= deps.steadyMs()) return null
-    const name = { role: record.role, id: record.id }
-    if (!custody.has(name)) await custody.refresh()
-    if (!custody.has(name)) signers.delete(issuer)
-    else if (!signers.has(issuer)) signers.set(issuer, signerFrom(custody, record))
-    return signers.get(issuer) ?? null
+  /** OCSP goes on answering for what it has signed. */
+  const forgetSigner = (issuer: IssuerId): null => {
+    signers.delete(issuer)
+    return null
   }
-  const publish = (signer: CaSigner, issued: Issued, kind: ListKind): PublishedList => {
+  const signerOf = async (issuer: IssuerId): Promise<ListSigner | null> => {
+    const record = (await store.get('issuer', issuer))?.value
+    if (record === undefined || !signsLists(record) || record.notAfterMs <= deps.steadyMs()) return forgetSigner(issuer)
+    if (!hasListKey(custody, record)) await custody.refresh()
+    if (!hasListKey(custody, record)) return forgetSigner(issuer)
+    const known = signers.get(issuer)
+    if (known !== undefined) return known
+    const found = findListSigner(custody, record)
+    if (found !== null) signers.set(issuer, found)
+    return found
+  }
+  const publish = (signer: ListSigner, issued: Issued, kind: ListKind): PublishedList => {
     const { full, delta } = issued.least
     const leastNumber = kind === 'full' ? full : Math.max(full, delta)
     const facts = { denied: [...issued.denied.values()], nowMs: deps.steadyMs(), leastNumber }
     const list = (kind === 'full' ? fullList : deltaList)(facts)
     const before = issued.made.get(kind)
     if (before?.number === list.number && before.nextUpdateMs === list.nextUpdateMs) return before
-    const made = { ...list, issuer: signer.record.id, entries: list.entries.length, der: signed(deps, signer, list) }
+    const made = { ...list, issuer: signer.issuer, entries: list.entries.length, der: signed(deps, signer, list) }
     issued.changed = false
     issued.least = { ...issued.least, [kind]: list.number }
     issued.made.set(kind, made)
@@ -152,6 +156,8 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
       }),
     settle: () =>
       inTurn(async () => {
+        // A key that has gone is not held on to in memory either, whether or not somebody asks.
+        for (const issuer of [...signers.keys()]) await signerOf(issuer)
         if (pending === null) return
         await takeIn()
         const nowMs = deps.steadyMs()
@@ -161,17 +167,8 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
   }
 }
 
-const signed = (deps: RevocationListsDeps, { record, certificate, key }: CaSigner, list: RevocationList): Uint8Array =>
-  buildCrl(
-    {
-      ...list,
-      issuer: certificate.subjectName,
-      authorityKeyId: record.id,
-      thisUpdateMs: wholeSecondMs(list.thisUpdateMs),
-      freshestUrl: deps.deltaUrlOf(record.id),
-    },
-    key,
-  )
+const signed = (deps: RevocationListsDeps, { issuer, sign }: ListSigner, list: RevocationList): Uint8Array =>
+  sign({ ...list, thisUpdateMs: wholeSecondMs(list.thisUpdateMs), freshestUrl: deps.deltaUrlOf(issuer) })
 
 const page = 500
 

@@ -1,6 +1,7 @@
 // A new authority takes the place of the old one. The order matters for a crash at any point: the new key is durable
 // before the commit that names it, the old key goes after the commit that retires it. What a crash can leave behind is
-// a key file that no serving authority names; such files are harmless, and dropped.
+// a key that no serving authority names; such keys are harmless, and dropped. What has signed leaves in service is kept
+// on for their revocation lists (list-signer.ts), before it goes from where it was.
 
 import { readOf, type Change } from '#domain/change.ts'
 import type { Attribution } from '#domain/decision.ts'
@@ -10,7 +11,8 @@ import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import type { IssuerBook } from './issuer-book.ts'
 import { issuerEntry } from './issuer-entries.ts'
 import { keepKey, type CaSigner } from './ca-signer.ts'
-import type { KeyCustody } from './key-custody.ts'
+import type { KeyCustody, KeyName } from './key-custody.ts'
+import { keepForLists, signsLists } from './list-signer.ts'
 import { readBook } from './look-again.ts'
 import { keepResponder } from './responder.ts'
 
@@ -93,8 +95,21 @@ const takesThePlace = (made: IssuerRecord, other: IssuerRecord): boolean =>
  */
 export const dropOrphans = async (custody: KeyCustody, book: IssuerBook): Promise<void> => {
   for (const name of custody.names()) {
-    if (name.role !== 'issuing' && name.role !== 'domain-ca') continue
-    const record = book.find(name.id)?.value
-    if (record === undefined || record.retiredAtMs !== null) await custody.drop(name)
+    const record = book.find(name.id)?.value ?? null
+    if (!isOrphan(name, record)) continue
+    if (name.role === 'issuing' && record !== null && signsLists(record)) await keepForLists(custody, name.id)
+    await custody.drop(name)
+  }
+}
+
+const isOrphan = ({ role }: KeyName, record: IssuerRecord | null): boolean => {
+  switch (role) {
+    case 'issuing':
+    case 'domain-ca':
+      return record === null || record.retiredAtMs !== null
+    case 'retired':
+      return record === null || record.retiredAtMs === null || !signsLists(record)
+    default:
+      return false
   }
 }

@@ -31,6 +31,7 @@ export type StatusListenerDeps = {
   readonly timers: Timers
   readonly log: Log
   readonly onOcsp: (outcome: OcspOutcome) => void
+  readonly onOverLimit: () => void
 }
 
 export type StatusListener = {
@@ -70,6 +71,7 @@ const listShape = /^\/crl\/([0-9a-f]{1,128})(-delta)?\.crl$/
 const answer = async (deps: StatusListenerDeps, request: HttpRequest): Promise<Reply> => {
   const { method, url = '' } = request
   if (deps.budget.charge(sourceAddress(request.socket)) === 'over') {
+    deps.onOverLimit()
     const seconds = String(Math.ceil(deps.budget.retryAfterMs() / 1000))
     return plain(429, 'too many questions', { 'retry-after': seconds })
   }

@@ -10,6 +10,8 @@ export type StatusMeasures = {
   answered(outcome: OcspOutcome): void
   /** A revocation list was made and signed. */
   listMade(kind: ListKind): void
+  /** A call at the status listener was turned away: too many of them. */
+  overLimit(): void
 }
 
 const outcomes: readonly OcspOutcome[] = [
@@ -36,10 +38,16 @@ export const measureStatus = (registers: Registry[]): StatusMeasures => {
     labelNames: ['kind'] as const,
     registers,
   })
+  const overLimit = new Counter({
+    name: 'muster_status_requests_over_limit_total',
+    help: 'Requests at the status listener turned away because there were too many',
+    registers,
+  })
   for (const outcome of outcomes) counted(answered, { outcome })
   for (const kind of kinds) counted(made, { kind })
   return {
     answered: (outcome) => answered.inc({ outcome }),
     listMade: (kind) => made.inc({ kind }),
+    overLimit: () => overLimit.inc(),
   }
 }

@@ -1,0 +1,45 @@
+// The status listener takes so many calls a minute, and the rest are turned away and counted.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Registry } from 'prom-client'
+import { openStrangersBudget } from '#plane/flows/strangers-budget.ts'
+import { openStatusListener } from '#plane/listeners/status-listener.ts'
+import { measureStatus } from '#plane/metrics/measure-status.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemTimers } from '#platform/timers.ts'
+import { manualClock } from '../fakes/manual-clock.ts'
+import { cleanup } from '../process/cleanup.ts'
+import { startMs } from './authority-setup.ts'
+
+test('calls at the status listener beyond its limit are told when to come back, and are on /metrics', async (t) => {
+  const registry = new Registry()
+  const { overLimit } = measureStatus([registry])
+  const clock = manualClock(startMs)
+  const listener = openStatusListener({
+    answerOcsp: () => assert.fail('nobody asks'),
+    lists: { list: async () => null },
+    standing: () => ({ kind: 'serving' }),
+    budget: openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 2 })),
+    connections: 8,
+    timers: systemTimers,
+    log: silentLog,
+    onOcsp: () => {},
+    onOverLimit: overLimit,
+  })
+  const port = await listener.listen({ host: '127.0.0.1', port: 0, shared: false })
+  cleanup(t, () => listener.stop(1000))
+  const call = (): Promise<Response> => fetch(`http://127.0.0.1:${port}/crl/00aa.crl`)
+  const counted = async () =>
+    /^muster_status_requests_over_limit_total (\d+)$/m.exec(await registry.metrics())?.[1] ?? assert.fail()
+
+  for (const status of [404, 404]) assert.equal((await call()).status, status)
+  assert.equal(await counted(), '0')
+  const over = await call()
+  assert.deepEqual([over.status, over.headers.get('retry-after')], [429, '60'])
+  assert.equal((await call()).status, 429)
+  assert.equal(await counted(), '2')
+  clock.advance(60_000)
+  assert.equal((await call()).status, 404)
+  assert.equal(await counted(), '2')
+})
