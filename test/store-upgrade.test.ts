@@ -110,3 +110,22 @@ test('a PostgreSQL store of before the fleet has everything a new one has', asyn
   await isWhole(store)
   await store.close()
 })
+
+test('what a plane of the release before writes into the newer schema is read as a whole', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const database = await postgresDatabase(t)
+  const store = await openPostgresStoreOn(database.target, makeSigner())
+  const session = await database.connect()
+  for (const [at, row] of rows.entries()) {
+    const { text, values } = insertOf(row)
+    await session.run({ name: `older-row-${at}`, text: text((place) => `$${place}`) }, values)
+  }
+  for (const write of rows) {
+    assert.deepEqual((await store.get(write.put, keyOf(write)))?.value, write.value, keyOf(write))
+    const [listed] = await store.list(write.put, { after: null, limit: 1 })
+    assert.deepEqual(Object.keys(listed?.value ?? {}).toSorted(), Object.keys(write.value).toSorted())
+  }
+  assert.deepEqual(await store.denials(), [rows.find(({ put }) => put === 'denial')?.value])
+  await session.end()
+  await store.close()
+})

@@ -1,10 +1,11 @@
 // What the feed reads: where the chains end, what is new in them, and how the rows stand that were written.
 
-import type { RowKind } from '#domain/change.ts'
+import type { RowKind, Write } from '#domain/change.ts'
 import type { PgResult, PgValue, Prepared } from '#platform/postgres.ts'
 import { tableShapes } from '../columns.ts'
 import { hexOf } from '../journal-chain.ts'
 import type { ChainRow, Position, ReadCommit } from './chain-reading.ts'
+import { decodeShared } from './older-rows.ts'
 import type { FoundRow } from './told-rows.ts'
 
 export type Run = (statement: Prepared, values?: readonly PgValue[]) => Promise<PgResult>
@@ -53,8 +54,9 @@ export const rowsOf = async (
     kinds.map(async ({ kind, keys }) => {
       const { rows } = await run(rowStatements[kind], [keys])
       for (const row of rows) {
-        const { key, version, doc } = row as { readonly key: string; readonly version: number; readonly doc: string }
-        found.set(`${kind} ${key}`, { key, version, write: { put: kind, value: JSON.parse(doc) } })
+        const { version, value } = decodeShared(kind, row)
+        const key = row['key'] as string
+        found.set(`${kind} ${key}`, { key, version, write: { put: kind, value } as Write })
       }
     }),
   )

@@ -6,8 +6,8 @@ import { membershipKinds, type HardwareIdentity, type Membership, type Node } fr
 import type { PgRow, PgValue, Prepared } from '#platform/postgres.ts'
 import { claimsOf, tableShapes } from '../columns.ts'
 import { listOfNodes, listStatement } from '../list-rows.ts'
-import { decodeRow } from '../row-tables.ts'
 import type { Store } from '../store.ts'
+import { decodeShared } from './older-rows.ts'
 import type { PgAccess } from './pg-access.ts'
 
 export type ListQueries = Pick<
@@ -32,7 +32,7 @@ export const openListQueries = (access: Pick<PgAccess, 'read'>): ListQueries => 
     ...values: PgValue[]
   ): Promise<readonly Row<RowTypes[K]>[]> => {
     const found = await access.read(query.statement, values)
-    return found.rows.map((row) => decodeRow<RowTypes[K]>(row))
+    return found.rows.map((row) => decodeShared(query.kind, row))
   }
   const first = async <K extends RowKind>(query: Query<K>, value: PgValue): Promise<Row<RowTypes[K]> | null> =>
     (await rows(query, value))[0] ?? null
@@ -68,7 +68,7 @@ export const openListQueries = (access: Pick<PgAccess, 'read'>): ListQueries => 
 
 /** A node with two of the addresses is found twice. */
 const eachOnce = (rows: readonly PgRow[]): readonly Row<Node>[] => [
-  ...new Map(rows.map((row) => [row['key'], decodeRow<Node>(row)])).values(),
+  ...new Map(rows.map((row) => [row['key'], decodeShared('node', row)])).values(),
 ]
 
 type Query<K extends RowKind> = { readonly kind: K; readonly statement: Prepared }

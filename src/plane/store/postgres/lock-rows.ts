@@ -8,6 +8,7 @@ import type { PgResult, PgSession, Prepared } from '#platform/postgres.ts'
 import { tableShapes } from '../columns.ts'
 import type { ReplicaNumber } from '../replicas.ts'
 import type { GroupNeeds } from './group-needs.ts'
+import { decodeShared } from './older-rows.ts'
 import { rowKinds, rowStatements } from './row-statements.ts'
 
 export type FoundRow = {
@@ -101,7 +102,7 @@ export const lockRows = async (
 const foundRow = (kind: RowKind, row: Readonly<Record<string, unknown>>): FoundRow => ({
   version: row['version'] as number,
   uniques: uniquesOf(kind, row),
-  denial: kind === 'denial' ? (JSON.parse(row['doc'] as string) as Denial) : null,
+  denial: kind === 'denial' ? decodeShared('denial', row).value : null,
 })
 
 const uniquesOf = (kind: RowKind, row: Readonly<Record<string, unknown>>): Record<string, string | null> =>

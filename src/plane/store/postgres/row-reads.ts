@@ -4,8 +4,8 @@ import type { Row, RowKind, RowTypes } from '#domain/change.ts'
 import type { Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 import { tableShapes } from '../columns.ts'
-import { decodeRow } from '../row-tables.ts'
 import { gatherReads, type Gathered } from './gathered-reads.ts'
+import { decodeShared } from './older-rows.ts'
 import type { PgAccess } from './pg-access.ts'
 import { policyKinds, rowKinds } from './row-statements.ts'
 
@@ -54,7 +54,7 @@ const readRows = async <K extends RowKind>(
   keys: readonly string[],
 ): Promise<ReadonlyMap<string, Row<RowTypes[K]>>> => {
   const { rows } = await access.read(selects[kind], [keys])
-  return new Map(rows.map((row) => [row['key'] as string, decodeRow<RowTypes[K]>(row)]))
+  return new Map(rows.map((row) => [row['key'] as string, decodeShared(kind, row)]))
 }
 
 const selects = Object.fromEntries(

@@ -1,0 +1,28 @@
+// While planes are upgraded one after the other, those of the release before go on writing rows as they know them, after the
+// schema has been brought up to date. What such a row lacks is what the step gave to the rows that were there then.
+
+import type { Row, RowKind, RowTypes } from '#domain/change.ts'
+import { openIssuance } from '#domain/issuance.ts'
+import { nothingTagged } from '#domain/hardware-profile.ts'
+import { maintenancePolicy } from '#domain/policy.ts'
+import { noWireguard } from '#domain/wireguard.ts'
+import { decodeRow } from '../row-tables.ts'
+
+const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
+  node: { allocations: 0, wireguard: null, machine: nothingTagged },
+  profile: { wireguard: noWireguard },
+  domain: {
+    issuance: openIssuance,
+    overlayPrefix: null,
+    maintenance: { policy: maintenancePolicy, timeSync: null },
+  },
+  denial: { atMs: 0, reason: 'unspecified' },
+  issuer: { compromisedAtMs: null },
+}
+
+/** A row as `SELECT version, doc` gives it, whichever plane has written it. */
+export const decodeShared = <K extends RowKind>(kind: K, found: Record<string, unknown>): Row<RowTypes[K]> => {
+  const row = decodeRow<RowTypes[K]>(found)
+  const since = lacking[kind]
+  return since === undefined ? row : { ...row, value: { ...since, ...row.value } }
+}
