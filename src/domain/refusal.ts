@@ -141,7 +141,7 @@ export const refusals = {
   RECEIPT_NOT_FOUND: ['There is no receipt of that id.', 'List what there is: muster receipt list'],
   ISSUANCE_HALTED: [
     'An operator has halted the issuance of certificates.',
-    'Find out why (muster domain show), then: muster issuance resume',
+    'Find out why (muster issuance show), then: muster issuance resume',
   ],
   ISSUANCE_NOT_HALTED: ['Issuance is not halted.', 'Nothing needs doing'],
   ISSUER_WITHDRAWN: [

@@ -22,7 +22,9 @@ export const declareVCluster = (program: Command, cli: Cli): void => {
     ['muster vcluster create training', 'observes, and runs nothing'],
     ['muster vcluster create secret peering=isolated', 'its nodes see only each other'],
     ['muster vcluster create training --overlay training.json', ''],
-  ]).option('--overlay <file>', 'what its nodes run, as JSON (- for standard input)')
+  ])
+    .option('--overlay <file>', 'what its nodes run, as JSON (- for standard input)')
+    .addHelpText('after', overlayHelp)
   performs(cli, create, async () => (await verbs()).vclusterCreate)
 
   const set = verb(vcluster, 'set <name> [settings...]', 'Change a vCluster; its nodes are told at once', [
