@@ -9,16 +9,20 @@ const closed = { additionalProperties: false } as const
 export const mostClaims = 50
 export const mostHardware = 400
 export const longestClaims = 49_152
+/** Machines in one answer: those of another domain may be several of ours each. */
+export const mostAnswered = 4 * mostClaims
+const mostOfOne = 65
 
 /** Neither a MAC nor a serial number is a secret, and a hash of one hides nothing. */
 const Hardware = Type.String({
   pattern: '^(mac:[0-9a-f]{2}(:[0-9a-f]{2}){5}|bmc:[\\x21-\\x7e]([\\x20-\\x7e]{0,127}))$',
 })
 const State = Type.Union([Type.Literal('active'), Type.Literal('inactive')])
+const NodeName = Type.String({ minLength: 1, maxLength: 63 })
 const Machine = Type.Object(
   {
-    node: Type.String({ minLength: 1, maxLength: 63 }),
-    hardware: Type.Array(Hardware, { minItems: 1, maxItems: 65 }),
+    node: NodeName,
+    hardware: Type.Array(Hardware, { minItems: 1, maxItems: mostOfOne }),
     state: State,
   },
   closed,
@@ -38,11 +42,12 @@ export type Claims = Static<typeof Claims>
 
 /** `POST /v1/claims`, on the node listener: signed by the domain it speaks for, so no certificate is asked for. */
 export const ClaimsRequest = Type.Object({ statement: Type.String({ minLength: 1, maxLength: longestClaims }) }, closed)
-/** What the receiver knows of those machines: advice in the other direction. */
+/** What the receiver knows of those machines: advice in the other direction, and kept like it. */
 export const ClaimsAnswer = Type.Object({
-  machines: Type.Array(Type.Object({ node: Type.String(), hardware: Type.Array(Hardware), state: State }), {
-    maxItems: mostClaims * 4,
-  }),
+  machines: Type.Array(
+    Type.Object({ node: NodeName, hardware: Type.Array(Hardware, { maxItems: mostOfOne }), state: State }),
+    { maxItems: mostAnswered },
+  ),
 })
 export type ClaimsAnswer = Static<typeof ClaimsAnswer>
 

@@ -4,13 +4,19 @@
 
 import type { Attribution } from '#domain/decision.ts'
 import type { Node, NodeId } from '#domain/node.ts'
-import type { PeerDomain } from '#domain/peer-domain.ts'
+import { claimKeptMs, type PeerDomain } from '#domain/peer-domain.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import { peerDomains } from '#plane/flows/peer-domains.ts'
-import { claimedState, settleElsewhere, takeClaims, type TakeClaimsDeps } from '#plane/flows/take-claims.ts'
+import {
+  claimedState,
+  settleElsewhere,
+  settleEveryElsewhere,
+  takeClaims,
+  type TakeClaimsDeps,
+} from '#plane/flows/take-claims.ts'
 import { claimsOf } from '#plane/store/columns.ts'
 import type { Store } from '#plane/store/store.ts'
 import { mostClaims, mostHardware, type Claims } from '#wire/claim-api.ts'
@@ -34,6 +40,8 @@ const byItself: Attribution = { actor: 'system:claims', source: null, correlatio
 const pageSize = 500
 const firstPauseMs = 1000
 const longestPauseMs = 300_000
+/** Well before a claim that nobody repeats is forgotten. */
+const repeatEveryMs = claimKeptMs / 30
 
 export const publishClaims = (deps: PublishDeps): ClaimPublisher => {
   const stopping = new AbortController()
@@ -53,10 +61,8 @@ export const publishClaims = (deps: PublishDeps): ClaimPublisher => {
   const notSettled = (error: unknown): void =>
     deps.log.warn({ err: error }, 'what other domains say of a machine could not be recorded')
 
-  /** A peer that is new, or that another leader has told until now, hears of everything that was ever let in. */
-  const introduce = async (peer: PeerDomain): Promise<void> => {
-    const correspondent = openCorrespondent(deps, peer, stopping.signal)
-    peers.set(peer.name, correspondent)
+  /** Of everything that was ever let in. */
+  const tellAll = async (correspondent: Correspondent): Promise<void> => {
     for (let after: NodeId | null = null; !stopping.signal.aborted;) {
       const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
       for (const { value } of page) {
@@ -69,18 +75,27 @@ export const publishClaims = (deps: PublishDeps): ClaimPublisher => {
       after = last.value.id
     }
   }
+  /** One that is new, or that another leader has told until now, hears of everything. */
   const meet = async (peer: PeerDomain): Promise<void> => {
     peers.get(peer.name)?.stop()
     peers.delete(peer.name)
-    if (peer.removedAtMs === null && !stopping.signal.aborted) await introduce(peer)
+    if (stopping.signal.aborted) return
+    if (peer.removedAtMs !== null) return settleEveryElsewhere(deps, byItself)
+    const correspondent = openCorrespondent(deps, peer, stopping.signal)
+    peers.set(peer.name, correspondent)
+    await tellAll(correspondent)
   }
-  const met = (peer: PeerDomain): void => {
+  const next = (run: () => Promise<void>): void => {
     underWay = underWay
-      .then(() => meet(peer))
-      .catch((error: unknown) =>
-        deps.log.warn({ err: error, peer: peer.name }, 'a peer domain is not told of machines'),
-      )
+      .then(run)
+      .catch((error: unknown) => deps.log.warn({ err: error }, 'peer domains are not told of machines'))
   }
+  const met = (peer: PeerDomain): void => next(() => meet(peer))
+  const repeat = async (): Promise<void> => {
+    await settleEveryElsewhere(deps, byItself)
+    for (const correspondent of peers.values()) await tellAll(correspondent)
+  }
+  const cancelRepeat = deps.timers.every(repeatEveryMs, () => next(repeat))
 
   const unsubscribe = deps.feed.subscribe(({ writes }) => {
     for (const write of writes) {
@@ -97,6 +112,7 @@ export const publishClaims = (deps: PublishDeps): ClaimPublisher => {
     async stop() {
       stopping.abort()
       unsubscribe()
+      cancelRepeat()
       for (const peer of peers.values()) peer.stop()
       await underWay
     },

@@ -5,6 +5,7 @@ import type { Claim, PeerDomain } from '#domain/peer-domain.ts'
 import { claimKey } from '#domain/peer-domain.ts'
 import { decideElsewhere, decideTakeClaims } from '#domain/claim-rules.ts'
 import type { Row } from '#domain/change.ts'
+import { hasCondition } from '#domain/conditions.ts'
 import type { Attribution } from '#domain/decision.ts'
 import type { Node, NodeId } from '#domain/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
@@ -12,25 +13,33 @@ import { verifySignature } from '#pki/keys.ts'
 import { claimsOf } from '#plane/store/columns.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Claims, ClaimsAnswer } from '#wire/claim-api.ts'
+import { mostAnswered, mostHardware, type Claims, type ClaimsAnswer } from '#wire/claim-api.ts'
 import { parseStatement } from '#wire/statement.ts'
 import { commitUnlessSo, type CommitDeps } from './commit-decision.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
 import { peerDomains } from './peer-domains.ts'
+import type { StrangersBudget } from './strangers-budget.ts'
 
 export type TakeClaimsDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
 
 /** A machine is active elsewhere in the sense of a claim only while it is active. */
 export const claimedState = (node: Node): Claim['state'] => (node.membership.kind === 'active' ? 'active' : 'inactive')
 
+export type ReceiveClaimsDeps = TakeClaimsDeps & {
+  readonly strangers: Pick<StrangersBudget, 'room' | 'retryAfterMs'>
+}
+
 export const receiveClaims = async (
-  deps: TakeClaimsDeps,
+  deps: ReceiveClaimsDeps,
   statement: string,
   source: string,
   correlation: string,
 ): Promise<ClaimsAnswer | Refusal> => {
   const judged = await judgeStatement(deps, statement)
-  if (isRefusal(judged)) return judged
+  if (isRefusal(judged)) {
+    if (deps.strangers.room(source)) return judged
+    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs() }
+  }
   const { peer, claims } = judged
   const by: Attribution = { actor: `domain:${peer.name}`, source, correlation }
   const trouble = await takeClaims(deps, peer.name, claims, by)
@@ -51,6 +60,9 @@ const judgeStatement = async ({ store, clock }: TakeClaimsDeps, text: string): P
   if (parsed.value.to !== domain.name) return refuse('CLAIM_INVALID', `it was made for ${parsed.value.to}`)
   if (Math.abs(parsed.value.at_ms - clock.nowMs()) > domain.clockToleranceMs)
     return refuse('CLAIM_INVALID', 'it is too old, or one of the two clocks is wrong')
+  // Each is looked up by itself.
+  if (parsed.value.machines.flatMap(({ hardware }) => hardware).length > mostHardware)
+    return refuse('CLAIM_INVALID', `it names more than ${mostHardware} addresses`)
   return { peer: peer.value, claims: parsed.value }
 }
 
@@ -99,6 +111,23 @@ export const settleElsewhere = async (deps: TakeClaimsDeps, id: NodeId, by: Attr
   })
 }
 
+const pageSize = 500
+
+/** The same for every node of which another domain was believed: a claim has become too old, or its domain is no peer any more. */
+export const settleEveryElsewhere = async (deps: TakeClaimsDeps, by: Attribution): Promise<void> => {
+  for (let after: NodeId | null = null; ;) {
+    const page: readonly Row<Node>[] = await deps.store.nodes({
+      membership: null,
+      profile: null,
+      after,
+      limit: pageSize,
+    })
+    for (const { value } of page) if (hasCondition(value, 'active_elsewhere')) await settleElsewhere(deps, value.id, by)
+    after = page.at(-1)?.value.id ?? null
+    if (after === null || page.length < pageSize) return
+  }
+}
+
 const mostClaimsOfOne = 100
 
 const claimsAbout = async (store: Store, hardware: readonly string[]): Promise<readonly Claim[]> => {
@@ -111,7 +140,7 @@ const claimsAbout = async (store: Store, hardware: readonly string[]): Promise<r
 
 const machinesHere = async (store: Store, { machines }: Claims): Promise<ClaimsAnswer['machines']> => {
   const asked = new Set(machines.flatMap(({ hardware }) => hardware))
-  return (await nodesWith(store, [...asked])).map(({ value }) => ({
+  return (await nodesWith(store, [...asked])).slice(0, mostAnswered).map(({ value }) => ({
     node: value.id,
     hardware: claimsOf(value.hardware).filter((one) => asked.has(one)),
     state: claimedState(value),

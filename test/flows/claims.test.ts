@@ -1,0 +1,99 @@
+// What another domain says of machines: who is heard, how much is kept of it, and when it is over.
+
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { readOf } from '#domain/change.ts'
+import { entry } from '#domain/decision.ts'
+import { isRefusal } from '#domain/refusal.ts'
+import { Value } from 'typebox/value'
+import { publishClaims } from '#plane/claims/publish-claims.ts'
+import { addPeerDomain, removePeerDomain } from '#plane/flows/peer-domains.ts'
+import { registerNode } from '#plane/flows/register-node.ts'
+import { openStrangersBudget } from '#plane/flows/strangers-budget.ts'
+import { receiveClaims } from '#plane/flows/take-claims.ts'
+import { generateKey } from '#pki/keys.ts'
+import { silentLog } from '#platform/log.ts'
+import { ClaimsAnswer, mostHardware, type Claims } from '#wire/claim-api.ts'
+import { formatStatement } from '#wire/statement.ts'
+import { slots } from '../fakes/sample-rows.ts'
+import { eventually } from '../process/eventually.ts'
+import { operator } from './authority-setup.ts'
+import { setUpOperatorPlane } from './operator-setup.ts'
+
+const mac = '52:54:00:00:00:17'
+
+const setUpPeer = async (t: TestContext) => {
+  const plane = await setUpOperatorPlane(t)
+  const { store, feed, clock } = plane
+  const key = generateKey('ed25519')
+  await registerNode(plane, { id: 'a', profile: null, macs: [mac], bmcSerial: null }, operator)
+  const node = await store.get('node', 'a')
+  assert.ok(node !== null)
+  const membership = { kind: 'active', sinceMs: clock.nowMs(), slots: slots() } as const
+  await store.commit({
+    reads: [readOf('node', 'a', node)],
+    writes: [{ put: 'node', value: { ...node.value, epoch: 1, membership } }],
+    entries: [entry(operator, clock.nowMs(), 'node.confirmed', { node: 'a' }, {})],
+  })
+  const statementKeys = [Buffer.from(key.spki).toString('base64')]
+  const asked = { name: 'b.example', url: 'https://b.example:8443', roots: ['-'], statementKeys }
+  assert.ok(!isRefusal(await addPeerDomain(plane, asked, operator)))
+  const domain = await store.get('domain', 'domain')
+  const strangers = openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 }))
+  const say = (machines: Claims['machines'], signs = key, source = '192.0.2.9') => {
+    const claims = { domain: 'b.example', to: domain?.value.name ?? '', at_ms: clock.nowMs(), machines }
+    const statement = formatStatement('claims', claims, (bytes) => signs.sign(bytes))
+    return receiveClaims({ store, feed, clock, strangers }, statement, source, 'call-1')
+  }
+  const conditions = async () => (await store.get('node', 'a'))?.value.conditions.map(({ name }) => name)
+  return { plane, strangers, say, conditions }
+}
+
+const there: Claims['machines'][number] = { node: 'there', hardware: [`mac:${mac}`], state: 'active' }
+
+test('whoever signs nothing a peer could have signed is heard as often as any stranger; a peer always', async (t) => {
+  const { strangers, say } = await setUpPeer(t)
+  const stranger = generateKey('ed25519')
+  const codes: string[] = []
+  for (let attempt = 0; attempt < 4; attempt++) {
+    const answer = await say([], stranger)
+    assert.ok(isRefusal(answer))
+    codes.push(answer.code)
+    strangers.charge('192.0.2.9')
+  }
+  assert.deepEqual(codes, ['CLAIM_INVALID', 'CLAIM_INVALID', 'CLAIM_INVALID', 'RATE_LIMITED'])
+  assert.ok(!isRefusal(await say([])))
+})
+
+test('a peer that names more addresses than anybody has to is refused, and so is an answer with endless names', async (t) => {
+  const { say } = await setUpPeer(t)
+  const hardware = (from: number) => Array.from({ length: 50 }, (_, at) => `bmc:${from + at}`)
+  const machines = Array.from({ length: mostHardware / 50 }, (_, at) => ({ ...there, hardware: hardware(at * 50) }))
+  assert.ok(!isRefusal(await say(machines)))
+  const answer = await say([...machines, { ...there, hardware: ['bmc:x'] }])
+  assert.ok(isRefusal(answer) && answer.code === 'CLAIM_INVALID')
+  assert.ok(Value.Check(ClaimsAnswer, { machines: [there] }))
+  assert.ok(!Value.Check(ClaimsAnswer, { machines: [{ ...there, node: 'x'.repeat(64) }] }))
+})
+
+test('a warning ends when its domain is no peer any more, and when its claim has become too old', async (t) => {
+  const { plane, say, conditions } = await setUpPeer(t)
+  const { clock } = plane
+  const publisher = publishClaims({
+    ...plane,
+    log: silentLog,
+    domainName: 'a.example',
+    sign: () => new Uint8Array(64),
+    call: async () => ({ machines: [] }),
+  })
+  t.after(() => publisher.stop())
+  await say([there])
+  assert.deepEqual(await conditions(), ['active_elsewhere'])
+  clock.advance(31 * 24 * 3_600_000)
+  await eventually('the old claim to count for nothing', async () => (await conditions())?.length === 0)
+
+  await say([there])
+  assert.deepEqual(await conditions(), ['active_elsewhere'])
+  await removePeerDomain(plane, 'b.example', operator)
+  await eventually('the warning to end with the peer', async () => (await conditions())?.length === 0)
+})
