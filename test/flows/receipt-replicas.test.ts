@@ -2,9 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readOf } from '#domain/change.ts'
+import type { Receipt } from '#domain/receipt.ts'
+import { openReceipt } from '#domain/receipt-rules.ts'
 import { withdrawIdentity } from '#plane/flows/withdraw-identity.ts'
 import { fencedStore } from '#plane/leading.ts'
 import { alice } from '../fakes/sample-rows.ts'
+import { note } from '../store-harness.ts'
 import { setUpReplicas, turns } from './replicas-setup.ts'
 
 const node = 'gpu-001'
@@ -89,4 +93,35 @@ test('a replica that has not heard of everything acknowledges nothing; one that 
   assert.equal(await setup.patiently(a.channels.cutOn(3, withdrawn.receipt.id)), 0)
   // It knows nothing of that one, and everything that was committed before it was asked.
   assert.equal(await setup.patiently(a.channels.cutOn(3, 'of a time before it was started')), 0)
+})
+
+test('receipts that wait for a peer for months do not keep a newer one from becoming effective', async (t) => {
+  const setup = await setUpReplicas(t, 1, [node, 'away'])
+  const [a] = setup.replicas
+  assert.ok(a)
+  const away = await setup.base.get('node', 'away')
+  assert.ok(away !== null)
+  const wireguard = { publicKey: 'k', address: 'fd00::1', endpoint: null }
+  const waiting = Array.from({ length: 100 }, (_, at): Receipt => {
+    const facts = { kind: 'revoke', reason: 'x', certificates: [], peers: ['away'], by: alice, nowMs: 1 } as const
+    const gone = { ...away.value, id: `gone-${at}`, wireguard }
+    return { ...openReceipt({ ...facts, id: `0${String(at).padStart(3, '0')}`, node: gone }), effectiveAtMs: 2 }
+  })
+  await setup.base.commit({
+    reads: [readOf('node', 'away', away), ...waiting.map(({ id }) => readOf('receipt', id, null))],
+    writes: [
+      { put: 'node', value: { ...away.value, wireguard: { ...wireguard, publicKey: 'its own' } } },
+      ...waiting.map((value) => ({ put: 'receipt', value }) as const),
+    ],
+    entries: [note()],
+  })
+  const dying: Replica['receipts'] = { ...a.receipts, begun: async (receipt) => receipt }
+  await withdrawIdentity({ ...a, receipts: dying }, node, stolen, alice)
+  await setup.pass(6000)
+  for (let looks = 0; looks < 2; looks++) await goOn(setup, a)
+  const newest = await setup.base.list('receipt', { where: { node }, after: null, limit: 10 })
+  assert.deepEqual(
+    newest.map(({ value }) => value.effectiveAtMs !== null),
+    [true],
+  )
 })

@@ -22,7 +22,7 @@ export type Receipts = {
    * by then; the rest is collected behind the caller's back. Does not reject: what it is about has happened.
    */
   begun(receipt: Receipt, channelsCutHere: number): Promise<Receipt>
-  /** One look at each that is open and no longer collected by the plane it is of. */
+  /** One look at those that are open and no longer collected by the plane they are of; where they are many, at the next of them. */
   goOn(asLeader: Store): Promise<void>
   /** With what peers have said by now. */
   lookedAt(receipt: Receipt): Promise<Receipt>
@@ -38,6 +38,8 @@ export const openReceipts = (deps: CollectDeps): Receipts => {
   const { clock, timers, log } = deps
   /** Of receipts gone on with here: the replicas that were seen, and when it was looked at last. */
   const followed = new Map<string, { readonly seen: Map<number, string>; lookedMs: number }>()
+  /** The last one that was looked at: those that wait for a peer for months must not keep the others from their turn. */
+  let lookedUpTo: string | null = null
 
   const begin = async (receipt: Receipt, channels: number, told: (receipt: Receipt) => void): Promise<void> => {
     const row = await deps.store.get('receipt', receipt.id)
@@ -83,9 +85,13 @@ export const openReceipts = (deps: CollectDeps): Receipts => {
     },
 
     async goOn(asLeader) {
-      const open = await asLeader.list('receipt', { where: { unsettled: 1 }, after: null, limit: atOnce })
+      const after = lookedUpTo
+      const open = await asLeader.list('receipt', { where: { unsettled: 1 }, after, limit: atOnce })
+      lookedUpTo = open.length < atOnce ? null : (open.at(-1)?.value.id ?? null)
       const ids = new Set(open.map(({ value }) => value.id))
-      for (const id of followed.keys()) if (!ids.has(id)) followed.delete(id)
+      const isOver = (id: string): boolean =>
+        (after === null || id > after) && (lookedUpTo === null || id <= lookedUpTo) && !ids.has(id)
+      for (const id of followed.keys()) if (isOver(id)) followed.delete(id)
       // Also those of a plane whose clock is ahead: looked at twice, a receipt is none the worse.
       const ours = open.filter(({ value }) => Math.abs(clock.nowMs() - value.decidedAtMs) >= collectMs)
       const outcomes = await Promise.allSettled(ours.map((row) => goOnWith(asLeader, row)))
