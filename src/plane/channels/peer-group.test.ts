@@ -96,3 +96,16 @@ test('a key has been dropped by those who confirmed a set from after its removal
   assert.equal(group.confirmedWithout('never-there', '1'), 9)
   assert.equal(group.confirmedWithout('never-there', '4'), null)
 })
+
+test('a node that confirmed nothing since a key went has not confirmed it, however many went after that', () => {
+  const group = new PeerGroup()
+  const gone = Array.from({ length: 1100 }, (_, at) => `gone-${at}`)
+  for (const node of ['away', 'here', ...gone]) group.put(peer(node))
+  for (const node of ['away', 'here']) group.confirmed(node, { at: group.at, atMs: 1, revision: '' })
+  for (const node of gone) group.remove(node)
+  group.confirmed('here', { at: group.at, atMs: 2, revision: '' })
+  for (const node of [gone[0], gone.at(-1)]) {
+    assert.equal(group.confirmedWithout(`key-of-${node}`, 'away'), null)
+    assert.equal(group.confirmedWithout(`key-of-${node}`, 'here'), 2)
+  }
+})

@@ -36,6 +36,8 @@ export class PeerGroup {
   readonly #positions = new Map<PeerSum, number>([[noPeers, 0]])
   readonly #sums: PeerSum[] = [noPeers]
   readonly #removed = new Map<string, Removed>()
+  /** Where the last removal was that is not remembered any more. */
+  #forgottenAt = 0
   readonly #applied = new Map<NodeId, Applied>()
   #sum = noPeers
 
@@ -65,9 +67,10 @@ export class PeerGroup {
     this.#keys.delete(key)
     this.#note({ node, key, peer: null })
     this.#removed.set(key, { at: this.at, confirmed: new Map() })
-    for (const oldest of this.#removed.keys()) {
+    for (const [oldest, { at }] of this.#removed) {
       if (this.#removed.size <= removalsKept) break
       this.#removed.delete(oldest)
+      this.#forgottenAt = at
     }
     return true
   }
@@ -120,9 +123,10 @@ export class PeerGroup {
   confirmedWithout(key: string, node: NodeId): number | null {
     if (this.#keys.has(key)) return null
     const removed = this.#removed.get(key)
+    if (removed !== undefined) return removed.confirmed.get(node) ?? null
     // A key that was not here for as long as anybody remembers is in no set that was confirmed since.
-    const confirmedMs = removed === undefined ? this.#applied.get(node)?.atMs : removed.confirmed.get(node)
-    return confirmedMs ?? null
+    const applied = this.#applied.get(node)
+    return applied === undefined || applied.at < this.#forgottenAt ? null : applied.atMs
   }
 
   #note(change: Change): void {
