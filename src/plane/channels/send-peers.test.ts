@@ -121,6 +121,25 @@ test('of many agents that need all of it some are served at a time, and all of t
   }
 })
 
+test('agents that read nothing are let go, so that others come to their turn', async () => {
+  const { sendPeers, connect, timers } = await setUp(crowd)
+  const silent = Array.from({ length: 16 }, (_, at) => connect(`gpu-${at}`))
+  for (const { socket, session } of silent) {
+    socket.bufferedAmount = 100 * 1024
+    sendPeers.has(session, null)
+  }
+  const { session, look } = connect('gpu-99')
+  sendPeers.has(session, null)
+  await turns()
+  assert.equal(look().frames.length, 0)
+  for (let step = 0; step < 1300 && session.alive && look().frames.length === 0; step++) {
+    timers.advance(25)
+    await turns(2)
+  }
+  assert.equal(look().peers.size, crowd.length - 1)
+  assert.ok(silent.every((one) => !one.session.alive))
+})
+
 test('a channel that has ended is not kept in mind', async () => {
   const { sendPeers, connect, tell, timers } = await setUp(crowd.slice(0, 3))
   const { session, socket } = connect('gpu-0')

@@ -53,6 +53,8 @@ const partBytes = channelFrameLimit - 4 * 1024
 /** An agent that has this much unread is waited for. */
 const mostUnread = 96 * 1024
 const lookAgainMs = 25
+/** And no longer than this: whoever reads next to nothing must not keep others from a whole set. */
+const longestWaitMs = 30_000
 
 const nothing = '0'.repeat(64)
 
@@ -132,7 +134,12 @@ export const openSendPeers = ({ book, sessions, gate, clock, timers }: SendPeers
     const { id } = session.principal
     told.busy = true
     for (let more = true; more;) {
-      while (session.alive && session.unsentBytes > mostUnread) await pause(lookAgainMs)
+      const sinceMs = clock.monotonicMs()
+      while (session.alive && session.unsentBytes > mostUnread) {
+        if (clock.monotonicMs() - sinceMs > longestWaitMs)
+          session.end('UNAVAILABLE', 'it does not read what it is sent')
+        else await pause(lookAgainMs)
+      }
       const news = group.since(delivery.at, id)
       if (!session.alive) break
       if (news === null) {
