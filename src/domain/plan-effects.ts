@@ -91,17 +91,20 @@ export const vclusterDeletionOf = (vcluster: VCluster, nodes: readonly Node[]): 
     unrecoverable: null,
     facts: [`revision ${vcluster.revision}`],
   },
-  ...nodes.map((node): PlanEffect => ({
-    subject: subjectOf(node),
-    effect: [
-      'in no vCluster, not schedulable; its services stop',
-      ...(node.allocations === 0 ? [] : [`${works(node.allocations)} released`]),
-    ].join('; '),
-    loses: null,
-    unrecoverable: null,
-    facts: [`in ${node.assignment ?? 'no vCluster'}`, ...(node.allocations === 0 ? [] : [works(node.allocations)])],
-  })),
+  ...nodes.map(unassignmentOf),
 ]
+
+/** Of one of its nodes. */
+export const unassignmentOf = (node: Node): PlanEffect => ({
+  subject: subjectOf(node),
+  effect: [
+    'in no vCluster, not schedulable; its services stop',
+    ...(node.allocations === 0 ? [] : [`${works(node.allocations)} released`]),
+  ].join('; '),
+  loses: null,
+  unrecoverable: null,
+  facts: [`in ${node.assignment ?? 'no vCluster'}`, ...(node.allocations === 0 ? [] : [works(node.allocations)])],
+})
 
 export type ProfileChangeFacts = {
   readonly before: Profile
@@ -113,6 +116,9 @@ export type ProfileChangeFacts = {
   readonly nodes: readonly { readonly node: Node; readonly rehearsedAtMs: number | null }[]
   readonly nowMs: number
 }
+
+/** Which revision of the profile was looked at. */
+export const versionFact = (version: number): string => `version ${version}`
 
 /** A line for the profile, and one for every node that could come back by itself before and could not then. */
 export const profileChangeOf = (facts: ProfileChangeFacts): readonly PlanEffect[] => {
@@ -129,7 +135,7 @@ export const profileChangeOf = (facts: ProfileChangeFacts): readonly PlanEffect[
       ].join('; '),
       loses: null,
       unrecoverable: null,
-      facts: [`version ${version}`],
+      facts: [versionFact(version)],
     },
     ...living.flatMap(({ node, rehearsedAtMs }): PlanEffect[] => {
       const was = recoverabilityOf(node, before, rehearsedAtMs, nowMs)

@@ -3,8 +3,19 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { exitCodes } from '#cli/exit-codes.ts'
+import type { Change } from '#domain/change.ts'
+import { isRefusal } from '#domain/refusal.ts'
+import { applyPlan, type ApplyPlanDeps } from '#plane/flows/apply-plan.ts'
+import { assignNode } from '#plane/flows/assign-node.ts'
+import { changeProfile } from '#plane/flows/change-profiles.ts'
+import { createVCluster } from '#plane/flows/change-vclusters.ts'
+import { computePlan } from '#plane/flows/compute-plan.ts'
+import { registerNode } from '#plane/flows/register-node.ts'
+import { systemRandom } from '#platform/random.ts'
 import type { PlanApplied, PlanView } from '#wire/plan-api.ts'
+import { operator } from './authority-setup.ts'
 import { setUpCli } from './cli-setup.ts'
+import { setUpOperatorPlane } from './operator-setup.ts'
 
 const setUp = async (t: TestContext) => {
   const plane = await setUpCli(t)
@@ -101,4 +112,52 @@ test('who may not do it may neither plan it nor apply it', async (t) => {
     assert.equal((await musterWith(as('operator'), ...words)).code, exitCodes.notAllowed)
   }
   assert.equal((await musterWith(as('viewer'), 'plan', 'show', id)).code, exitCodes.ok)
+})
+
+/** `meanwhile` runs when the plan is marked as applied, and nothing of it is done yet. */
+const interrupted = async (t: TestContext) => {
+  const plane = await setUpOperatorPlane(t)
+  const { store } = plane
+  const deps = { ...plane, issuer: plane.authority, random: systemRandom }
+  const applying = (meanwhile: () => Promise<unknown>): ApplyPlanDeps => ({
+    ...(deps as unknown as ApplyPlanDeps),
+    store: {
+      ...store,
+      async commit(change: Change) {
+        const outcome = await store.commit(change)
+        if (change.writes.some(({ put }) => put === 'plan')) await meanwhile()
+        return outcome
+      },
+    },
+  })
+  const planOf = async (action: Parameters<typeof computePlan>[1]): Promise<string> => {
+    const done = await computePlan(deps, action, operator)
+    assert.ok(!isRefusal(done))
+    return done.plan.id
+  }
+  const codes = async (id: string, meanwhile: () => Promise<unknown>): Promise<readonly string[]> => {
+    const done = await applyPlan(applying(meanwhile), id, operator)
+    assert.ok(!isRefusal(done))
+    return done.steps.map(({ outcome }) => (isRefusal(outcome) ? outcome.code : outcome.kind))
+  }
+  return { deps, planOf, codes }
+}
+
+test('a node that comes into a vCluster while its deletion is applied is not taken out of it', async (t) => {
+  const { deps, planOf, codes } = await interrupted(t)
+  await createVCluster(deps, 'blue', { set: {}, overlay: null }, operator)
+  for (const id of ['a', 'b']) await registerNode(deps, { id, profile: null, macs: [], bmcSerial: null }, operator)
+  await assignNode(deps, 'a', 'blue', operator)
+  const id = await planOf({ kind: 'delete-vcluster', vcluster: 'blue' })
+  assert.deepEqual(await codes(id, () => assignNode(deps, 'b', 'blue', operator)), ['PLAN_STALE'])
+  for (const node of ['a', 'b']) assert.equal((await deps.store.get('node', node))?.value.assignment, 'blue')
+  assert.equal((await deps.store.get('vcluster', 'blue'))?.value.closed, false)
+})
+
+test('a profile that is changed while another change of it is applied stays as it is then', async (t) => {
+  const { deps, planOf, codes } = await interrupted(t)
+  const change = (limit: number) => changeProfile(deps, 'gpu-cloud', { 'recovery.limit': limit }, operator)
+  const id = await planOf({ kind: 'change-profile', profile: 'gpu-cloud', set: { 'recovery.limit': 2 } })
+  assert.deepEqual(await codes(id, () => change(5)), ['PLAN_STALE'])
+  assert.equal((await deps.store.get('profile', 'gpu-cloud'))?.value.recovery.limit, 5)
 })

@@ -3,7 +3,7 @@
 
 import type { Attribution } from '#domain/decision.ts'
 import type { Node } from '#domain/node.ts'
-import { decommissioningOf, revocationOf } from '#domain/plan-effects.ts'
+import { decommissioningOf, revocationOf, unassignmentOf, versionFact } from '#domain/plan-effects.ts'
 import { changesSince, decideApplyPlan, planUnfit, type PlanDecided } from '#domain/plan-rules.ts'
 import type { Plan, PlanAction, PlanEffect } from '#domain/plan.ts'
 import type { Receipt } from '#domain/receipt.ts'
@@ -15,7 +15,7 @@ import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import { effectsOf, type EffectDeps } from './compute-plan.ts'
 import { revokeToken } from './revoke-token.ts'
 import { withdrawAuthority, type WithdrawAuthorityDeps } from './withdraw-authority.ts'
-import { withdrawIdentity, type WithdrawDeps } from './withdraw-identity.ts'
+import { withdrawIdentity, type OnlyIf, type WithdrawDeps } from './withdraw-identity.ts'
 
 export type ApplyPlanDeps = EffectDeps &
   CommitDeps &
@@ -53,11 +53,19 @@ const stepsOf = async (deps: ApplyPlanDeps, plan: Plan, by: Attribution): Promis
     case 'revoke-token':
       return one(`token ${action.token}`, await revokeToken(deps, action.token, by))
     case 'delete-vcluster': {
-      const deleted = await deleteVCluster(deps, action.vcluster, { force: true }, by)
+      const deletion = { force: true, onlyIf: onlyAsPlanned(effects, unassignmentOf) }
+      const deleted = await deleteVCluster(deps, action.vcluster, deletion, by)
       return one(`vcluster ${action.vcluster}`, deleted)
     }
     case 'change-profile':
-      return one(`profile ${action.profile}`, await changeProfile(deps, action.profile, action.set, by))
+      return one(
+        `profile ${action.profile}`,
+        await changeProfile(deps, action.profile, action.set, by, ({ version }) =>
+          effects.some(({ facts }) => facts.includes(versionFact(version)))
+            ? null
+            : refuse('PLAN_STALE', `profile ${action.profile} has been changed meanwhile`),
+        ),
+      )
     case 'rotate-ca': {
       const { compromised, reason } = action
       if (compromised === null) return one('authority', await deps.authority.rotate(by))
@@ -70,6 +78,17 @@ const one = (subject: string, outcome: unknown): readonly StepDone[] => [
   { subject, outcome: isRefusal(outcome) ? outcome : { kind: 'done', receipt: null } },
 ]
 
+/** `lineNow`: what would become of it now. */
+const onlyAsPlanned = (effects: readonly PlanEffect[], lineNow: (node: Node) => PlanEffect): OnlyIf => {
+  const planned = new Map(effects.map((line) => [line.subject, line]))
+  return (node) => {
+    const now = lineNow(node)
+    const line = planned.get(now.subject)
+    const changes = changesSince(line === undefined ? [] : [line], [now])
+    return changes.length === 0 ? null : refuse('PLAN_STALE', changes.join('; '))
+  }
+}
+
 type NodesAction = Extract<PlanAction, { kind: 'revoke-nodes' | 'decommission-nodes' }>
 
 /** Side by side, so that they share commit groups and nobody waits for the peers of somebody else. */
@@ -81,14 +100,9 @@ const ofNodes = async (
   effects: readonly PlanEffect[],
   by: Attribution,
 ): Promise<readonly StepDone[]> => {
-  const planned = new Map(effects.map((line) => [line.subject, line]))
-  const lineNow = (node: Node): PlanEffect =>
-    action.kind === 'revoke-nodes' ? revocationOf(node) : decommissioningOf(node, action.force)
-  const onlyIf = (node: Node): Refusal | null => {
-    const line = planned.get(`node ${node.id}`)
-    const changes = changesSince(line === undefined ? [] : [line], [lineNow(node)])
-    return changes.length === 0 ? null : refuse('PLAN_STALE', changes.join('; '))
-  }
+  const onlyIf = onlyAsPlanned(effects, (node) =>
+    action.kind === 'revoke-nodes' ? revocationOf(node) : decommissioningOf(node, action.force),
+  )
   const step = async (id: string): Promise<StepDone> => {
     const withdrawal =
       action.kind === 'revoke-nodes'

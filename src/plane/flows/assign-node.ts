@@ -10,6 +10,7 @@ import type { Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { commitDecision, type CommitDeps, type Done } from './commit-decision.ts'
 import { liveAllocations } from './live-allocations.ts'
+import type { OnlyIf } from './withdraw-identity.ts'
 
 export type AssignDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
 
@@ -37,9 +38,14 @@ export const unassignNode = (
   id: NodeId,
   { force, deleted }: { readonly force: boolean; readonly deleted: string | null },
   by: Attribution,
+  onlyIf: OnlyIf = () => null,
 ): Promise<Done<NodeDecided> | Refusal> =>
-  changing(deps, id, by, async (facts) =>
-    decideUnassign({ ...(await leaving(deps, facts, force, 'unassigned')), deleted }),
+  changing(
+    deps,
+    id,
+    by,
+    async (facts) =>
+      onlyIf(facts.node.value) ?? decideUnassign({ ...(await leaving(deps, facts, force, 'unassigned')), deleted }),
   )
 
 const changing = (

@@ -1,3 +1,4 @@
+import type { Row } from '#domain/change.ts'
 import type { Attribution } from '#domain/decision.ts'
 import { decideChangeProfile, decideCreateProfile } from '#domain/profile-rules.ts'
 import type { Profile } from '#domain/profile.ts'
@@ -34,15 +35,19 @@ export const createProfile = async (
   return done.kind === 'refused' ? done : { kind: 'written', profile: done.profile }
 }
 
+/** `onlyIf`: whoever was promised a change of this profile does not get one of another. */
 export const changeProfile = async (
   deps: ProfileDeps,
   name: string,
   set: ProfileSettings,
   by: Attribution,
+  onlyIf: (profile: Row<Profile>) => Refusal | null = () => null,
 ): Promise<Written | Refusal> => {
   const done = await commitDecision(deps, async () => {
     const profile = await deps.store.get('profile', name)
     if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+    const no = onlyIf(profile)
+    if (no !== null) return no
     return decideChangeProfile({ profile, ...circumstances(deps, set, by) })
   })
   return done.kind === 'refused' ? done : { kind: 'written', profile: done.profile }

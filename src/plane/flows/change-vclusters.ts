@@ -4,7 +4,7 @@
 import type { Row } from '#domain/change.ts'
 import type { Unchanged } from '#domain/conditions.ts'
 import type { Attribution } from '#domain/decision.ts'
-import type { NodeId } from '#domain/node.ts'
+import type { Node, NodeId } from '#domain/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
 import {
   decideChangeVCluster,
@@ -17,6 +17,7 @@ import type { VCluster } from '#domain/vcluster.ts'
 import type { Store } from '#plane/store/store.ts'
 import { unassignNode, type AssignDeps } from './assign-node.ts'
 import { commitDecision, commitUnlessSo } from './commit-decision.ts'
+import type { OnlyIf } from './withdraw-identity.ts'
 
 export type Written = { readonly kind: 'written'; readonly vcluster: VCluster }
 
@@ -53,41 +54,54 @@ export const changeVCluster = async (
 
 export type Deleted = { readonly kind: 'deleted'; readonly vcluster: VCluster; readonly unassigned: readonly NodeId[] }
 
+/** `onlyIf`: with `force`, only as long as all of its nodes are so. */
+export type Deletion = { readonly force: boolean; readonly onlyIf?: OnlyIf }
+
 /** Without `force` one that has nodes stays. May be repeated after a crash half-way. */
 export const deleteVCluster = async (
   deps: AssignDeps,
   name: string,
-  { force }: { readonly force: boolean },
+  { force, onlyIf = () => null }: Deletion,
   by: Attribution,
 ): Promise<Deleted | Refusal> => {
   const before = await standing(deps.store, name)
   if (isRefusal(before)) return before
-  if (!force && (await nodesIn(deps.store, name, 1)).length > 0) return inUse(name)
+  if (!force && (await hasNodes(deps.store, name))) return inUse(name)
   const close = await changeVCluster(deps, name, closing(true), by)
   if (close.kind === 'refused') return close
 
+  // From here on none comes in. Before the first is taken out all of them are looked at.
+  for await (const node of nodesIn(deps.store, name)) {
+    const no = force ? onlyIf(node) : inUse(name)
+    if (no !== null) return openAgain(deps, before.value, by, no)
+  }
   const unassigned: NodeId[] = []
-  for (let nodes = await nodesIn(deps.store, name, page); nodes.length > 0;) {
-    if (!force) return openAgain(deps, before.value, by)
-    for (const id of nodes) {
-      const out = await unassignNode(deps, id, { force: true, deleted: name }, by)
-      if (out.kind === 'committed') unassigned.push(id)
-      // Somebody else was quicker: it is not in the next page either.
-      else if (!['NODE_STATE_CONFLICT', 'NODE_REVOKED', 'NODE_NOT_FOUND'].includes(out.code)) return out
-    }
-    nodes = await nodesIn(deps.store, name, page)
+  const stillSo: OnlyIf = (node) => (node.assignment === name ? onlyIf(node) : null)
+  for await (const { id } of nodesIn(deps.store, name)) {
+    const out = await unassignNode(deps, id, { force: true, deleted: name }, by, stillSo)
+    if (out.kind === 'committed') unassigned.push(id)
+    // Somebody else was quicker.
+    else if (!['NODE_STATE_CONFLICT', 'NODE_REVOKED', 'NODE_NOT_FOUND'].includes(out.code)) return out
   }
   const done = await commitDecision(deps, async () => {
     const vcluster = await standing(deps.store, name)
-    return isRefusal(vcluster) ? vcluster : decideDeleteVCluster({ vcluster, by, nowMs: deps.clock.nowMs() })
+    if (isRefusal(vcluster)) return vcluster
+    // Looked at behind the row: it may have been opened, and closed again, since.
+    if (await hasNodes(deps.store, name)) return inUse(name)
+    return decideDeleteVCluster({ vcluster, by, nowMs: deps.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'deleted', vcluster: done.vcluster, unassigned }
 }
 
-/** A node was assigned between the look and the closing: it was first. */
-const openAgain = async (deps: AssignDeps, { name, closed }: VCluster, by: Attribution): Promise<Refusal> => {
+/** A node was assigned, or has changed, between the look and the closing: it was first. */
+const openAgain = async (
+  deps: AssignDeps,
+  { name, closed }: VCluster,
+  by: Attribution,
+  no: Refusal,
+): Promise<Refusal> => {
   const opened = closed ? null : await changeVCluster(deps, name, closing(false), by)
-  return opened !== null && opened.kind === 'refused' ? opened : inUse(name)
+  return opened !== null && opened.kind === 'refused' ? opened : no
 }
 
 const closing = (closed: boolean): VClusterChanges => ({ set: { closed }, overlay: null })
@@ -96,10 +110,24 @@ const inUse = (name: string): Refusal => refuse('VCLUSTER_IN_USE', name)
 
 const page = 200
 
-const nodesIn = async (store: Pick<Store, 'nodes'>, vcluster: string, limit: number): Promise<readonly NodeId[]> => {
-  const rows = await store.nodes({ membership: null, profile: null, vcluster, after: null, limit })
-  return rows.map(({ value }) => value.id)
+async function* nodesIn(store: Pick<Store, 'nodes'>, vcluster: string): AsyncGenerator<Node> {
+  for (let after: NodeId | null = null; ;) {
+    const rows: readonly Row<Node>[] = await store.nodes({
+      membership: null,
+      profile: null,
+      vcluster,
+      after,
+      limit: page,
+    })
+    // A plane of before there were vClusters does not keep up the column they are listed by.
+    for (const { value } of rows) if (value.assignment === vcluster) yield value
+    after = rows.at(-1)?.value.id ?? null
+    if (after === null || rows.length < page) return
+  }
 }
+
+const hasNodes = async (store: Pick<Store, 'nodes'>, vcluster: string): Promise<boolean> =>
+  (await nodesIn(store, vcluster).next()).done !== true
 
 /** One that is not deleted. */
 const standing = async (store: Pick<Store, 'get'>, name: string): Promise<Row<VCluster> | Refusal> => {
