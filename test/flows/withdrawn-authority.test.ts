@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import { test } from 'node:test'
+import { readOf, type Change } from '#domain/change.ts'
 import { isRefusal, type Refusal } from '#domain/refusal.ts'
 import { generateKey } from '#pki/keys.ts'
 import { allFromPem } from '#pki/pem.ts'
@@ -70,6 +71,31 @@ for (const issuerKey of ['file', 'memory'] as const) {
     assert.notEqual(await signedBy(again), before)
   })
 }
+
+test('an issuer that another plane took into service below a domain CA in the moment of its withdrawal goes with it', async (t) => {
+  const setup = await setUp(t, { issuerKey: 'memory' })
+  const authority = await setup.open()
+  const [domainCa, issuer] = [byRole(authority, 'domain-ca'), await signedBy(authority)]
+  const elsewhere = { ...(await rowOf(setup, issuer)), id: 'ab'.repeat(20) }
+  const { commit } = setup.store
+  let isFirst = true
+  Object.assign(setup.store, {
+    async commit(change: Change) {
+      if (isFirst && change.writes.some(({ put }) => put === 'denial')) {
+        isFirst = false
+        await commit.call(setup.store, {
+          reads: [readOf('issuer', elsewhere.id, null)],
+          writes: [{ put: 'issuer', value: elsewhere }],
+          entries: change.entries,
+        })
+      }
+      return commit.call(setup.store, change)
+    },
+  })
+  const { issuers } = await withdrawn(authority, domainCa)
+  assert.deepEqual([...issuers].sort(), [domainCa, issuer, elsewhere.id].sort())
+  assert.notEqual((await rowOf(setup, elsewhere.id)).compromisedAtMs, null)
+})
 
 test('a domain CA goes with everything below it, and a new one signs a new issuer', async (t) => {
   const setup = await setUp(t, { issuerKey: 'memory' })

@@ -40,19 +40,24 @@ export type Withdrawal = {
 
 const mostAttempts = 5
 
-/** While nobody else does anything of this kind. */
+/**
+ * While nobody else does anything of this kind, but for planes that make issuers in their memory: one that came in below it
+ * a moment before is found by the look after the commit. After that commit none comes in.
+ */
 export const withdrawIssuer = async (
   deps: AuthorityDeps,
   state: AuthorityState,
   wanted: WithdrawalWanted,
 ): Promise<Withdrawal | Refusal> => {
+  const issuers: IssuerId[] = []
+  const successors: IssuerId[] = []
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
     await lookAgain(deps, state)
     await dropOrphans(deps.custody, state.book)
     const barred = withdrawalBarred(findOf(deps, state, wanted.issuer))
     if (barred !== null) return { ...barred, detail: barred.detail ?? wanted.issuer }
     const hit = rowsOf(state, wanted.issuer)
-    if (hit.length === 0) return { kind: 'withdrawn', issuers: [], successors: [] }
+    if (hit.length === 0) return { kind: 'withdrawn', issuers, successors }
     const made = successorsOf(deps, state, new Set(hit.map(({ value }) => value.id)))
     if (made === 'above-offline') return refuse('CA_ROOT_OFFLINE', 'nothing here can sign its successor')
     for (const signer of made) {
@@ -70,10 +75,9 @@ export const withdrawIssuer = async (
       if (!deps.custody.has({ role: record.role, id: record.id })) await keepKey(deps.custody, { record, ...signer })
     }
     await dropOrphans(deps.custody, state.book)
-    const issuers = hit.map(({ value }) => value.id)
-    const successors = made.map(({ record }) => record.id)
+    issuers.push(...hit.map(({ value }) => value.id))
+    successors.push(...made.map(({ record }) => record.id))
     deps.log.warn({ issuers, successors, reason: wanted.reason }, 'a certificate authority has been withdrawn')
-    return { kind: 'withdrawn', issuers, successors }
   }
   throw new Error(`the authorities on record kept changing: gave up after ${mostAttempts} attempts`)
 }
