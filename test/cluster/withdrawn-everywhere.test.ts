@@ -67,7 +67,7 @@ test('an authority withdrawn at one plane: channels are cut and certificates ref
     nodes.map(async ({ node, channel }) => {
       const closing = await channel.frame('closing', { withinMs: 5_000 })
       assert.equal(closing.body.code, 'ISSUER_WITHDRAWN')
-      assert.equal((await node.confirm()).body.code, 'ISSUER_WITHDRAWN')
+      assert.equal((await node.confirm()).body.code, 'CLIENT_CERT_DENIED')
     }),
   )
   t.diagnostic(`cut on three planes ${Math.round(performance.now() - beganMs)} ms after the call began`)

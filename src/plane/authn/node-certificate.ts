@@ -76,7 +76,9 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
       if (copy !== null) return copy
     }
     if (verdict.kind === 'refused' && verdict.code === 'ISSUER_WITHDRAWN' && node !== null) {
-      return { ...verdict, retryAfterMs: deps.returns.nextMs(), about: aboutNode(node.value.id) }
+      // In the word that every agent knows, also one of the release before: it sends him into recovery, and not in a circle.
+      const said = refuse('CLIENT_CERT_DENIED', 'the authority that issued it has been withdrawn')
+      return { ...said, retryAfterMs: deps.returns.nextMs(), about: aboutNode(node.value.id) }
     }
     if (verdict.kind === 'node' && deps.holdOff.over(verdict.id) !== null) {
       return { ...refuse('BUSY', 'an operator is deciding about this node'), retryAfterMs: 1000 }
