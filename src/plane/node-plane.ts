@@ -1,7 +1,6 @@
 // The part of the plane that nodes talk to, put together: authentication, admission, channels, liveness.
 
 import type { DomainSettings } from '#domain/domain-settings.ts'
-import { refuse } from '#domain/refusal.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openDenyList } from './authn/deny-list.ts'
@@ -90,10 +89,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     balancers: deps.balancers,
     trouble: () => store.trouble(),
     standing: () => store.replicas.standing(),
-    withdrawn: (principal) =>
-      principal.kind === 'node' && denyList.deniesIdentity(principal.id, principal.epoch, principal.proof)
-        ? refuse('CLIENT_CERT_DENIED')
-        : null,
+    withdrawn: (principal) => (principal.kind === 'node' ? denyList.refusalOf(principal) : null),
     onRefusal(refused) {
       deps.onRefusal(refused)
       recordRefusal(shared, refused).catch((error: unknown) => log.warn({ err: error }, 'a refusal was not journaled'))

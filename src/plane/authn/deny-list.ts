@@ -8,12 +8,15 @@ import {
   type Denial,
 } from '#domain/certificate.ts'
 import type { IssuerId, NodeId } from '#domain/node.ts'
+import type { NodePrincipal } from '#domain/principal.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Store } from '#plane/store/store.ts'
 
 export type DenyList = {
   denies(record: CertificateRecord): boolean
-  deniesIdentity(node: NodeId, epoch: number, certificate: Pick<CertificateRecord, 'issuer' | 'serial'>): boolean
+  /** Why somebody who was let in before is to be let in no more; null: nothing of it is denied. */
+  refusalOf(principal: Pick<NodePrincipal, 'id' | 'epoch' | 'proof'>): Refusal | null
   /** The authorities whose every certificate is denied, the latest first. */
   withdrawnIssuers(): readonly IssuerId[]
   size(): number
@@ -46,7 +49,10 @@ export const openDenyList = async (store: Pick<Store, 'denials'>, feed: Feed): P
     denies: (record) =>
       deniesCertificate(record) ||
       (record.subject.kind === 'node' && deniesEpoch(record.subject.node, record.subject.epoch)),
-    deniesIdentity: (node, epoch, certificate) => deniesCertificate(certificate) || deniesEpoch(node, epoch),
+    refusalOf({ id, epoch, proof }) {
+      if (deniesCertificate(proof) || deniesEpoch(id, epoch)) return refuse('CLIENT_CERT_DENIED')
+      return withdrawn.some(({ issuer }) => issuer === proof.issuer) ? refuse('ISSUER_WITHDRAWN') : null
+    },
     withdrawnIssuers: () => withdrawn.map(({ issuer }) => issuer),
     size: () => untilMs.size,
     prune(nowMs) {

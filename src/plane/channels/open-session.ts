@@ -2,7 +2,7 @@
 // and it is there. Of two processes that open at once, here or on two replicas, one has the claim and the other is asked
 // about it like any that comes later.
 
-import type { IssuerId, Node, NodeId } from '#domain/node.ts'
+import type { Node } from '#domain/node.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
 import { holderUnknown } from '#plane/flows/live-holder.ts'
@@ -24,10 +24,7 @@ export type OpeningDeps = CopyDeps &
     readonly replicas: Pick<Replicas, 'ask'>
     readonly gate: Gate
     /** Asked in the very turn a session is registered: a denial committed while it was opening must not miss it. */
-    readonly denyList: {
-      deniesIdentity(node: NodeId, epoch: number, certificate: NodePrincipal['proof']): boolean
-      withdrawnIssuers(): readonly IssuerId[]
-    }
+    readonly denyList: { refusalOf(principal: NodePrincipal): Refusal | null }
   }
 
 export type Opening = {
@@ -96,10 +93,9 @@ const claimAndRegister = async (
   }
 }
 
-const refusedNow = ({ gate, sessions, denyList }: OpeningDeps, { id, epoch, proof }: NodePrincipal): Refusal | null => {
+const refusedNow = ({ gate, sessions, denyList }: OpeningDeps, principal: NodePrincipal): Refusal | null => {
   if (sessions.isClosed()) return refuse('UNAVAILABLE', 'the plane is stopping')
-  if (denyList.withdrawnIssuers().includes(proof.issuer)) return refuse('ISSUER_WITHDRAWN')
-  return gate.refusal() ?? (denyList.deniesIdentity(id, epoch, proof) ? refuse('CLIENT_CERT_DENIED') : null)
+  return gate.refusal() ?? denyList.refusalOf(principal)
 }
 
 /** Null: nobody else is there, any more. A process that was killed leaves a channel that nobody answers on. */

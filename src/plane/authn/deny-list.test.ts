@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Denial } from '#domain/certificate.ts'
+import { openFeed } from '#plane/feed/feed.ts'
+import { testPrincipal } from '../../../test/fakes/test-session.ts'
+import { openDenyList } from './deny-list.ts'
+
+const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1' } as const
+const story = { atMs: 0, untilMs: 10, why: 'x', reason: 'unspecified' } as const
+
+test('who was let in is let in no more by a denial of its certificate, its epoch or its authority, and by no other', async () => {
+  const principal = testPrincipal('gpu-001', { epoch: 4, proof })
+  const codeWith = async (denial: Denial): Promise<string | null> => {
+    const feed = openFeed()
+    const list = await openDenyList({ denials: async () => [] }, feed)
+    feed.publish({ kind: 'committed', origin: 'here', writes: [{ put: 'denial', value: denial }], entries: [] })
+    const code = list.refusalOf(principal)?.code ?? null
+    list.prune(story.untilMs)
+    assert.equal(list.refusalOf(principal), null)
+    return code
+  }
+  assert.equal(await codeWith({ kind: 'certificate', issuer: 'ca1', serial: 'a1', ...story }), 'CLIENT_CERT_DENIED')
+  assert.equal(await codeWith({ kind: 'epoch', node: 'gpu-001', epoch: 4, ...story }), 'CLIENT_CERT_DENIED')
+  assert.equal(await codeWith({ kind: 'issuer', issuer: 'ca1', ...story }), 'ISSUER_WITHDRAWN')
+  assert.equal(await codeWith({ kind: 'certificate', issuer: 'ca1', serial: 'a2', ...story }), null)
+  assert.equal(await codeWith({ kind: 'epoch', node: 'gpu-001', epoch: 3, ...story }), null)
+  assert.equal(await codeWith({ kind: 'issuer', issuer: 'ca2', ...story }), null)
+})
