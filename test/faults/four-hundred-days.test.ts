@@ -233,15 +233,16 @@ const assertNoGrowth = (t: TestContext, resident: readonly number[]): void => {
  */
 const untilForgotten = (plane: Plane, time: FakeTime): Promise<true> => {
   const monthAgoMs = time.nowMs() - 30 * day
-  time.advance(hour)
   return eventually(
     'certificates that expired more than a month ago to be forgotten',
     () => {
+      // It is done once an hour; a plane that was busy in one does it in the next.
+      time.advance(hour)
       const database = new DatabaseSync(path.join(plane.data, 'muster.db'), { readOnly: true })
       const oldest = database.prepare('SELECT min(not_after_ms) AS ms FROM certificate').get()
       database.close()
       return Number(oldest?.['ms']) >= monthAgoMs - hour
     },
-    { withinMs: 15_000, everyMs: 200 },
+    { withinMs: 30_000, everyMs: 2000 },
   )
 }
