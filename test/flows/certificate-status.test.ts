@@ -110,7 +110,7 @@ test('an answer is repeated for some seconds, and never past a denial', async (t
 })
 
 test('a replica that is out of touch calls nothing good, and says to come back', async (t) => {
-  const { ask, issue, stand } = await open(t)
+  const { ask, issue, stand, store } = await open(t)
   const leaf = await issue('gpu-001')
   await ask(leaf)
   for (const kind of ['behind', 'expired'] as const) {
@@ -119,6 +119,16 @@ test('a replica that is out of touch calls nothing good, and says to come back',
   }
   stand({ kind: 'serving' })
   assert.deepEqual((await ask(leaf)).outcomes, ['good'])
+  // It was in touch when it was asked, and is not when it has the answer.
+  const another = await issue('gpu-002')
+  const { get } = store
+  Object.assign(store, {
+    async get(...at: Parameters<typeof get>) {
+      if (at[0] === 'denial') stand({ kind: 'behind', why: 'nothing was heard' })
+      return get.apply(store, at)
+    },
+  })
+  assert.deepEqual((await ask(another)).outcomes, ['tryLater'])
 })
 
 test('several of one issuer are answered together; of two issuers, or of a stranger, nobody may sign for all', async (t) => {

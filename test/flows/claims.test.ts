@@ -40,13 +40,14 @@ const setUpPeer = async (t: TestContext) => {
   assert.ok(!isRefusal(await addPeerDomain(plane, asked, operator)))
   const domain = await store.get('domain', 'domain')
   const strangers = openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 }))
-  const say = (machines: Claims['machines'], signs = key, source = '192.0.2.9') => {
-    const claims = { domain: 'b.example', to: domain?.value.name ?? '', at_ms: clock.nowMs(), machines }
+  const say = (machines: Claims['machines'], signs = key, told: Partial<Claims> = {}) => {
+    const meant = { domain: 'b.example', to: domain?.value.name ?? '', at_ms: clock.nowMs(), machines }
+    const claims: Claims = { ...meant, ...told }
     const statement = formatStatement('claims', claims, (bytes) => signs.sign(bytes))
-    return receiveClaims({ store, feed, clock, strangers }, statement, source, 'call-1')
+    return receiveClaims({ store, feed, clock, strangers }, statement, '192.0.2.9', 'call-1')
   }
   const conditions = async () => (await store.get('node', 'a'))?.value.conditions.map(({ name }) => name)
-  return { plane, strangers, say, conditions }
+  return { plane, strangers, key, say, conditions }
 }
 
 const there: Claims['machines'][number] = { node: 'there', hardware: [`mac:${mac}`], state: 'active' }
@@ -63,6 +64,25 @@ test('whoever signs nothing a peer could have signed is heard as often as any st
   }
   assert.deepEqual(codes, ['CLAIM_INVALID', 'CLAIM_INVALID', 'CLAIM_INVALID', 'RATE_LIMITED'])
   assert.ok(!isRefusal(await say([])))
+})
+
+test('what a peer has signed for another domain, or not just now, or after it was removed, changes nothing', async (t) => {
+  const { plane, key, say, conditions } = await setUpPeer(t)
+  const nowMs = plane.clock.nowMs()
+  const wrong: Partial<Claims>[] = [
+    { to: 'c.example' },
+    { domain: 'c.example' },
+    { at_ms: nowMs - 600_000 },
+    { at_ms: nowMs + 600_000 },
+  ]
+  for (const told of wrong) {
+    const answer = await say([there], key, told)
+    assert.ok(isRefusal(answer) && answer.code === 'CLAIM_INVALID', JSON.stringify(told))
+  }
+  await removePeerDomain(plane, 'b.example', operator)
+  const late = await say([there])
+  assert.ok(isRefusal(late) && late.code === 'CLAIM_INVALID')
+  assert.deepEqual(await conditions(), [])
 })
 
 test('a peer that names more addresses than anybody has to is refused, and so is an answer with endless names', async (t) => {

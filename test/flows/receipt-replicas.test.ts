@@ -52,8 +52,17 @@ test('all replicas acknowledge: it is effective before it is answered, and the j
 test('a silent replica keeps it from being effective for as long as it may act; then its lease is the proof', async (t) => {
   const setup = await setUpReplicas(t, 3)
   const [a, b] = three(setup.replicas)
+  const graces = new Set<number>()
+  const { leasedOrOverSince } = a.store.replicas
+  Object.assign(a.store.replicas, {
+    leasedOrOverSince(graceMs: number) {
+      graces.add(graceMs)
+      return leasedOrOverSince(graceMs)
+    },
+  })
   b.mute(true)
   await setup.patiently(withdrawIdentity(a, node, stolen, alice))
+  assert.deepEqual([...graces], [2000], 'a lease is over for some time before it counts, since clocks differ')
   await setup.pass(6000)
   for (let looks = 0; looks < 3; looks++) await goOn(setup, a)
   assert.equal((await onlyReceipt(setup)).effectiveAtMs, null)
