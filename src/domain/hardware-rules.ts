@@ -21,10 +21,7 @@ export type CreateHardwareProfileFacts = {
 export const decideCreateHardwareProfile = (facts: CreateHardwareProfileFacts): HardwareProfileDecided | Refusal => {
   const { existing, asked, conflicting, by, nowMs } = facts
   if (existing !== null && existing.value.removedAtMs === null) return refuse('HARDWARE_PROFILE_EXISTS', asked.tag)
-  if (conflicting.length > 0) {
-    const some = conflicting.slice(0, 5).join(', ')
-    return refuse('PROFILE_TAG_CONFLICT', `${some} would have the tags of two hardware profiles`)
-  }
+  if (conflicting.length > 0) return twoProfiles(conflicting)
   const profile: HardwareProfile = {
     ...asked,
     description: boundedText(asked.description),
@@ -44,6 +41,9 @@ export const decideCreateHardwareProfile = (facts: CreateHardwareProfileFacts): 
     profile,
   }
 }
+
+export const twoProfiles = (machines: readonly string[]): Refusal =>
+  refuse('PROFILE_TAG_CONFLICT', `${machines.slice(0, 5).join(', ')} would have the tags of two hardware profiles`)
 
 /** Machines keep the tag, which from then on is one like any other. */
 export const decideRemoveHardwareProfile = (
@@ -91,7 +91,7 @@ export const decideTag = (facts: TagFacts): NodeDecided | Refusal => {
     node,
     { ...node.value, machine: { ...node.value.machine, tags } },
     [entry(by, nowMs, 'node.tagged', about, { tags, was: node.value.machine.tags })],
-    // A hardware profile made meanwhile for one of them is a race, which this change or that one loses.
+    // A hardware profile made meanwhile for one of them is a race, which this change loses, or that one once it looks again.
     { reads: facts.profiles.map(({ tag, row }): Read => readOf('hardware-profile', tag, row)) },
   )
 }

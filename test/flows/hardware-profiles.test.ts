@@ -3,8 +3,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { exitCodes } from '#cli/exit-codes.ts'
+import type { Change } from '#domain/change.ts'
+import { isRefusal } from '#domain/refusal.ts'
+import { createHardwareProfile, hardwareProfiles, tagNode, type HardwareDeps } from '#plane/flows/change-hardware.ts'
+import { registerNode } from '#plane/flows/register-node.ts'
 import type { MachineView } from '#wire/hardware-api.ts'
+import { operator } from './authority-setup.ts'
 import { setUpCli } from './cli-setup.ts'
+import { setUpOperatorPlane } from './operator-setup.ts'
 
 test('a machine has a SKU once tag, firmware, evidence and slots are there, and loses it with one blocked slot', async (t) => {
   const plane = await setUpCli(t)
@@ -53,4 +59,33 @@ test('a hardware profile is refused for a tag that machines of another one carry
   assert.equal((await plane.muster('hardware-profile', 'remove', 'h100')).code, exitCodes.ok)
   assert.equal((await create('rack-7')).code, exitCodes.ok)
   assert.equal((await plane.muster('hardware-profile', 'remove', 'h100')).code, exitCodes.notFound)
+})
+
+test('a tag put on while a hardware profile is made for it: the machine keeps the tag, and the profile is not made', async (t) => {
+  const plane = await setUpOperatorPlane(t)
+  const profile = { description: '', firmware: 'x', tags: [], slots: 0 }
+  const make = (tag: string, deps: HardwareDeps = plane) =>
+    createHardwareProfile(deps, { ...profile, tag, sku: `${tag}-sku` }, operator)
+  await registerNode(plane, { id: 'a', profile: null, macs: [], bmcSerial: null }, operator)
+  await make('h100')
+  const tag = (...add: string[]) => tagNode(plane, 'a', { add, remove: [] }, operator)
+  await tag('h100')
+  const { store } = plane
+  const racing: HardwareDeps = {
+    ...plane,
+    store: {
+      ...store,
+      async commit(change: Change) {
+        if (change.entries[0].type === 'hardware_profile.created') await tag('a100')
+        return store.commit(change)
+      },
+    },
+  }
+  const made = await make('a100', racing)
+  assert.ok(isRefusal(made) && made.code === 'PROFILE_TAG_CONFLICT')
+  assert.deepEqual(
+    (await hardwareProfiles(store)).map((one) => one.tag),
+    ['h100'],
+  )
+  assert.deepEqual((await store.get('node', 'a'))?.value.machine.tags, ['a100', 'h100'])
 })

@@ -8,6 +8,7 @@ import {
   decideRemoveHardwareProfile,
   decideTag,
   tagsAfter,
+  twoProfiles,
   type CreateHardwareProfileFacts,
   type HardwareProfileDecided,
   type MachineReport,
@@ -30,16 +31,23 @@ export const hardwareProfiles = async (store: Pick<Store, 'list'>): Promise<read
     .map(({ value }) => value)
     .filter(({ removedAtMs }) => removedAtMs === null)
 
-export const createHardwareProfile = (
+export const createHardwareProfile = async (
   deps: HardwareDeps,
   asked: CreateHardwareProfileFacts['asked'],
   by: Attribution,
-): Promise<Done<HardwareProfileDecided> | Refusal> =>
-  commitDecision(deps, async () => {
+): Promise<Done<HardwareProfileDecided> | Refusal> => {
+  const done = await commitDecision(deps, async () => {
     const existing = await deps.store.get('hardware-profile', asked.tag)
     const conflicting = await nodesUnderAnother(deps.store, asked.tag)
     return decideCreateHardwareProfile({ existing, asked, conflicting, by, nowMs: deps.clock.nowMs() })
   })
+  if (done.kind === 'refused') return done
+  // Tags that were put on between that look and the commit: from the commit on, none is.
+  const late = await nodesUnderAnother(deps.store, asked.tag)
+  if (late.length === 0) return done
+  await removeHardwareProfile(deps, asked.tag, by)
+  return twoProfiles(late)
+}
 
 export const removeHardwareProfile = (
   deps: HardwareDeps,
