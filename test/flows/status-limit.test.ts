@@ -17,7 +17,7 @@ test('calls at the status listener beyond its limit are told when to come back, 
   const { overLimit } = measureStatus([registry])
   const clock = manualClock(startMs)
   const listener = openStatusListener({
-    answerOcsp: () => assert.fail('nobody asks'),
+    answerOcsp: async () => ({ der: new Uint8Array(1), outcomes: ['good', 'unknown'], goodFrom: null }),
     lists: { list: async () => null },
     standing: () => ({ kind: 'serving' }),
     budget: openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 2 })),
@@ -42,4 +42,7 @@ test('calls at the status listener beyond its limit are told when to come back, 
   clock.advance(60_000)
   assert.equal((await call()).status, 404)
   assert.equal(await counted(), '2')
+  clock.advance(60_000)
+  assert.equal((await fetch(`http://127.0.0.1:${port}/ocsp/MAA=`)).status, 200)
+  assert.equal((await call()).status, 429, 'it was a question about two')
 })

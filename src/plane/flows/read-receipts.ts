@@ -21,21 +21,23 @@ export const readReceipt = async (
   id: string,
   waitMs: number,
 ): Promise<FoundReceipt | Refusal> => {
+  if (waitMs === 0) return foundNow(deps, id)
   const arrival = deps.arrivals.expect(({ type, body }) => type === 'receipt.settled' && body['receipt'] === id)
   if (arrival.kind === 'refused') return arrival
   try {
     const found = await deps.store.get('receipt', id)
-    if (found === null) return refuse('RECEIPT_NOT_FOUND', id)
-    if (found.value.settledAtMs === null && waitMs > 0) await arrival.within(waitMs)
-    const row = (await deps.store.get('receipt', id)) ?? found
-    return {
-      kind: 'found',
-      receipt: await deps.receipts.lookedAt(row.value),
-      entry: await entryOf(deps, row.value),
-    }
+    if (found !== null && found.value.settledAtMs === null) await arrival.within(waitMs)
+    return await foundNow(deps, id)
   } finally {
     arrival.cancel()
   }
+}
+
+const foundNow = async (deps: ReadReceiptsDeps, id: string): Promise<FoundReceipt | Refusal> => {
+  const row = await deps.store.get('receipt', id)
+  if (row === null) return refuse('RECEIPT_NOT_FOUND', id)
+  const receipt = await deps.receipts.lookedAt(row.value)
+  return { kind: 'found', receipt, entry: await entryOf(deps, row.value) }
 }
 
 const entryTypes: Readonly<Record<Receipt['kind'], EntryType>> = {

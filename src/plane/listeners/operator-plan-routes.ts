@@ -60,7 +60,7 @@ const apply = async (deps: PlanRoutesDeps, call: Call): Promise<Answer | Refusal
   return isRefusal(done) ? done : answer(planAppliedView(done, deps.store.replicas.count()))
 }
 
-/** Who may not do it without a plan may not do it with one, and does not get to see what it would do either. */
+/** Who may not do it without a plan may not do it with one, and has none computed either. */
 const forbidden = (call: Call, action: PlanAction): Refusal | null => {
   const { role } = operatorOf(call)
   const needs = roleFor(action)

@@ -70,14 +70,15 @@ const listShape = /^\/crl\/([0-9a-f]{1,128})(-delta)?\.crl$/
 
 const answer = async (deps: StatusListenerDeps, request: HttpRequest): Promise<Reply> => {
   const { method, url = '' } = request
-  if (deps.budget.charge(sourceAddress(request.socket)) === 'over') {
+  const source = sourceAddress(request.socket)
+  if (deps.budget.charge(source) === 'over') {
     deps.onOverLimit()
     const seconds = String(Math.ceil(deps.budget.retryAfterMs() / 1000))
     return plain(429, 'too many questions', { 'retry-after': seconds })
   }
   if (isOcsp(request)) {
-    if (method === 'POST' && url === ocspPath) return answerPosted(deps, request)
-    if (method === 'GET' && url !== ocspPath) return answerInPath(deps, url.slice(ocspPath.length + 1))
+    if (method === 'POST' && url === ocspPath) return answerPosted(deps, request, source)
+    if (method === 'GET' && url !== ocspPath) return answerInPath(deps, url.slice(ocspPath.length + 1), source)
     return plain(405, 'no such method here', { allow: url === ocspPath ? 'POST' : 'GET' })
   }
   const [, issuer, delta] = listShape.exec(url) ?? []
@@ -86,12 +87,19 @@ const answer = async (deps: StatusListenerDeps, request: HttpRequest): Promise<R
   return answerList(deps, request, issuer, delta === undefined ? 'full' : 'delta')
 }
 
-const answerPosted = async (deps: StatusListenerDeps, request: HttpRequest): Promise<Reply> => {
+const answerPosted = async (deps: StatusListenerDeps, request: HttpRequest, source: string): Promise<Reply> => {
   if (request.headers['content-type'] !== 'application/ocsp-request')
     return plain(415, 'it takes application/ocsp-request')
   const question = await bodyOf(request)
   if (question === null) return plain(413, `more than ${largestOcspRequest} bytes`, { connection: 'close' })
-  return ocspReply(deps, await deps.answerOcsp(question))
+  return ocspReply(deps, await answered(deps, question, source))
+}
+
+/** A question about many certificates costs what as many questions do. */
+const answered = async (deps: StatusListenerDeps, question: Uint8Array, source: string): Promise<OcspReply> => {
+  const reply = await deps.answerOcsp(question)
+  for (let more = 1; more < reply.outcomes.length; more++) deps.budget.charge(source)
+  return reply
 }
 
 /** Null: more than anybody has to ask. */
@@ -108,9 +116,9 @@ const bodyOf = async (request: HttpRequest): Promise<Uint8Array | null> => {
 }
 
 /** RFC 6960, A.1: base64, in which `/`, `+` and `=` may be written as they are or escaped. */
-const answerInPath = async (deps: StatusListenerDeps, text: string): Promise<Reply> => {
+const answerInPath = async (deps: StatusListenerDeps, text: string, source: string): Promise<Reply> => {
   const question = questionIn(text)
-  return ocspReply(deps, question === null ? failed('malformedRequest') : await deps.answerOcsp(question))
+  return ocspReply(deps, question === null ? failed('malformedRequest') : await answered(deps, question, source))
 }
 
 const questionIn = (text: string): Uint8Array | null => {
