@@ -4,6 +4,7 @@ import type { TSchema, Static } from 'typebox'
 import { NodeDetail } from '#wire/operator-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { asCalled } from './failure.ts'
+import { schedulingText } from './node-runs-lines.ts'
 import { connect } from './operator-client.ts'
 import { printer } from './print.ts'
 import { renderFacts } from './table.ts'
@@ -47,7 +48,7 @@ export const showState = (cli: Cli, options: GlobalOptions, node: Static<typeof 
     renderFacts([
       ['node', node.id],
       ['state', node.membership],
-      ['scheduling', [node.scheduling.state, ...node.scheduling.reasons].join(', ')],
+      ['scheduling', schedulingText(node.scheduling)],
       ['why', node.why],
     ]).map((line) => asCalled(line, cli.program)),
   )

@@ -5,7 +5,7 @@ import type { NodeDetail } from '#wire/operator-api.ts'
 import { formatAgo, formatSpan } from './duration.ts'
 import { evidenceLines, repairLines } from './node-evidence-lines.ts'
 import { moment } from './moment.ts'
-import { capabilityLines, driftLines, overlayLines, vclusterText } from './node-runs-lines.ts'
+import { capabilityLines, driftLines, overlayLines, schedulingText, vclusterText } from './node-runs-lines.ts'
 import { seenText } from './node-list.ts'
 
 type Fact = readonly [name: string, value: string | readonly string[]]
@@ -18,9 +18,9 @@ export const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ['epoch', String(node.epoch)],
   ['assurance', node.assurance],
   ['vcluster', vclusterText(node)],
-  ...some('runs', overlayLines(node.overlay)),
+  ...some('runs', overlayLines(node)),
   ...some('drift', driftLines(node.overlay)),
-  ['scheduling', [node.scheduling.state, ...node.scheduling.reasons].join(', ')],
+  ['scheduling', schedulingText(node.scheduling)],
   ...(node.allocations === 0 ? [] : [['allocations', String(node.allocations)] as const]),
   ['certificates', orNone(node.certificates.map((certificate) => certificateLine(certificate, nowMs)))],
   ['seen', seenText(node, nowMs).replace(/^seen /, '') + (node.last_seen === null ? '' : ` (${node.last_seen})`)],

@@ -4,7 +4,7 @@ import type { PlanAction } from '#domain/plan.ts'
 import { PlanApplied, PlanView, type PlanActionBody } from '#wire/plan-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { exitCodes } from './exit-codes.ts'
-import { usageFailure } from './failure.ts'
+import { asCalled, usageFailure } from './failure.ts'
 import { connect } from './operator-client.ts'
 import type { Paint } from './paint.ts'
 import { printer } from './print.ts'
@@ -38,13 +38,13 @@ export const computePlan = async (cli: Cli, options: GlobalOptions, action: Plan
   const path = '/v1/plans'
   const plan = await connect(cli, options).ask({ method: 'POST', path, body, answer: PlanView, about, timeoutMs })
   const print = printer(cli, options)
-  print.answer(plan, (paint) => planLines(plan, paint))
+  print.answer(plan, (paint) => planLines(plan, paint).map((line) => asCalled(line, cli.program)))
   print.note(`nothing was done; to do this, until ${plan.expires_at}: muster plan apply ${plan.id}`)
 }
 
 export const showPlan = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
   const plan = await askPlan(cli, options, id)
-  printer(cli, options).answer(plan, (paint) => planLines(plan, paint))
+  printer(cli, options).answer(plan, (paint) => planLines(plan, paint).map((line) => asCalled(line, cli.program)))
 }
 
 /** `kind` null: whatever it is. */

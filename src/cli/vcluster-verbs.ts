@@ -13,18 +13,20 @@ export const vclusterList = async (cli: Cli, options: GlobalOptions): Promise<vo
   const answer = await connect(cli, options).ask({ method: 'GET', path: '/v1/vclusters', answer: VClusterListAnswer })
   const print = printer(cli, options)
   print.answer(answer, (paint) =>
-    renderHeadedTable(
-      ['VCLUSTER', 'REVISION', 'POLICY', 'PEERING', 'RUNS', 'DESCRIPTION'],
-      answer.vclusters.map((one) => [
-        one.name,
-        String(one.revision),
-        one.enforcement_mode,
-        one.peering,
-        [`${one.files} files`, ...one.services].join(', '),
-        `${one.closed ? '(closed) ' : ''}${one.description}`,
-      ]),
-      paint,
-    ),
+    answer.vclusters.length === 0
+      ? []
+      : renderHeadedTable(
+          ['VCLUSTER', 'REVISION', 'POLICY', 'PEERING', 'RUNS', 'DESCRIPTION'],
+          answer.vclusters.map((one) => [
+            one.name,
+            String(one.revision),
+            one.enforcement_mode,
+            one.peering,
+            [`${one.files} file${one.files === 1 ? '' : 's'}`, ...one.services].join(', '),
+            `${one.closed ? '(closed) ' : ''}${one.description}`,
+          ]),
+          paint,
+        ),
   )
   if (answer.vclusters.length === 0) print.note('no vClusters; a first one: muster vcluster create training')
 }
@@ -125,7 +127,7 @@ const parseOverlay = (file: string, text: string): unknown => {
     return JSON.parse(text)
   } catch (error) {
     const why = error instanceof Error ? printable(error.message) : 'unreadable'
-    throw usageFailure(`${file} is not JSON: ${why}.`, 'See what one looks like: muster vcluster set --help')
+    throw usageFailure(`${file} is not JSON: ${why}.`, 'See what one looks like: muster vcluster create --help')
   }
 }
 

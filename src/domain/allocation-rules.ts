@@ -50,7 +50,7 @@ const repeated = ({ node, wanted }: PlaceFacts, known: Allocation): AllocationKn
     ? { kind: 'unchanged', allocation: known }
     : refuse(
         'NODE_STATE_CONFLICT',
-        `allocation ${known.id} is one of ${known.owner} in vCluster ${known.vcluster} on ${known.node}`,
+        `allocation ${known.id} is there already, of ${known.owner} in vCluster ${known.vcluster} on ${known.node}: muster allocation show ${known.id}`,
       )
 
 const placementBarred = (node: Node, vcluster: string): Refusal | null => {

@@ -107,6 +107,10 @@ test('a certificate that waits, is overdue or has expired is told apart', () => 
 
 test('drains are explained with the command that goes on', () => {
   assert.match(explain(nodeRow('active', { drain: 'draining' }).value), /node drain gpu-001 --done/)
+  assert.match(
+    explain(nodeRow('active', { drain: 'draining', allocations: 2 }).value),
+    /released the 2 allocations on it: muster allocation list --node gpu-001; to stop draining/,
+  )
   assert.match(explain(nodeRow('active', { drain: 'drained' }).value), /node undrain gpu-001/)
   assert.match(explain(nodeRow('active', { assignment: 'vc1' }).value), /may be placed on it \(vCluster vc1\)/)
 })

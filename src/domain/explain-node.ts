@@ -146,6 +146,11 @@ const howToJoin = (facts: ExplainFacts): string => {
     : `It joins by itself when a machine shows its ${profile.join.allOf.join(' and ')} identity.`
 }
 
+const whenDrained = ({ id, allocations }: Node): string =>
+  allocations === 0
+    ? `When nothing runs on it any more: muster node drain ${id} --done`
+    : `It is drained once its owners have released ${allocations === 1 ? 'the allocation' : `the ${allocations} allocations`} on it: muster allocation list --node ${id}`
+
 const schedulingSentences = (node: Node): string[] => {
   const { state, reasons } = schedulingOf(node)
   switch (state) {
@@ -153,7 +158,7 @@ const schedulingSentences = (node: Node): string[] => {
       return [`Work may be placed on it (vCluster ${node.assignment}).`]
     case 'draining':
       return [
-        `It is draining: nothing new is placed on it. When nothing runs on it any more: muster node drain ${node.id} --done; to stop draining: muster node undrain ${node.id}.`,
+        `It is draining: nothing new is placed on it. ${whenDrained(node)}; to stop draining: muster node undrain ${node.id}.`,
       ]
     case 'drained':
       return [`It is drained: nothing runs on it. To use it again: muster node undrain ${node.id}.`]

@@ -134,7 +134,7 @@ export const refusals = {
   VCLUSTER_INVALID: ['The vCluster would not work.', 'Correct the value the message names'],
   VCLUSTER_IN_USE: [
     'Nodes are assigned to this vCluster.',
-    'See what a deletion would do: muster vcluster delete NAME --plan; or move them first: muster node move ID --to NAME',
+    'See what a deletion would do: muster vcluster delete NAME --plan; or move them first (muster node list --vcluster NAME): muster node move ID --to OTHER',
   ],
   NODE_NOT_SCHEDULABLE: ['Nothing may be placed on this node now.', 'See why: muster node show ID'],
   ALLOCATION_NOT_FOUND: ['There is no allocation of that id.', 'List what there is: muster allocation list'],

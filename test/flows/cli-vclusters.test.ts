@@ -12,14 +12,16 @@ const overlay = {
 
 test('a vCluster from nothing to its deletion, with the nodes in it', async (t) => {
   const { muster, musterWith } = await setUpCli(t)
-  assert.match((await muster('vcluster', 'list')).err, /muster vcluster create training/)
+  const none = await muster('vcluster', 'list')
+  assert.equal(none.out, '')
+  assert.match(none.err, /muster vcluster create training/)
   const made = await musterWith({ input: JSON.stringify(overlay) }, 'vcluster', 'create', 'training', '--overlay', '-')
   assert.equal(made.code, exitCodes.ok, made.err)
   assert.match(made.out, /^services +worker: \/usr\/bin\/worker \{overlay\}\/etc\/worker\.conf$/m)
   const set = await muster('vcluster', 'set', 'training', 'policy.enforcementMode=enforce', 'description=the big one')
   assert.match(set.out, /^policy\.enforcementMode +enforce$/m)
   assert.match(set.out, /^revision +2$/m)
-  assert.match((await muster('vcluster', 'list')).out, /training +2 +enforce +mesh +1 files, worker +the big one/)
+  assert.match((await muster('vcluster', 'list')).out, /training +2 +enforce +mesh +1 file, worker +the big one/)
   assert.equal((await muster('vcluster', 'create', 'training')).code, exitCodes.refused)
 
   for (const id of ['gpu-001', 'gpu-002']) await muster('node', 'enroll', id)
@@ -30,7 +32,7 @@ test('a vCluster from nothing to its deletion, with the nodes in it', async (t) 
 
   const inUse = await muster('vcluster', 'delete', 'training')
   assert.equal(inUse.code, exitCodes.refused)
-  assert.match(inUse.err, /VCLUSTER_IN_USE[\s\S]*muster node move/)
+  assert.match(inUse.err, /VCLUSTER_IN_USE[\s\S]*node list --vcluster training\): \S*muster node move ID --to OTHER/)
   const deleted = await muster('vcluster', 'delete', 'training', '--force')
   assert.match(deleted.out, /^unassigned +gpu-001\n +gpu-002$/m)
   assert.equal((await muster('vcluster', 'show', 'training')).code, exitCodes.notFound)
