@@ -266,8 +266,11 @@ describe('a file that is refused', () => {
       fs.writeFileSync(altered, text.replace(/^.*\n/, change))
       return altered
     }
-    const later = with_((header) => header.replace('"format":1', '"format":2'))
-    assert.match((await refused(importStore(other, later, null, run), 'EXPORT_UNKNOWN')).message, /format 2/)
+    for (const another of [1, 3]) {
+      const file = with_((header) => header.replace('"format":2', `"format":${another}`))
+      const { message } = await refused(importStore(other, file, null, run), 'EXPORT_UNKNOWN')
+      assert.match(message, new RegExp(`it has format ${another}, and this release of Muster reads format 2`))
+    }
     const older = with_((header) => header.replace(/"schema":\d+/, '"schema":1'))
     await refused(importStore(other, older, null, run), 'EXPORT_UNKNOWN')
     const chains = with_((header) => header.replace('"chain":1', '"chain":2'))

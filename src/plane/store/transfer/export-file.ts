@@ -12,7 +12,7 @@ import { countLabels, countsDiffer, readRecord, recordLine, startCount } from '.
 import type { Counts, TransferRecord } from './transfer-record.ts'
 
 /** Raised when a line changes its shape. What documents look like is told by the schema beside it. */
-const format = 1
+const format = 2
 const whatItIs = 'store export'
 /** The longest line there can be is a node's report, which the listener bounds far below this. */
 const longestLine = 8 << 20
