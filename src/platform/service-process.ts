@@ -123,15 +123,34 @@ export const killProcess = (mark: ProcessMark): void => {
   }
 }
 
-/** Cuts a log that has grown too long; whoever writes to it goes on at its new end. What is cut is kept once, in FILE.1. One that cannot be cut is left: a service must be stoppable on a disk that takes nothing. */
+/**
+ * Cuts a log that has grown too long; whoever writes to it goes on at its new end. The last `longest` bytes of what is cut are
+ * kept once, in FILE.1, and no more: a program that writes faster than files are copied must not hold up whoever cuts. One
+ * that cannot be cut is left, so that services can be stopped on a disk that takes nothing.
+ */
 export const trimLog = (logFile: string, longest: number, keep: boolean): void => {
   try {
-    if ((fs.lstatSync(logFile, { throwIfNoEntry: false })?.size ?? 0) <= longest) return
-    if (keep) fs.copyFileSync(logFile, `${logFile}.1`)
+    const length = fs.lstatSync(logFile, { throwIfNoEntry: false })?.size ?? 0
+    if (length <= longest) return
+    if (keep) {
+      const end = endOf(logFile, length - longest, longest)
+      fs.rmSync(`${logFile}.1`, { force: true })
+      fs.writeFileSync(`${logFile}.1`, end, { mode: 0o600, flag: 'wx' })
+    }
     fs.truncateSync(logFile, 0)
   } catch (error) {
     // Without the room to keep it, it is cut all the same.
     if (keep) trimLog(logFile, longest, false)
     else if (!['ENOENT', 'EROFS', 'EACCES', 'EPERM', 'EIO'].includes(errno(error) ?? '')) throw error
+  }
+}
+
+const endOf = (file: string, from: number, most: number): Uint8Array => {
+  const bytes = Buffer.alloc(most)
+  const fd = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW)
+  try {
+    return bytes.subarray(0, fs.readSync(fd, bytes, 0, most, from))
+  } finally {
+    fs.closeSync(fd)
   }
 }
