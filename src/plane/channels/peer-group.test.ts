@@ -104,8 +104,25 @@ test('a node that confirmed nothing since a key went has not confirmed it, howev
   for (const node of ['away', 'here']) group.confirmed(node, { at: group.at, atMs: 1, revision: '' })
   for (const node of gone) group.remove(node)
   group.confirmed('here', { at: group.at, atMs: 2, revision: '' })
-  for (const node of [gone[0], gone.at(-1)]) {
+  for (const node of [gone[0], gone[500], gone.at(-1)]) {
     assert.equal(group.confirmedWithout(`key-of-${node}`, 'away'), null)
     assert.equal(group.confirmedWithout(`key-of-${node}`, 'here'), 2)
   }
+})
+
+test('of the newest removals it is known when a node first confirmed them, of older ones that it did', () => {
+  const group = new PeerGroup()
+  for (const node of ['here', 'first', 'second', ...Array.from({ length: 40 }, (_, at) => `more-${at}`)])
+    group.put(peer(node))
+  group.remove('first')
+  group.confirmed('here', { at: group.at, atMs: 1, revision: '' })
+  group.confirmed('here', { at: group.at, atMs: 2, revision: '' })
+  assert.equal(group.confirmedWithout('key-of-first', 'here'), 1)
+  group.remove('second')
+  assert.equal(group.confirmedWithout('key-of-second', 'here'), null)
+  for (let at = 0; at < 40; at++) group.remove(`more-${at}`)
+  assert.equal(group.confirmedWithout('key-of-first', 'here'), 2)
+  assert.equal(group.confirmedWithout('key-of-second', 'here'), null)
+  group.confirmed('here', { at: group.at, atMs: 3, revision: '' })
+  assert.equal(group.confirmedWithout('key-of-second', 'here'), 3)
 })

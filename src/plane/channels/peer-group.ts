@@ -20,11 +20,14 @@ export type PeerOps = Map<string, Peer | null>
 type Member = { readonly peer: Peer; readonly hash: PeerSum }
 type Change = { readonly node: NodeId; readonly key: string; readonly peer: Peer | null }
 type Applied = { readonly at: number; readonly atMs: number; readonly revision: string }
-type Removed = { readonly at: number; readonly confirmed: Map<NodeId, number> }
+/** `confirmed`: when each node first confirmed a set without it; null: not remembered, only that it did. */
+type Removed = { readonly at: number; confirmed: Map<NodeId, number> | null }
 
 /** Whoever was away for longer is sent the whole set. */
 const changesKept = 4096
 const removalsKept = 1024
+/** Of so many it is remembered when each node confirmed them: a receipt asks within seconds, and every node is in every map. */
+const removalsTimed = 32
 
 export class PeerGroup {
   /** How many changes there were. */
@@ -36,6 +39,7 @@ export class PeerGroup {
   readonly #positions = new Map<PeerSum, number>([[noPeers, 0]])
   readonly #sums: PeerSum[] = [noPeers]
   readonly #removed = new Map<string, Removed>()
+  readonly #timed: Removed[] = []
   /** Where the last removal was that is not remembered any more. */
   #forgottenAt = 0
   readonly #applied = new Map<NodeId, Applied>()
@@ -66,7 +70,12 @@ export class PeerGroup {
     const { publicKey: key } = member.peer
     this.#keys.delete(key)
     this.#note({ node, key, peer: null })
-    this.#removed.set(key, { at: this.at, confirmed: new Map() })
+    const removed: Removed = { at: this.at, confirmed: new Map() }
+    this.#removed.set(key, removed)
+    if (this.#timed.push(removed) > removalsTimed) {
+      const oldest = this.#timed.shift()
+      if (oldest !== undefined) oldest.confirmed = null
+    }
     for (const [oldest, { at }] of this.#removed) {
       if (this.#removed.size <= removalsKept) break
       this.#removed.delete(oldest)
@@ -110,8 +119,8 @@ export class PeerGroup {
     const before = this.#applied.get(node)
     if (!this.#members.has(node) || (before !== undefined && before.at > at)) return
     this.#applied.set(node, { at, atMs, revision })
-    for (const removed of this.#removed.values()) {
-      if (removed.at <= at && !removed.confirmed.has(node)) removed.confirmed.set(node, atMs)
+    for (const removed of this.#timed) {
+      if (removed.at <= at && removed.confirmed?.has(node) === false) removed.confirmed.set(node, atMs)
     }
   }
 
@@ -123,10 +132,11 @@ export class PeerGroup {
   confirmedWithout(key: string, node: NodeId): number | null {
     if (this.#keys.has(key)) return null
     const removed = this.#removed.get(key)
-    if (removed !== undefined) return removed.confirmed.get(node) ?? null
+    const firstMs = removed?.confirmed?.get(node)
+    if (firstMs !== undefined) return firstMs
     // A key that was not here for as long as anybody remembers is in no set that was confirmed since.
     const applied = this.#applied.get(node)
-    return applied === undefined || applied.at < this.#forgottenAt ? null : applied.atMs
+    return applied === undefined || applied.at < (removed?.at ?? this.#forgottenAt) ? null : applied.atMs
   }
 
   #note(change: Change): void {
