@@ -44,7 +44,11 @@ test('the same id asks for the same thing once: repeated it is answered, also af
   const again = decidePlace({ ...placing({ drain: 'drained' }), standing })
   assert.deepEqual(again, { kind: 'unchanged', allocation: standing.value })
   const other = { ...placing(), standing, wanted: { ...wanted, owner: 'kueue' } }
-  expectRefused(decidePlace(other), 'NODE_STATE_CONFLICT', /of slurm in vCluster vc1 on gpu-001: muster allocation show/)
+  expectRefused(
+    decidePlace(other),
+    'NODE_STATE_CONFLICT',
+    /of slurm in vCluster vc1 on gpu-001: muster allocation show/,
+  )
 })
 
 test('the last allocation of a draining node ends the drain in the same change', () => {
