@@ -14,9 +14,21 @@ export const onceIsEnough: Readonly<Record<string, string>> = {
   'test/flows/plane-postgres.test.ts': 'is about PostgreSQL alone',
 }
 
-export const filesForBothStores = (root: string, testFiles: readonly string[]): string[] =>
+/** What fails in these is the machine of an agent, and the store is the same to it: both stores only in the long run. */
+export const onceInTheShortRun: readonly string[] = [
+  'test/compliance/failure-matrix-clock.test.ts',
+  'test/compliance/failure-matrix-disk.test.ts',
+  'test/compliance/failure-matrix-expired.test.ts',
+  'test/compliance/failure-matrix-hostname.test.ts',
+  'test/compliance/failure-matrix-trust.test.ts',
+  'test/flows/agent-late-registration.test.ts',
+  'test/flows/agent-rotation.test.ts',
+]
+
+export const filesForBothStores = (root: string, testFiles: readonly string[], long: boolean): string[] =>
   testFiles
     .filter((file) => /^test\/(flows|compliance)\//.test(file) && !(file in onceIsEnough))
+    .filter((file) => long || !onceInTheShortRun.includes(file))
     .filter((file) => reaches(root, file, new Set()))
 
 const reaches = (root: string, file: string, seen: Set<string>): boolean => {

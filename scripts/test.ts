@@ -89,7 +89,7 @@ const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
 }
 
 const runTests = async (): Promise<boolean> => {
-  const again = filesForBothStores(root, testFiles)
+  const again = filesForBothStores(root, testFiles, long)
   if ('missing' in peer('postgres')) {
     // In CI that is a failure, as installPeers has found by now.
     if (again.length > 0) console.log(`no PostgreSQL: ${again.length} files are run on SQLite only`)

@@ -9,7 +9,7 @@ import { journalEntries } from '../process/plane-records.ts'
 import type { Agent } from '../process/start-agent.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
 
-export const rounds = process.env['MUSTER_LONG'] === '1' ? 50 : 3
+export const rounds = process.env['MUSTER_LONG'] === '1' ? 50 : 2
 export const recoveries = ['key', 'bearer'] as const
 export const recoveryOf = (place: number): Recovery => recoveries[place % recoveries.length] ?? 'key'
 

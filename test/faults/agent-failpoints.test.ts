@@ -35,7 +35,7 @@ const stepsOf = (what: string): readonly AgentStep[] => agentSteps.filter((step)
 /** Each life begins with a killed enrollment; the other steps of the round are dealt out to its lives. */
 const livesOfRound = (round: number): readonly Life[] => {
   // Now and then the second time it gets there: what it has kept differs from what it started with.
-  const count = round % 3 === 2 ? 2 : 1
+  const count = round % 2 === 1 ? 2 : 1
   const later = [...stepsOf('renew'), ...stepsOf('swap'), ...stepsOf('recover')]
   return stepsOf('enroll').map((first, at, enrolling) => ({
     id: `step-${round}-${at}`,
