@@ -92,18 +92,29 @@ test('an agent that does not read is waited for, and what was withdrawn meanwhil
   assert.equal(session.alive, true)
 })
 
-test('an agent that asks for the whole set while it is sent one gets another after it', async () => {
+test('an agent that asks for the whole set while it is sent one gets another after it, and one a second at most', async () => {
   const { timers, sendPeers, connect } = await setUp(crowd)
   const { socket, session, look } = connect('gpu-0')
+  const wholes = (): number => look().frames.filter(({ more }) => !more).length
   socket.bufferedAmount = 100 * 1024
   sendPeers.has(session, null)
   sendPeers.has(session, null)
   socket.bufferedAmount = 0
   timers.advance(25)
   await turns()
-  const { frames, peers } = look()
-  assert.equal(frames.filter(({ more }) => !more).length, 2)
-  assert.equal(peers.size, crowd.length - 1)
+  assert.equal(wholes(), 1)
+  timers.advance(1000)
+  await turns()
+  assert.equal(wholes(), 2)
+  for (let again = 0; again < 50; again++) {
+    sendPeers.has(session, null)
+    await turns(2)
+  }
+  assert.equal(wholes(), 2)
+  timers.advance(1000)
+  await turns()
+  assert.equal(wholes(), 3)
+  assert.equal(look().peers.size, crowd.length - 1)
 })
 
 test('of many agents that need all of it some are served at a time, and all of them in the end', async () => {

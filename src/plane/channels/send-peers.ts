@@ -39,6 +39,10 @@ type Told = {
   busy: boolean
   /** It has said meanwhile that it has something else: what is on its way does not help it. */
   astray: boolean
+  /** When it was last sent all of it. */
+  wholeAtMs: number
+  /** It is too soon for that again, and its turn comes. */
+  waits: boolean
   /** Sent and not confirmed, oldest first. */
   readonly awaited: { readonly group: PeerGroup; readonly at: number; readonly revision: string }[]
 }
@@ -47,6 +51,8 @@ const togetherMs = 20
 const sessionsPerTurn = 64
 /** Whole sets that are being sent at once: each is a list of its own. */
 const mostWholes = 16
+/** An agent that asks for all of it again and again gets it so often. */
+const wholeEveryMs = 1000
 const mostAwaited = 256
 /** Room for the rest of a frame. */
 const partBytes = channelFrameLimit - 4 * 1024
@@ -103,8 +109,12 @@ export const openSendPeers = ({ book, sessions, gate, clock, timers }: SendPeers
     const missed = told.group === group && group !== null ? group.since(told.at, id) : null
     if (missed === null) {
       if (group === null) return tellNobody(session, told)
+      const tooSoonMs = told.wholeAtMs + wholeEveryMs - clock.monotonicMs()
+      // Not of what the plane has changed: a node that is to be kept apart does not wait for it.
+      if (told.group === undefined && tooSoonMs > 0) return comeBack(session, told, tooSoonMs)
       if (wholes >= mostWholes) return void forWhole.add(session)
       wholes++
+      told.wholeAtMs = clock.monotonicMs()
       const whole: PeerOps = new Map(group.others(id).map((peer) => [peer.publicKey, peer]))
       void deliver(session, told, { group, at: group.at, base: null, ops: whole }).finally(() => {
         wholes--
@@ -117,6 +127,16 @@ export const openSendPeers = ({ book, sessions, gate, clock, timers }: SendPeers
     } else if (missed.size > 0 && group !== null) {
       void deliver(session, told, { group, at: group.at, base: told.revision, ops: missed })
     }
+  }
+
+  const comeBack = (session: Session, told: Told, afterMs: number): void => {
+    if (told.waits) return
+    told.waits = true
+    const turn = (): void => {
+      told.waits = false
+      mark([session], true)
+    }
+    timers.after(afterMs, turn, 'background')
   }
 
   /** A node that takes no part has no peers either. */
@@ -198,10 +218,12 @@ export const openSendPeers = ({ book, sessions, gate, clock, timers }: SendPeers
       const group = groupOf(session)
       const at = group === null || revision === null ? null : group.positionOf(session.principal.id, revision)
       const known = group === null ? revision === nothing : at !== null
-      const told: Told = {
-        ...{ home: group, group: known ? group : undefined, at: at ?? 0, revision },
-        ...{ busy: false, astray: false, awaited: [] },
+      const told: Told = before ?? {
+        ...{ home: group, group: undefined, at: 0, revision: null, busy: false, astray: false },
+        ...{ wholeAtMs: -Infinity, waits: false, awaited: [] },
       }
+      Object.assign(told, { group: known ? group : undefined, at: at ?? 0, revision })
+      told.awaited.length = 0
       listening.set(session, told)
       settle(session, told)
       if (group !== null && at !== null && revision !== null) {
