@@ -8,7 +8,7 @@ const node = (changes: Partial<NodeDetail>): NodeDetail =>
   ({ overlay: null, vcluster: 'training', sessions: [session], ...changes }) as NodeDetail
 
 test('an agent that is connected and says nothing of what it runs is pointed out, in a vCluster', () => {
-  assert.match(overlayLines(node({})).join(), /^not known: .* an old one\?$/)
+  assert.match(overlayLines(node({})).join(), /^not known: .* of the release before\?$/)
   assert.deepEqual(overlayLines(node({ vcluster: null })), [])
   assert.deepEqual(overlayLines(node({ sessions: [] })), [])
 })

@@ -11,12 +11,12 @@ export const vclusterText = ({ vcluster, vcluster_revision: revision }: NodeDeta
 export const schedulingText = ({ state, reasons }: NodeDetail['scheduling']): string =>
   [state, ...reasons.filter((reason) => reason !== state)].join(', ')
 
-/** An agent that is connected and says nothing of it is one of before: it runs nothing, and nobody else would tell. */
+/** An agent that is connected and says nothing of it, or to a replica that would not hear it, is one of before. Nobody else tells. */
 export const overlayLines = ({ overlay, vcluster, sessions }: NodeDetail): string[] => {
   if (overlay === null) {
     return vcluster === null || sessions.length === 0
       ? []
-      : ['not known: its agent has said nothing of it; is it an old one?']
+      : ['not known: nothing was said of it; an agent or a plane of the release before?']
   }
   return [
     overlay.applied
