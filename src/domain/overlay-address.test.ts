@@ -60,15 +60,19 @@ test('in a network of ordinary size nodes hardly ever meet', () => {
   assert.equal(new Set(first).size, 2000)
 })
 
-test('an address that was given up rests a day before another node gets it; its own node has it back at once', () => {
+test('an address that was given up rests a day before another machine gets it, also one of the same name', () => {
   const row = (releasedAtMs: number | null) => {
     const value: OverlayAddress = { address: 'fd00::1', node: 'gpu-001', sinceMs: 0, releasedAtMs }
     return { value, version: 1 }
   }
-  assert.equal(isFreeFor('gpu-002', null, 0), true)
-  assert.equal(isFreeFor('gpu-002', row(null), addressRestMs * 100), false)
-  assert.equal(isFreeFor('gpu-001', row(null), 0), true)
-  assert.equal(isFreeFor('gpu-001', row(1000), 1000), true)
-  assert.equal(isFreeFor('gpu-002', row(1000), 1000 + addressRestMs - 1), false)
-  assert.equal(isFreeFor('gpu-002', row(1000), 1000 + addressRestMs), true)
+  const of = (id: string, registeredAtMs = 500) => ({ id, registeredAtMs })
+  assert.equal(isFreeFor(of('gpu-002'), null, 0), true)
+  assert.equal(isFreeFor(of('gpu-002'), row(null), addressRestMs * 100), false)
+  assert.equal(isFreeFor(of('gpu-001'), row(null), 0), true)
+  assert.equal(isFreeFor(of('gpu-002'), row(1000), 1000 + addressRestMs - 1), false)
+  assert.equal(isFreeFor(of('gpu-002'), row(1000), 1000 + addressRestMs), true)
+  // It left the network and comes back; or it was revoked, and another machine has its name.
+  assert.equal(isFreeFor(of('gpu-001'), row(1000), 1000), true)
+  assert.equal(isFreeFor(of('gpu-001', 1001), row(1000), 1002), false)
+  assert.equal(isFreeFor({ id: 'gpu-001', registeredAtMs: null }, row(1000), 1002), false)
 })

@@ -48,9 +48,18 @@ export const isOfNetwork = (prefix: Prefix, address: string): boolean => {
   return parsed !== null && isWithin(parsed, prefix)
 }
 
-/** One that was given up rests before another node gets it: what others still send there is not for a stranger. */
-export const isFreeFor = (node: NodeId, row: Row<OverlayAddress> | null, nowMs: number): boolean => {
-  if (row === null || row.value.node === node) return true
-  const { releasedAtMs } = row.value
-  return releasedAtMs !== null && nowMs >= releasedAtMs + addressRestMs
+/**
+ * One that was given up rests before another machine gets it, also a new one of the same name: a peer that was away meanwhile
+ * may still send there what is for the one before. `registeredAtMs`: of whoever asks; null: about to be registered.
+ */
+export const isFreeFor = (
+  { id, registeredAtMs }: { readonly id: NodeId; readonly registeredAtMs: number | null },
+  row: Row<OverlayAddress> | null,
+  nowMs: number,
+): boolean => {
+  if (row === null) return true
+  const { node, releasedAtMs } = row.value
+  if (releasedAtMs === null) return node === id
+  const left = node === id && registeredAtMs !== null && releasedAtMs > registeredAtMs
+  return left || nowMs >= releasedAtMs + addressRestMs
 }

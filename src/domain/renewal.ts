@@ -78,7 +78,7 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   const { slots } = membership
   const isWithdrawn = ({ issuer }: Slot): boolean => facts.withdrawn.includes(issuer)
   // Whoever still drains with the one before has to recover like all that live by it.
-  if (isWithdrawn(slots.current)) return refuse('ISSUER_WITHDRAWN')
+  if (isWithdrawn(slots.current)) return refuse('CLIENT_CERT_DENIED', 'the authority that issued it has been withdrawn')
   const asking = slotNameOf(slots, principal.proof.issuer, principal.proof.serial)
   // The same request again, on a connection that has not heard of its answer having been used already.
   if (asking === 'retired' && slots.current.spki === key.spkiHash) return { kind: 'repeat', slot: slots.current }

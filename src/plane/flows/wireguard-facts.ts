@@ -54,11 +54,12 @@ const findAddress = async (
 ): Promise<WireguardFacts['address']> => {
   const prefix = overlayPrefixOf(domain, sha256)
   const own = node?.value.wireguard?.address
+  const asking = { id: nodeId, registeredAtMs: node?.value.registeredAtMs ?? null }
   const kept = own !== undefined && isOfNetwork(prefix, own) ? [own] : []
   for (const candidates of [kept, addressCandidates(prefix, nodeId, sha256)]) {
     for (const address of candidates) {
       const row = await store.get('overlay-address', address)
-      if (isFreeFor(nodeId, row, nowMs)) return { address, row }
+      if (isFreeFor(asking, row, nowMs)) return { address, row }
     }
   }
   return null

@@ -147,9 +147,10 @@ const answerList = async (
   issuer: string,
   kind: ListKind,
 ): Promise<Reply> => {
+  const list = deps.standing().kind === 'serving' ? await deps.lists.list(issuer, kind) : null
+  // Asked behind it: a replica that lost touch while the list was made may not know of a revocation.
   const standing = deps.standing()
   if (standing.kind !== 'serving') return plain(503, standing.why, { 'retry-after': '2' })
-  const list = await deps.lists.list(issuer, kind)
   if (list === null) return plain(404, 'there is no list of such an issuer here; OCSP answers for all')
   const etag = `"${list.number}-${list.nextUpdateMs}"`
   const headers = { ...cached(list), etag }
