@@ -1,5 +1,5 @@
 import { parseIsoTime } from '#platform/clock.ts'
-import { CaBundleAnswer, CaRequestAnswer, CaView } from '#wire/operator-api.ts'
+import { CaBundleAnswer, CaRequestAnswer, CaView } from '#wire/ca-api.ts'
 import { WithdrawAnswer } from '#wire/ca-withdrawal-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { formatAgo, formatSpan } from './duration.ts'

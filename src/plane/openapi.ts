@@ -2,9 +2,21 @@
 
 import type { TSchema } from 'typebox'
 import * as alertApi from '#wire/alert-api.ts'
+import * as allocationApi from '#wire/allocation-api.ts'
+import * as caApi from '#wire/ca-api.ts'
+import * as caWithdrawalApi from '#wire/ca-withdrawal-api.ts'
+import * as certificateStatusApi from '#wire/certificate-status-api.ts'
+import * as claimApi from '#wire/claim-api.ts'
+import * as hardwareApi from '#wire/hardware-api.ts'
+import * as healthApi from '#wire/health-api.ts'
+import * as issuanceApi from '#wire/issuance-api.ts'
 import * as nodeApi from '#wire/node-api.ts'
 import * as operatorApi from '#wire/operator-api.ts'
+import * as planApi from '#wire/plan-api.ts'
+import * as receiptApi from '#wire/receipt-api.ts'
 import * as recoveryApi from '#wire/recovery-api.ts'
+import * as schedulingApi from '#wire/scheduling-api.ts'
+import * as vclusterApi from '#wire/vcluster-api.ts'
 import type { Access, Route } from './listeners/route.ts'
 import { apiExamples } from './openapi-examples.ts'
 
@@ -114,7 +126,24 @@ const operationId = ({ method, path }: Route): string =>
 
 /** Schemas that are exported by name keep it; the others stand where they are used. */
 const schemaNames: ReadonlyMap<unknown, string> = new Map(
-  Object.entries({ ...nodeApi, ...recoveryApi, ...operatorApi, ...alertApi })
+  Object.entries({
+    ...alertApi,
+    ...allocationApi,
+    ...caApi,
+    ...caWithdrawalApi,
+    ...certificateStatusApi,
+    ...claimApi,
+    ...hardwareApi,
+    ...healthApi,
+    ...issuanceApi,
+    ...nodeApi,
+    ...operatorApi,
+    ...planApi,
+    ...receiptApi,
+    ...recoveryApi,
+    ...schedulingApi,
+    ...vclusterApi,
+  })
     .filter(([, value]) => typeof value === 'object' && value !== null && 'type' in value && value.type === 'object')
     .map(([name, value]) => [value, name]),
 )

@@ -1,12 +1,8 @@
 // Alerts as operators and webhooks see them.
 
-import { Type, type Static, type TEnum } from 'typebox'
+import { Type, type Static } from 'typebox'
 import { alertKinds, alertSeverities, alertStates } from '#domain/alert.ts'
-
-const closed = { additionalProperties: false } as const
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-/** Typed by hand: `Type.Enum` forgets which strings they were when called with a type parameter. */
-const oneOf = <const T extends readonly string[]>(values: T) => Type.Enum([...values]) as unknown as TEnum<T[number][]>
+import { closed, oneOf, orNull } from './shapes.ts'
 
 export const AlertView = Type.Object({
   id: Type.String(),

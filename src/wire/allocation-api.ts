@@ -1,13 +1,9 @@
 // Work on nodes, as schedulers and operators see it.
 
-import { Type, type Static, type TEnum } from 'typebox'
+import { Type, type Static } from 'typebox'
 import { allocationStates } from '#domain/allocation.ts'
 import { NodeIdText } from './node-api.ts'
-
-const closed = { additionalProperties: false } as const
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-/** Typed by hand: `Type.Enum` forgets which strings they were when called with a type parameter. */
-const oneOf = <const T extends readonly string[]>(values: T) => Type.Enum([...values]) as unknown as TEnum<T[number][]>
+import { closed, oneOf, orNull } from './shapes.ts'
 
 const AllocationIdText = Type.String({ pattern: '^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$' })
 const VClusterName = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })

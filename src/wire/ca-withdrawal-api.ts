@@ -1,7 +1,7 @@
 // An authority somebody else may have the key of, as an operator withdraws it.
 
 import { Type, type Static } from 'typebox'
-import { CaView } from './operator-api.ts'
+import { CaView } from './ca-api.ts'
 
 /** `POST /v1/ca/withdraw` */
 export const WithdrawRequest = Type.Object(

@@ -1,9 +1,7 @@
 // Whether certificates still hold, as operators ask for it. Others ask the status listener.
 
 import { Type, type Static } from 'typebox'
-
-const closed = { additionalProperties: false } as const
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+import { closed, orNull } from './shapes.ts'
 
 /** `GET /v1/ca/crl` */
 export const CrlQuery = Type.Object(

@@ -2,8 +2,7 @@
 
 import { Type, type Static } from 'typebox'
 import { domainNameShape } from './join-string.ts'
-
-const closed = { additionalProperties: false } as const
+import { closed } from './shapes.ts'
 
 /** So many machines and addresses in one statement, which has to fit a request. */
 export const mostClaims = 50

@@ -2,9 +2,8 @@
 
 import { Type, type Static } from 'typebox'
 import { resourceStates } from '#domain/hardware-profile.ts'
+import { closed, orNull } from './shapes.ts'
 
-const closed = { additionalProperties: false } as const
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 const Evidence = Type.Record(
   Type.String({ pattern: '^[a-z0-9_]{1,40}$' }),
   Type.Union([Type.String({ maxLength: 128 }), Type.Number(), Type.Null()]),

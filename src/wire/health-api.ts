@@ -1,8 +1,7 @@
 // What health checkers tell the plane.
 
 import { Type, type Static } from 'typebox'
-
-const closed = { additionalProperties: false } as const
+import { closed } from './shapes.ts'
 
 /** `POST /v1/nodes/{id}/health`. `reason` is asked for where the state is `unhealthy`. */
 export const HealthRequest = Type.Object(

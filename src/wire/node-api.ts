@@ -4,9 +4,7 @@ import { Type, type Static } from 'typebox'
 import { OverlayConfig, WireguardRequest } from './peers.ts'
 import { RecoveryRegistration } from './recovery-registration.ts'
 import { longestStatement } from './statement.ts'
-
-const closed = { additionalProperties: false } as const
-const bounded = (maxLength: number) => Type.String({ minLength: 1, maxLength })
+import { closed, text } from './shapes.ts'
 
 export const nodeIdShape = '^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$'
 export const NodeIdText = Type.String({
@@ -18,7 +16,7 @@ export const NodeIdText = Type.String({
 export const HardwareIdentityBody = Type.Object(
   {
     macs: Type.Array(Type.String({ pattern: '^[0-9a-f]{2}(:[0-9a-f]{2}){5}$' }), { maxItems: 64 }),
-    bmc_serial: Type.Union([bounded(128), Type.Null()]),
+    bmc_serial: Type.Union([text(128), Type.Null()]),
   },
   closed,
 )
@@ -28,7 +26,7 @@ export const HardwareFactsBody = Type.Object(
     cpu_cores: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
     memory_bytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
     disk_bytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
-    arch: bounded(32),
+    arch: text(32),
   },
   closed,
 )
@@ -44,7 +42,7 @@ export const EnrollRequest = Type.Object(
     hardware_identity: Type.Optional(HardwareIdentityBody),
     hardware_facts: Type.Optional(HardwareFactsBody),
     /** PKCS#10, PEM. */
-    csr: bounded(16_384),
+    csr: text(16_384),
     /** How the node recovers when its certificate cannot help it any more. */
     recovery: Type.Optional(RecoveryRegistration),
     /** To take part in the WireGuard network of the domain. */
@@ -140,8 +138,8 @@ export type EnrollResponse = Static<typeof EnrollResponse>
 /** `POST /v1/nodes/{id}/renew` */
 export const RenewRequest = Type.Object(
   {
-    csr: bounded(16_384),
-    counter: Type.Optional(bounded(longestStatement)),
+    csr: text(16_384),
+    counter: Type.Optional(text(longestStatement)),
     /** From a node with nothing registered, to a plane that understands `renewal_recovery`. */
     recovery: Type.Optional(RecoveryRegistration),
   },
@@ -166,7 +164,7 @@ export const ConfirmRequest = Type.Object(
   {
     /** False: the agent could not keep what it was given, and says so (R-097). */
     persisted: Type.Optional(Type.Boolean()),
-    detail: Type.Optional(bounded(256)),
+    detail: Type.Optional(text(256)),
   },
   closed,
 )

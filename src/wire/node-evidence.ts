@@ -3,8 +3,7 @@
 
 import { Type, type Static } from 'typebox'
 import { ReportBody } from './report.ts'
-
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+import { orNull } from './shapes.ts'
 
 /** Whether the node has shown that it would come back after losing its certificate, and why (not). */
 export const Recoverable = Type.Object({ proven: Type.Boolean(), why: Type.String() })

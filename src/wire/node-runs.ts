@@ -2,8 +2,7 @@
 
 import { Type } from 'typebox'
 import { CapabilityReport, OverlayState } from './overlay.ts'
-
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+import { orNull } from './shapes.ts'
 
 /** As its agent last said; null: never. Answers may grow, so these are open where the frames are closed. */
 export const NodeRuns = {

@@ -12,13 +12,7 @@ import { PolicyBody } from './policy-body.ts'
 import { NodeRuns } from './node-runs.ts'
 import { NodeEvidence, Recoverable, RepairView } from './node-evidence.ts'
 import { WireguardView } from './wireguard-view.ts'
-
-const closed = { additionalProperties: false } as const
-const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-/** Typed by hand: `Type.Enum` forgets which strings they were when called with a type parameter. */
-const oneOf = <const T extends readonly string[]>(values: T) =>
-  Type.Enum([...values]) as unknown as import('typebox').TEnum<T[number][]>
+import { closed, oneOf, orNull, text } from './shapes.ts'
 
 // ---- nodes
 
@@ -248,45 +242,6 @@ export const DomainBody = Type.Object({
   maintenance: Type.Object({ policy: PolicyBody, timeSync: orNull(ServiceBody) }),
   /** Of the WireGuard network; null: made from the name of the domain. */
   overlayPrefix: orNull(Type.String()),
-})
-
-// ---- the certificate authority
-
-export const CaView = Type.Object({
-  domain: Type.String(),
-  root_fingerprint: Type.String(),
-  root_online: Type.Boolean(),
-  /** False: the sealing key lies beside what it seals, or others may read it. */
-  sealing_protected: Type.Boolean(),
-  authorities: Type.Array(
-    Type.Object({
-      id: Type.String(),
-      role: oneOf(['root', 'domain-ca', 'issuing', 'recovery']),
-      custody: oneOf(['file', 'memory', 'offline']),
-      subject: Type.String(),
-      not_before: Type.String(),
-      not_after: Type.String(),
-      signing: Type.Boolean(),
-      sha256: Type.String(),
-      /** Somebody else may have its key: since then nothing it has signed is taken. */
-      withdrawn_at: Type.Optional(Type.String()),
-    }),
-  ),
-  server_certificate: Type.Object({
-    serial: Type.String(),
-    not_after: Type.String(),
-    names: Type.Array(Type.String()),
-  }),
-  warnings: Type.Array(Type.String()),
-})
-export type CaView = Static<typeof CaView>
-export const CaRequestAnswer = Type.Object({ csr: Type.String() })
-export const CaImportRequest = Type.Object({ certificate: text(16_384) }, closed)
-export const CaBundleAnswer = Type.Object({
-  roots: Type.Array(Type.String()),
-  root_fingerprint: Type.String(),
-  /** A join string without a secret, for machines that join by their hardware. */
-  join: Type.String(),
 })
 
 // ---- the journal

@@ -5,9 +5,8 @@ import { mostPlanned, planActions } from '#domain/plan.ts'
 import { NodeIdText } from './node-api.ts'
 import { SetRequest } from './operator-api.ts'
 import { ReceiptView } from './receipt-api.ts'
+import { closed, orNull } from './shapes.ts'
 
-const closed = { additionalProperties: false } as const
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 const Nodes = Type.Array(NodeIdText, { minItems: 1, maxItems: mostPlanned })
 const Reason = Type.String({ minLength: 1, maxLength: 256 })
 const Id = Type.String({ pattern: '^[0-9A-Za-z_-]{1,64}$' })

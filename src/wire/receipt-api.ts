@@ -4,12 +4,7 @@
 import { Type, type Static } from 'typebox'
 import { receiptClocks, replicaProofs, withdrawalKinds } from '#domain/receipt.ts'
 import { NodeIdText } from './node-api.ts'
-
-const closed = { additionalProperties: false } as const
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-/** Typed by hand: `Type.Enum` forgets which strings they were when called with a type parameter. */
-const oneOf = <const T extends readonly string[]>(values: T) =>
-  Type.Enum([...values]) as unknown as import('typebox').TEnum<T[number][]>
+import { closed, oneOf, orNull } from './shapes.ts'
 
 const PeersView = Type.Object({
   /** How many had to drop the key: the sum of those below. */

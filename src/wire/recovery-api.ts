@@ -8,10 +8,9 @@ import { AgentEvidence } from './agent-evidence.ts'
 import { EnrollResponse, NodeIdText } from './node-api.ts'
 import { proof, RecoveryRegistration } from './recovery-registration.ts'
 import { longestSighting, longestStatement } from './statement.ts'
+import { closed, text } from './shapes.ts'
 
-const closed = { additionalProperties: false } as const
-const bounded = (maxLength: number) => Type.String({ minLength: 1, maxLength })
-const statement = bounded(longestStatement)
+const statement = text(longestStatement)
 const nonce = Type.String({ pattern: '^[A-Za-z0-9_-]{22,64}$' })
 const correlationShape = '^[A-Za-z0-9-]{8,64}$'
 
@@ -26,17 +25,17 @@ export const repairTokenShape = /^repair_[A-Za-z0-9_-]{43}$/
 const RecoveryCredentialBody = Type.Union([
   Type.Object({ kind: Type.Literal('key'), challenge: statement, proof }, closed),
   /** Checked for their shape by the flow, so that a bad one is refused like an unknown one. */
-  Type.Object({ kind: Type.Literal('bearer'), token: bounded(256) }, closed),
-  Type.Object({ kind: Type.Literal('repair'), token: bounded(256) }, closed),
+  Type.Object({ kind: Type.Literal('bearer'), token: text(256) }, closed),
+  Type.Object({ kind: Type.Literal('repair'), token: text(256) }, closed),
 ])
 
 /** What made the recovery necessary, as the agent classified it. */
 const FailureBody = Type.Object(
   {
     class: Type.Enum([...failureClasses]),
-    code: bounded(64),
-    since: bounded(64),
-    cert_not_after: Type.Union([bounded(64), Type.Null()]),
+    code: text(64),
+    since: text(64),
+    cert_not_after: Type.Union([text(64), Type.Null()]),
   },
   closed,
 )
@@ -48,12 +47,12 @@ export const RecoverRequest = Type.Object(
     credential: RecoveryCredentialBody,
     /** Left out only by a machine that never got one, with a repair bundle. */
     counter: Type.Optional(statement),
-    csr: bounded(16_384),
+    csr: text(16_384),
     failure: FailureBody,
     evidence: AgentEvidence,
     register: Type.Optional(RecoveryRegistration),
     /** The newest sighting the machine has kept: no channel opens over which it could show it. */
-    sighting: Type.Optional(bounded(longestSighting)),
+    sighting: Type.Optional(text(longestSighting)),
     /** Made by the agent when the failure began; all entries of the story carry it. */
     correlation: Type.String({ pattern: correlationShape }),
   },

@@ -2,8 +2,7 @@
 
 import { Type, type Static } from 'typebox'
 import { longestStatement } from './statement.ts'
-
-const closed = { additionalProperties: false } as const
+import { closed } from './shapes.ts'
 
 /** A signature, base64url. */
 export const proof = Type.String({ pattern: '^[A-Za-z0-9_-]{64,256}$' })

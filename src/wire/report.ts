@@ -4,9 +4,8 @@ import { Type, type Static } from 'typebox'
 import { failureClasses } from '#domain/failure-class.ts'
 import { rehearsalSteps } from '#domain/node.ts'
 import { reportedConditions } from '#domain/reported-conditions.ts'
+import { closed, orNull } from './shapes.ts'
 
-const closed = { additionalProperties: false } as const
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 const time = Type.String({ maxLength: 32 })
 const count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const short = Type.String({ maxLength: 64 })

@@ -7,8 +7,8 @@ import { mostHeads } from '#domain/sighting.ts'
 import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { Claims, longestClaims } from './claim-api.ts'
+import { closed } from './shapes.ts'
 
-const closed = { additionalProperties: false } as const
 const short = Type.String({ maxLength: 256 })
 const whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 

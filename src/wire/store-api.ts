@@ -1,8 +1,7 @@
 // Whether the store is the one its nodes have seen, as operators are shown it and confirm it.
 
 import { Type, type Static } from 'typebox'
-
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+import { orNull } from './shapes.ts'
 
 export const DoubtView = Type.Object({
   since: Type.String(),

@@ -6,8 +6,7 @@ import { NodeIdText } from './node-api.ts'
 import { SetRequest } from './operator-api.ts'
 import { OverlayFileBody, ServiceBody, OverlayBody } from './overlay.ts'
 import { PolicyBody } from './policy-body.ts'
-
-const closed = { additionalProperties: false } as const
+import { closed } from './shapes.ts'
 
 const VClusterName = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
 

@@ -2,8 +2,7 @@
 
 import { Type, type Static } from 'typebox'
 import { PeerRevision, WireguardKeyText } from './peers.ts'
-
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+import { orNull } from './shapes.ts'
 
 export const WireguardView = Type.Object({
   public_key: WireguardKeyText,

@@ -1,6 +1,6 @@
 // The authority as operators see it (`ca show`).
 
-import type { CaView } from '#wire/operator-api.ts'
+import type { CaView } from '#wire/ca-api.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import { agingWarnings, type AgingWarning } from './authority-warnings.ts'

@@ -3,7 +3,7 @@
 import type { Static } from 'typebox'
 import type { Attribution } from '#domain/decision.ts'
 import type { Refusal } from '#domain/refusal.ts'
-import type { CaView } from '#wire/operator-api.ts'
+import type { CaView } from '#wire/ca-api.ts'
 import type { AgingWarning } from './authority-warnings.ts'
 import type { Issuer } from './issuer.ts'
 import type { Withdrawal, WithdrawalWanted } from './withdraw-issuer.ts'

@@ -6,7 +6,8 @@ import { withdrawAuthority, type WithdrawAuthorityDeps } from '#plane/flows/with
 import type { Authority } from '#plane/issuer/authority.ts'
 import { WithdrawAnswer, WithdrawRequest } from '#wire/ca-withdrawal-api.ts'
 import { formatJoinString } from '#wire/join-string.ts'
-import { CaBundleAnswer, CaImportRequest, CaRequestAnswer, CaView, EmptyRequest } from '#wire/operator-api.ts'
+import { CaBundleAnswer, CaImportRequest, CaRequestAnswer, CaView } from '#wire/ca-api.ts'
+import { EmptyRequest } from '#wire/operator-api.ts'
 import { attributionOf } from './operator-call.ts'
 import { answer, type Route } from './route.ts'
 
