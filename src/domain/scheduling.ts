@@ -28,7 +28,7 @@ export const blocksScheduling: Readonly<Record<ConditionName, boolean>> = {
   not_recoverable: false,
   unhealthy: true,
   overlay_failed: true,
-  // What runs there is not what was asked for, and may still be the better place for running work.
+  // New work would start on what nobody asked for.
   config_drift: true,
   wireguard_failed: true,
   // Advisory: another domain's word never takes work away here (R-013).
@@ -39,10 +39,11 @@ export const isSchedulable = (node: Node): boolean => schedulingOf(node).state =
 
 export const schedulingOf = (node: Node): Scheduling => {
   const active = node.membership.kind === 'active'
+  const known = node.membership.kind !== 'revoked'
   const reasons = [
     ...(node.drain === 'none' ? [] : [node.drain]),
     ...(active ? [] : [`not active: ${node.membership.kind}`]),
-    ...(node.assignment === null ? ['no vCluster: maintenance mode'] : []),
+    ...(known && node.assignment === null ? ['no vCluster: maintenance mode'] : []),
     ...node.conditions.map(({ name }) => name).filter((name) => blocksScheduling[name]),
     // One part that could not be cleaned blocks the whole machine (R-017).
     ...node.machine.slots

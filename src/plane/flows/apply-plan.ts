@@ -13,9 +13,10 @@ import { changeProfile } from './change-profiles.ts'
 import { deleteVCluster } from './change-vclusters.ts'
 import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import { effectsOf, type EffectDeps } from './compute-plan.ts'
+import type { OnlyIf } from './only-if.ts'
 import { revokeToken } from './revoke-token.ts'
 import { withdrawAuthority, type WithdrawAuthorityDeps } from './withdraw-authority.ts'
-import { withdrawIdentity, type OnlyIf, type WithdrawDeps } from './withdraw-identity.ts'
+import { withdrawIdentity, type WithdrawDeps } from './withdraw-identity.ts'
 
 export type ApplyPlanDeps = EffectDeps &
   CommitDeps &

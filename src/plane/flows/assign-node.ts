@@ -10,7 +10,7 @@ import type { Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { commitDecision, type CommitDeps, type Done } from './commit-decision.ts'
 import { liveAllocations } from './live-allocations.ts'
-import type { OnlyIf } from './withdraw-identity.ts'
+import type { OnlyIf } from './only-if.ts'
 
 export type AssignDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
 

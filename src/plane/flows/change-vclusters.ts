@@ -17,7 +17,7 @@ import type { VCluster } from '#domain/vcluster.ts'
 import type { Store } from '#plane/store/store.ts'
 import { unassignNode, type AssignDeps } from './assign-node.ts'
 import { commitDecision, commitUnlessSo } from './commit-decision.ts'
-import type { OnlyIf } from './withdraw-identity.ts'
+import type { OnlyIf } from './only-if.ts'
 
 export type Written = { readonly kind: 'written'; readonly vcluster: VCluster }
 

@@ -21,6 +21,7 @@ import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
 import { liveAllocations } from './live-allocations.ts'
+import type { OnlyIf } from './only-if.ts'
 import type { OpenChannels, PeerProofs } from './open-channels.ts'
 import type { Receipts } from './receipts.ts'
 import { wireguardHeldBy } from './wireguard-facts.ts'
@@ -38,9 +39,6 @@ export type Withdrawal =
   | { readonly kind: 'quarantine'; readonly reason: string }
   | { readonly kind: 'revoke'; readonly reason: string }
   | { readonly kind: 'decommission'; readonly force: boolean }
-
-/** Looked at in the decision itself: whoever was promised something of the node is not given something else. */
-export type OnlyIf = (node: Node) => Refusal | null
 
 export type Withdrawn = {
   readonly kind: 'withdrawn'
