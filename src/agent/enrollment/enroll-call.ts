@@ -56,7 +56,7 @@ export const enrollCall = async (
     knock(agent, door, { path: '/v1/enroll', json: body, answer: EnrollResponse, timeoutMs: answerTimeoutMs })
   const withKey = wireguard.body === null ? json : { ...json, wireguard: wireguard.body }
   let answer = await ask(withKey)
-  if (withKey !== json && isUnknownField(answer)) {
+  if (withKey !== json && isUnknownField(answer, 'wireguard')) {
     agent.log.warn('this plane knows no WireGuard; enrolling without it')
     answer = await ask(json)
   }
@@ -96,9 +96,9 @@ const registrationFor = async (
   return { kind: 'registration', body: registrationOf(request.recoveryKey, about) }
 }
 
-/** An older plane refuses what it does not know, before it looks at the token. */
-const isUnknownField = (answer: { readonly kind: string } | PlaneFailure): boolean =>
-  'code' in answer && answer.code === 'REQUEST_INVALID'
+/** An older plane refuses what it does not know, before it looks at the token. What is only wrong is for a person to put right. */
+export const isUnknownField = (answer: { readonly kind: string } | PlaneFailure, field: string): boolean =>
+  'code' in answer && answer.code === 'REQUEST_INVALID' && answer.trouble.text.includes(`is not known: ${field}`)
 
 /** Asked again like a plane that is away: what makes the file may run after us. */
 const noHardwareFile = (file: string | null): PlaneFailure => ({

@@ -27,6 +27,11 @@ test('others reach it at an address of each family, at one port', () => {
     assert.match(String(part('wg0', ...wrong)), /--wireguard-endpoint takes/, wrong.join())
 })
 
+test('an address that no other machine could reach is refused before anything is sent', () => {
+  for (const place of ['127.0.0.1', '0.0.0.0', '[::1]:7', 'fe80::1', '::ffff:192.0.2.1', '224.0.0.1'])
+    assert.match(String(part('wg0', place)), /--wireguard-endpoint takes/, place)
+})
+
 test('what could be read as an option or is longer than the kernel takes is no interface', () => {
   for (const name of ['-f', 'wg 0', 'a'.repeat(16), '../wg0']) assert.match(String(part(name)), /--wireguard takes/)
 })

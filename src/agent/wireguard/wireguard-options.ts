@@ -1,5 +1,7 @@
 // `--wireguard` and `--wireguard-endpoint`.
 
+import { isRefusal } from '#domain/refusal.ts'
+import { checkUnderlay } from '#domain/wireguard-part.ts'
 import type { UnderlayEndpoint } from '#domain/wireguard.ts'
 import { ipBytes, ipText } from '#pki/ip-address.ts'
 import type { AgentConfig, AgentOptions } from '../config.ts'
@@ -27,6 +29,10 @@ export const wireguardOf = (
   const endpoint = endpointOf(places)
   if (endpoint === 'wrong') {
     return invalid('--wireguard-endpoint takes an IPv4 and an IPv6 address at most, with one port for both')
+  }
+  // The plane would refuse it in the same words.
+  if (endpoint !== null && isRefusal(checkUnderlay(endpoint))) {
+    return invalid('--wireguard-endpoint takes addresses where other machines reach this one')
   }
   return { kind: 'wireguard', wireguard: { interface: name, endpoint } }
 }
