@@ -19,7 +19,7 @@ export const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ['assurance', node.assurance],
   ['vcluster', vclusterText(node)],
   ...some('runs', overlayLines(node)),
-  ...some('drift', driftLines(node.overlay)),
+  ...some('drift', driftLines(node)),
   ['scheduling', schedulingText(node.scheduling)],
   ...(node.allocations === 0 ? [] : [['allocations', String(node.allocations)] as const]),
   ['certificates', orNone(node.certificates.map((certificate) => certificateLine(certificate, nowMs)))],

@@ -11,14 +11,20 @@ export const vclusterText = ({ vcluster, vcluster_revision: revision }: NodeDeta
 export const schedulingText = ({ state, reasons }: NodeDetail['scheduling']): string =>
   [state, ...reasons.filter((reason) => reason !== state)].join(', ')
 
+/** Of an identity that was taken away, or is not there yet, the last report says nothing about any machine. */
+const isGone = ({ membership }: NodeDetail): boolean => membership === 'revoked' || membership === 'registered'
+
 /** An agent that is connected and says nothing of it, or to a replica that would not hear it, is one of before. Nobody else tells. */
-export const overlayLines = ({ overlay, vcluster, sessions }: NodeDetail): string[] => {
+export const overlayLines = (node: NodeDetail): string[] => {
+  const { overlay, vcluster, sessions } = node
+  if (isGone(node)) return []
   if (overlay === null) {
     return vcluster === null || sessions.length === 0
       ? []
       : ['not known: nothing was said of it; an agent or a plane of the release before?']
   }
   return [
+    ...(sessions.length === 0 ? ['what it said last, while it was connected:'] : []),
     overlay.applied
       ? `applied, configuration ${overlay.config_revision}`
       : `not applied: ${overlay.detail ?? 'its agent does not say why'}`,
@@ -29,7 +35,7 @@ export const overlayLines = ({ overlay, vcluster, sessions }: NodeDetail): strin
 const serviceLine = ({ name, state, restarts }: Overlay['services'][number]): string =>
   `service ${name} ${state}${restarts === 0 ? '' : `, restarted ${restarts === 1 ? 'once' : `${restarts} times`}`}`
 
-export const driftLines = (overlay: NodeDetail['overlay']): string[] => overlay?.drift ?? []
+export const driftLines = (node: NodeDetail): string[] => (isGone(node) ? [] : (node.overlay?.drift ?? []))
 
 const runBy: Readonly<Record<NonNullable<NodeDetail['capabilities']>['services'], string>> = {
   systemd: 'by systemd',

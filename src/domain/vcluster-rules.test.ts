@@ -47,7 +47,7 @@ test('every change makes a revision and says what changed; what is so already ma
   assert.deepEqual(verdict.change.entries[0]?.body['changes'], [
     'policy.enforcementMode: "observe" -> "enforce"',
     'description: "" -> "the big one"',
-    'overlay: 0 files, 0 services -> 1 files, 1 services',
+    'overlay: file etc/app.conf added, service worker added',
   ])
   assert.deepEqual(change(verdict.vcluster, { description: 'the big one' }, overlay), { kind: 'unchanged' })
 })

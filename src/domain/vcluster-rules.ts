@@ -3,6 +3,7 @@
 import { readOf, type Row } from './change.ts'
 import type { Unchanged } from './conditions.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from './decision.ts'
+import { overlayChanges } from './overlay-changes.ts'
 import { overlayProblem } from './overlay-rules.ts'
 import { noOverlay, type Overlay } from './overlay.ts'
 import { policyRules } from './policy-rules.ts'
@@ -65,7 +66,7 @@ export const decideChangeVCluster = (facts: ChangeVClusterFacts): VClusterDecide
   const replaced = overlay !== null && JSON.stringify(overlay) !== JSON.stringify(row.value.overlay)
   const changes = [
     ...changesOf(row.value, vcluster, Object.keys(set)).map((line) => boundedText(line)),
-    ...(replaced ? [`overlay: ${sizeOf(row.value.overlay)} -> ${sizeOf(overlay)}`] : []),
+    ...(replaced ? [overlayLine(row.value.overlay, overlay)] : []),
   ]
   if (changes.length === 0) return { kind: 'unchanged' }
   const next = { ...vcluster, revision: row.value.revision + 1 }
@@ -101,7 +102,8 @@ const changed = (vcluster: VCluster, { set, overlay }: VClusterChanges): VCluste
 
 const said = ({ name, revision }: VCluster) => ({ vcluster: name, revision })
 
-const sizeOf = ({ files, services }: Overlay): string => `${files.length} files, ${services.length} services`
+const overlayLine = (before: Overlay, after: Overlay): string =>
+  boundedText(`overlay: ${overlayChanges(before, after).join(', ') || 'in another order'}`)
 
 const written = (
   from: Row<VCluster> | null,
