@@ -27,10 +27,21 @@ export const withPlan =
     if (options.apply !== undefined && options.plan === true) {
       throw usageFailure('--plan shows and --apply does: give one of them.')
     }
-    if (options.apply !== undefined) return applyPlan(cli, options, options.apply, kind)
+    if (options.apply !== undefined) {
+      if (saysWhat(options, args)) {
+        const why = 'A plan says already what is to be done, to whom and why: --apply takes no more than its id.'
+        throw usageFailure(why, `See it: muster plan show ${options.apply}; do it: muster plan apply ${options.apply}`)
+      }
+      return applyPlan(cli, options, options.apply, kind)
+    }
     if (options.plan === true) return computePlan(cli, options, actionOf(options, ...args))
     return otherwise(cli, options, ...args)
   }
+
+/** Who names another node beside a plan would otherwise do harm to one he has not named. */
+const saysWhat = (options: object, args: readonly unknown[]): boolean =>
+  args.some((arg) => (Array.isArray(arg) ? arg.length > 0 : arg !== undefined)) ||
+  ['reason', 'force', 'compromised'].some((name) => name in options)
 
 export const computePlan = async (cli: Cli, options: GlobalOptions, action: PlanActionBody): Promise<void> => {
   const about = 'nodes' in action ? { ID: action.nodes[0] ?? 'ID' } : {}

@@ -64,6 +64,20 @@ test('a plan computed before a change and applied after it is refused with what 
   assert.equal((await call('viewer', 'GET', '/v1/nodes/gpu-001')).body.membership, 'registered')
 })
 
+test('a plan is applied to those it was computed for: whoever names others beside it, or another reason, is refused', async (t) => {
+  const { ok, plan, muster, call } = await setUp(t)
+  for (const id of ['gpu-001', 'gpu-002']) await ok('node', 'enroll', id)
+  const { id } = await plan('node', 'revoke', 'gpu-001', '--reason', 'stolen', '--plan')
+  for (const more of [['gpu-002'], ['--reason', 'lost']]) {
+    const refused = await muster('node', 'revoke', ...more, '--apply', id)
+    assert.equal(refused.code, exitCodes.usage)
+    assert.match(refused.err, /muster plan show/)
+  }
+  assert.equal((await call('viewer', 'GET', '/v1/nodes/gpu-001')).body.membership, 'registered')
+  await ok('node', 'revoke', '--apply', id)
+  assert.equal((await call('viewer', 'GET', '/v1/nodes/gpu-001')).body.membership, 'revoked')
+})
+
 test('deleting a vCluster shows which nodes go into maintenance mode, and a node assigned since makes it stale', async (t) => {
   const { ok, plan, apply, muster, call } = await setUp(t)
   await ok('vcluster', 'create', 'blue')
