@@ -16,7 +16,7 @@ test('an agent that is connected and says nothing of what it runs is pointed out
 test('what a node runs is said as of now only while it is connected, and not at all of an identity that is gone', () => {
   const overlay = { applied: true, config_revision: 7, detail: null, services: [], drift: ['file a: changed'] }
   const told = (changes: Partial<NodeDetail>): string[] => {
-    const it = node({ overlay: overlay as unknown as NodeDetail['overlay'], ...changes })
+    const it = node({ overlay, ...changes })
     return [...overlayLines(it), ...driftLines(it)]
   }
   assert.deepEqual(told({}), ['applied, configuration 7', 'file a: changed'])

@@ -75,7 +75,7 @@ const setUp = (certainAfterMs = 0) => {
     const value = { kind: 'epoch', node: 'x', epoch: 1, untilMs: 1, reason: 'revoked' } as never
     feed.publish({ kind: 'committed', origin: 'elsewhere', writes: [{ put: 'denial', value }], entries: [] })
   }
-  return { sightings, open, pass, denied, now, counted, feed }
+  return { sightings, open, pass, denied, now, counted, feed, sessions }
 }
 
 test('whoever has shown what it has is told how far the journal is, and whoever has not is told nothing', async () => {
@@ -104,6 +104,17 @@ test('denials that come together are told together, soon, with one signature for
   await pass()
   assert.equal(counted.signed, 2, 'nothing new, nothing said')
   assert.ok(all.every(({ told }) => told().length === 2))
+})
+
+test('what comes while the plane stops is not looked at any more: the store goes right after the channels', async () => {
+  const { sightings, open, pass, denied, counted, sessions } = setUp()
+  await sightings.shown(open('a').session, null)
+  await pass()
+  const { looked } = counted
+  denied()
+  sessions.close('PLANE_STOPPING', 'the plane is restarting')
+  await pass()
+  assert.equal(counted.looked, looked)
 })
 
 test('while the store is in doubt nobody is told anything; once it is confirmed everybody is, also who brought the doubt', async () => {

@@ -75,6 +75,8 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
     busy = true
     while (wanted && !sessions.isClosed()) {
       await pause(soonMs)
+      // The store goes right after the channels.
+      if (sessions.isClosed()) break
       wanted = false
       const tookMs = await round().catch((error: unknown) => {
         log.warn({ err: error }, 'agents could not be told how far the journal has come')
