@@ -11,7 +11,7 @@ const conditions: Condition[] = conditionNames.map((name) => ({
   evidence: {},
 }))
 
-test('a person looks at eight conditions of a node, each since it was raised', () => {
+test('a person looks at ten conditions of a node, each since it was raised', () => {
   const alerts = alertsOfNode(nodeRow('active', { conditions }).value)
   assert.deepEqual(
     alerts.map(({ kind, severity, reason }) => [kind, severity, reason]),
@@ -22,7 +22,9 @@ test('a person looks at eight conditions of a node, each since it was raised', (
       ['duplicate_identity', 'critical', 'of duplicate_identity'],
       ['recovery_waits', 'warning', 'of needs_approval'],
       ['unhealthy', 'warning', 'of unhealthy'],
+      ['overlay_failed', 'warning', 'of overlay_failed'],
       ['config_drift', 'warning', 'of config_drift'],
+      ['wireguard_failed', 'warning', 'of wireguard_failed'],
       ['active_elsewhere', 'warning', 'of active_elsewhere'],
     ],
   )

@@ -17,7 +17,9 @@ const conditionAlerts: Partial<Readonly<Record<ConditionName, Look>>> = {
   duplicate_identity: { kind: 'duplicate_identity', severity: 'critical' },
   needs_approval: { kind: 'recovery_waits', severity: 'warning' },
   unhealthy: { kind: 'unhealthy', severity: 'warning' },
+  overlay_failed: { kind: 'overlay_failed', severity: 'warning' },
   config_drift: { kind: 'config_drift', severity: 'warning' },
+  wireguard_failed: { kind: 'wireguard_failed', severity: 'warning' },
   active_elsewhere: { kind: 'active_elsewhere', severity: 'warning' },
 }
 

@@ -18,6 +18,8 @@ export const alertKinds = [
   'authority_compromised',
   'unhealthy',
   'config_drift',
+  'overlay_failed',
+  'wireguard_failed',
   'active_elsewhere',
 ] as const
 export type AlertKind = (typeof alertKinds)[number]

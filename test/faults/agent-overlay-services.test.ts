@@ -20,13 +20,13 @@ const called = async (plane: Plane, method: 'POST' | 'PATCH', where: string, bod
 const beatsAgain = async (...hearts: readonly Heart[]): Promise<number[]> => {
   const before = hearts.map((it) => it.beats())
   await eventually('every heart to beat', () => hearts.every((it, at) => it.beats() > (before[at] ?? 0) + 1), {
-    withinMs: 20_000,
+    withinMs: 60_000,
   })
   return hearts.map((it) => it.pid() ?? 0)
 }
 
 const stopped = (...hearts: readonly Heart[]): Promise<true> =>
-  eventually('these to have ended', () => hearts.every((it) => !isAlive(it.pid())), { withinMs: 20_000 })
+  eventually('these to have ended', () => hearts.every((it) => !isAlive(it.pid())), { withinMs: 60_000 })
 
 test('services are what they should be: assigned, without a plane, restarted without one, moved, changed, unassigned, revoked', async (t) => {
   const folder = tempFolder(t)
