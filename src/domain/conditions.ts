@@ -77,3 +77,29 @@ export const decideClear = ({ node, name, by, nowMs }: ClearFacts): NodeDecided 
   const cleared: Node = { ...node.value, conditions: withoutConditions(node.value.conditions, [name]) }
   return nodeDecided(node, cleared, [clearedEntry(cleared, condition, by, nowMs)])
 }
+
+/** Of a name that is told twice the first counts. */
+export type ToldFacts = NodeFacts & {
+  /** The conditions somebody tells of: one telling says all of them, and what it does not say is over. */
+  readonly about: readonly ConditionName[]
+  readonly told: readonly Pick<Condition, 'name' | 'reason' | 'evidence'>[]
+}
+
+export const decideTold = ({ node, about, told, by, nowMs }: ToldFacts): NodeDecided | Unchanged => {
+  const { value } = node
+  if (value.membership.kind === 'revoked') return { kind: 'unchanged' }
+  const over = value.conditions.filter(({ name }) => about.includes(name) && !told.some((one) => one.name === name))
+  const raised = told
+    .filter(({ name }, at) => !hasCondition(value, name) && told.findIndex((one) => one.name === name) === at)
+    .map(({ name, reason, evidence }): Condition => ({ name, sinceMs: nowMs, reason, evidence }))
+  const [first, ...rest]: EntryDraft[] = [
+    ...over.map((condition) => clearedEntry(value, condition, by, nowMs)),
+    ...raised.map((condition) => raisedEntry(value, condition, by, nowMs)),
+  ]
+  if (first === undefined) return { kind: 'unchanged' }
+  const standing = withoutConditions(
+    value.conditions,
+    over.map(({ name }) => name),
+  )
+  return nodeDecided(node, { ...value, conditions: raised.reduce(withCondition, standing) }, [first, ...rest])
+}
