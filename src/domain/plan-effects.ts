@@ -13,7 +13,8 @@ import type { Token } from './token.ts'
 import { tokenStanding } from './tokens.ts'
 import type { VCluster } from './vcluster.ts'
 
-const works = (count: number): string => (count === 1 ? '1 allocation' : `${count} allocations`)
+const counted = (count: number, what: string): string => (count === 1 ? `1 ${what}` : `${count} ${what}s`)
+const works = (count: number): string => counted(count, 'allocation')
 
 const subjectOf = ({ id }: Node): string => `node ${id}`
 
@@ -78,7 +79,7 @@ export const tokenRevocationOf = (
       effect: waits ? 'cannot join with it' : 'keeps its certificate',
       loses: null,
       unrecoverable: waits && left === 0 ? `it has no other way in: muster token create --node ${node.id}` : null,
-      facts: [node.membership.kind, `${left} other unused tokens`],
+      facts: [node.membership.kind, counted(left, 'other unused token')],
     },
   ]
 }
@@ -86,7 +87,7 @@ export const tokenRevocationOf = (
 export const vclusterDeletionOf = (vcluster: VCluster, nodes: readonly Node[]): readonly PlanEffect[] => [
   {
     subject: `vcluster ${vcluster.name}`,
-    effect: nodes.length === 0 ? 'deleted' : `deleted; ${nodes.length} of its nodes go into maintenance mode`,
+    effect: nodes.length === 0 ? 'deleted' : `deleted; into maintenance mode: ${counted(nodes.length, 'node')}`,
     loses: null,
     unrecoverable: null,
     facts: [`revision ${vcluster.revision}`],
@@ -130,7 +131,7 @@ export const profileChangeOf = (facts: ProfileChangeFacts): readonly PlanEffect[
       subject: `profile ${before.name}`,
       effect: [
         ...changesOf(before, after, keys),
-        `${living.length} nodes take it up at their next renewal`,
+        `taken up at the next renewal by ${counted(living.length, 'node')}`,
         ...(shorter ? [`certificates then end after ${durationWords(after.certificate.lifetimeMs)}`] : []),
       ].join('; '),
       loses: null,

@@ -86,7 +86,7 @@ const isSame = (one: PlanEffect, other: PlanEffect): boolean =>
 const difference = (then: PlanEffect, today: PlanEffect): string => {
   const gone = then.facts.filter((fact) => !today.facts.includes(fact))
   const fresh = today.facts.filter((fact) => !then.facts.includes(fact))
-  if (gone.length + fresh.length === 0) return `was to be ${then.effect}, and would now be ${today.effect}`
+  if (gone.length + fresh.length === 0) return `had "${then.effect}", and would now have "${today.effect}"`
   return `was ${gone.join(', ') || 'less'}, and is ${fresh.join(', ') || 'not any more'}`
 }
 
