@@ -34,7 +34,7 @@ const bounded = (condition: Condition): Condition => ({
 })
 
 /** What the journal says when `withCondition` has added one. */
-export const raisedEntry = (node: Node, condition: Condition, by: Attribution, nowMs: number): EntryDraft => {
+const raisedEntry = (node: Node, condition: Condition, by: Attribution, nowMs: number): EntryDraft => {
   const { name, reason, evidence } = bounded(condition)
   return entry(
     by,
