@@ -7,7 +7,10 @@ import type { Feed } from './feed.ts'
 
 export type Arrival = {
   readonly kind: 'expected'
-  /** Ends at the first entry that fits since `expect`, at the time given, or when the plane stops. */
+  /**
+   * Ends at the first entry that fits since `expect`, at the time given, when the plane stops, or when an operator key is
+   * revoked: the call is then authenticated again before it is answered, and a revoked key must not keep its place.
+   */
   within(ms: number): Promise<void>
   cancel(): void
 }
@@ -23,7 +26,8 @@ export const openArrivals = (feed: Feed, timers: Timers, most: number): Arrivals
   const waiting = new Map<() => void, (entry: JournalEntry) => boolean>()
   let closed = false
   const unsubscribe = feed.subscribe(({ entries }) => {
-    for (const [wake, fits] of waiting) if (entries.some(({ entry }) => fits(entry))) wake()
+    const keyRevoked = entries.some(({ entry }) => entry.type === 'operator_key.revoked')
+    for (const [wake, fits] of waiting) if (keyRevoked || entries.some(({ entry }) => fits(entry))) wake()
   })
   return {
     expect(fits) {

@@ -114,6 +114,11 @@ const answerCall = async (options: HttpAppOptions, route: Route, request: Fastif
     correlation: request.id,
     evidence: evidenceIn(request.headers),
   })
+  // A read may have waited for half a minute: a key that was revoked meanwhile must not hear what happened since.
+  if (route.method === 'GET' && principal.kind === 'operator') {
+    await admit(options, route, request, reply)
+    if (reply.sent) return reply
+  }
   return outcome.kind === 'answer'
     ? sendAnswer(options, request, reply, outcome)
     : sendRefusal(options, request, reply, outcome)
