@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { readDer } from './der.ts'
+import { orMalformed, readDer } from './der.ts'
 import { encodeName, nameProblem, readName } from './name.ts'
 
 const shown = (cn: string | null, o: string | null, ou: string | null): string =>
@@ -16,6 +16,26 @@ test('a name is shown in the order CN, O, OU, without what it lacks', () => {
 test('a name cannot pretend to be two parts or two lines', () => {
   assert.equal(shown('a, O=b', null, null), 'CN=a\\2c O\\3db')
   assert.equal(shown('a\u2028b\u202e', null, null), 'CN=a\\e2\\80\\a8b\\e2\\80\\ae')
+})
+
+test('A7: a value that OpenSSL would refuse is refused: no string, or a string cut within a character', () => {
+  // A name with one part, CN, whose value is these bytes.
+  const named = (value: readonly number[]): Uint8Array => {
+    const attribute = [0x06, 0x03, 0x55, 0x04, 0x03, ...value]
+    const part = [0x30, attribute.length, ...attribute]
+    return Uint8Array.of(0x30, part.length + 2, 0x31, part.length, ...part)
+  }
+  for (const value of [
+    [0x1e, 0x03, 0x00, 0x41, 0x00],
+    [0x1c, 0x02, 0x00, 0x41],
+    [0x07, 0x01, 0x41],
+    [0x04, 0x01, 0x41],
+    [0x03, 0x02, 0x00, 0x41],
+    [0x30, 0x00],
+  ])
+    assert.equal(typeof orMalformed(() => readDer(named(value), readName)), 'object', String(value))
+  assert.equal(readDer(named([0x1e, 0x02, 0x00, 0x41]), readName), 'CN=(not shown)')
+  assert.equal(readDer(named([0x14, 0x01, 0x41]), readName), 'CN=(not shown)')
 })
 
 test('the bounds of RFC 5280 count characters', () => {

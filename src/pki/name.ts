@@ -2,7 +2,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import { type DerReader, malformed, tags } from './der.ts'
-import { readAny, readOid } from './der-values.ts'
+import { readOid } from './der-values.ts'
 import { constructed, type Der, encode, oid, sequence, text } from './der-writer.ts'
 import { oids } from './oids.ts'
 
@@ -76,9 +76,20 @@ const readAttribute = (member: DerReader): string => {
 
 const textTags: readonly number[] = [tags.utf8String, tags.printableString, tags.ia5String]
 
+/** The older string types that a name may have, and the bytes of one character in each. OpenSSL refuses any other tag. */
+const olderStrings: Readonly<Record<number, number>> = {
+  [tags.numericString]: 1,
+  [tags.t61String]: 1,
+  [tags.universalString]: 4,
+  [tags.bmpString]: 2,
+}
+
 const readValue = (attribute: DerReader): string => {
   if (!textTags.includes(attribute.next)) {
-    readAny(attribute)
+    const characterBytes = olderStrings[attribute.next]
+    if (characterBytes === undefined) return malformed('a name whose value is not a string')
+    if (attribute.content(attribute.next).length % characterBytes !== 0)
+      malformed('a name that is cut within a character')
     return '(not shown)'
   }
   const content = attribute.content(attribute.next)
