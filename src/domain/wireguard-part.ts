@@ -121,4 +121,5 @@ export const checkUnderlay = ({ ipv6, ipv4, port }: UnderlayEndpoint): UnderlayE
 /** Unspecified, loopback, IPv4 in disguise, link-local (which needs a zone) and multicast. */
 const unreachable = ['::/128', '::1/128', '::ffff:0:0/96', 'fe80::/10', 'ff00::/8'].map(parsePrefix)
 const nobodys = (address: bigint): boolean => unreachable.some((prefix) => prefix !== null && isWithin(address, prefix))
-const nobodysQuad = ([first = 0]: readonly number[]): boolean => first === 0 || first === 127 || first >= 224
+const nobodysQuad = ([first = 0, second = 0]: readonly number[]): boolean =>
+  first === 0 || first === 127 || (first === 169 && second === 254) || first >= 224
