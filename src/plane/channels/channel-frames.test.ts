@@ -17,6 +17,12 @@ test('a type this plane does not have is named, cut to a length', () => {
   assert.equal(long.kind === 'unknown' && long.type.length, 64)
 })
 
+test('a frame that names a key twice is malformed: two readers could read two frames', () => {
+  const text = JSON.stringify({ ...envelope, type: 'hello', body: hello })
+  assert.notEqual(readFrame(text).kind, 'malformed')
+  assert.equal(readFrame(text.replace('{', '{"type":"report",')).kind, 'malformed')
+})
+
 test('anything else is malformed', () => {
   for (const frame of [
     { ...envelope, type: 'hello', body: { ...hello, more: 1 } },

@@ -2,6 +2,7 @@
 
 import { Compile } from 'typebox/compile'
 import { AgentFrame } from '#wire/channel.ts'
+import { hasDuplicateKeys } from '#wire/duplicate-keys.ts'
 
 const known = Compile(AgentFrame)
 const knownTypes: ReadonlySet<unknown> = new Set([
@@ -41,7 +42,8 @@ export const readFrame = (text: string): ReadFrame => {
 
 const jsonOrNull = (text: string): unknown => {
   try {
-    return JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    return hasDuplicateKeys(text, value) ? null : value
   } catch {
     return null
   }

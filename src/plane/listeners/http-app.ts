@@ -3,6 +3,7 @@
 // leaves by one door.
 
 import { evidenceIn } from '#wire/agent-evidence.ts'
+import { hasDuplicateKeys } from '#wire/duplicate-keys.ts'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
@@ -19,6 +20,7 @@ import {
   type RouteConfig,
 } from './http-reply.ts'
 import { queryReader } from './query-values.ts'
+import { duplicateKeys, secretDetail, secretName } from './request-text.ts'
 import type { Route } from './route.ts'
 import { sourceAddress } from './source-address.ts'
 
@@ -48,6 +50,14 @@ export const httpApp = (options: HttpAppOptions): FastifyInstance => {
   })
   app.decorateRequest(principalField, null)
   app.removeContentTypeParser('text/plain')
+  const parseJson = app.getDefaultJsonParser('error', 'error')
+  app.removeContentTypeParser('application/json')
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text: string, done) => {
+    void parseJson(request, text, (error, value) => {
+      if (error === null && hasDuplicateKeys(text, value)) return done(duplicateKeys())
+      done(error, value)
+    })
+  })
   app.setErrorHandler((error, request, reply) => fail(options, request, reply, error))
   app.setNotFoundHandler((request, reply) => sendRefusal(options, request, reply, refuse('NOT_FOUND')))
   app.addHook('onRequest', (request, reply, done) => {
@@ -61,6 +71,7 @@ export const httpApp = (options: HttpAppOptions): FastifyInstance => {
 
 const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): void => {
   const readQuery = route.query === undefined ? null : queryReader(route.query)
+  const admitted = (request: FastifyRequest, reply: FastifyReply) => admit(options, route, request, reply)
   app.route({
     method: route.method,
     url: route.path,
@@ -70,18 +81,21 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
       ...(route.query !== undefined && { querystring: route.query }),
       ...(route.body !== undefined && { body: route.body }),
     },
-    onRequest: (request, reply) => admit(options, route, request, reply),
-    // A body may take half a minute: a key revoked meanwhile, or a certificate that ended, must not act on it.
-    ...(route.body !== undefined &&
-      route.access !== 'anyone' && {
-        preHandler: (request, reply) => admit(options, route, request, reply),
-      }),
+    onRequest: admitted,
     preValidation: (request, _reply, done) => {
       // No body at all is an empty one: the schema then names the field that is missing.
       if (request.body === undefined) request.body = {}
       if (readQuery !== null) request.query = readQuery(request.query as Record<string, unknown>)
       done()
     },
+    preHandler: [
+      // A body may take half a minute: a key revoked meanwhile, or a certificate that ended, must not act on it.
+      ...(route.body !== undefined && route.access !== 'anyone' ? [admitted] : []),
+      async (request, reply) => {
+        const field = secretName(request.params) ?? secretName(request.body)
+        if (field !== null) return sendRefusal(options, request, reply, refuse('REQUEST_INVALID', secretDetail(field)))
+      },
+    ],
     handler: (request, reply) => answerCall(options, route, request, reply),
   })
 }
