@@ -35,7 +35,7 @@ export const defaultDomainSettings = (name: string): DomainSettings => ({
   defaultProfile: 'gpu-cloud',
   livenessGraceMs: 5 * minute,
   strangersPerMinute: 100,
-  strangersPerMinutePerSource: 100,
+  strangersPerMinutePerSource: 25,
   clockToleranceMs: 5 * minute,
   stuckEnrollmentMs: 10 * minute,
   drainMs: minute,

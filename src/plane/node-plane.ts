@@ -21,6 +21,7 @@ import { openStrangersBudget, sharedLimits } from './flows/strangers-budget.ts'
 import type { Foundation } from './foundation.ts'
 import type { Authority } from './issuer/authority.ts'
 import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
+import { challengeLimits } from './listeners/challenge-route.ts'
 import { openNodeListener } from './listeners/node-listener.ts'
 import { nodeRoutes } from './listeners/node-routes.ts'
 import { mostBehindMs } from './store/replicas.ts'
@@ -46,13 +47,16 @@ const admissionCapacity = 1024
 export const openNodePlane = async (deps: NodePlaneDeps) => {
   const { store, feed, clock, timers, log, authority, settings } = deps
   const denyList = await openDenyList(store, feed)
-  const budget = () =>
-    openStrangersBudget(clock, () => {
-      const { strangersPerMinute: perMinute, strangersPerMinutePerSource: perMinutePerSource } = settings()
-      return sharedLimits({ perMinute, perMinutePerSource }, store.replicas.count())
-    })
-  const strangers = budget()
-  const acquaintances = budget()
+  const strangers = openStrangersBudget(clock, () => {
+    const { strangersPerMinute: perMinute, strangersPerMinutePerSource: perMinutePerSource } = settings()
+    return sharedLimits({ perMinute, perMinutePerSource }, store.replicas.count())
+  })
+  // Callers who have proved who they are share what strangers have, whatever address a gateway gives all of them.
+  const acquaintances = openStrangersBudget(clock, () => {
+    const { strangersPerMinute: perMinute } = settings()
+    return sharedLimits({ perMinute, perMinutePerSource: perMinute }, store.replicas.count())
+  })
+  const challenges = openStrangersBudget(clock, () => sharedLimits(challengeLimits, store.replicas.count()))
   const admission = openAdmissionQueue(clock, admissionCapacity)
   const pace = openNodePace(clock, () => store.replicas.count())
   const parts = await openChannelParts({ ...deps, issuer: authority })
@@ -66,6 +70,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     issuer: authority,
     strangers,
     acquaintances,
+    challenges,
     admission,
     pace,
     domainName: settings().name,

@@ -14,6 +14,7 @@ import type { Receipts } from './flows/receipts.ts'
 import type { Authority } from './issuer/authority.ts'
 import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
 import type { RevocationLists } from './issuer/revocation-lists.ts'
+import { limitGuesses } from './authn/guessed-keys.ts'
 import { operatorByKey } from './authn/operator-key.ts'
 import { httpApp } from './listeners/http-app.ts'
 import type { Refused } from './listeners/http-reply.ts'
@@ -61,13 +62,13 @@ export type OperatorPlaneDeps = {
 
 /** Followers of the journal each hold a connection. */
 const mostFollowers = 64
-const refusalsPerMinute = 100
+/** Refusals that are journaled; beyond them they are counted. One source gets a quarter. */
+const journaledRefusals = { perMinute: 100, perMinutePerSource: 25 }
 const minute = 60_000
 
 export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: OperatorDoors): Promise<OperatorListener> => {
   const { store, feed, clock, timers, log, authority, metrics } = deps
-  const budget = () =>
-    openStrangersBudget(clock, () => ({ perMinute: refusalsPerMinute, perMinutePerSource: refusalsPerMinute }))
+  const budget = () => openStrangersBudget(clock, () => journaledRefusals)
   const arrivals = openArrivals(feed, timers, mostFollowers)
   const routes: readonly Route[] = operatorRoutes({
     ...deps,
@@ -85,9 +86,10 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
       log.error({ err: error }, 'a refusal could not be journaled'),
     )
   }
+  const authenticate = limitGuesses((authorization, source) => operatorByKey(store, authorization, source), clock)
   const app = httpApp({
     routes,
-    authenticate: (request, source) => operatorByKey(store, request.headers.authorization, source),
+    authenticate: (request, source) => authenticate(request.headers.authorization, source),
     correlation: deps.correlation,
     trouble: () => store.trouble(),
     callers: 'operators',

@@ -34,7 +34,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
     probe,
   }
   await registerNode(deps, { id: 'n1', profile, macs: [mac], bmcSerial: null }, operator)
-  const join = (csr = makeCsr(generateKey('p256'), 'any')) =>
+  const join = (csr = makeCsr(generateKey('p256'), 'any'), source = '192.0.2.9') =>
     enrollNode(deps, {
       method: 'hardware',
       secret: null,
@@ -44,7 +44,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
       csr,
       recovery: null,
       wireguard: null,
-      source: '192.0.2.9',
+      source,
       correlation: 'c1',
     })
   /** The node as the registry has it, active with its newest certificate. */
@@ -87,6 +87,21 @@ test('whoever knows an address cannot make the plane write without end', async (
   }
   assert.deepEqual([...new Set(outcomes.slice(0, 60))], ['enrolled'])
   assert.deepEqual(outcomes.slice(60), ['RATE_LIMITED', 'RATE_LIMITED'])
+})
+
+test('rivals who know its MAC use up neither the joins nor the renewals of the machine itself', async (t) => {
+  const { deps, store, join } = await setUpEnrollment(t, 'hpc-diskless')
+  assert.equal((await join(undefined, '192.0.2.50')).kind, 'enrolled')
+  store.observe('n1', { source: '192.0.2.50' })
+  const rivals: string[] = []
+  for (let attempt = 0; attempt < 70; attempt++) {
+    const outcome = await join(undefined, `192.0.2.${100 + (attempt % 30)}`)
+    rivals.push(outcome.kind === 'refused' ? outcome.code : outcome.kind)
+  }
+  assert.equal(rivals.at(-1), 'RATE_LIMITED')
+  assert.equal((await join(undefined, '192.0.2.50')).kind, 'enrolled')
+  // What a node asks for with its certificate is limited by its id alone.
+  assert.equal(deps.pace.hurry('n1'), null)
 })
 
 test('silence of the machine before proves nothing about the one that took its place meanwhile', async (t) => {

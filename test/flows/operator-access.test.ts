@@ -155,17 +155,17 @@ test('what callers were refused is in the journal, with who and from where', asy
   )
 })
 
-test('callers without a key are journaled within a budget and counted beyond it', async (t) => {
+test('callers without a key are journaled within the part of the budget that one source gets, and counted beyond it', async (t) => {
   const { call, journal, timers } = await setUpOperatorPlane(t)
   for (let i = 0; i < 130; i++) await call(null, 'GET', '/v1/nodes')
   // The entry follows the answer; the next commit comes behind it.
   await call('operator', 'POST', '/v1/nodes', { id: 'gpu-000' })
-  assert.equal((await journal('refused')).length, 100)
+  assert.equal((await journal('refused')).length, 25)
   timers.advance(61_000)
   await call('operator', 'POST', '/v1/nodes', { id: 'gpu-001' })
   assert.deepEqual(
     (await journal('refusals.counted')).map(({ body }) => body['count']),
-    [30],
+    [105],
   )
 })
 

@@ -134,8 +134,7 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
         continue
       }
       case 'admitted': {
-        // A token admits once; addresses can be brought again and again, by anybody who has seen them.
-        const wait = facts.credential.method === 'hardware' ? deps.pace.hurry(verdict.before.id) : null
+        const wait = facts.credential.method === 'hardware' ? await joinLimit(deps, call, verdict.before.id) : null
         if (wait !== null) return wait
         const issued = await deps.issuer.sign(verdict.order)
         const { change, node } = enrolled(verdict, issued, nextBearerHash(deps, verdict.before, issued.spki))
@@ -147,6 +146,16 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
     }
   }
   return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+}
+
+/**
+ * A token admits once; hardware addresses can be presented again and again, by every machine that has seen them. Such joins
+ * are limited apart from what the node asks for with its own certificate, and those from the source it was last seen at
+ * apart from all others: rivals who know a MAC cannot use up what the node itself needs.
+ */
+const joinLimit = async (deps: EnrollDeps, { source }: EnrollCall, node: NodeId): Promise<Refusal | null> => {
+  const { source: lastSource } = await deps.store.observation(node)
+  return deps.pace.hurry(lastSource === source ? `${node} joins from ${source}` : `${node} joins`)
 }
 
 const enrolledAs = (facts: EnrollFacts, node: Node, certificate: Enrolled['certificate']): Enrolled => ({

@@ -30,6 +30,13 @@ test('one source cannot use up what is there for all', () => {
   assert.deepEqual([budget.room('a'), budget.room('b')], [false, true])
 })
 
+test('the addresses of one IPv6 network of 64 bits are one source', () => {
+  const { budget } = setUp(10, 2)
+  assert.deepEqual(charges(budget, '2001:db8:1:2::1', 1), ['within'])
+  assert.deepEqual(charges(budget, '2001:db8:1:2:aaaa::9', 2), ['within', 'over'])
+  assert.deepEqual(charges(budget, '2001:db8:1:3::1', 1), ['within'])
+})
+
 test('looking whether there is room costs nothing', () => {
   const { budget } = setUp(1, 1)
   for (let i = 0; i < 10; i++) assert.equal(budget.room('a'), true)

@@ -1,6 +1,7 @@
 // What failing and unknown callers may cost (ruling 2): so many attempts a minute overall and from one source. Within
 // it every refusal is journaled; beyond it they are counted, one entry a minute. Known callers never wait for it.
 
+import { formatPrefix, parseIpv6 } from '#domain/ip-address.ts'
 import type { Clock } from '#platform/clock.ts'
 
 export type StrangersBudget = {
@@ -23,6 +24,12 @@ export const sharedLimits = ({ perMinute, perMinutePerSource }: BudgetLimits, re
   perMinute: Math.ceil(perMinute / replicas),
   perMinutePerSource: Math.ceil(perMinutePerSource / replicas),
 })
+
+/** A machine with IPv6 has a whole /64 of addresses: they are one source, or a limit for each of them would be none. */
+const sourceGroup = (source: string): string => {
+  const address = source.includes(':') ? parseIpv6(source.replace(/%.*/, '')) : null
+  return address === null ? source : formatPrefix({ network: (address >> 64n) << 64n, bits: 64 })
+}
 
 export const openStrangersBudget = (clock: Clock, limits: () => BudgetLimits): StrangersBudget => {
   let startedMs = clock.monotonicMs()
@@ -50,22 +57,23 @@ export const openStrangersBudget = (clock: Clock, limits: () => BudgetLimits): S
     refusedSources = new Set()
   }
 
-  const room = (source: string): boolean => {
+  const roomFor = (group: string): boolean => {
     roll()
     const { perMinute, perMinutePerSource } = limits()
-    return heard < perMinute && (bySource.get(source) ?? 0) < perMinutePerSource
+    return heard < perMinute && (bySource.get(group) ?? 0) < perMinutePerSource
   }
 
   return {
-    room,
+    room: (source) => roomFor(sourceGroup(source)),
     charge(source) {
-      if (!room(source)) {
+      const group = sourceGroup(source)
+      if (!roomFor(group)) {
         refused++
-        if (refusedSources.size < sourcesRemembered) refusedSources.add(source)
+        if (refusedSources.size < sourcesRemembered) refusedSources.add(group)
         return 'over'
       }
       heard++
-      bySource.set(source, (bySource.get(source) ?? 0) + 1)
+      bySource.set(group, (bySource.get(group) ?? 0) + 1)
       return 'within'
     },
     retryAfterMs: () => Math.max(1000, startedMs + windowMs - clock.monotonicMs()),

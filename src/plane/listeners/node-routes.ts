@@ -22,11 +22,11 @@ import {
   RenewRequest,
   RenewResponse,
 } from '#wire/node-api.ts'
-import { challengeRoute } from './challenge-route.ts'
+import { challengeRoute, type ChallengeRouteDeps } from './challenge-route.ts'
 import { enrollmentAnswer, renewalAnswer, type IdentityAnswerDeps } from './identity-answer.ts'
 import { answer, type Call, type Route } from './route.ts'
 
-export type NodeRouteDeps = EnrollDeps & RenewDeps & IdentityAnswerDeps
+export type NodeRouteDeps = EnrollDeps & RenewDeps & IdentityAnswerDeps & ChallengeRouteDeps
 
 const Id = Type.Object({ id: NodeIdText }, { additionalProperties: false })
 

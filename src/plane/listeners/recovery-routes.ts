@@ -5,11 +5,11 @@ import { parseIsoTime } from '#platform/clock.ts'
 import { recoverNode, type RecoverDeps } from '#plane/flows/recover-node.ts'
 import { rehearseRecovery, type RehearseDeps } from '#plane/flows/rehearse-recovery.ts'
 import { RecoverRequest, RecoverResponse, RehearseRequest, RehearseResponse } from '#wire/recovery-api.ts'
-import { challengeRoute } from './challenge-route.ts'
+import { challengeRoute, type ChallengeRouteDeps } from './challenge-route.ts'
 import { enrollmentAnswer, type IdentityAnswerDeps } from './identity-answer.ts'
 import { answer, type Answer, type Call, type Route } from './route.ts'
 
-export type RecoveryRouteDeps = RecoverDeps & RehearseDeps & IdentityAnswerDeps
+export type RecoveryRouteDeps = RecoverDeps & RehearseDeps & IdentityAnswerDeps & ChallengeRouteDeps
 
 export const recoveryRoutes = (deps: RecoveryRouteDeps): readonly Route[] => [
   challengeRoute(deps),

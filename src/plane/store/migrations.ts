@@ -85,6 +85,11 @@ export const migrations: readonly string[] = [
    CREATE INDEX claim_by_hardware ON claim (hardware, key);
    CREATE INDEX claim_by_domain ON claim (domain, key);
    ${documents('hardware_profile', '')}`,
+
+  // 0.2.1
+  `-- One source gets a part of the budget for failing callers. The default of before gave it all of it.
+   UPDATE domain SET doc = json_set(doc, '$.strangersPerMinutePerSource', 25)
+     WHERE json_extract(doc, '$.strangersPerMinutePerSource') = 100 AND json_extract(doc, '$.strangersPerMinute') = 100;`,
 ]
 
 export const newestSchema = migrations.length

@@ -81,4 +81,9 @@ export const migrations: readonly string[] = [
    CREATE INDEX claim_by_hardware ON claim (hardware, key);
    CREATE INDEX claim_by_domain ON claim (domain, key);
    ${documents('hardware_profile', '')}`,
+
+  // 0.2.1
+  `-- One source gets a part of the budget for failing callers. The default of before gave it all of it.
+   UPDATE domain SET doc = (doc::jsonb || '{"strangersPerMinutePerSource":25}'::jsonb)::text
+     WHERE doc::jsonb ->> 'strangersPerMinutePerSource' = '100' AND doc::jsonb ->> 'strangersPerMinute' = '100';`,
 ]
