@@ -28,6 +28,8 @@ export type ChildOptions = {
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly cwd?: string
   readonly input?: string
+  /** The `muster` of another release; left out: that of this repository. */
+  readonly command?: string
   /** Put in front of the command, as `strace -D -f -o FILE` (-D keeps the pid that of the command). */
   readonly wrapper?: readonly string[]
 }

@@ -23,7 +23,8 @@ export type Agent = Child & {
 export const startAgent = (t: Scope, options: AgentOptions): Agent => {
   const state = options.state ?? path.join(tempFolder(t), 'state')
   const join = options.join === undefined ? [] : ['--join-file', '-']
-  const child = startChild(t, musterCommand, ['agent', 'run', '--state', state, ...join, ...(options.args ?? [])], {
+  const args = ['agent', 'run', '--state', state, ...join, ...(options.args ?? [])]
+  const child = startChild(t, options.command ?? musterCommand, args, {
     ...options,
     input: options.join === undefined ? '' : `${options.join}\n`,
   })

@@ -79,7 +79,7 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
     ...(options.args ?? []),
   ]
   const store = await storeEnvironment(t, data)
-  const child = startChild(t, musterCommand, args, { ...options, env: { ...store, ...options.env } })
+  const child = startChild(t, options.command ?? musterCommand, args, { ...options, env: { ...store, ...options.env } })
   const banner = await readBanner(child, options.readyWithinMs ?? 30_000)
   if (onPostgres()) assert(!fs.existsSync(path.join(data, 'muster.db')), 'the plane uses the embedded store')
   const adminKey = fs.readFileSync(path.join(data, 'admin.key'), 'utf8').trim()
