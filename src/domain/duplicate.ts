@@ -87,9 +87,9 @@ export const decideDuplicate = (facts: DuplicateFacts): DuplicateVerdict => {
   if (isNoCopy(facts)) return { kind: 'claimant-stays', suspicion: null }
   // The plane has issued both certificates, so it knows which of the two holders is the older one.
   if (keepsLive && hasNewerCertificate(facts)) return { kind: 'claimant-stays', suspicion: olderHolder(facts) }
-  if (keepsLive && facts.sign === 'draining-serial' && claimant.instance !== null) return claimantRefused(facts)
   if (keepsLive && otherHolder === null && claimantLive)
     return { kind: 'claimant-stays', suspicion: suspicionOf(facts) }
+  if (keepsLive && facts.sign === 'draining-serial') return claimantRefused(facts)
   // An older agent cannot be told from itself: it is never fenced for what another one is fenced for.
   const told = (keepsLive && otherHolder !== null) || claimant.instance === null
   return told ? claimantRefused(facts) : fenced(facts)

@@ -191,6 +191,7 @@ export const ProfileBody = Type.Object(
     ),
     keyStorage: oneOf(['file', 'memory', 'tpm']),
     onActiveConflict: oneOf(['prove', 'probe', 'reject']),
+    probeSilenceMs: Type.Integer({ minimum: 6000, maximum: 3_600_000 }),
     comeback: Type.Object(
       { by: oneOf(['certificate', 'join', 'approve']), people: Type.Integer({ minimum: 0, maximum: 10 }) },
       closed,

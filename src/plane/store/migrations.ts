@@ -85,6 +85,9 @@ export const migrations: readonly string[] = [
    CREATE INDEX claim_by_hardware ON claim (hardware, key);
    CREATE INDEX claim_by_domain ON claim (domain, key);
    ${documents('hardware_profile', '')}`,
+
+  // 0.2.1. Profiles: the silence that admits another caller.
+  `UPDATE profile SET doc = json_set(doc, '$.probeSilenceMs', 30000);`,
 ]
 
 export const newestSchema = migrations.length

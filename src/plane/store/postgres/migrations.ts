@@ -81,4 +81,7 @@ export const migrations: readonly string[] = [
    CREATE INDEX claim_by_hardware ON claim (hardware, key);
    CREATE INDEX claim_by_domain ON claim (domain, key);
    ${documents('hardware_profile', '')}`,
+
+  // 0.2.1. Profiles: the silence that admits another caller.
+  `UPDATE profile SET doc = (doc::jsonb || '{"probeSilenceMs":30000}'::jsonb)::text;`,
 ]
