@@ -90,6 +90,7 @@ export const NodeListQuery = Type.Object(
   {
     membership: Type.Optional(oneOf(membershipKinds)),
     profile: Type.Optional(text(64)),
+    /** `none`: nodes in no vCluster. */
     vcluster: Type.Optional(text(63)),
     recoverable: Type.Optional(oneOf(['yes', 'no'])),
     schedulable: Type.Optional(oneOf(['yes', 'no'])),

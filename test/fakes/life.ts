@@ -237,7 +237,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     const slots = slotsOf(node.value)
     const bans = (slots === null ? [] : everySlot(slots)).map(({ spki }) => ({ spki, row: table.get('key-ban', spki) }))
     const condition = { name: 'clock_skew', reason: 'skewed', evidence: {} } as const
-    const idle = { openSessions: 0, allocations: 0 }
+    const idle = { allocations: 0 }
     switch (what) {
       case 'lapse':
         return changeOf(decideLapse({ ...facts, lastPresentMs: nowMs - domain.value.livenessGraceMs, grace: domain }))

@@ -74,6 +74,12 @@ export type Enrolled = {
 }
 
 export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<Enrolled | Refusal> => {
+  const outcome = await judged(deps, call)
+  if (outcome.kind !== 'refused' || call.method !== 'hardware') return outcome
+  return { ...outcome, about: { ...outcome.about, hardware: call.hardware } }
+}
+
+const judged = async (deps: EnrollDeps, call: EnrollCall): Promise<Enrolled | Refusal> => {
   const credential = await findCredential(deps, call)
   if (!(await isProven(deps, credential)) && !heard(deps, call, credential)) {
     return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs() }
