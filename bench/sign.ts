@@ -57,7 +57,7 @@ const deps = {
   strangers: openStrangersBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
   admission: openAdmissionQueue(clock, 100_000),
   pace: openNodePace(clock, () => 1),
-  probe: async () => 'silent' as const,
+  probe: async () => ({ silentMs: 60_000 }),
 }
 
 const by = { actor: 'operator:bench', source: null, correlation: null }
@@ -102,6 +102,7 @@ const enrollAll = (machines: readonly Machine[]) =>
       askedId: null,
       hardware: noHardware,
       facts: null,
+      evidence: null,
       recovery: null,
       wireguard: null,
     } as const

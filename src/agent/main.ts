@@ -4,18 +4,22 @@ import type { AgentDeps, AgentParts } from './agent-deps.ts'
 import { fullJitterMs } from './backoff.ts'
 import { openConfigKeeper } from './channel/last-config.ts'
 import type { AgentConfig } from './config.ts'
+import { findJoin } from './enrollment/join-source.ts'
 import {
   DamagedCredentials,
   fileCredentialStore,
   identityFile,
   memoryCredentialStore,
+  type CredentialStore,
 } from './identity/credential-store.ts'
 import { openKeeper, type IdentityKeeper } from './identity/identity-keeper.ts'
 import { acquireIdentity } from './identity/acquire.ts'
 import type { IdentityProvider, Need } from './identity/provider.ts'
+import { damagedCode, soundCredentials } from './identity/sound-credentials.ts'
 import { openJudgedClock } from './judged-clock.ts'
 import { openKnownAddresses } from './known-addresses.ts'
 import { openSightingKeeper } from './last-sighting.ts'
+import { observedTrouble } from './observed-trouble.ts'
 import type { AgentOutcome } from './outcome.ts'
 import { showMetrics } from './metrics-server.ts'
 import { openOverlayKeeper } from './overlay/overlay-keeper.ts'
@@ -28,7 +32,6 @@ import { openSenses, type Senses } from './senses.ts'
 import { serve } from './serve.ts'
 import { takeStateFolder } from './state-folder.ts'
 import { withReserve, type AgentStorage } from './storage.ts'
-import { trouble } from './trouble.ts'
 import { isInvitedAnew, noWayIn, waysIn } from './ways-in.ts'
 import { openWireguardFor } from './wireguard/open-wireguard.ts'
 
@@ -71,7 +74,7 @@ const live = async (
   better: BetterSources,
 ): Promise<AgentOutcome> => {
   const { storage, vitals } = senses
-  const keeper = openedKeeper(config, storage)
+  const keeper = openedKeeper(config, storage, deps.log)
   if ('kind' in keeper) return keeper
   const instance = deps.random.bytes(16).toString('base64url')
   const episode = openEpisode(deps, keeper.credentials().request)
@@ -148,16 +151,43 @@ const settledMs = ({ keeper }: AgentParts): number =>
 const shortestRejoinMs = 2_000
 const longestRejoinMs = 300_000
 
-const openedKeeper = (config: AgentConfig, storage: AgentStorage): IdentityKeeper | AgentOutcome => {
+const openedKeeper = (
+  config: AgentConfig,
+  storage: AgentStorage,
+  log: AgentDeps['log'],
+): IdentityKeeper | AgentOutcome => {
+  const onDisk = withReserve(fileCredentialStore(config.stateFolder), storage)
+  const store = config.keyStorage === 'memory' ? memoryCredentialStore : onDisk
   try {
-    const onDisk = withReserve(fileCredentialStore(config.stateFolder), storage)
-    return openKeeper(config.keyStorage === 'memory' ? memoryCredentialStore : onDisk)
+    const { credentials, dropped } = soundCredentials(store.load())
+    for (const what of dropped) log.warn({ code: damagedCode, what }, 'damaged credentials are left out')
+    const keeper = openKeeper({ ...store, load: () => credentials })
+    if (dropped.length > 0) keeper.retry()
+    return keeper
   } catch (error) {
+    if (error instanceof DamagedCredentials && canBeginAnew(config)) return begunAnew(store, error, log)
     const file = identityFile(config.stateFolder)
-    const text = error instanceof DamagedCredentials ? error.message : `${file} cannot be read: ${String(error)}`
-    const next = `Restore it, or move it away and enrol again with a new token: muster token create --node ID --replace`
-    return { kind: 'misconfigured', trouble: trouble('state_damaged', text, next) }
+    const fault = error instanceof DamagedCredentials ? error.message : `${file} cannot be read: ${String(error)}`
+    const what = observedTrouble('state_damaged', fault, {
+      kind: 'damaged-credentials',
+      part: 'file',
+      fault,
+      serial: null,
+    })
+    const next = `Restore it; or bring a repair bundle: muster node repair-bundle ID, then muster agent repair; or a new token: muster token create --node ID --replace; then start the agent`
+    return { kind: 'misconfigured', trouble: { ...what, next } }
   }
+}
+
+/** An operator has brought a bundle or a join string: who this machine was is not needed. */
+const canBeginAnew = (config: AgentConfig): boolean =>
+  openRepairBundles(config.stateFolder).find(null) !== null ||
+  (config.join.kind === 'file' && findJoin(config, null).kind === 'join')
+
+const begunAnew = (store: CredentialStore, { message }: Error, log: AgentDeps['log']): IdentityKeeper => {
+  store.setAside()
+  log.error({ code: damagedCode }, `${message}; it is set aside, and what an operator has brought is used instead`)
+  return openKeeper(store)
 }
 
 const waitMs = 30_000

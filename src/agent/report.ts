@@ -2,9 +2,10 @@
 // report that is refused would hide the very trouble it is about.
 
 import { isoTime } from '#platform/clock.ts'
-import type { FailureClass } from '#domain/failure-class.ts'
+import { failureClasses, type FailureClass } from '#domain/failure-class.ts'
 import type { ReportBody } from '#wire/report.ts'
 import type { AgentParts } from './agent-deps.ts'
+import type { Identity } from './identity/credentials.ts'
 import type { RecordedEvent } from './record.ts'
 import { tidy } from './trouble.ts'
 import type { ByClass, FailureSeen, RehearsalSeen, VitalSigns } from './vitals.ts'
@@ -31,6 +32,8 @@ export const reportOf = (agent: Reporting): Report => {
   const { identity } = agent.keeper.credentials()
   if (identity === null) throw new Error('a report of an agent without an identity')
   const signs = agent.vitals.signs()
+  const byClass = countsFor(identity)
+  const classOf = classFor(identity)
   return {
     at: timeOf(agent.clock.nowMs()),
     source: signs.source,
@@ -46,19 +49,24 @@ export const reportOf = (agent: Reporting): Report => {
       attempts: count(signs.renewal.attempts),
       failures: byClass(signs.renewal.failures),
       last_attempt: timeOrNull(signs.renewal.lastAttemptMs),
-      last_failure: failureOf(signs.renewal.lastFailure),
+      last_failure: failureOf(signs.renewal.lastFailure, classOf),
     },
     recovery: {
       attempts: byClass(signs.recovery.attempts),
       successes: count(signs.recovery.successes),
       failures: byClass(signs.recovery.failures),
       last_attempt: timeOrNull(signs.recovery.lastAttemptMs),
-      last_failure: failureOf(signs.recovery.lastFailure),
+      last_failure: failureOf(signs.recovery.lastFailure, classOf),
     },
     rehearsal: rehearsalOf(signs.rehearsal),
     storage: storageOf(agent, signs),
     conditions: agent.board.conditions().map((what) => ({ ...what, since: what.since.slice(0, 32) })),
-    story: latestLines(agent.board.story().slice(-storyLines).map(lineOf)),
+    story: latestLines(
+      agent.board
+        .story()
+        .slice(-storyLines)
+        .map((event) => lineOf(event, classOf)),
+    ),
   }
 }
 
@@ -93,11 +101,11 @@ const storageOf = ({ storage }: Reporting, signs: VitalSigns): Report['storage']
 const latestLines = (lines: Report['story']): Report['story'] =>
   Buffer.byteLength(JSON.stringify(lines)) <= storyBytes ? lines : latestLines(lines.slice(1))
 
-const lineOf = (event: RecordedEvent): Report['story'][number] => ({
+const lineOf = (event: RecordedEvent, classOf: ClassFor): Report['story'][number] => ({
   at: event.at,
   place: event.place,
   event: event.event,
-  class: event.class,
+  class: event.class === null ? null : classOf(event.class),
   code: event.code,
   text: event.text,
   next: event.next,
@@ -105,12 +113,12 @@ const lineOf = (event: RecordedEvent): Report['story'][number] => ({
   correlation: event.correlation,
 })
 
-const failureOf = (seen: FailureSeen | null): Report['renewal']['last_failure'] =>
+const failureOf = (seen: FailureSeen | null, classOf: ClassFor): Report['renewal']['last_failure'] =>
   seen === null
     ? null
     : {
         at: timeOf(seen.atMs),
-        class: seen.trouble.class ?? 'endpoint_unreachable',
+        class: classOf(seen.trouble.class ?? 'endpoint_unreachable'),
         code: tidy(seen.trouble.code, 64),
         text: tidy(seen.trouble.text, 512),
       }
@@ -125,18 +133,35 @@ const rehearsalOf = (seen: RehearsalSeen | null): Report['rehearsal'] =>
         why: seen.why === null ? null : tidy(seen.why, 64),
       }
 
-/** Every class, since none may be left out. */
-const byClass = (counts: ByClass): Record<FailureClass, number> => {
-  const of = (name: FailureClass): number => count(counts[name] ?? 0)
-  return {
-    endpoint_unreachable: of('endpoint_unreachable'),
-    server_tls_untrusted: of('server_tls_untrusted'),
-    cert_expired: of('cert_expired'),
-    identity_revoked_or_fenced: of('identity_revoked_or_fenced'),
-    endpoint_profile_drift: of('endpoint_profile_drift'),
-    recovery_enrollment_blocked: of('recovery_enrollment_blocked'),
-    disk_full: of('disk_full'),
-    clock_skew: of('clock_skew'),
+type ClassFor = (name: FailureClass) => FailureClass
+
+/** A plane of 0.2.0 refuses a report that names a class it does not know. */
+export const classFor =
+  ({ understands }: Pick<Identity, 'understands'>): ClassFor =>
+  (name) =>
+    name === 'credentials_damaged' && !understands.includes(name) ? 'endpoint_unreachable' : name
+
+/** Every class the plane knows, since none may be left out. */
+const countsFor = (identity: Identity) => {
+  const classOf = classFor(identity)
+  return (counts: ByClass): Report['renewal']['failures'] => {
+    const of = (name: FailureClass): number => {
+      const told = failureClasses.filter((each) => classOf(each) === name)
+      return count(told.reduce((sum, each) => sum + (counts[each] ?? 0), 0))
+    }
+    return {
+      endpoint_unreachable: of('endpoint_unreachable'),
+      server_tls_untrusted: of('server_tls_untrusted'),
+      cert_expired: of('cert_expired'),
+      identity_revoked_or_fenced: of('identity_revoked_or_fenced'),
+      endpoint_profile_drift: of('endpoint_profile_drift'),
+      recovery_enrollment_blocked: of('recovery_enrollment_blocked'),
+      disk_full: of('disk_full'),
+      clock_skew: of('clock_skew'),
+      ...(classOf('credentials_damaged') === 'credentials_damaged'
+        ? { credentials_damaged: of('credentials_damaged') }
+        : {}),
+    }
   }
 }
 

@@ -7,7 +7,7 @@ export type Trouble = {
   readonly code: string
   readonly text: string
   readonly next: string
-  /** What it is classified as; null for what is none of the eight. */
+  /** What it is classified as; null for what is none of the nine. */
   readonly class: FailureClass | null
   /** Bounded facts that support it. */
   readonly evidence: Readonly<Record<string, string | number | null>>

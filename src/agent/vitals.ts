@@ -58,7 +58,7 @@ export type Vitals = {
   signs(): VitalSigns
 }
 
-/** Trouble that is none of the eight classes still has to be counted under one. */
+/** Trouble that is none of the nine classes still has to be counted under one. */
 const classOf = (trouble: Trouble): FailureClass => trouble.class ?? 'endpoint_unreachable'
 const plusOne = (counts: ByClass, name: FailureClass): ByClass => ({ ...counts, [name]: (counts[name] ?? 0) + 1 })
 const mostKinds = 16

@@ -7,9 +7,10 @@ import { dropUsedJoin, findJoin } from './enrollment/join-source.ts'
 import { readAdmission } from './identity/admission.ts'
 import type { Identity } from './identity/credentials.ts'
 import type { IdentityProvider, Need, Provided } from './identity/provider.ts'
+import { damageOf } from './identity/sound-credentials.ts'
 import { expired, isExpired } from './recovery/expired.ts'
 import { recover } from './recovery/recover.ts'
-import { isInvited } from './recovery/wait-for-news.ts'
+import { isInvited, waitForNews } from './recovery/wait-for-news.ts'
 import { wayBack } from './recovery/way-back.ts'
 import { trouble, type Trouble } from './trouble.ts'
 
@@ -32,7 +33,8 @@ const planeIdentity = async (agent: AgentParts, need: Need): Promise<Provided> =
     // An agent that was killed between keeping its certificate and deleting the join string finds it here.
     dropUsedJoin(agent.config, stored)
     if (isInvitedAnew(agent)) agent.log.info({ node: stored.nodeId }, 'there is an identity: the join string waits')
-    if (wayBack(agent)?.credential.kind !== 'repair' && !isExpired(agent, stored)) return { kind: 'identity' }
+    const asked = wayBack(agent)?.credential.kind === 'repair' || isExpired(agent, stored)
+    if (!asked && damageOf(stored) === null) return { kind: 'identity' }
   }
   const story = storyOf(agent, stored)
   // Otherwise it has been said by whoever ended the session before.
@@ -40,6 +42,9 @@ const planeIdentity = async (agent: AgentParts, need: Need): Promise<Provided> =
   const back = await recover(agent, story)
   if (back.kind !== 'not-mine') return back
   const found = findJoin(agent.config, identity)
+  const damage = stored === null ? null : damageOf(stored)
+  // Nothing on this machine helps, and an operator may bring something that does: no reason to exit.
+  if (found.kind === 'none' && damage !== null) return awaitRepair(agent, damage, need)
   // Expired by a clock that nobody vouches for, and no other way in: the plane may see it otherwise.
   if (found.kind === 'none' && need === 'start' && stored !== null) return { kind: 'identity' }
   if (found.kind === 'none') return { kind: 'not-mine' }
@@ -51,10 +56,27 @@ const planeIdentity = async (agent: AgentParts, need: Need): Promise<Provided> =
   return enroll(agent, found.join)
 }
 
+const repairMs = 30_000
+
+const awaitRepair = async (agent: AgentParts, damage: Trouble, need: Need): Promise<Provided> => {
+  agent.board.phase('rejoining')
+  agent.board.trouble('enrollment', damage, null)
+  agent.log.error({ code: damage.code, class: damage.class, next: damage.next }, damage.text)
+  while (!agent.signal.aborted) {
+    if ((await waitForNews(agent, repairMs)) !== 'none') return planeIdentity(agent, need)
+  }
+  return { kind: 'failed', outcome: { kind: 'stopped' } }
+}
+
 /** What has failed so far; at a start, that the certificate is over, or nothing but that somebody brought a bundle. */
 const storyOf = (agent: AgentParts, stored: Identity | null): ReturnType<AgentParts['episode']['failed']> => {
   const current = agent.episode.current()
   if (current !== null) return current
+  const damage = stored === null ? null : damageOf(stored)
+  if (damage !== null) {
+    agent.log.error({ code: damage.code, class: damage.class, next: damage.next }, damage.text)
+    return agent.episode.failed(damage)
+  }
   if (stored !== null && isExpired(agent, stored)) return agent.episode.failed(expired(agent, stored))
   return agent.episode.failed(
     trouble('repair_requested', 'A repair bundle was brought to this machine.', 'The agent uses it by itself'),

@@ -114,6 +114,7 @@ const exitOfClass: Readonly<Record<FailureClass, ExitCode>> = {
   cert_expired: exitCodes.notReady,
   disk_full: exitCodes.tryLater,
   clock_skew: exitCodes.tryLater,
+  credentials_damaged: exitCodes.notReady,
 }
 
 const failureOf = (what: StatusTrouble): Failure =>

@@ -2,7 +2,7 @@
 // missed an event and asks again comes to the same decision.
 
 import { isoTime } from '#platform/clock.ts'
-import { alertKey, type Alert } from './alert.ts'
+import { alertKey, endedByAcknowledgement, type Alert } from './alert.ts'
 import { readOf, type Change, type Read, type Row } from './change.ts'
 import type { Unchanged } from './conditions.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from './decision.ts'
@@ -68,7 +68,7 @@ const raise = (facts: AlertFacts, wanted: WantedAlert, before: readonly EntryDra
 const resolve = (facts: AlertFacts, standing: Alert): AlertDecided =>
   written(facts, { ...standing, state: { kind: 'resolved', atMs: facts.nowMs } }, [resolvedEntry(facts, standing)])
 
-const resolvedEntry = ({ by, nowMs }: AlertFacts, alert: Alert): EntryDraft => {
+const resolvedEntry = ({ by, nowMs }: Pick<AlertFacts, 'by' | 'nowMs'>, alert: Alert): EntryDraft => {
   const resolved: Alert = { ...alert, state: { kind: 'resolved', atMs: nowMs } }
   const body = { ...bodyOf(resolved), lasted_ms: Math.max(0, nowMs - alert.sinceMs) }
   return entry(by, nowMs, 'alert.resolved', { node: alert.node }, body)
@@ -105,13 +105,18 @@ export const decideAcknowledge = ({
     state: { kind: 'acknowledged', by: by.actor, atMs: nowMs, note: said },
   }
   const body = { ...bodyOf(acknowledged), note: said }
+  const ends = endedByAcknowledgement.includes(acknowledged.kind)
+  const after: Alert = ends ? { ...acknowledged, state: { kind: 'resolved', atMs: nowMs } } : acknowledged
   return {
     ...decided({
       reads: [readOf('alert', alertKey(acknowledged), alert)],
-      writes: [{ put: 'alert', value: acknowledged }],
-      entries: [entry(by, nowMs, 'alert.acknowledged', { node: acknowledged.node }, body)],
+      writes: [{ put: 'alert', value: after }],
+      entries: [
+        entry(by, nowMs, 'alert.acknowledged', { node: acknowledged.node }, body),
+        ...(ends ? [resolvedEntry({ by, nowMs }, acknowledged)] : []),
+      ],
     }),
-    alert: acknowledged,
+    alert: after,
   }
 }
 

@@ -21,8 +21,12 @@ export const alertKinds = [
   'overlay_failed',
   'wireguard_failed',
   'active_elsewhere',
+  'superseded_by_hardware',
 ] as const
 export type AlertKind = (typeof alertKinds)[number]
+
+/** These are about what has happened, not about what is so: nothing but an acknowledgement ends them. */
+export const endedByAcknowledgement: readonly AlertKind[] = ['superseded_by_hardware']
 
 export const alertSeverities = ['warning', 'critical'] as const
 

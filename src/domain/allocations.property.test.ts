@@ -76,7 +76,7 @@ const plan = (table: RowTable, happens: Event): Change | null => {
     case 'revoke':
       return changeOf(decideRevoke({ ...about, ...taken, reason: 'stolen' }))
     case 'decommission': {
-      const busy = { openSessions: 1, allocations: about.allocations.length }
+      const busy = { allocations: about.allocations.length }
       return changeOf(decideDecommission({ ...about, ...taken, ...busy, force: true }))
     }
     case 'fence': {

@@ -12,7 +12,7 @@ import type { Profile } from './profile.ts'
 import { drainEnded, quarantinedNode } from './quarantined-node.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { decideSecondHolder } from './second-holder.ts'
-import { denialOfEpoch, slotsOf } from './slots.ts'
+import { denialOfEpoch, generationOf, slotsOf } from './slots.ts'
 
 /** How one holder of an identity can be told from another. Null: not known, as of an older agent. */
 export type HolderFacts = {
@@ -28,7 +28,13 @@ export type HolderFacts = {
 }
 
 /** What betrays that there are two. */
-export type DuplicateSign = 'old-counter' | 'replaced-serial' | 'second-successor' | 'second-instance'
+export type DuplicateSign =
+  | 'old-counter'
+  | 'replaced-serial'
+  /** Replaced a moment ago: it still drains, and its successor is in use. */
+  | 'draining-serial'
+  | 'second-successor'
+  | 'second-instance'
 
 export type DuplicateFacts = NodeFacts & {
   readonly profile: Row<Profile>
@@ -58,6 +64,7 @@ export type Suspicion = Pick<Condition, 'reason' | 'evidence'>
 const reasons: Readonly<Record<DuplicateSign, string>> = {
   'old-counter': 'somebody presented a counter that a newer one has replaced',
   'replaced-serial': 'somebody used a certificate that a newer one has replaced',
+  'draining-serial': 'a new process used a certificate that a newer one has just replaced',
   'second-successor': 'two holders of one certificate asked for its successor',
   'second-instance': 'somebody asked for this identity while another process with it is connected',
 }
@@ -78,8 +85,11 @@ export const decideDuplicate = (facts: DuplicateFacts): DuplicateVerdict => {
       break
   }
   if (isNoCopy(facts)) return { kind: 'claimant-stays', suspicion: null }
+  // The plane has issued both certificates, so it knows which of the two holders is the older one.
+  if (keepsLive && hasNewerCertificate(facts)) return { kind: 'claimant-stays', suspicion: olderHolder(facts) }
   if (keepsLive && otherHolder === null && claimantLive)
     return { kind: 'claimant-stays', suspicion: suspicionOf(facts) }
+  if (keepsLive && facts.sign === 'draining-serial') return claimantRefused(facts)
   // An older agent cannot be told from itself: it is never fenced for what another one is fenced for.
   const told = (keepsLive && otherHolder !== null) || claimant.instance === null
   return told ? claimantRefused(facts) : fenced(facts)
@@ -94,10 +104,26 @@ const isNoCopy = ({ node, sign, otherHolder }: DuplicateFacts): boolean =>
     ? otherHolder === null || otherHolder.instance === null
     : otherHolder === null && hasCondition(node.value, 'not_persisted')
 
+/** The claimant uses a successor of the certificate that the holder of the live channel uses. */
+const hasNewerCertificate = ({ node, sign, claimant, otherHolder }: DuplicateFacts): boolean => {
+  const slots = slotsOf(node.value)
+  if (sign !== 'second-instance' || slots === null || otherHolder === null) return false
+  const theirs = generationOf(slots, otherHolder.serial)
+  return theirs > 0 && generationOf(slots, claimant.serial) > theirs
+}
+
+/** Both named the right way round: the one who is connected is the one that is not the holder any more. */
+const olderHolder = (facts: DuplicateFacts): Suspicion => {
+  const { claimant, otherHolder } = facts
+  if (otherHolder === null) throw new Error('an older holder that is not connected')
+  return suspicionOf({ ...facts, sign: 'draining-serial', claimant: otherHolder, otherHolder: claimant })
+}
+
 const claimantRefused = (facts: DuplicateFacts): DuplicateVerdict => {
   const { node, profile, by, nowMs } = facts
   const raised = decideSecondHolder({ node, condition: 'duplicate_identity', ...suspicionOf(facts), by, nowMs })
-  const refusal = refuse('DUPLICATE_IDENTITY', 'the holder with the live channel stays')
+  const stays = facts.sign === 'draining-serial' ? 'newer certificate' : 'live channel'
+  const refusal = refuse('DUPLICATE_IDENTITY', `the holder with the ${stays} stays`)
   if (raised.kind === 'known') return { kind: 'claimant-refused', refusal, change: null }
   const reads = [...raised.change.reads, readOf('profile', profile.value.name, profile)]
   return { kind: 'claimant-refused', refusal, change: { ...raised.change, reads } }
@@ -146,7 +172,9 @@ const fenced = (facts: DuplicateFacts): DuplicateVerdict => {
 }
 
 /** Both holders in few words: a condition has room for eight facts. */
-const suspicionOf = (facts: DuplicateFacts): Suspicion => {
+export const suspicionOf = (
+  facts: Pick<DuplicateFacts, 'node' | 'sign' | 'claimant' | 'otherHolder' | 'lastSeen'>,
+): Suspicion => {
   const { node, claimant, otherHolder, lastSeen } = facts
   const other = otherHolder ?? lastSeen
   const slots = slotsOf(node.value)

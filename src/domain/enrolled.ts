@@ -10,6 +10,9 @@ import { registeredRecovery } from './recovery-credential.ts'
 import { registeredEntry } from './registration.ts'
 import { denialOfEpoch } from './slots.ts'
 import { underlayText, wireguardJoined } from './wireguard-part.ts'
+import type { Credential } from './credential.ts'
+import { isSuspicion } from './settle.ts'
+import { bothHolders, isByHardwareAlone } from './supersession.ts'
 import { assurances, type Assurance, type Node } from './node.ts'
 
 /** `nextBearerHash` is used where the node registers a bearer token. */
@@ -43,8 +46,7 @@ export const enrolled = (
     },
     facts: facts.reported.facts ?? before.facts,
     assurance: strongest(facts.profile.value.join.allOf),
-    // A new epoch starts clean: what was held against the old one ended with it.
-    conditions: [],
+    conditions: suspicionsKept(before, credential),
     approvals: [],
     counter: before.counter + 1,
     recovery: registeredRecovery(facts.recovery, facts.profile.value, nextBearerHash, nowMs),
@@ -80,6 +82,17 @@ export const enrolled = (
   return { node, change: { reads, writes, entries: entriesOf(admission, certificate, node) } }
 }
 
+/**
+ * A new epoch starts clean but for suspicions: a second holder that gets in must not end the alert about itself. A token
+ * that an operator made since is that operator's decision.
+ */
+const suspicionsKept = ({ conditions }: Node, credential: Credential): Node['conditions'] =>
+  conditions.filter(
+    (condition) =>
+      isSuspicion(condition) &&
+      (credential.method !== 'token' || credential.token.value.createdAtMs <= condition.sinceMs),
+  )
+
 const entriesOf = (admission: Admission, certificate: CertificateRecord, node: Node): Change['entries'] => {
   const { facts, before, epoch } = admission
   const { credential, by, nowMs, reported } = facts
@@ -102,7 +115,8 @@ const entriesOf = (admission: Admission, certificate: CertificateRecord, node: N
       key: `SHA256:${certificate.spki}`,
       order: certificate.order,
       not_after: isoTime(certificate.notAfterMs),
-      probe: facts.probe,
+      probe: typeof facts.probe === 'string' ? facts.probe : 'silent',
+      probe_silent_ms: typeof facts.probe === 'string' ? null : Math.round(facts.probe.silentMs),
       recovery: node.recovery === null ? null : node.recovery.credential.kind,
       counter: node.counter,
       overlay_address: node.wireguard === null ? null : node.wireguard.address,
@@ -113,7 +127,12 @@ const entriesOf = (admission: Admission, certificate: CertificateRecord, node: N
   const others: EntryDraft[] = []
   if (facts.node === null) others.push(registeredEntry(before, by, nowMs))
   if (admission.supersedes !== 'nothing') {
-    const body = { was: before.membership.kind, superseded: admission.supersedes, by_epoch: epoch }
+    const body = {
+      was: before.membership.kind,
+      superseded: admission.supersedes,
+      by_epoch: epoch,
+      ...(isByHardwareAlone(admission) ? bothHolders(admission) : {}),
+    }
     others.push(entry(by, nowMs, 'node.superseded', { node: before.id, epoch: before.epoch, token }, body))
   }
   return [...others, host]

@@ -36,6 +36,7 @@ const facts = (changes: Partial<EnrollFacts> = {}): EnrollFacts => ({
   wireguard: null,
   wireguardHeld: nothingHeld,
   probe: 'not-tried',
+  holders: null,
   withdrawn: [],
   orderId: 'o1',
   by: alice,

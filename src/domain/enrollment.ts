@@ -8,6 +8,8 @@ import type { KeyBan } from './certificate.ts'
 import { readOf, type Change, type Row } from './change.ts'
 import { entry, type Attribution } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
+import type { HolderFacts } from './duplicate.ts'
+import { durationWords } from './duration-words.ts'
 import { issuanceHalted } from './issuance.ts'
 import { keyUnfit } from './key-fitness.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
@@ -47,13 +49,18 @@ export type EnrollFacts = {
   /** What the node has there now. */
   readonly wireguardHeld: WireguardHeld
   /** What became of pinging the channel that is open, where the profile asks for it. */
-  readonly probe: 'not-tried' | 'answered' | 'silent'
+  readonly probe: ProbeOutcome
+  /** Who asks, and who was last seen; null where nobody could be superseded by hardware alone. */
+  readonly holders: { readonly claimant: HolderFacts; readonly holder: HolderFacts | null } | null
   /** Authorities that are withdrawn: what they have signed is no answer to anybody. */
   readonly withdrawn: readonly IssuerId[]
   readonly orderId: string
   readonly by: Attribution
   readonly nowMs: number
 }
+
+/** `silentMs`: for how long the channel that is open, or was last, has been silent. */
+export type ProbeOutcome = 'not-tried' | 'answered' | { readonly silentMs: number }
 
 export type EnrollVerdict =
   | Refusal
@@ -214,10 +221,21 @@ const anotherKeyWhileActive = (facts: EnrollFacts, node: Row<Node>): EnrollVerdi
       return refuse('ALREADY_ACTIVE', 'it becomes free when the node has been away for the grace')
     case 'probe':
       if (facts.probe === 'not-tried') return { kind: 'probe', node }
-      return facts.probe === 'answered'
-        ? refuse('ALREADY_ACTIVE', 'the machine that holds this identity answered just now')
-        : admit(facts, node.value, 'an active identity')
+      if (facts.probe === 'answered') {
+        return refuse('ALREADY_ACTIVE', 'the machine that holds this identity answered just now')
+      }
+      return silentForTooShort(profile.value, facts.probe.silentMs) ?? admit(facts, node.value, 'an active identity')
   }
+}
+
+const longestPauseMs = 10_000
+
+/** The caller is not kept waiting on its connection: it asks again, and the silence goes on counting meanwhile. */
+const silentForTooShort = ({ probeSilenceMs }: Profile, silentMs: number): Refusal | null => {
+  const leftMs = probeSilenceMs - silentMs
+  if (leftMs <= 0) return null
+  const said = `the machine that holds this identity does not answer; it keeps it for ${durationWords(leftMs)} more`
+  return { ...refuse('BUSY', said), retryAfterMs: Math.ceil(Math.min(leftMs, longestPauseMs)) }
 }
 
 /** Whoever proves the recovery key is the one who registered it. */

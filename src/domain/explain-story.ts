@@ -108,6 +108,12 @@ const sentences: Partial<Record<EntryType, (body: EntryBody) => string>> = {
   'node.unrecoverable': (body) => `its recovery rehearsal failed: ${word(body, 'why')}`,
   refused: (body) => {
     const detail = body['detail'] === null || body['detail'] === undefined ? '' : ` (${word(body, 'detail')})`
-    return `refused ${word(body, 'code')} at ${word(body, 'attempt')}${detail}`
+    return `refused ${word(body, 'code')} at ${word(body, 'attempt')}${detail}${shown(body)}`
   },
+}
+
+/** The hardware a machine showed that was refused (R-092). */
+const shown = ({ reported_macs: macs, reported_bmc_serial: serial }: StoryEntry['body']): string => {
+  const parts = [...(Array.isArray(macs) ? macs : []), ...(typeof serial === 'string' ? [`BMC serial ${serial}`] : [])]
+  return parts.length === 0 ? '' : `, showing ${parts.join(', ')}`
 }

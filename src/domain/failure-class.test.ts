@@ -24,6 +24,12 @@ const shown = (notAfterMs: number): Observed => ({
 const own = (notAfterMs: number): Observed => ({ kind: 'own-certificate', serial: '0a', notAfterMs, nowMs })
 const written = (errno: string): Observed => ({ kind: 'write-failed', errno, path: '/var/lib/muster-agent' })
 const untrusted: Observed = { kind: 'server-untrusted', code: 'SELF_SIGNED_CERT_IN_CHAIN', url, for: 'runtime' }
+const damaged: Observed = {
+  kind: 'damaged-credentials',
+  part: 'current',
+  fault: 'its private key cannot be read',
+  serial: '0a',
+}
 const skew: Observed = { kind: 'skew', skewMs: -10 * 365 * 24 * hour, toleranceMs: 300_000 }
 const lostName: Observed = { kind: 'lost-name', name: 'plane.example.test', code: 'ENOTFOUND', address: '192.0.2.7' }
 
@@ -69,6 +75,7 @@ const table: readonly (readonly [string, Observed, FailureClass])[] = [
   ['a used-up quota', written('EDQUOT'), 'disk_full'],
   ['a read-only disk', written('EROFS'), 'disk_full'],
   ['a disk that fails', written('EIO'), 'disk_full'],
+  ['a private key that cannot be read', damaged, 'credentials_damaged'],
 ]
 
 for (const [what, seen, expected] of table) {
@@ -88,6 +95,7 @@ test('a full disk comes before a wrong clock, a wrong clock before credentials, 
   assert.equal(classify(refusedConnection, expired, skew, written('ENOSPC')).class, 'disk_full')
   assert.equal(classify(refusedConnection, expired, untrusted, skew).class, 'clock_skew')
   assert.equal(classify(refusedConnection, untrusted, expired).class, 'cert_expired')
+  assert.equal(classify(refusedConnection, untrusted, damaged).class, 'credentials_damaged')
   assert.equal(classify(refusedConnection, lostName).class, 'endpoint_profile_drift')
 })
 

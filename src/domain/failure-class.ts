@@ -1,4 +1,4 @@
-// Why a node is not connected, in eight words. One pure function from what was observed to a class, with the evidence and
+// Why a node is not connected, in nine words. One pure function from what was observed to a class, with the evidence and
 // what an operator does next; nothing is retried before it has been asked.
 
 import { isoTime } from '#platform/clock.ts'
@@ -13,6 +13,7 @@ export const failureClasses = [
   'recovery_enrollment_blocked',
   'disk_full',
   'clock_skew',
+  'credentials_damaged',
 ] as const
 export type FailureClass = (typeof failureClasses)[number]
 
@@ -53,6 +54,13 @@ export type Observed =
     }
   /** A file of ours could not be written. */
   | { readonly kind: 'write-failed'; readonly errno: string; readonly path: string }
+  /** A key or a certificate of ours, as it is on the disk, cannot be used. `part`: which of them. */
+  | {
+      readonly kind: 'damaged-credentials'
+      readonly part: 'current' | 'recovery' | 'file'
+      readonly fault: string
+      readonly serial: string | null
+    }
   /** This machine's clock is off by more than is tolerated; above 0 it is behind. */
   | { readonly kind: 'skew'; readonly skewMs: number; readonly toleranceMs: number }
 
@@ -77,6 +85,8 @@ export const classify = (...observed: readonly [Observed, ...Observed[]]): Class
 export const precedence: readonly FailureClass[] = [
   'disk_full',
   'clock_skew',
+  // A damaged key makes every connection fail, and no connection damages a key.
+  'credentials_damaged',
   'identity_revoked_or_fenced',
   'recovery_enrollment_blocked',
   'cert_expired',
@@ -109,6 +119,8 @@ const classifyOne = (seen: Observed): Classified => {
       return ofRefusal(seen)
     case 'write-failed':
       return named('disk_full', { errno: seen.errno, path: seen.path })
+    case 'damaged-credentials':
+      return named('credentials_damaged', { part: seen.part, fault: seen.fault, serial: seen.serial })
     case 'skew':
       return named('clock_skew', {
         skew_ms: seen.skewMs,
@@ -218,4 +230,6 @@ export const nextSteps: Readonly<Record<FailureClass, string>> = {
   disk_full: 'Make room on the disk of the state folder, or make it writable: df -h FOLDER; mount -o remount,rw FOLDER',
   clock_skew:
     'Set the clock of this machine: timedatectl set-ntp true; if it is right, look at the plane: muster ca show',
+  credentials_damaged:
+    'Nothing, where the recovery key is whole: the agent recovers by itself; else bring it a bundle: muster node repair-bundle ID; or a token: muster token create --node ID --replace. Check the disk: dmesg',
 }

@@ -50,6 +50,8 @@ const rules: Rules = {
   'certificate.cdpUrl': urlOrNull,
   keyStorage: oneOf(['file', 'memory', 'tpm']),
   onActiveConflict: oneOf(['prove', 'probe', 'reject']),
+  // At least two pings without an answer, of three seconds each; at most what a person would call an outage.
+  probeSilenceMs: wholeNumber(6000, 3_600_000),
   'comeback.by': oneOf(['certificate', 'join', 'approve']),
   'comeback.people': wholeNumber(0, 10),
   'recovery.mode': oneOf(['auto', 'approve', 'deny']),

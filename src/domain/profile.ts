@@ -34,6 +34,8 @@ export type Profile = {
   readonly keyStorage: 'file' | 'memory' | 'tpm'
   /** What becomes of a caller with another key while the node is active (ruling 3). */
   readonly onActiveConflict: 'prove' | 'probe' | 'reject'
+  /** Under `probe`: for how long the holder of an active identity has to be silent before another caller is admitted. */
+  readonly probeSilenceMs: number
   /** How a node that lapsed to inactive comes back; `people` counts approvals. */
   readonly comeback: { readonly by: 'certificate' | 'join' | 'approve'; readonly people: number }
   readonly recovery: {
@@ -55,6 +57,9 @@ const day = 24 * hour
 const muster = { o: '{domain}', ou: 'nodes' }
 const every: readonly KeyType[] = keyTypes
 
+/** Profiles that 0.2.0 has stored get it, too. */
+export const defaultProbeSilenceMs = 30_000
+
 export const shippedProfiles: readonly Profile[] = [
   {
     name: 'gpu-cloud',
@@ -72,6 +77,7 @@ export const shippedProfiles: readonly Profile[] = [
     },
     keyStorage: 'file',
     onActiveConflict: 'prove',
+    probeSilenceMs: defaultProbeSilenceMs,
     comeback: { by: 'certificate', people: 0 },
     recovery: { mode: 'auto', limit: 3, windowMs: day, rehearseEveryMs: day },
     onDuplicate: 'keep-live',
@@ -93,6 +99,7 @@ export const shippedProfiles: readonly Profile[] = [
     },
     keyStorage: 'memory',
     onActiveConflict: 'probe',
+    probeSilenceMs: defaultProbeSilenceMs,
     comeback: { by: 'join', people: 0 },
     recovery: { mode: 'deny', limit: 0, windowMs: day, rehearseEveryMs: day },
     onDuplicate: 'keep-live',
@@ -114,6 +121,7 @@ export const shippedProfiles: readonly Profile[] = [
     },
     keyStorage: 'file',
     onActiveConflict: 'prove',
+    probeSilenceMs: defaultProbeSilenceMs,
     comeback: { by: 'approve', people: 1 },
     recovery: { mode: 'approve', limit: 3, windowMs: day, rehearseEveryMs: day },
     onDuplicate: 'keep-live',
@@ -135,6 +143,7 @@ export const shippedProfiles: readonly Profile[] = [
     },
     keyStorage: 'tpm',
     onActiveConflict: 'prove',
+    probeSilenceMs: defaultProbeSilenceMs,
     comeback: { by: 'approve', people: 2 },
     recovery: { mode: 'approve', limit: 3, windowMs: day, rehearseEveryMs: day },
     onDuplicate: 'fence',

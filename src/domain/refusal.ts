@@ -1,5 +1,7 @@
 // A refusal is an expected no: a closed code, a sentence, and what to do next. It is a value, never thrown.
 
+import type { HardwareIdentity } from './node.ts'
+
 /** Every reason Muster refuses something, with what it tells the caller. The codes are a promise: never renamed, never reused. */
 export const refusals = {
   // who are you
@@ -240,6 +242,8 @@ export type Refusal = {
     readonly actor?: string
     /** Of the story it belongs to, where that is not the call's own. */
     readonly correlation?: string
+    /** What the caller showed where it joins by hardware: without it nobody could tell which machine was refused. */
+    readonly hardware?: HardwareIdentity
     /** It was committed with what it changed. */
     readonly journaled?: boolean
   }

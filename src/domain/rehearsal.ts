@@ -3,7 +3,7 @@
 
 import { recoveryApproved } from './approval.ts'
 import { readOf, type Row } from './change.ts'
-import { withCondition, withoutConditions, type Unchanged } from './conditions.ts'
+import { hasCondition, withCondition, withoutConditions, type Unchanged } from './conditions.ts'
 import { boundedText, entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import { nodeDecided, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
@@ -75,6 +75,13 @@ const failingStep = (facts: RehearseFacts): Failing | null => {
   if (Math.abs(facts.clockSkewMs) > domain.value.clockToleranceMs) return { step: 'clock', why: 'clock_skew' }
   return null
 }
+
+/** It betrays a copy, unless the node has said that it could not keep the newer one. */
+export const hasOldCounter = (node: Node, counter: PresentedCounter | null): boolean =>
+  counter !== null &&
+  counter.node === node.id &&
+  counter.counter < oldestCounter(node) &&
+  !hasCondition(node, 'not_persisted')
 
 /** Under `approve` people would be asked: that is how it is meant, and nothing is wrong with the ceremony. */
 const budgetOf = (node: Node, profile: Profile, nowMs: number): string | null => {

@@ -119,7 +119,8 @@ test('an older counter is a copy; a newer one or none is not held against anybod
 })
 
 test('whoever names itself and is late is a second holder, live or not', () => {
-  assert.equal(asked(used, 'a1', 'another key', { claimant: holder(1) }), 'fenced')
+  // L7: the successor is in use, so the plane knows which of the two is the older one.
+  assert.equal(asked(used, 'a1', 'another key', { claimant: holder(1) }), 'claimant-refused')
   assert.equal(asked(used, 'a1', 'another key', { claimant: holder(1), otherHolder: holder(2) }), 'claimant-refused')
   assert.equal(asked(answered, 'a1', 'another key', { claimant: holder(1) }), 'fenced')
   assert.equal(asked(before, 'a1', 'another key', { claimant: holder(1), otherHolder: holder(2) }), 'claimant-refused')

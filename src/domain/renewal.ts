@@ -118,6 +118,7 @@ const signOf = (
   old: boolean,
   otherHolder: HolderFacts | null,
 ): DuplicateSign | null => {
+  if (asking === 'retired') return 'draining-serial'
   if (asking !== 'current') return 'replaced-serial'
   if (succeeded !== null) return 'second-successor'
   if (old) return 'old-counter'

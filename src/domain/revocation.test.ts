@@ -101,24 +101,14 @@ test('every state can be revoked, once; a denial that stands is not shortened', 
   expectRefused(decideRevoke({ ...facts, node: nodeRow('revoked') }), 'NODE_REVOKED')
 })
 
-test('decommissioning a node with open sessions or allocations needs force, and says what force would do', () => {
+test('P3: decommissioning a node with allocations needs force, and says what force would do; an idle one does not', () => {
   const { reason: _, ...given } = facts
-  const open = { ...given, openSessions: 2, allocations: 1, force: false }
-  const said = /^gpu-001 is in use: 2 sessions open, 1 allocation running; .* take the allocations .* gpu-001 --force$/
+  const open = { ...given, allocations: 1, force: false }
+  const said = /^gpu-001 is in use: 1 allocation running; .* take the allocations .* gpu-001 --force$/
   expectRefused(decideDecommission(open), 'NODE_STATE_CONFLICT', said)
-  expectRefused(
-    decideDecommission({ ...open, allocations: 0 }),
-    'NODE_STATE_CONFLICT',
-    /2 sessions open, 0 allocations/,
-  )
-  expectRefused(
-    decideDecommission({ ...open, openSessions: 0 }),
-    'NODE_STATE_CONFLICT',
-    /0 sessions open, 1 allocation/,
-  )
   for (const allowed of [
     { ...open, force: true },
-    { ...open, openSessions: 0, allocations: 0 },
+    { ...open, allocations: 0 },
   ]) {
     const [entry] = expectDecided(decideDecommission(allowed)).change.entries
     assert.equal(entry.body['reason'], 'decommissioned')
@@ -128,7 +118,7 @@ test('decommissioning a node with open sessions or allocations needs force, and 
 
 test('those who verify its certificates are told that a decommissioned node has ceased to operate, and nothing else of why', () => {
   const { reason: _reason, ...known } = facts
-  const decommissioned = decideDecommission({ ...known, force: true, openSessions: 0, allocations: 0 })
+  const decommissioned = decideDecommission({ ...known, force: true, allocations: 0 })
   const [denial] = writesOf(expectDecided(decommissioned), 'denial') as { reason: string }[]
   assert.equal(denial?.reason, 'cessation-of-operation')
 })

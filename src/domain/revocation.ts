@@ -98,30 +98,25 @@ const keysBanned = (keys: readonly string[], facts: readonly BanFact[], why: str
 
 export type DecommissionFacts = Omit<RevokeFacts, 'reason' | 'toOthers'> & {
   readonly force: boolean
-  /** What is open on the node: its channels, until there are shells and commands to count. */
-  readonly openSessions: number
-  /** How many allocations it has; `alongside` releases them. */
+  /**
+   * What people would lose: its allocations, which `alongside` releases. The channel of the agent is not counted: every node
+   * in service has one, so that would say nothing.
+   */
   readonly allocations: number
 }
 
-export const decideDecommission = ({
-  force,
-  openSessions,
-  allocations,
-  ...facts
-}: DecommissionFacts): NodeDecided | Refusal => {
+export const decideDecommission = ({ force, allocations, ...facts }: DecommissionFacts): NodeDecided | Refusal => {
   const { id, membership } = facts.node.value
-  const busy = openSessions > 0 || allocations > 0
-  if (busy && !force && membership.kind !== 'revoked') {
-    return refuse('NODE_STATE_CONFLICT', inUse(id, openSessions, allocations))
+  if (allocations > 0 && !force && membership.kind !== 'revoked') {
+    return refuse('NODE_STATE_CONFLICT', inUse(id, allocations))
   }
   return decideRevoke({ ...facts, reason: 'decommissioned', toOthers: 'cessation-of-operation' })
 }
 
-/** Both counts, and what would become of each (R-146). */
-const inUse = (id: string, sessions: number, allocations: number): string =>
-  `${id} is in use: ${counted(sessions, 'session')} open, ${counted(allocations, 'allocation')} running; ` +
-  'drain it first, or, to cut the sessions, take the allocations from their owners and revoke the identity for good: ' +
+/** What would become of it (R-146). */
+const inUse = (id: string, allocations: number): string =>
+  `${id} is in use: ${counted(allocations, 'allocation')} running; ` +
+  'drain it first, or, to take the allocations from their owners and revoke the identity for good: ' +
   `muster node decommission ${id} --force`
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`

@@ -68,7 +68,8 @@ const notForSettling = ({ node, connected }: SettleFacts): Refusal | null => {
   return null
 }
 
-const isSuspicion = ({ name }: Condition): boolean => suspicions.includes(name)
+/** Somebody else may hold this identity: only people end it. */
+export const isSuspicion = ({ name }: Pick<Condition, 'name'>): boolean => suspicions.includes(name)
 
 /** Names of operators have no spaces. */
 const saidSoFar = ({ conditions }: Node): readonly string[] =>

@@ -47,6 +47,7 @@ const classes: readonly (ShortClass | null)[] = [
   'disk_full',
   'clock_skew',
   'node_observability_disk_pressure',
+  'credentials_damaged',
 ]
 
 export const shortPlaces = [

@@ -29,6 +29,10 @@ export const slotNameOf = (slots: Slots, issuer: IssuerId, serial: string): Slot
   return is(slots.retired === null ? null : slots.retired.slot) ? 'retired' : null
 }
 
+/** Of two certificates of a node the later one has the higher number; 0: none of these. */
+export const generationOf = ({ current, pending, retired }: Slots, serial: string | null): number =>
+  [retired === null ? null : retired.slot, current, pending].findIndex((slot) => slot?.serial === serial) + 1
+
 /** Until when this certificate may be used; null when it is none of these any more. */
 export const servesUntilMs = (slots: Slots, issuer: IssuerId, serial: string): number | null => {
   switch (slotNameOf(slots, issuer, serial)) {

@@ -10,7 +10,7 @@ import { policyRules } from './policy-rules.ts'
 import { maintenancePolicy } from './policy.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { changesOf, oneOf, printable, settingProblem, withSetting, yesOrNo, type Rules } from './settings-check.ts'
-import { peerings, type VCluster } from './vcluster.ts'
+import { noVCluster, peerings, type VCluster } from './vcluster.ts'
 
 const rules: Rules = {
   description: printable(256),
@@ -36,6 +36,7 @@ export type CreateVClusterFacts = VClusterChanges &
 export const decideCreateVCluster = (facts: CreateVClusterFacts): VClusterDecided | Refusal => {
   const { name, existing, by, nowMs } = facts
   if (existing !== null && existing.value.deletedAtMs === null) return refuse('VCLUSTER_EXISTS', name)
+  if (name === noVCluster) return refuse('VCLUSTER_INVALID', `${noVCluster} stands for nodes in no vCluster`)
   const vcluster = changed(
     {
       name,

@@ -3,6 +3,9 @@
 import type { Overlay } from './overlay.ts'
 import type { Policy } from './policy.ts'
 
+/** In a filter: nodes that are in no vCluster. None can have this name. */
+export const noVCluster = 'none'
+
 export const peerings = ['mesh', 'isolated'] as const
 
 export type VCluster = {

@@ -63,6 +63,8 @@ export const understoodFields: readonly string[] = [
   'renewal_recovery',
   // Of a recovery.
   'sighting',
+  // The failure class, in a recovery and in reports.
+  'credentials_damaged',
 ]
 
 const EndpointSet = Type.Object({

@@ -90,6 +90,7 @@ export const NodeListQuery = Type.Object(
   {
     membership: Type.Optional(oneOf(membershipKinds)),
     profile: Type.Optional(text(64)),
+    /** `none`: nodes in no vCluster. */
     vcluster: Type.Optional(text(63)),
     recoverable: Type.Optional(oneOf(['yes', 'no'])),
     schedulable: Type.Optional(oneOf(['yes', 'no'])),
@@ -191,6 +192,7 @@ export const ProfileBody = Type.Object(
     ),
     keyStorage: oneOf(['file', 'memory', 'tpm']),
     onActiveConflict: oneOf(['prove', 'probe', 'reject']),
+    probeSilenceMs: Type.Integer({ minimum: 6000, maximum: 3_600_000 }),
     comeback: Type.Object(
       { by: oneOf(['certificate', 'join', 'approve']), people: Type.Integer({ minimum: 0, maximum: 10 }) },
       closed,

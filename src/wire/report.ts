@@ -9,7 +9,21 @@ import { closed, orNull } from './shapes.ts'
 const time = Type.String({ maxLength: 32 })
 const count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const short = Type.String({ maxLength: 64 })
-const byClass = Type.Record(Type.Enum([...failureClasses]), count)
+/** Agents of 0.2.0 know nothing of the last class and leave it out. */
+const byClass = Type.Object(
+  {
+    endpoint_unreachable: count,
+    server_tls_untrusted: count,
+    cert_expired: count,
+    identity_revoked_or_fenced: count,
+    endpoint_profile_drift: count,
+    recovery_enrollment_blocked: count,
+    disk_full: count,
+    clock_skew: count,
+    credentials_damaged: Type.Optional(count),
+  },
+  closed,
+)
 
 const Failure = Type.Object(
   { at: time, class: Type.Enum([...failureClasses]), code: short, text: Type.String({ maxLength: 512 }) },

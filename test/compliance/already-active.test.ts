@@ -10,6 +10,7 @@ import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { startFaultProxy, type FaultProxy } from '../process/fault-proxy.ts'
 import type { Json } from '../process/operator-call.ts'
+import { evidenceOf } from '../fakes/agent-words.ts'
 import { rawNode } from '../process/raw-node.ts'
 import { shared } from '../process/shared-plane.ts'
 import { startAgent, type Agent } from '../process/start-agent.ts'
@@ -17,7 +18,7 @@ import { startPlane, type Plane } from '../process/start-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { conditionsOf, journalOf, makeToken, nodeOf, refusal, succeeded } from './ask-plane.ts'
 
-const slow = { withinMs: 20_000 }
+const slow = { withinMs: 60_000 }
 /** Above what the plane needs to see that a connection is silent, and the grace after that. */
 const patient = { withinMs: 100_000, everyMs: 200 }
 const graceMs = 4000
@@ -36,6 +37,8 @@ const network = async (scope: Scope): Promise<Network> => {
       set: { onActiveConflict: 'reject' },
     }),
   )
+  // As short as it may be: two pings without an answer.
+  succeeded(await plane.api('PATCH', '/v1/profiles/hpc-diskless', { set: { probeSilenceMs: 6000 } }))
   const { nodePort: port } = plane
   const proxy = await startFaultProxy(scope, { host: '127.0.0.1', port }, { host: '127.0.0.2', port })
   return { plane, proxy }
@@ -105,7 +108,8 @@ describe('a machine that lost its key while its old channel is still open', { co
       story.filter((type) => turns.includes(type)),
       ['host.enrolled', ...turns, 'node.confirmed'],
     )
-    assert.deepEqual(await conditionsOf(plane, 'reject-1'), [])
+    // It came in by hardware alone: whether it was the one that was suspected is for an operator to say.
+    assert.deepEqual(await conditionsOf(plane, 'reject-1'), ['spoof_suspected'])
     await eventually('the agent to say that it works', async () => (await again.status()).code === 0, slow)
   })
 
@@ -129,6 +133,63 @@ describe('a machine that lost its key while its old channel is still open', { co
     assert.equal(sessions.length, 1)
     assert.notEqual(certificates[0].serial, before.certificates[0].serial)
     await eventually('the agent to say that it works', async () => (await again.status()).code === 0, slow)
+  })
+
+  test('P1: silence admits only after as long as the profile says, and an operator has to look at it', async () => {
+    const { plane } = probing()
+    const mac = '52:54:00:00:01:03'
+    const set = { probeSilenceMs: 12_000 }
+    succeeded(await plane.api('POST', '/v1/profiles', { name: 'hpc-slow', from: 'hpc-diskless', set }))
+    await register(plane, 'silent-1', 'hpc-slow', mac)
+    const direct = { ...(await plane.target()), url: `https://127.0.0.1:${plane.nodePort}` }
+    const hardware = { macs: [mac], bmc_serial: null }
+    const first = rawNode(direct, 'ed25519', evidenceOf('first'))
+    succeeded(await first.enrollByHardware(hardware))
+    const channel = await first.openChannel()
+    assert.ok('frames' in channel, JSON.stringify(channel))
+    await channel.frame('hello')
+
+    const early = rawNode(direct, 'ed25519', evidenceOf('early'))
+    assert.deepEqual(refusal(await early.enrollByHardware(hardware)), [409, 'ALREADY_ACTIVE'])
+    assert.deepEqual(await conditionsOf(plane, 'silent-1'), ['spoof_suspected'])
+
+    // As a process that is stopped by a signal: its connection stays, and nothing answers on it.
+    channel.stopReading()
+    const silentSinceMs = performance.now()
+    const second = rawNode(direct, 'ed25519', evidenceOf('second'))
+    const soon = await second.enrollByHardware(hardware)
+    assert.deepEqual(refusal(soon), [503, 'BUSY'])
+    assert.ok(soon.body.retry_after_ms > 0 && soon.body.retry_after_ms <= 10_000, JSON.stringify(soon.body))
+    const epoch = await eventually(
+      'the second caller to be admitted',
+      async () => {
+        const reply = await second.enrollByHardware(hardware)
+        return reply.status === 200 ? reply.body.epoch : null
+      },
+      { withinMs: 40_000, everyMs: 500 },
+    )
+    assert.equal(epoch, 2)
+    assert.ok(performance.now() - silentSinceMs >= 11_500, 'admitted before the silence was over')
+
+    const alertsOf = async (): Promise<Json[]> => {
+      const { alerts } = (await plane.api('GET', '/v1/alerts')).body
+      return alerts.filter(({ subject, state }: Json) => subject === 'silent-1' && state !== 'resolved')
+    }
+    const kinds = async (): Promise<string[]> => (await alertsOf()).map(({ kind }) => kind).sort()
+    succeeded(await second.confirm())
+    await eventually('both alerts', async () => (await kinds()).length === 2, slow)
+    assert.deepEqual(await kinds(), ['spoof_suspected', 'superseded_by_hardware'])
+    assert.deepEqual(await conditionsOf(plane, 'silent-1'), ['spoof_suspected'])
+    const raised = (await alertsOf()).find(({ kind }) => kind === 'superseded_by_hardware')
+    assert.match(raised?.reason, /of silence.*instance second00.*before it:.*instance first000/)
+    const [superseded] = await journalOf(plane, { node: 'silent-1', type: 'node.superseded' })
+    assert.match(superseded.body.claimant, /instance second00.*52:54:00:00:01:03/)
+    assert.match(superseded.body.holder, /instance first000/)
+    assert.ok(superseded.body.silent_ms >= 12_000)
+
+    const acknowledged = await plane.muster('alert', 'ack', raised?.id)
+    assert.equal(acknowledged.code, 0, acknowledged.stderr)
+    assert.deepEqual(await kinds(), ['spoof_suspected'])
   })
 
   test('ruling 3: under prove another key is refused and suspected; a token made with --replace admits it and cuts the old channel', async () => {

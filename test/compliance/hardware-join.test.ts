@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
+import { eventually } from '../process/eventually.ts'
 import type { Json } from '../process/operator-call.ts'
 import { rawNode } from '../process/raw-node.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
@@ -84,6 +85,15 @@ test('T11: a token does not get a node of this profile in, nor hardware one that
   succeeded(await plane.api('POST', '/v1/nodes', { id: 'gpu-14', profile: 'gpu-cloud', macs: [macOf(0x14)] }))
   const reply = await rawNode(await plane.target()).enrollByHardware(hardwareOf(0x14))
   assert.deepEqual(refusal(reply), [403, 'JOIN_METHOD_NOT_ALLOWED'])
+  // P2: with a typo in a list of addresses, this is how an operator finds the machine.
+  const entry = await refusalIn(plane, 'JOIN_METHOD_NOT_ALLOWED', { node: 'gpu-14' })
+  assert.deepEqual(entry.body.reported_macs, [macOf(0x14)])
+  const stranger = { macs: [macOf(0x99)], bmc_serial: `S-99 ${'x'.repeat(80)}` }
+  assert.equal((await rawNode(await plane.target()).enrollByHardware(stranger)).status, 403)
+  const unknown = await eventually('the refusal of unknown hardware', async () =>
+    (await journalOf(plane, { type: 'refused' })).find(({ body }) => body.reported_macs?.includes(macOf(0x99))),
+  )
+  assert.match(unknown.body.reported_bmc_serial, /^S-99 /)
   assert.equal(await membershipOf(plane, 'gpu-14'), 'registered')
 })
 

@@ -153,12 +153,16 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       wireguard: null,
       wireguardHeld: nothingHeld,
       withdrawn: [],
+      holders: null,
       orderId: next('o'),
       by,
       nowMs,
     }
     const first = decideEnroll({ ...facts, probe: 'not-tried' })
-    const verdict = first.kind === 'probe' ? decideEnroll({ ...facts, probe }) : first
+    const verdict =
+      first.kind === 'probe'
+        ? decideEnroll({ ...facts, probe: probe === 'silent' ? { silentMs: 3_600_000 } : probe })
+        : first
     if (verdict.kind === 'repeat') return verdict.spends
     if (verdict.kind !== 'admitted') return null
     return enrolled(verdict, sign(verdict.order, key), bearerHash(verdict.before, key)).change
@@ -233,7 +237,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     const slots = slotsOf(node.value)
     const bans = (slots === null ? [] : everySlot(slots)).map(({ spki }) => ({ spki, row: table.get('key-ban', spki) }))
     const condition = { name: 'clock_skew', reason: 'skewed', evidence: {} } as const
-    const idle = { openSessions: 0, allocations: 0 }
+    const idle = { allocations: 0 }
     switch (what) {
       case 'lapse':
         return changeOf(decideLapse({ ...facts, lastPresentMs: nowMs - domain.value.livenessGraceMs, grace: domain }))

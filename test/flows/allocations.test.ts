@@ -199,7 +199,7 @@ test('decommission names what runs and what force would do, and needs it', async
   await world.place('job-1')
   const refused = await world.call('platform-admin', 'POST', '/v1/nodes/gpu-001/decommission', {})
   assert.equal(refused.status, 409)
-  assert.match(refused.body.detail, /1 session open, 1 allocation running; .*--force/)
+  assert.match(refused.body.detail, /is in use: 1 allocation running; .*--force/)
   assert.equal((await world.node('gpu-001')).membership.kind, 'active')
   await world.ask('POST', '/v1/nodes/gpu-001/drain', {})
   // A channel alone of a node that drains is no reason; its work is.

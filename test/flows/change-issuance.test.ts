@@ -110,12 +110,12 @@ test('a halt that is committed at one replica beats what another has decided and
     strangers: openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
     admission: openAdmissionQueue(clock, 200),
     pace: openNodePace(clock, () => 1),
-    probe: async () => 'silent' as const,
+    probe: async () => ({ silentMs: 60_000 }),
   }
   const call = {
     method: 'token',
     ...{ secret: made.secret, askedId: null, hardware: { macs: [], bmcSerial: null } },
-    ...{ facts: null, recovery: null, wireguard: null, source, correlation: 'call-1' },
+    ...{ facts: null, evidence: null, recovery: null, wireguard: null, source, correlation: 'call-1' },
   } as const
   assert.equal(codeOf(await enrollNode(atOther, { ...call, csr: newCsr() })), 'ISSUANCE_HALTED')
   assert.deepEqual(await journal('host.enrolled'), [])

@@ -38,6 +38,20 @@ test('a vCluster from nothing to its deletion, with the nodes in it', async (t) 
   assert.equal((await muster('vcluster', 'show', 'training')).code, exitCodes.notFound)
 })
 
+test('P4: nodes in no vCluster can be listed, no vCluster is called none, and an unknown one is named as such', async (t) => {
+  const { muster } = await setUpCli(t)
+  await muster('vcluster', 'create', 'training')
+  for (const id of ['gpu-001', 'gpu-002']) await muster('node', 'enroll', id)
+  await muster('node', 'assign', 'gpu-001', '--to', 'training')
+  const free = await muster('node', 'list', '--vcluster', 'none')
+  assert.match(free.out, /^gpu-002 /)
+  assert.doesNotMatch(free.out, /gpu-001/)
+  const unknown = await muster('node', 'list', '--vcluster', 'trainign')
+  assert.equal(unknown.code, exitCodes.notFound)
+  assert.match(unknown.err, /VCLUSTER_NOT_FOUND/)
+  assert.match((await muster('vcluster', 'create', 'none')).err, /VCLUSTER_INVALID[\s\S]*in no vCluster/)
+})
+
 test('of several nodes each is told by itself, and one that failed is named with what to do', async (t) => {
   const { muster } = await setUpCli(t)
   for (const name of ['training', 'inference']) await muster('vcluster', 'create', name)

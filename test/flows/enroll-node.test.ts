@@ -17,7 +17,9 @@ import { operator, setUp } from './authority-setup.ts'
 
 const mac = '02:00:00:00:00:01'
 
-const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDeps['probe'] = async () => 'silent') => {
+const silent = { silentMs: 30_000 }
+
+const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDeps['probe'] = async () => silent) => {
   const { store, clock, open, openRecovery } = await setUp(t)
   const feed = openFeed()
   const deps: EnrollDeps = {
@@ -41,6 +43,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
       askedId: null,
       hardware: { macs: [mac], bmcSerial: null },
       facts: null,
+      evidence: null,
       csr,
       recovery: null,
       wireguard: null,
@@ -106,9 +109,9 @@ test('rivals who know its MAC use up neither the joins nor the renewals of the m
 
 test('silence of the machine before proves nothing about the one that took its place meanwhile', async (t) => {
   let during = async (): Promise<void> => undefined
-  const answers: ('answered' | 'silent')[] = ['silent', 'answered']
+  const answers: ('answered' | typeof silent)[] = [silent, 'answered']
   const { store, join, activate } = await setUpEnrollment(t, 'hpc-diskless', async () => {
-    const answer = answers.shift() ?? 'silent'
+    const answer = answers.shift() ?? silent
     await during()
     return answer
   })
@@ -117,7 +120,7 @@ test('silence of the machine before proves nothing about the one that took its p
   // While the old machine is being probed, it is back with a new key, confirmed and answering.
   during = async () => {
     during = async () => undefined
-    answers.unshift('silent')
+    answers.unshift(silent)
     assert.equal((await join()).kind, 'enrolled')
     await activate()
   }
@@ -140,6 +143,7 @@ test('a token that answered a machine with the certificate it has lets nobody el
       askedId: null,
       hardware: { macs: [], bmcSerial: null },
       facts: null,
+      evidence: null,
       recovery: null,
       wireguard: null,
     } as const

@@ -217,7 +217,7 @@ test('a quarantine cuts the channels and is ended by a release', async (t) => {
   assert.equal(await refused(plane, 'operator', 'POST', '/v1/nodes/gpu-001/approve'), 'NODE_STATE_CONFLICT')
 })
 
-test('a node in service is decommissioned only when drained, or by force', async (t) => {
+test('P3: an idle node is decommissioned with its channel open: nobody loses anything', async (t) => {
   const plane = await setUpOperatorPlane(t)
   for (const id of ['gpu-001', 'gpu-002']) {
     await ok(plane, 'operator', 'POST', '/v1/nodes', { id })
@@ -225,8 +225,7 @@ test('a node in service is decommissioned only when drained, or by force', async
   }
   const decommission = (id: string, body: object) => ['POST', `/v1/nodes/${id}/decommission`, body] as const
   assert.equal(await refused(plane, 'operator', ...decommission('gpu-001', {})), 'ROLE_FORBIDDEN')
-  assert.equal(await refused(plane, 'platform-admin', ...decommission('gpu-001', {})), 'NODE_STATE_CONFLICT')
-  assert.equal((await ok(plane, 'platform-admin', ...decommission('gpu-001', { force: true }))).channels_cut, 1)
+  assert.equal((await ok(plane, 'platform-admin', ...decommission('gpu-001', {}))).channels_cut, 1)
   assert.equal((await ok(plane, 'operator', 'POST', '/v1/nodes/gpu-002/drain')).scheduling.state, 'drained')
   await ok(plane, 'platform-admin', ...decommission('gpu-002', {}))
   const counts = await plane.store.countNodes()

@@ -87,7 +87,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     strangers: openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
     admission: openAdmissionQueue(clock, 200),
     pace: openNodePace(clock, () => 1),
-    probe: async () => 'silent' as const,
+    probe: async () => ({ silentMs: 60_000 }),
     findOtherHolder: async () => live.holder,
     awaitReturn: async () => {
       const { returning } = live
@@ -119,6 +119,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
       askedId: null,
       hardware: { macs: [], bmcSerial: null },
       facts: null,
+      evidence: null,
       csr,
       recovery,
       wireguard: null,

@@ -29,7 +29,7 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
     strangers: openStrangersBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
     admission: openAdmissionQueue(clock, 10),
     pace: openNodePace(clock, () => 1),
-    probe: async () => 'silent',
+    probe: async () => ({ silentMs: 60_000 }),
   }
   const set = { 'wireguard.mode': mode }
   const made = await createProfile(deps, { name: 'meshed', from: 'gpu-cloud', set }, operator)
@@ -48,7 +48,15 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
   }
   const enroll = (secret: string, publicKey: string | null, csr = makeCsr(generateKey('p256'), 'any')) =>
     enrollNode(deps, {
-      ...{ method: 'token', secret, askedId: null, hardware: { macs: [], bmcSerial: null }, facts: null, csr },
+      ...{
+        method: 'token',
+        secret,
+        askedId: null,
+        hardware: { macs: [], bmcSerial: null },
+        facts: null,
+        evidence: null,
+        csr,
+      },
       ...{ recovery: null, source: '192.0.2.9', correlation: 'c1' },
       wireguard: publicKey === null ? null : { public_key: publicKey, underlay_endpoint: null },
     })

@@ -15,11 +15,15 @@ export type CredentialStore = {
   save(credentials: Credentials): void
   /** Afterwards nothing of them is on the disk. */
   erase(): void
+  /** A file that cannot be read is kept under another name, so that an operator can look at it or restore it. */
+  setAside(): void
 }
 
 export class DamagedCredentials extends Error {}
 
 export const identityFile = (stateFolder: string): string => path.join(stateFolder, 'identity.json')
+
+export const damagedFile = (stateFolder: string): string => `${identityFile(stateFolder)}.damaged`
 
 export const fileCredentialStore = (stateFolder: string): CredentialStore => {
   const file = identityFile(stateFolder)
@@ -33,9 +37,16 @@ export const fileCredentialStore = (stateFolder: string): CredentialStore => {
       replaceFile(file, JSON.stringify({ version, ...credentials }, null, 1) + '\n', 0o600)
     },
     erase: () => {
+      if (readFileIfAny(damagedFile(stateFolder)) !== null) removeFile(damagedFile(stateFolder))
       if (readFileIfAny(file) === null && readFileIfAny(`${file}.new`) === null) return
       // A swap that was cut short leaves its half beside the file, keys and all.
       removeFile(`${file}.new`)
+      removeFile(file)
+    },
+    setAside: () => {
+      const text = readFileIfAny(file)
+      if (text === null) return
+      replaceFile(damagedFile(stateFolder), text, 0o600)
       removeFile(file)
     },
   }
@@ -46,6 +57,7 @@ export const memoryCredentialStore: CredentialStore = {
   load: () => noCredentials,
   save: () => undefined,
   erase: () => undefined,
+  setAside: () => undefined,
 }
 
 const version = 1

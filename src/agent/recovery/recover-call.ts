@@ -1,6 +1,7 @@
 // One recovery: a challenge, which also says what time it is; a key and a request, durable before they are sent; and the
 // answer, checked, which is an identity in a new epoch with all its trust anew.
 
+import type { FailureClass } from '#domain/failure-class.ts'
 import { isoTime } from '#platform/clock.ts'
 import { fingerprint } from '#pki/fingerprint.ts'
 import { fromPem } from '#pki/pem.ts'
@@ -21,6 +22,7 @@ import {
 import { requestFor, withRequest, type AgentRecovery, type Identity, type KeyRequest } from '../identity/credentials.ts'
 import { keyTypeFor, newKeyRequest, newRecoveryKey } from '../keys/key-request.ts'
 import { unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
+import { classFor } from '../report.ts'
 import type { Story } from './episode.ts'
 import { isNeedless } from './needless.ts'
 import { withdrawnWith } from '../withdrawn-issuers.ts'
@@ -98,7 +100,8 @@ const recoverBody = (
     ...(counter === null ? {} : { counter }),
     csr: request.csrPem,
     failure: {
-      class: trouble.class ?? 'endpoint_unreachable',
+      class:
+        identity === null ? knownToAll(trouble.class) : classFor(identity)(trouble.class ?? 'endpoint_unreachable'),
       code: trouble.code,
       // It may have begun by a clock that was wrong.
       since: isoTime(Math.min(sinceMs, agent.clock.nowMs())),
@@ -110,6 +113,10 @@ const recoverBody = (
     correlation,
   }
 }
+
+/** Without an identity nobody has said what the plane understands. */
+const knownToAll = (name: FailureClass | null): FailureClass =>
+  classFor({ understands: [] })(name ?? 'endpoint_unreachable')
 
 /** `csrPem` null: at a rehearsal. */
 export const credentialOf = (

@@ -7,6 +7,7 @@ import type { AgentParts } from '../agent-deps.ts'
 import { askChallenge, knock } from '../enrollment/knock.ts'
 import { agentEvidence } from '../evidence.ts'
 import type { Identity } from '../identity/credentials.ts'
+import { recoveryKeyDamage } from '../identity/sound-credentials.ts'
 import type { PlaneFailure } from '../plane-failure.ts'
 import { classified, trouble, type Trouble } from '../trouble.ts'
 import { credentialOf } from './recover-call.ts'
@@ -55,6 +56,8 @@ const everyMs = ({ config }: AgentParts, { profile }: Identity): number =>
 type Rehearsed = 'passed' | 'failed' | 'nothing' | 'overtaken'
 
 const rehearseOnce = async (agent: AgentParts, identity: Identity): Promise<Rehearsed> => {
+  const damage = recoveryKeyDamage(identity)
+  if (damage !== null) return tell(agent, 'proof', damage.code, damage)
   const way = byItself(identity)
   if (way === null || way.counter === null) return 'nothing'
   const asked = await askChallenge(agent, way.door, way.node)

@@ -5,6 +5,7 @@ import type { RepairBundle } from '#wire/recovery-api.ts'
 import type { AgentParts } from '../agent-deps.ts'
 import type { Door } from '../enrollment/knock.ts'
 import type { AgentRecovery, Identity } from '../identity/credentials.ts'
+import { recoveryKeyDamage } from '../identity/sound-credentials.ts'
 import { addresses } from '../plane-client.ts'
 
 export type WayBack = {
@@ -36,8 +37,10 @@ const byBundle = (bundle: RepairBundle, identity: Identity | null): WayBack => {
 }
 
 /** The one that rehearsals show to work; it is there before it is needed. */
-export const byItself = ({ nodeId, domain, endpoints, recovery, counter }: Identity): WayBack | null => {
+export const byItself = (identity: Identity): WayBack | null => {
+  const { nodeId, domain, endpoints, recovery, counter } = identity
   const urls = endpoints.recovery ?? []
+  if (recoveryKeyDamage(identity) !== null) return null
   if (recovery === null || recovery.credential.kind === 'none' || urls.length === 0) return null
   const { roots, statement_keys: statementKeys } = recovery.trust
   return {

@@ -33,7 +33,7 @@ export const declareNode = (program: Command, cli: Cli): void => {
   ])
     .addOption(new Option('--state <state>', 'only nodes in this state').choices(membershipKinds))
     .option('--profile <name>', 'only nodes of this profile')
-    .option('--vcluster <name>', 'only nodes in this vCluster')
+    .option('--vcluster <name>', 'only nodes in this vCluster; none: those in no vCluster')
     .addOption(
       new Option(
         '--recoverable [answer]',

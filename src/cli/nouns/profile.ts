@@ -24,6 +24,7 @@ export const declareProfile = (program: Command, cli: Cli): void => {
   const set = verb(profile, 'set [name] [settings...]', 'Change a profile; nodes take it up at their next renewal', [
     ['muster profile set gpu-cloud certificate.lifetimeMs=12h', 'durations: 30m, 24h, 3d'],
     ['muster profile set gpu-cloud onActiveConflict=reject', ''],
+    ['muster profile set hpc-diskless probeSilenceMs=60s', 'how long a silent node keeps its identity'],
     ['muster profile set gpu-cloud certificate.keyTypes=p256,p384', 'lists with commas'],
     ['muster profile set gpu-cloud recovery.mode=deny --plan', 'who could not come back by itself then'],
   ])

@@ -73,6 +73,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     findOtherHolder: openFindOtherHolder({ sessions, holding, replicas, clock, timers }),
     awaitReturn: async () => 'nothing',
     lastHolders: openLastHolders({ store, holding, replicas }),
+    hasChannel: async () => false,
   })
   const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1' } as const
   const principal = testPrincipal('gpu-001', { epoch: 4, proof, notAfterMs: noonMs * 2 })

@@ -23,7 +23,7 @@ export type ChannelDeps = FrameDeps &
   OpeningDeps & {
     readonly timers: Timers
     readonly presence: Pick<Presence, 'forget'>
-    readonly lastHolders: Pick<LastHolders, 'opened'>
+    readonly lastHolders: LastHolders
   }
 
 export type ChannelServer = {

@@ -5,7 +5,8 @@
 import type { Node } from '#domain/node.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
-import { holderUnknown } from '#plane/flows/live-holder.ts'
+import { slotNameOf, slotsOf } from '#domain/slots.ts'
+import { holderUnknown, type HasChannel } from '#plane/flows/live-holder.ts'
 import { refuseCopy, type CopyDeps } from '#plane/flows/refuse-copy.ts'
 import { useCertificate, type UseDeps } from '#plane/flows/use-certificate.ts'
 import type { Holder, Replicas } from '#plane/store/replicas.ts'
@@ -13,6 +14,7 @@ import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import { endReplaced, otherSessions } from './find-other-holder.ts'
 import type { Gate } from './gate.ts'
 import type { Holding } from './holding.ts'
+import type { LastHolders } from './last-holders.ts'
 import { askReplica, lookUpWithinMs, makeRoomQuestion } from './replica-questions.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
@@ -23,6 +25,8 @@ export type OpeningDeps = CopyDeps &
     readonly holding: Holding
     readonly replicas: Pick<Replicas, 'ask'>
     readonly gate: Gate
+    readonly hasChannel: HasChannel
+    readonly lastHolders: Pick<LastHolders, 'isHolder'>
     /** Asked in the very turn a session is registered: a denial committed while it was opening must not miss it. */
     readonly denyList: { refusalOf(principal: NodePrincipal): Refusal | null }
   }
@@ -46,7 +50,7 @@ export const openSession = async (
 ): Promise<'opened' | Refusal> => {
   let over: Holder | null = null
   for (let round = 0; round < rounds; round++) {
-    const no = deps.gate.refusal() ?? (await makeRoomHere(deps, opening))
+    const no = deps.gate.refusal() ?? (await refuseReplaced(deps, opening)) ?? (await makeRoomHere(deps, opening))
     if (no !== null) return no
     const found: Holder | null = over
     const outcome: Claimed = await deps.holding.inTurn(opening.principal.id, () =>
@@ -96,6 +100,28 @@ const claimAndRegister = async (
 const refusedNow = ({ gate, sessions, denyList }: OpeningDeps, principal: NodePrincipal): Refusal | null => {
   if (sessions.isClosed()) return refuse('UNAVAILABLE', 'the plane is stopping')
   return gate.refusal() ?? denyList.refusalOf(principal)
+}
+
+/**
+ * A certificate that was replaced drains for the process that has replaced it. A process that was never seen with it has
+ * read it from a copy: whoever has the successor made it durable before its first use.
+ */
+const refuseReplaced = async (
+  deps: OpeningDeps,
+  { principal, evidence, correlation }: Opening,
+): Promise<Refusal | null> => {
+  const { id, proof, source, evidenceOnly } = principal
+  if (evidence === null || evidenceOnly) return null
+  const node = await deps.store.get('node', id)
+  const slots = node === null ? null : slotsOf(node.value)
+  if (node === null || slots === null || slotNameOf(slots, proof.issuer, proof.serial) !== 'retired') return null
+  const { instance } = evidence
+  const observed = await deps.store.observation(id)
+  if (observed.evidence?.instance === instance || observed.report?.instance === instance) return null
+  const isHolder = (await deps.hasChannel(id, instance)) || (await deps.lastHolders.isHolder(node.value, instance))
+  if (isHolder === 'unknown') return holderUnknown(id)
+  if (isHolder) return null
+  return refuseCopy(deps, { node: id, source, serial: proof.serial, sign: 'draining-serial', evidence, correlation })
 }
 
 /** Null: nobody else is there, any more. A process that was killed leaves a channel that nobody answers on. */

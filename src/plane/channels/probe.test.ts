@@ -33,7 +33,7 @@ test('a node that has been without a channel for six seconds is silent at once',
   const { timers, presence, probe } = setUp()
   presence.lastHere('gone')
   timers.advance(6000)
-  assert.equal(await probe('gone'), 'silent')
+  assert.deepEqual(await probe('gone', 6000), { silentMs: 6000 })
 })
 
 test('a node without a channel for less is given the rest of the six seconds to come back', async () => {
@@ -41,14 +41,14 @@ test('a node without a channel for less is given the rest of the six seconds to 
     const { timers, sessions, presence, probe } = setUp()
     presence.lastHere('restarted')
     timers.advance(1000)
-    const asked = probe('restarted')
+    const asked = probe('restarted', 6000)
     await turn()
     timers.advance(3000)
     await turn()
     timers.advance(1000)
     if (comesBack) openTestSession(sessions, testSocket(), testPrincipal('restarted'))
     timers.advance(1000)
-    assert.equal(await asked, comesBack ? 'answered' : 'silent')
+    assert.deepEqual(await asked, comesBack ? 'answered' : { silentMs: 6000 })
   }
 })
 
@@ -56,19 +56,19 @@ test('three seconds of silence, twice, are silence; whoever asks meanwhile gets 
   const { timers, sessions, probe } = setUp()
   const socket = testSocket()
   openTestSession(sessions, socket, testPrincipal('quiet'))
-  const asked = probe('quiet')
-  assert.equal(probe('quiet'), asked)
+  const asked = probe('quiet', 6000)
+  assert.equal(probe('quiet', 6000), asked)
   timers.advance(3000)
   await turn()
   timers.advance(3000)
-  assert.equal(await asked, 'silent')
+  assert.deepEqual(await asked, { silentMs: 6000 })
   assert.deepEqual(socket.sent, ['ping', 'ping'])
 })
 
 test('a sign of life in the second round is an answer', async () => {
   const { clock, timers, sessions, probe } = setUp()
   const session = openTestSession(sessions, testSocket(), testPrincipal('slow'))
-  const asked = probe('slow')
+  const asked = probe('slow', 6000)
   timers.advance(3000)
   await turn()
   session.heard(clock.monotonicMs())
@@ -78,11 +78,36 @@ test('a sign of life in the second round is an answer', async () => {
 test('a channel that opens while the old one is probed is an answer, though nobody pinged it', async () => {
   const { timers, sessions, probe } = setUp()
   openTestSession(sessions, testSocket(), testPrincipal('back'))
-  const asked = probe('back')
+  const asked = probe('back', 6000)
   timers.advance(3000)
   await turn()
   timers.advance(1000)
   openTestSession(sessions, testSocket(), testPrincipal('back'))
   timers.advance(2000)
   assert.equal(await asked, 'answered')
+})
+
+test('P1: the silence of an open channel counts from its last frame and goes on between two callers', async () => {
+  const { clock, timers, sessions, probe } = setUp()
+  const session = openTestSession(sessions, testSocket(), testPrincipal('stopped'))
+  const asked = async () => {
+    const answer = probe('stopped', 30_000)
+    for (let round = 0; round < 2; round++) {
+      timers.advance(3000)
+      await turn()
+    }
+    return answer
+  }
+  assert.deepEqual(await asked(), { silentMs: 6000 })
+  timers.advance(10_000)
+  assert.deepEqual(await asked(), { silentMs: 22_000 })
+  session.heard(clock.monotonicMs())
+  assert.deepEqual(await asked(), { silentMs: 6000 })
+})
+
+test('P1: a node that left a moment ago is told of at once, where the silence that is asked for is long', async () => {
+  const { timers, presence, probe } = setUp()
+  presence.lastHere('left')
+  timers.advance(1000)
+  assert.deepEqual(await probe('left', 30_000), { silentMs: 1000 })
 })

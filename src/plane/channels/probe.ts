@@ -1,20 +1,25 @@
-// Is the machine that holds this identity still there? Its open channels are pinged; three seconds of silence, twice,
-// mean no (ruling 3). Where none is open the silence has begun already, when the last one ended or the plane started, and
-// what is left of it is waited for: a node whose plane was just restarted gets the time to come back. One probe a node at
-// a time, however many ask. Where its channel is on another replica, that one is asked: without its answer nobody can tell.
+// For how long has the machine that holds this identity been silent (ruling 3)? Its open channels are pinged, twice for three
+// seconds; a frame at any time is an answer. While a channel is open its silence counts from the last frame on it, so
+// it goes on counting between two calls of whoever asks. Without a channel it counts from the end of the last one, or from
+// the start of the plane: a node whose plane was just restarted gets the time to come back. One probe a node at a time,
+// however many ask. Where the channel is on another replica, that one is asked: without its answer nobody can tell.
 
 import type { NodeId } from '#domain/node.ts'
 import type { Holder, Replicas } from '#plane/store/replicas.ts'
+import { defaultProbeSilenceMs } from '#domain/profile.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Holding } from './holding.ts'
 import { answerReplicas, askReplica, lookUpWithinMs, probeQuestion } from './replica-questions.ts'
 import type { SessionRegistry } from './session-registry.ts'
+import type { Session } from './session.ts'
 import type { Silence } from './silence.ts'
 
-export type ProbeAnswer = 'answered' | 'silent' | 'unknown'
+/** `silentMs`: so far; it may be less than what was asked for. */
+export type ProbeAnswer = 'answered' | 'unknown' | { readonly silentMs: number }
 
-export type Probe = (node: NodeId) => Promise<ProbeAnswer>
+/** `enoughMs`: the silence that matters to whoever asks. Answers within seconds, however long that is. */
+export type Probe = (node: NodeId, enoughMs: number) => Promise<ProbeAnswer>
 
 export const silenceMs = 3000
 export const silentRounds = 2
@@ -28,13 +33,13 @@ export type ProbeDeps = {
   readonly timers: Timers
 }
 
-const withinMs = silentRounds * silenceMs + lookUpWithinMs
+/** What a call is held for. */
+const longestMs = silentRounds * silenceMs
+const withinMs = longestMs + lookUpWithinMs
 
 export const openProbe = ({ sessions, silence, holding, replicas, clock, timers }: ProbeDeps): Probe => {
-  const round = (node: NodeId): Promise<ProbeAnswer> => {
-    const open = [...sessions.of(node)]
-    if (open.length === 0) return absence(node)
-    return new Promise((resolve) => {
+  const round = (open: readonly Session[]): Promise<'answered' | 'silent'> =>
+    new Promise((resolve) => {
       const cancel = timers.after(silenceMs, () => resolve('silent'))
       for (const session of open) {
         session.onceHeard(() => {
@@ -44,60 +49,75 @@ export const openProbe = ({ sessions, silence, holding, replicas, clock, timers 
         session.ping(clock.monotonicMs())
       }
     })
-  }
 
-  const absence = async (node: NodeId): Promise<'silent' | 'unknown'> => {
+  /** The rest of the silence is waited for where that is short; else whoever asks comes again. */
+  const absence = async (node: NodeId, enoughMs: number): Promise<'silent' | 'unknown'> => {
     const silentMs = await silence.of(node)
     if (silentMs === 'unknown') return silentMs
-    const leftMs = silentRounds * silenceMs - silentMs
-    if (leftMs > 0) await new Promise<void>((resolve) => void timers.after(Math.min(leftMs, silenceMs), resolve))
+    const leftMs = enoughMs - silentMs
+    if (leftMs > 0 && leftMs <= longestMs) {
+      await new Promise<void>((resolve) => void timers.after(Math.min(leftMs, silenceMs), resolve))
+    }
     return 'silent'
   }
 
-  const here = async (node: NodeId): Promise<ProbeAnswer> => {
+  const silentFor = async (node: NodeId): Promise<ProbeAnswer> => {
+    const open = sessions.of(node)
+    if (open.length > 0) return { silentMs: clock.monotonicMs() - Math.max(...open.map(({ heardMs }) => heardMs)) }
+    const silentMs = await silence.of(node)
+    return silentMs === 'unknown' ? silentMs : { silentMs }
+  }
+
+  const here = async (node: NodeId, enoughMs: number): Promise<ProbeAnswer> => {
     const startedMs = clock.monotonicMs()
     for (let i = 0; i < silentRounds; i++) {
-      const answer = await round(node)
+      const open = [...sessions.of(node)]
+      const answer = open.length === 0 ? await absence(node, enoughMs) : await round(open)
       if (answer !== 'silent') return answer
     }
     // A channel that opened meanwhile was not pinged, and is an answer all the same.
-    return sessions.of(node).some(({ heardMs }) => heardMs > startedMs) ? 'answered' : 'silent'
+    return sessions.of(node).some(({ heardMs }) => heardMs > startedMs) ? 'answered' : silentFor(node)
   }
 
-  const there = async (node: NodeId, holder: Holder): Promise<ProbeAnswer> => {
-    const asked = await askReplica(replicas, holder.replica, probeQuestion, { node }, withinMs)
-    if (asked.kind === 'answer') return asked.value
-    return asked.kind === 'gone' ? here(node) : 'unknown'
+  const there = async (node: NodeId, holder: Holder, enoughMs: number): Promise<ProbeAnswer> => {
+    const asked = await askReplica(replicas, holder.replica, probeQuestion, { node, enoughMs }, withinMs)
+    if (asked.kind !== 'answer') return asked.kind === 'gone' ? here(node, enoughMs) : 'unknown'
+    if (asked.value === 'answered') return asked.value
+    // A replica of 0.2.0 says no more than that two pings were not answered.
+    return { silentMs: asked.value === 'silent' ? longestMs : asked.value }
   }
 
-  const ask = async (node: NodeId): Promise<ProbeAnswer> => {
+  const ask: Probe = async (node, enoughMs) => {
     const before = sessions.of(node).length > 0 ? null : await holding.elsewhere(node)
-    const answer = before === null ? await here(node) : await there(node, before)
-    if (answer !== 'silent') return answer
+    const answer = before === null ? await here(node, enoughMs) : await there(node, before, enoughMs)
+    if (typeof answer === 'string') return answer
     // It may have moved while it was probed, here or elsewhere, or before.
     const after = await holding.elsewhere(node)
     if (before !== null && sessions.of(node).length > 0) return 'answered'
-    if (after === null || (before !== null && after.number === before.number)) return 'silent'
-    return there(node, after)
+    if (after === null || (before !== null && after.number === before.number)) return answer
+    return there(node, after, enoughMs)
   }
 
   const asking = oneAtATime(ask)
   const pinging = oneAtATime(here)
-  answerReplicas(replicas, probeQuestion, async ({ node }) => {
+  answerReplicas(replicas, probeQuestion, async ({ node, enoughMs }) => {
     await holding.inTurn(node, async () => {})
-    const answer = await pinging(node)
+    const answer = await pinging(node, enoughMs ?? defaultProbeSilenceMs)
     if (answer === 'unknown') throw new Error('another replica does not say whether the node was there')
-    return answer
+    if (answer === 'answered' || enoughMs !== undefined) return answer === 'answered' ? answer : answer.silentMs
+    // A replica of 0.2.0 asks, which admits after any silence: it is left without an answer for as long as it must not.
+    if (answer.silentMs < defaultProbeSilenceMs) throw new Error('the node has not been silent for long enough')
+    return 'silent'
   })
   return asking
 }
 
 const oneAtATime = (ask: Probe): Probe => {
   const underWay = new Map<NodeId, Promise<ProbeAnswer>>()
-  return (node) => {
+  return (node, enoughMs) => {
     const running = underWay.get(node)
     if (running !== undefined) return running
-    const started = ask(node).finally(() => underWay.delete(node))
+    const started = ask(node, enoughMs).finally(() => underWay.delete(node))
     underWay.set(node, started)
     return started
   }

@@ -45,8 +45,9 @@ export const stayedQuestion = question('channel.stayed', Type.Object({ node: Nod
 /** Are the channels of this node there alive? Pinged as the ruling says. */
 export const probeQuestion = question(
   'channel.probe',
-  Type.Object({ node: Node }),
-  Type.Union([Type.Literal('answered'), Type.Literal('silent')]),
+  // Left out by a replica of 0.2.0, which also answers no more than `silent`; else for how long, in ms.
+  Type.Object({ node: Node, enoughMs: Type.Optional(Type.Number()) }),
+  Type.Union([Type.Literal('answered'), Type.Literal('silent'), Type.Number()]),
 )
 
 const OpenSession = Type.Object({ number: Type.Integer(), sinceMs: Type.Number(), serial: Type.String() })

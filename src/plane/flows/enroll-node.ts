@@ -4,7 +4,11 @@ import type { Attribution } from '#domain/decision.ts'
 import type { Credential } from '#domain/credential.ts'
 import { certificateKey } from '#domain/certificate.ts'
 import { enrolled } from '#domain/enrolled.ts'
-import { decideEnroll, type EnrollFacts } from '#domain/enrollment.ts'
+import { alertKey } from '#domain/alert.ts'
+import { withAlert } from '#domain/alert-decisions.ts'
+import type { Change } from '#domain/change.ts'
+import { decideEnroll, type Admission, type EnrollFacts, type ProbeOutcome } from '#domain/enrollment.ts'
+import { isByHardwareAlone, supersessionAlert } from '#domain/supersession.ts'
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Profile } from '#domain/profile.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/node.ts'
@@ -14,6 +18,7 @@ import { sortableId } from '#platform/random.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { Store } from '#plane/store/store.ts'
+import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { WireguardRequest } from '#wire/peers.ts'
 import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
@@ -22,6 +27,7 @@ import { commitIssued } from './commit-issued.ts'
 import { aboutOf, findCredential, isProven } from './find-credential.ts'
 import type { ChallengeDeps } from './issue-challenge.ts'
 import { nextBearerHash, type HandedOut, type LineageDeps } from './lineage.ts'
+import { claimantFacts, lastSeenFacts } from './holder-facts.ts'
 import { holderUnknown } from './live-holder.ts'
 import type { NodePace } from './node-pace.ts'
 import { keyInRequest } from './key-in-request.ts'
@@ -38,7 +44,7 @@ export type EnrollDeps = ChallengeDeps &
     readonly admission: AdmissionQueue
     readonly pace: NodePace
     /** Pings whatever channel the node has open. */
-    readonly probe: (node: NodeId) => Promise<'answered' | 'silent' | 'unknown'>
+    readonly probe: (node: NodeId, enoughMs: number) => Promise<Exclude<ProbeOutcome, 'not-tried'> | 'unknown'>
   }
 
 export type EnrollCall = {
@@ -52,6 +58,8 @@ export type EnrollCall = {
   readonly recovery: RecoveryRegistration | null
   /** Null: it wants no part in the WireGuard network. */
   readonly wireguard: WireguardRequest | null
+  /** What it says of its process; null: an older agent, or one that says nothing before it has an identity. */
+  readonly evidence: AgentEvidence | null
   readonly source: string
   readonly correlation: string
 }
@@ -66,6 +74,12 @@ export type Enrolled = {
 }
 
 export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<Enrolled | Refusal> => {
+  const outcome = await judged(deps, call)
+  if (outcome.kind !== 'refused' || call.method !== 'hardware') return outcome
+  return { ...outcome, about: { ...outcome.about, hardware: call.hardware } }
+}
+
+const judged = async (deps: EnrollDeps, call: EnrollCall): Promise<Enrolled | Refusal> => {
   const credential = await findCredential(deps, call)
   if (!(await isProven(deps, credential)) && !heard(deps, call, credential)) {
     return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs() }
@@ -100,7 +114,7 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
   if (isRefusal(brought)) return brought
   const key = keyInRequest(call.csr)
   const by = { actor: aboutOf(credential).actor, source: call.source, correlation: call.correlation }
-  let probed: { readonly epoch: number; readonly answer: 'answered' | 'silent' } | null = null
+  let probed: { readonly epoch: number; readonly answer: ProbeOutcome } | null = null
   for (let attempt = 0; attempt < mostTries; attempt++) {
     const read = await readFacts(deps, call, attempt === 0 ? credential : null, { key, registration, brought }, by)
     if ('code' in read) return read
@@ -128,7 +142,7 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
       }
       case 'probe': {
         const { id, epoch } = verdict.node.value
-        const answer = await deps.probe(id)
+        const answer = await deps.probe(id, facts.profile.value.probeSilenceMs)
         if (answer === 'unknown') return holderUnknown(id)
         probed = { epoch, answer }
         continue
@@ -138,7 +152,7 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
         if (wait !== null) return wait
         const issued = await deps.issuer.sign(verdict.order)
         const { change, node } = enrolled(verdict, issued, nextBearerHash(deps, verdict.before, issued.spki))
-        const outcome = await commitIssued(deps, issued, change)
+        const outcome = await commitIssued(deps, issued, await alerted(deps, verdict, change))
         if (outcome === 'lost-race') continue
         deps.feed.publish(outcome)
         return enrolledAs(facts, node, issued)
@@ -156,6 +170,15 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
 const joinLimit = async (deps: EnrollDeps, { source }: EnrollCall, node: NodeId): Promise<Refusal | null> => {
   const { source: lastSource } = await deps.store.observation(node)
   return deps.pace.hurry(lastSource === source ? `${node} joins from ${source}` : `${node} joins`)
+}
+
+const alerted = async (deps: EnrollDeps, admission: Admission, change: Change): Promise<Change> => {
+  if (!isByHardwareAlone(admission)) return change
+  const standing = await deps.store.get(
+    'alert',
+    alertKey({ kind: 'superseded_by_hardware', subject: admission.before.id }),
+  )
+  return withAlert(change, supersessionAlert(admission, standing, sortableId(admission.facts.nowMs, deps.random)))
 }
 
 const enrolledAs = (facts: EnrollFacts, node: Node, certificate: Enrolled['certificate']): Enrolled => ({
@@ -208,11 +231,19 @@ const readFacts = async (
     reported: { hardware: call.hardware, facts: call.facts },
     recovery: registration === null ? null : registration.facts,
     probe: 'not-tried',
+    holders: node === null || found.method !== 'hardware' ? null : await holdersOf(deps, call, node.value),
     withdrawn: deps.issuer.withdrawnIssuers(),
     orderId: sortableId(nowMs, deps.random),
     by,
     nowMs,
   }
+}
+
+const holdersOf = async (deps: EnrollDeps, call: EnrollCall, node: Node): Promise<EnrollFacts['holders']> => {
+  const { macs, bmcSerial } = call.hardware
+  // What it joins by is what it has shown; its evidence may say otherwise.
+  const claimant = { ...claimantFacts(call.evidence, call.source, null), macs, bmcSerial }
+  return { claimant, holder: lastSeenFacts(node, await deps.store.observation(node.id)) }
 }
 
 const nodeIdOf = (deps: EnrollDeps, call: EnrollCall, credential: Credential): NodeId => {

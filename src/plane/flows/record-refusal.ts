@@ -2,6 +2,7 @@
 
 import type { Attribution } from '#domain/decision.ts'
 import { boundedText, entry } from '#domain/decision.ts'
+import type { EntryBody } from '#domain/journal-entry.ts'
 import { actorOf, type Principal } from '#domain/principal.ts'
 import type { Refusal, RefusalCode } from '#domain/refusal.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -52,7 +53,21 @@ export const recordRefusal = async (deps: RefusalDeps, call: RefusedCall): Promi
     code: refusal.code,
     detail: refusal.detail === null ? null : boundedText(refusal.detail),
     attempt: `${call.method} ${call.path ?? '?'}`,
+    ...hardwareShown(refusal),
   })
+}
+
+/** A caller may report as many addresses as it likes; the journal takes a few. */
+const mostMacs = 8
+
+const hardwareShown = ({ about }: Refusal): EntryBody => {
+  if (about?.hardware === undefined) return {}
+  const { macs, bmcSerial } = about.hardware
+  return {
+    reported_macs: macs.slice(0, mostMacs),
+    ...(macs.length > mostMacs ? { reported_macs_left_out: macs.length - mostMacs } : {}),
+    reported_bmc_serial: bmcSerial === null ? null : boundedText(bmcSerial, 128),
+  }
 }
 
 /** Once a minute: what was beyond each budget, as one entry. */

@@ -10,6 +10,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
 import { holderUnknown, type FindOtherHolder } from './live-holder.ts'
+import { raiseSecondHolder } from './raise-second-holder.ts'
 import { settleDuplicate, type DuplicateDeps } from './settle-duplicate.ts'
 
 export type CopyDeps = DuplicateDeps & {
@@ -50,7 +51,11 @@ export const refuseCopy = async (deps: CopyDeps, claim: Claim): Promise<Refusal 
       otherHolder: live === null ? null : liveHolderFacts(live),
       lastSeen: lastSeenFacts(node.value, await deps.store.observation(claim.node)),
     })
-    if (verdict.kind === 'claimant-stays') return null
+    if (verdict.kind === 'claimant-stays') {
+      if (verdict.suspicion === null) return null
+      await raiseSecondHolder(deps, { node: claim.node, condition: 'duplicate_identity', ...verdict.suspicion, by })
+      return null
+    }
     const outcome = await settleDuplicate(deps, claim.node, verdict)
     if (outcome !== 'lost-race') return { ...outcome, about: { node: claim.node, actor } }
   }

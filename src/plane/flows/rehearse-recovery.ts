@@ -1,16 +1,21 @@
 // The ceremony of a recovery, dry: the same proof, the same questions, and nothing is signed or counted. What it showed is
 // committed where that is news.
 
-import type { NodeId, RehearsalStep } from '#domain/node.ts'
-import { decideRehearsal } from '#domain/rehearsal.ts'
+import type { Row } from '#domain/change.ts'
+import type { Attribution } from '#domain/decision.ts'
+import { suspicionOf } from '#domain/duplicate.ts'
+import type { Node, NodeId, RehearsalStep } from '#domain/node.ts'
+import { decideRehearsal, hasOldCounter } from '#domain/rehearsal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { RehearseRequest } from '#wire/recovery-api.ts'
 import type { AdmissionQueue } from './admission-queue.ts'
+import { claimantFacts } from './holder-facts.ts'
 import type { ChallengeDeps } from './issue-challenge.ts'
 import type { NodePace } from './node-pace.ts'
 import { proveRecovery } from './prove-recovery.ts'
+import { raiseSecondHolder } from './raise-second-holder.ts'
 import { refuseCopy, type CopyDeps } from './refuse-copy.ts'
 import { readCounter } from './signed-counter.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
@@ -97,9 +102,17 @@ const rehearse = async (
       if (committed === 'lost-race') continue
       deps.feed.publish(committed)
     }
+    if (hasOldCounter(node.value, counter)) await alarm(deps, node, call, by)
     store.observe(call.node, { rehearsedAtMs: nowMs })
     deps.onRehearsal(outcome)
     return { kind: 'rehearsed', outcome, step, why }
   }
   return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+}
+
+/** Of the process that rehearses: it is connected, and yet another has been here with a newer counter. */
+const alarm = async (deps: RehearseDeps, node: Row<Node>, call: RehearseCall, by: Attribution): Promise<void> => {
+  const claimant = claimantFacts(call.evidence, call.source, null)
+  const suspicion = suspicionOf({ node, sign: 'old-counter', claimant, otherHolder: null, lastSeen: null })
+  await raiseSecondHolder(deps, { node: call.node, condition: 'duplicate_identity', ...suspicion, by })
 }

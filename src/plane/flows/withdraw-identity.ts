@@ -30,7 +30,7 @@ export type WithdrawDeps = CommitDeps & {
   readonly store: Store
   readonly clock: Clock
   readonly random: Random
-  readonly channels: Pick<OpenChannels, 'openSessions' | 'everySession' | 'heldOff'>
+  readonly channels: Pick<OpenChannels, 'openSessions' | 'heldOff'>
   readonly peers: Pick<PeerProofs, 'peersOf'>
   readonly receipts: Pick<Receipts, 'begun'>
 }
@@ -139,11 +139,8 @@ const decide = async (
     }
     case 'decommission': {
       const known = await keysOf(deps.store, slots, facts.node.value.id)
-      const { id, drain } = facts.node.value
-      // A node in service is not taken away by accident: it is drained first, or its channels are cut on purpose.
-      const openSessions = drain === 'drained' ? 0 : (await deps.channels.everySession(id)).length
-      const open = { openSessions, allocations: allocations.length }
-      return decideDecommission({ ...facts, ...known, ...open, domain, force: withdrawal.force, alongside: forGood })
+      const lost = { allocations: allocations.length }
+      return decideDecommission({ ...facts, ...known, ...lost, domain, force: withdrawal.force, alongside: forGood })
     }
   }
 }

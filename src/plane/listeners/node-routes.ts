@@ -135,6 +135,7 @@ const enroll = async (deps: NodeRouteDeps, call: Call) => {
     csr: body.csr,
     recovery: body.recovery ?? null,
     wireguard: body.wireguard ?? null,
+    evidence: call.evidence,
     source: call.principal.source,
     correlation: call.correlation,
   })

@@ -5,6 +5,7 @@ import type { Node } from '#domain/node.ts'
 import { recoverabilityOf } from '#domain/recoverability.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import { isSchedulable } from '#domain/scheduling.ts'
+import { noVCluster } from '#domain/vcluster.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/flows/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/flows/domain-settings-row.ts'
 import type { OpenChannels, PeerProofs } from '#plane/flows/open-channels.ts'
@@ -80,18 +81,17 @@ export const operatorNodeRoutes = (deps: NodeRoutesDeps): readonly Route[] => [
   },
 ]
 
-/** Nodes looked at for one page of those that are (not) recoverable or schedulable: a page may be short, its `next` goes on. */
+/** Nodes looked at for one page of those that are (not) recoverable, schedulable or assigned: a page may be short, its `next` goes on. */
 const mostLookedAt = 2000
 
-const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuery>): Promise<Answer> => {
-  const {
-    membership = null,
-    profile = null,
-    limit = usualPage,
-    recoverable = null,
-    schedulable = null,
-    vcluster = null,
-  } = query
+const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuery>): Promise<Answer | Refusal> => {
+  const { membership = null, profile = null, limit = usualPage, recoverable = null, schedulable = null } = query
+  const unassigned = query.vcluster === noVCluster
+  const vcluster = unassigned ? null : (query.vcluster ?? null)
+  if (vcluster !== null) {
+    const named = await deps.store.get('vcluster', vcluster)
+    if (named === null || named.value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', vcluster)
+  }
   const profiles = await profilesByName(deps.store)
   const nodes: ReturnType<typeof nodeView>[] = []
   let after = query.after ?? null
@@ -101,6 +101,7 @@ const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuer
     const connected = await Promise.all(rows.map(({ value }) => deps.channels.isConnected(value.id)))
     for (const [at, { value }] of rows.entries()) {
       after = value.id
+      if (unassigned && value.assignment !== null) continue
       if (schedulable !== null && isSchedulable(value) !== (schedulable === 'yes')) continue
       const recoverability = await recoverabilityNow(deps.store, value, profiles, deps.clock.nowMs())
       if (recoverable !== null && recoverability.recoverable !== (recoverable === 'yes')) continue

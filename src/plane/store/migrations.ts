@@ -89,7 +89,9 @@ export const migrations: readonly string[] = [
   // 0.2.1
   `-- One source gets a part of the budget for failing callers. The default of before gave it all of it.
    UPDATE domain SET doc = json_set(doc, '$.strangersPerMinutePerSource', 25)
-     WHERE json_extract(doc, '$.strangersPerMinutePerSource') = 100 AND json_extract(doc, '$.strangersPerMinute') = 100;`,
+     WHERE json_extract(doc, '$.strangersPerMinutePerSource') = 100 AND json_extract(doc, '$.strangersPerMinute') = 100;
+   -- Profiles: the silence that admits another caller.
+   UPDATE profile SET doc = json_set(doc, '$.probeSilenceMs', 30000);`,
 ]
 
 export const newestSchema = migrations.length

@@ -85,5 +85,7 @@ export const migrations: readonly string[] = [
   // 0.2.1
   `-- One source gets a part of the budget for failing callers. The default of before gave it all of it.
    UPDATE domain SET doc = (doc::jsonb || '{"strangersPerMinutePerSource":25}'::jsonb)::text
-     WHERE doc::jsonb ->> 'strangersPerMinutePerSource' = '100' AND doc::jsonb ->> 'strangersPerMinute' = '100';`,
+     WHERE doc::jsonb ->> 'strangersPerMinutePerSource' = '100' AND doc::jsonb ->> 'strangersPerMinute' = '100';
+   -- Profiles: the silence that admits another caller.
+   UPDATE profile SET doc = (doc::jsonb || '{"probeSilenceMs":30000}'::jsonb)::text;`,
 ]

@@ -5,12 +5,13 @@ import type { Row, RowKind, RowTypes } from '#domain/change.ts'
 import { openIssuance } from '#domain/issuance.ts'
 import { nothingTagged } from '#domain/hardware-profile.ts'
 import { maintenancePolicy } from '#domain/policy.ts'
+import { defaultProbeSilenceMs } from '#domain/profile.ts'
 import { noWireguard } from '#domain/wireguard.ts'
 import { decodeRow } from '../row-tables.ts'
 
 const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
   node: { allocations: 0, wireguard: null, machine: nothingTagged },
-  profile: { wireguard: noWireguard },
+  profile: { wireguard: noWireguard, probeSilenceMs: defaultProbeSilenceMs },
   domain: {
     issuance: openIssuance,
     overlayPrefix: null,

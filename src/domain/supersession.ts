@@ -1,0 +1,43 @@
+// An active identity that another caller gets by its hardware alone, because its holder was silent (ruling 3). Addresses are
+// known to many, and a holder may be silent because it was made so: an operator looks at every one of these.
+
+import type { Alert } from './alert.ts'
+import type { AlertFacts } from './alert-decisions.ts'
+import type { Row } from './change.ts'
+import { boundedText } from './decision.ts'
+import { holderWords, type HolderFacts } from './duplicate.ts'
+import type { Admission } from './enrollment.ts'
+import type { EntryBody } from './journal-entry.ts'
+import { durationWords } from './duration-words.ts'
+
+/** No token, no recovery key: the addresses and the silence were all there was. */
+export const isByHardwareAlone = ({ facts, supersedes }: Admission): boolean =>
+  supersedes === 'an active identity' && facts.credential.method === 'hardware'
+
+/** Both, for the journal: where they were, which process and machine, and which hardware they showed. */
+export const bothHolders = ({ facts }: Admission): EntryBody => ({
+  claimant: wordsOf(facts.holders?.claimant ?? null),
+  holder: wordsOf(facts.holders?.holder ?? null),
+  silent_ms: typeof facts.probe === 'string' ? null : Math.round(facts.probe.silentMs),
+})
+
+const wordsOf = (holder: HolderFacts | null, length = 256): string =>
+  holder === null ? 'nothing was seen of it' : boundedText(holderWords(holder).join(', '), length)
+
+/** `standing`: the alert of the last such supersession of this node. */
+export const supersessionAlert = (
+  { facts, before }: Admission,
+  standing: Row<Alert> | null,
+  newId: string,
+): AlertFacts => {
+  const { by, nowMs, holders, probe } = facts
+  const about = { kind: 'superseded_by_hardware', subject: before.id, node: before.id } as const
+  const silent = typeof probe === 'string' ? 'some time' : durationWords(probe.silentMs)
+  const [claimant, holder] = [wordsOf(holders?.claimant ?? null, 90), wordsOf(holders?.holder ?? null, 90)]
+  const reason = `after ${silent} of silence another caller got this identity by its hardware: ${claimant}; before it: ${holder}`
+  return {
+    about,
+    wanted: { ...about, severity: 'warning', reason, sinceMs: nowMs },
+    ...{ standing, reliedOn: [], newId, by, nowMs },
+  }
+}
