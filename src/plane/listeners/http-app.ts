@@ -4,10 +4,12 @@
 
 import { evidenceIn } from '#wire/agent-evidence.ts'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import type { Principal } from '#domain/principal.ts'
+import { actorOf, type Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
+import { provenConnection } from '#platform/connections.ts'
 import type { HttpRequest } from '#platform/http-server.ts'
 import { authorise } from './authorise.ts'
+import { askForBody, headerMistake } from './header-rules.ts'
 import {
   fail,
   notNow,
@@ -51,7 +53,9 @@ export const httpApp = (options: HttpAppOptions): FastifyInstance => {
   app.setErrorHandler((error, request, reply) => fail(options, request, reply, error))
   app.setNotFoundHandler((request, reply) => sendRefusal(options, request, reply, refuse('NOT_FOUND')))
   app.addHook('onRequest', (request, reply, done) => {
-    if (request.is404) void sendRefusal(options, request, reply, refuse('NOT_FOUND'))
+    const mistake = headerMistake(request.raw)
+    if (mistake !== null) void sendRefusal(options, request, reply, mistake)
+    else if (request.is404) void sendRefusal(options, request, reply, refuse('NOT_FOUND'))
     else done()
   })
   for (const route of options.routes) addRoute(app, options, route)
@@ -70,7 +74,11 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
       ...(route.query !== undefined && { querystring: route.query }),
       ...(route.body !== undefined && { body: route.body }),
     },
-    onRequest: (request, reply) => admit(options, route, request, reply),
+    onRequest: async (request, reply) => {
+      const refused = await admit(options, route, request, reply)
+      if (refused !== undefined) return refused
+      askForBody(request.raw, reply.raw)
+    },
     // A body may take half a minute: a key revoked meanwhile, or a certificate that ended, must not act on it.
     ...(route.body !== undefined &&
       route.access !== 'anyone' && {
@@ -97,6 +105,7 @@ const admit = async (options: HttpAppOptions, route: Route, request: FastifyRequ
   const principal = await options.authenticate(request.raw, source)
   if (principal.kind === 'refused') return sendRefusal(options, request, reply, principal)
   request.setDecorator(principalField, principal)
+  if (principal.kind !== 'anonymous') provenConnection(request.raw.socket, actorOf(principal))
   const no = authorise(route, principal, request.params as Record<string, string>)
   if (no !== null) return sendRefusal(options, request, reply, no)
 }
