@@ -90,7 +90,7 @@ const answerInTurn = (server: HttpServer, connections: Connections): void => {
   const start = (connection: Connection, [request, response]: Waiting): void => {
     connections.began(connection)
     response.once('close', () => {
-      connections.answered(connection)
+      connections.answered(connection, request.complete)
       const next = waiting.get(connection)?.shift()
       // A socket that is closing sends no further answer: a request must not be carried out without one.
       if (next !== undefined && !connection.closed && connection.socket.writable) start(connection, next)

@@ -4,12 +4,13 @@
 
 import type { Socket } from 'node:net'
 import { proxiedCaller } from './proxied-caller.ts'
+import { openSourcePace } from './source-pace.ts'
 import { openSourceShares, sourceOf } from './source-shares.ts'
 import type { Timers } from './timers.ts'
 
-export const cutReasons = ['source_share', 'caller_share', 'handshakes', 'pipelined', 'unread'] as const
+export const cutReasons = ['source_pace', 'source_share', 'caller_share', 'handshakes', 'pipelined', 'unread'] as const
 /**
- * Why a connection was closed. `source_share`: its source holds too many; `caller_share`: an authenticated caller does;
+ * Why a connection was closed. `source_pace`: earlier ones of its source led to nothing; `source_share`: its source holds too many; `caller_share`: an authenticated caller does;
  * `handshakes`: too many are unfinished; `pipelined`: it sent requests without waiting for answers; `unread`: it did not
  * read its answer.
  */
@@ -50,7 +51,8 @@ export type Connections = {
   secured(connection: Connection, socket: Socket): void
   cut(connection: Connection, reason: CutReason): void
   began(connection: Connection): void
-  answered(connection: Connection): void
+  /** `whole`: the request had been received completely. */
+  answered(connection: Connection, whole: boolean): void
   close(): void
 }
 
@@ -87,6 +89,7 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
   const handshakes = new Set<Connection>()
   const handshakeLimit = Math.min(mostHandshakes, Math.max(16, Math.floor(limits.connections / 2)))
   const bySource = openSourceShares(limits.perSource)
+  const pace = openSourcePace()
   const byCaller = openSourceShares(limits.perCaller)
   const handshakesBySource = openSourceShares(Math.floor(handshakeLimit / 2))
   const answering = new Set<Connection>()
@@ -104,12 +107,16 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
   const forget = (connection: Connection): void => {
     if (connection.closed) return
     connection.closed = true
+    if (connection.readAtLastAnswer === null && !connection.channel) offended(connection)
     open.delete(connection)
     answering.delete(connection)
     unkeep(connection)
     endHandshake(connection)
     if (connection.caller !== null) byCaller.remove(connection.caller)
     else if (connection.source !== null) bySource.remove(connection.source)
+  }
+  const offended = ({ source, caller }: Connection): void => {
+    if (source !== null && caller === null) pace.offended(source)
   }
   const endHandshake = (connection: Connection): void => {
     if (!handshakes.delete(connection)) return
@@ -137,6 +144,7 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
   }
 
   const refusedShare = (source: string, handshaking: boolean): CutReason | null => {
+    if (!pace.admits(source)) return 'source_pace'
     if (handshaking && !handshakesBySource.fits(source, handshakeLimit)) return 'handshakes'
     if (bySource.fits(source, free())) return null
     return closeIdleOf(source) ? null : 'source_share'
@@ -185,6 +193,7 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
       if (connection.unreadSweeps > unreadSweeps + unread / readPerSweep) cut(connection, 'unread')
     }
     relieve()
+    pace.tick()
   }
   const relieve = (): void => {
     let unread = 0
@@ -227,7 +236,8 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
       requests += 1
       if (requests % relieveEvery === 0) relieve()
     },
-    answered(connection) {
+    answered(connection, whole) {
+      if (!whole) offended(connection)
       connection.answering = false
       connection.readAtLastAnswer = connection.socket.bytesRead
       answering.delete(connection)
