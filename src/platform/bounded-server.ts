@@ -75,6 +75,16 @@ export const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: S
 /** Requests that may wait for the answer before theirs. Few clients pipeline at all. */
 const mostWaiting = 16
 
+/**
+ * Node goes through all it was given, also when the socket is gone, and ends every request with an error of its own: their
+ * stack traces are most of what a cut costs. Nobody reads them.
+ */
+const abortWithoutTraces = (socket: Socket): void => {
+  const limit = Error.stackTraceLimit
+  socket.prependOnceListener('close', () => void (Error.stackTraceLimit = 0))
+  socket.once('close', () => void (Error.stackTraceLimit = limit))
+}
+
 type Waiting = readonly [IncomingMessage, ServerResponse]
 
 /**
@@ -102,7 +112,10 @@ const answerInTurn = (server: HttpServer, connections: Connections): void => {
     if (connection === null || connection.closed) return
     if (!connection.answering) return start(connection, [request, response])
     const queue = waiting.get(connection) ?? []
-    if (queue.length >= mostWaiting) return connections.cut(connection, 'pipelined')
+    if (queue.length >= mostWaiting) {
+      abortWithoutTraces(request.socket)
+      return connections.cut(connection, 'pipelined')
+    }
     queue.push([request, response])
     waiting.set(connection, queue)
   }

@@ -64,6 +64,8 @@ const readPerSweep = 16 * 1024
 const mostUnread = 32 * 1024 * 1024
 const relieveEvery = 16
 const mostHandshakes = 4096
+/** A thousand requests in one write cost what so many handshakes do. */
+const pipelinedWeight = 10
 /** The search for an idle connection is bounded: it is made for each connection beyond a share. */
 const idleLookedAt = 8
 
@@ -101,6 +103,7 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
   const cut = (connection: Connection, reason: CutReason): void => {
     if (connection.closed) return
     limits.onCut(reason, connection.source ?? 'local')
+    if (reason === 'pipelined') offended(connection, pipelinedWeight)
     forget(connection)
     connection.socket.destroy()
   }
@@ -115,8 +118,8 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
     if (connection.caller !== null) byCaller.remove(connection.caller)
     else if (connection.source !== null) bySource.remove(connection.source)
   }
-  const offended = ({ source, caller }: Connection): void => {
-    if (source !== null && caller === null) pace.offended(source)
+  const offended = ({ source, caller }: Connection, weight = 1): void => {
+    if (source !== null && caller === null) pace.offended(source, weight)
   }
   const endHandshake = (connection: Connection): void => {
     if (!handshakes.delete(connection)) return

@@ -4,8 +4,8 @@
 export type SourcePace = {
   /** Whether a connection of that source may begin now; counts it if so. */
   admits(source: string): boolean
-  /** A connection of that source cost something and led to nothing. */
-  offended(source: string): void
+  /** A connection of that source cost something and led to nothing; `weight`: as much as so many of them. */
+  offended(source: string, weight?: number): void
   /** To be called every second. */
   tick(): void
 }
@@ -29,9 +29,9 @@ export const openSourcePace = (): SourcePace => {
       admitted.set(source, before + 1)
       return true
     },
-    offended(source) {
+    offended(source, weight = 1) {
       if (!offences.has(source) && offences.size >= mostSources) return
-      offences.set(source, Math.min(mostOffences, (offences.get(source) ?? 0) + 1))
+      offences.set(source, Math.min(mostOffences, (offences.get(source) ?? 0) + weight))
     },
     tick() {
       admitted.clear()

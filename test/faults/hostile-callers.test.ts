@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict'
 import * as net from 'node:net'
+import * as tls from 'node:tls'
 import { test, type TestContext } from 'node:test'
 import { attack, attackKinds, doorsOf, metricOf } from '../process/attackers.ts'
 import { activeNode } from '../process/active-node.ts'
@@ -147,6 +148,26 @@ test('what two readers could understand differently is refused, and Expect after
   )
   assert.equal(await answerTo('Host: elsewhere.example', 'Expect: x'), '421 HOST_NOT_ALLOWED')
   assert.equal(await answerTo(own, 'Expect: x'), '400 REQUEST_INVALID')
+})
+
+test('an upgrade to anything but WebSocket is ignored at the node listener, and headers are judged there too', async (t) => {
+  const { plane } = loopback()
+  const { url, roots } = await plane.target()
+  const ask = async (path: string, ...headers: string[]): Promise<string> => {
+    const socket = tls.connect({ host: '127.0.0.1', port: plane.nodePort, ca: [...roots], servername: 'localhost' })
+    cleanup(t, () => void socket.destroy())
+    let received = ''
+    socket.on('error', () => {}).on('data', (chunk: Buffer) => (received += chunk.toString('latin1')))
+    socket.write(
+      `GET ${path} HTTP/1.1\r\nHost: ${new URL(url).host}\r\n${headers.map((line) => `${line}\r\n`).join('')}\r\n`,
+    )
+    const [, status = ''] = await eventually('an answer', () => /^HTTP\/1\.1 (\d+)[^]*\}/.exec(received))
+    return `${status} ${/"code":"(\w+)"/.exec(received)?.[1] ?? ''}`.trim()
+  }
+  const webSocket = ['Connection: Upgrade', 'Upgrade: websocket']
+  assert.equal(await ask('/v1/bundle', 'Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c'), '200')
+  assert.equal(await ask('/v1/nodes/gpu-001/channel', ...webSocket), '401 CLIENT_CERT_REQUIRED')
+  assert.equal(await ask('/v1/nodes/gpu-001/channel', ...webSocket, 'Host: other'), '400 REQUEST_INVALID')
 })
 
 test('A1: the description of the API is not sent again to a caller that has it', async () => {
