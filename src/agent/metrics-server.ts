@@ -1,13 +1,7 @@
 // GET /metrics for this machine. A port that is taken is said, and is no reason not to run.
 
-import {
-  boundServer,
-  createHttpServer,
-  listenTcp,
-  stopServer,
-  type HttpRequest,
-  type HttpServer,
-} from '#platform/http-server.ts'
+import { boundServer } from '#platform/bounded-server.ts'
+import { createHttpServer, listenTcp, stopServer, type HttpRequest, type HttpServer } from '#platform/http-server.ts'
 import type { AgentParts } from './agent-deps.ts'
 import { metricFacts, metricsText, type Measured } from './metrics.ts'
 
@@ -51,6 +45,13 @@ const metricsServer = (agent: Showing): HttpServer => {
     response.writeHead(status, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
     response.end(status === 200 ? metricsText(metricFacts(agent)) : '')
   })
-  boundServer(server, { connections: mostConnections, unreadable })
+  boundServer(server, {
+    connections: mostConnections,
+    perSource: null,
+    perCaller: null,
+    timers: agent.timers,
+    onCut: (reason, source) => agent.log.debug({ code: reason, from: source }, 'a connection for metrics was closed'),
+    unreadable,
+  })
   return server
 }

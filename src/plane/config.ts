@@ -35,6 +35,8 @@ export type PlaneConfig = {
   readonly operatorTls: boolean
   /** Load balancers, which say by the PROXY protocol whose connections they pass on. */
   readonly proxyFrom: readonly Network[]
+  /** Most connections of one source that have proven nothing, on each listener; null: its share of what is free. */
+  readonly connectionsPerSource: number | null
   /** Names and addresses the server certificates are for; the first is how nodes are told to call the plane. */
   readonly serverNames: readonly string[]
   readonly issuerKey: 'file' | 'memory'
@@ -107,6 +109,7 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
     statusUrl: statusUrl(given('statusUrl')),
     operatorTls,
     proxyFrom: proxies(options['proxyFrom'], env['MUSTER_PROXY_FROM']),
+    connectionsPerSource: connectionsPerSource(given('connectionsPerSource')),
     serverNames: serverNames(options['serverName'], env['MUSTER_SERVER_NAME']),
     issuerKey: oneOf('issuerKey', ['file', 'memory'], 'file'),
     sealKeyFile: given('sealKey'),
@@ -219,6 +222,12 @@ const proxies = (option: unknown, fromEnv: string | undefined): readonly Network
   const networks = proxyFrom(Array.isArray(option) ? option.map(String) : (fromEnv?.split(',') ?? []))
   if (typeof networks === 'string') throw new ConfigProblem(networks)
   return networks
+}
+
+const connectionsPerSource = (text: string | null): number | null => {
+  if (text === null) return null
+  if (!/^[1-9]\d{0,6}$/.test(text)) throw new ConfigProblem('--connections-per-source takes a number from 1 on')
+  return Number(text)
 }
 
 const serverNames = (option: unknown, fromEnv: string | undefined): readonly string[] => {

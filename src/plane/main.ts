@@ -30,6 +30,7 @@ import { soleSocket, takeSocket } from './operator-socket.ts'
 import { openRecoveryPlane } from './recovery-plane.ts'
 import { notReady, readyBut } from './readiness.ts'
 import { openStatusPlane } from './status-plane.ts'
+import { openTurnedAway } from './turned-away.ts'
 import { startUpkeep, type UpkeepTask } from './upkeep.ts'
 
 export type PlaneReady = {
@@ -108,7 +109,16 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const correlation = (): string => sortableId(clock.nowMs(), random)
   const recoverability = recoverabilityCounts(store, clock, foundation.timers)
   const balancers = openBalancers({ ...foundation, onRefused: (why) => metrics.unproxied(why) }, config.proxyFrom)
-  const parts = { ...foundation, feed, authority, recovery, settings, correlation, urls, recoverability, balancers }
+  const turnedAway = openTurnedAway(
+    {
+      ...foundation,
+      onCut: (listener, reason) => metrics.cut(listener, reason),
+      onAborted: (listener) => metrics.aborted(listener),
+    },
+    config.connectionsPerSource,
+  )
+  const followed = { feed, settings, correlation, urls, recoverability }
+  const parts = { ...foundation, ...followed, authority, recovery, balancers, turnedAway }
   // Not the recovery listener's certificate: whoever takes the plane out of service for that takes the runtime away too.
   // There is an alert for it.
   const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])

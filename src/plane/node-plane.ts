@@ -26,6 +26,7 @@ import { openNodeListener } from './listeners/node-listener.ts'
 import { nodeRoutes } from './listeners/node-routes.ts'
 import { mostBehindMs } from './store/replicas.ts'
 import { openSteadyTime } from './steady-time.ts'
+import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from './upkeep.ts'
 
 export type NodePlaneDeps = Foundation & {
@@ -33,6 +34,7 @@ export type NodePlaneDeps = Foundation & {
   readonly authority: Authority
   readonly recovery: RecoveryAuthority
   readonly urls: () => PlaneUrls
+  readonly turnedAway: TurnedAway
   readonly connections: number
   readonly balancers: Balancers | null
   readonly correlation: () => string
@@ -40,6 +42,9 @@ export type NodePlaneDeps = Foundation & {
   readonly onRefusal: (refused: Refused) => void
   readonly onReport: () => void
 }
+
+/** An agent holds one channel and makes a call now and then. A stolen certificate must not take all connections. */
+const connectionsPerNode = 32
 
 /** Enrollments in progress at once; the rest is told when to come back. */
 const admissionCapacity = 1024
@@ -90,7 +95,11 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     log,
     identity: authority.serverIdentity(),
     roots: authority.roots(),
-    connections: deps.connections,
+    limits: deps.turnedAway.limits('node', { connections: deps.connections, perCaller: connectionsPerNode }),
+    onAborted(source) {
+      deps.turnedAway.aborted('node', source)
+      strangers.charge(source)
+    },
     balancers: deps.balancers,
     trouble: () => store.trouble(),
     standing: () => store.replicas.standing(),

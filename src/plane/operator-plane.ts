@@ -25,6 +25,7 @@ import type { Metrics } from './metrics/open-metrics.ts'
 import { openApiDocument } from './openapi.ts'
 import { notReady, readyBut } from './readiness.ts'
 import type { Store } from './store/store.ts'
+import type { TurnedAway } from './turned-away.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
@@ -56,10 +57,12 @@ export type OperatorPlaneDeps = {
   readonly version: string
   readonly correlation: () => string
   readonly balancers: Balancers | null
+  readonly turnedAway: TurnedAway
   /** Keeps the plane from being ready besides what it sees itself; empty when nothing does. */
   readonly unready: () => readonly string[]
 }
 
+const connectionsPerDoor = 512
 /** Followers of the journal each hold a connection. */
 const mostFollowers = 64
 /** Refusals that are journaled; beyond them they are counted. One source gets a quarter. */
@@ -67,7 +70,7 @@ const journaledRefusals = { perMinute: 100, perMinutePerSource: 25 }
 const minute = 60_000
 
 export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: OperatorDoors): Promise<OperatorListener> => {
-  const { store, feed, clock, timers, log, authority, metrics } = deps
+  const { store, feed, clock, timers, log, authority, metrics, turnedAway } = deps
   const budget = () => openStrangersBudget(clock, () => journaledRefusals)
   const arrivals = openArrivals(feed, timers, mostFollowers)
   const routes: readonly Route[] = operatorRoutes({
@@ -95,6 +98,10 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     callers: 'operators',
     standing: () => store.replicas.standing(),
     onRefusal,
+    onAborted(source) {
+      turnedAway.aborted('operator', source)
+      recording.strangers.charge(source)
+    },
     log,
   })
   const stopCounting = timers.every(minute, () => {
@@ -105,7 +112,11 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     arrivals.close()
   }
   const onTurnedAway = ({ code }: Refusal): void => metrics.refused(code)
-  return openOperatorListener({ app, authority, timers, balancers: deps.balancers, onTurnedAway, beforeStop }, doors)
+  const limits = turnedAway.limits('operator', { connections: connectionsPerDoor, perCaller: null })
+  return openOperatorListener(
+    { app, authority, timers, limits, balancers: deps.balancers, onTurnedAway, beforeStop },
+    doors,
+  )
 }
 
 const describe = ({ version, machineRoutes }: OperatorPlaneDeps, routes: readonly Route[]): object =>

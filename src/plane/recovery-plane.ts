@@ -13,6 +13,7 @@ import { openRecoveryListener, type RecoveryListener } from './listeners/recover
 import { recoveryRoutes, type RecoveryRouteDeps } from './listeners/recovery-routes.ts'
 import type { Route } from './listeners/route.ts'
 import type { Store } from './store/store.ts'
+import type { TurnedAway } from './turned-away.ts'
 
 export type RecoveryPlaneDeps = RecoveryRouteDeps &
   RefusalDeps & {
@@ -23,6 +24,7 @@ export type RecoveryPlaneDeps = RecoveryRouteDeps &
     readonly log: Log
     readonly recovery: RecoveryAuthority
     readonly correlation: () => string
+    readonly turnedAway: TurnedAway
     readonly connections: number
     readonly balancers: Balancers | null
     readonly onRefusal: (refused: Refused) => void
@@ -39,7 +41,11 @@ export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<Recove
     timers: deps.timers,
     log,
     identity: recovery.serverIdentity(),
-    connections: deps.connections,
+    limits: deps.turnedAway.limits('recovery', { connections: deps.connections, perCaller: null }),
+    onAborted(source) {
+      deps.turnedAway.aborted('recovery', source)
+      deps.strangers.charge(source)
+    },
     balancers: deps.balancers,
     trouble: () => store.trouble(),
     standing: () => store.replicas.standing(),

@@ -12,6 +12,7 @@ import { deltaListPath } from './issuer/status-places.ts'
 import { openStatusListener, type StatusListener } from './listeners/status-listener.ts'
 import type { StatusMeasures } from './metrics/measure-status.ts'
 import { openSteadyTime } from './steady-time.ts'
+import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from './upkeep.ts'
 
 export type StatusPlaneDeps = Foundation & {
@@ -19,6 +20,7 @@ export type StatusPlaneDeps = Foundation & {
   /** Where others find the listener; null: they are not told. */
   readonly statusUrl: string | null
   readonly measures: StatusMeasures
+  readonly turnedAway: TurnedAway
 }
 
 export type StatusPlane = {
@@ -32,7 +34,7 @@ const limits = { perMinute: 60_000, perMinutePerSource: 6000 }
 const connections = 128
 
 export const openStatusPlane = (deps: StatusPlaneDeps): StatusPlane => {
-  const { store, clock, custody, statusUrl, measures } = deps
+  const { store, clock, custody, statusUrl, measures, turnedAway } = deps
   const steadyMs = openSteadyTime(clock)
   const standing = () => store.replicas.standing()
   const lists = openRevocationLists({
@@ -47,7 +49,8 @@ export const openStatusPlane = (deps: StatusPlaneDeps): StatusPlane => {
     lists,
     standing,
     budget: openStrangersBudget(clock, () => sharedLimits(limits, store.replicas.count())),
-    connections,
+    limits: turnedAway.limits('status', { connections, perCaller: null }),
+    onAborted: (source) => turnedAway.aborted('status', source),
     onOcsp: measures.answered,
     onOverLimit: measures.overLimit,
   })

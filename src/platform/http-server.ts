@@ -1,4 +1,5 @@
-// HTTP servers without TLS, and what all servers share: bounds, where they listen, how they stop.
+// HTTP servers without TLS, and what all servers share: where they listen, how they stop. What one peer may cost them is
+// in bounded-server.ts.
 
 import * as fs from 'node:fs'
 import * as http from 'node:http'
@@ -29,31 +30,6 @@ export const createHttpServer = (handler: HttpHandler): http.Server =>
     },
     handler,
   )
-
-export type ServerBounds = {
-  readonly connections: number
-  /** What is sent to a peer whose bytes are no HTTP request, before its socket is closed. */
-  readonly unreadable: (tooLarge: boolean) => string
-}
-
-export const boundServer = (server: HttpServer, bounds: ServerBounds): void => {
-  server.maxConnections = bounds.connections
-  // A connection that is kept for later costs its holder next to nothing: it must not keep out whoever comes now.
-  server.on('drop', () => server.closeIdleConnections())
-  server.on('clientError', (error: Error, socket: net.Socket) => {
-    const gone = errno(error) === 'ECONNRESET' || !socket.writable
-    if (!gone) socket.write(bounds.unreadable(errno(error) === 'HPE_HEADER_OVERFLOW'))
-    socket.destroySoon()
-  })
-  // Asked for once, the address of a caller is kept; of one that has hung up it cannot be had any more, and whatever it
-  // sent before would be nobody's.
-  server.on('secureConnection', (socket: net.Socket) => {
-    if (socket.remoteAddress === undefined) socket.destroy()
-  })
-  // After a handshake that failed or took too long nothing can be said: the words would wait for its end, and with them
-  // the socket, for good.
-  server.on('tlsClientError', (_error: Error, socket: net.Socket) => socket.destroy())
-}
 
 /** The port it listens on, which is the one asked for unless that was 0. */
 export const listenTcp = async (server: HttpServer, host: string, port: number, shared = false): Promise<number> => {

@@ -3,6 +3,8 @@
 
 import type { Socket } from 'node:net'
 import type { HttpsServer, TLSSocket } from './tls-server.ts'
+import { endsOf } from './bounded-server.ts'
+import { setProxiedCaller } from './proxied-caller.ts'
 import { parseProxyHeader } from './proxy-header.ts'
 import type { Timers } from './timers.ts'
 
@@ -52,6 +54,7 @@ export const readProxyHeaders = (server: HttpsServer, balancers: Balancers | nul
         return void socket.destroy()
       }
       callers.set(key, outcome.caller ?? from)
+      setProxiedCaller(socket, outcome.caller ?? from)
       socket.once('close', () => callers.delete(key))
       beginTls(socket)
     })
@@ -62,7 +65,7 @@ export const readProxyHeaders = (server: HttpsServer, balancers: Balancers | nul
     if (!balancers.has(from)) return
     const caller = callers.get(endsOf(socket))
     if (caller === undefined) return void socket.destroy()
-    Object.assign(socket, { [callerAddress]: caller } satisfies Marked)
+    setProxiedCaller(socket, caller)
   })
   return {
     close() {
@@ -71,15 +74,6 @@ export const readProxyHeaders = (server: HttpsServer, balancers: Balancers | nul
     },
   }
 }
-
-const callerAddress: unique symbol = Symbol('caller')
-type Marked = { readonly [callerAddress]?: string }
-
-/** The address a balancer gave for this connection; null: none did. */
-export const proxiedCaller = (socket: object): string | null => (socket as Marked)[callerAddress] ?? null
-
-const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
-  `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
 
 type Outcome =
   /** Null: the balancer itself. */

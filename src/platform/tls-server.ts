@@ -36,8 +36,8 @@ const secureOptions = ({ keyPem, chainPem, clientRoots, rejectUnauthorized }: Tl
 
 const second = 1000
 
-export const createTlsServer = (options: TlsServerOptions, onRequest: RequestListener): Server =>
-  https.createServer(
+export const createTlsServer = (options: TlsServerOptions, onRequest: RequestListener): Server => {
+  const server: Server = https.createServer(
     {
       ...secureOptions(options),
       handshakeTimeout: 10 * second,
@@ -46,9 +46,14 @@ export const createTlsServer = (options: TlsServerOptions, onRequest: RequestLis
       keepAliveTimeout: 75 * second,
       connectionsCheckingInterval: 5 * second,
       maxHeaderSize: 16 * 1024,
+      // Any other protocol a caller offers to change to (h2c) is not taken up, and its request is answered as it is.
+      shouldUpgradeCallback: ({ headers }) =>
+        server.listenerCount('upgrade') > 0 && headers.upgrade?.trim().toLowerCase() === 'websocket',
     },
     onRequest,
   )
+  return server
+}
 
 export const replaceServerIdentity = (server: Server, options: TlsServerOptions): void => {
   server.setSecureContext(secureOptions(options))

@@ -28,9 +28,15 @@ const watch = (t: TestContext, socket: net.Socket): Watched => {
 const connectTcp = (t: TestContext, target: NodeTarget): Watched =>
   watch(t, net.connect({ host: '127.0.0.1', port: Number(new URL(target.url).port), allowHalfOpen: true }))
 
-const connectTls = async (t: TestContext, target: NodeTarget): Promise<Watched> => {
-  const halfOpen = { allowHalfOpen: true }
-  const socket = tls.connect({ ...tlsOptions(target, null), ...halfOpen })
+const connectTls = async (t: TestContext, target: NodeTarget, from = '127.0.0.1'): Promise<Watched> => {
+  const bare = net.connect({
+    host: '127.0.0.1',
+    port: Number(new URL(target.url).port),
+    localAddress: from,
+    allowHalfOpen: true,
+  })
+  cleanup(t, () => void bare.destroy())
+  const socket = tls.connect({ ...tlsOptions(target, null), socket: bare })
   const watched = watch(t, socket)
   await within('a handshake', 15_000, new Promise((resolve) => socket.once('secureConnect', resolve)))
   return watched
@@ -134,7 +140,10 @@ test('beyond its connection cap, below the file limit, a plane drops callers and
 test('connections that are only kept open make room for whoever comes, also at the door of recovery', async (t) => {
   const limited = await startPlane(t, { wrapper: ['sh', '-c', 'ulimit -n 400 && exec "$@"', 'sh'] })
   const machine = await recoverableNode(limited, 'gpu-001')
-  const kept = await Promise.all(Array.from({ length: 64 }, () => connectTls(t, machine.target)))
+  // One source gets half of what is free, the next half of the rest: together they hold all but a few.
+  const kept: Watched[] = []
+  for (const [source, count] of [32, 16, 8, 4].entries())
+    for (let each = 0; each < count; each++) kept.push(await connectTls(t, machine.target, `127.0.0.${source + 2}`))
   const body = JSON.stringify({ nonce: 'n'.repeat(22) })
   const head = `POST /v1/challenge HTTP/1.1\r\nHost: plane\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
   for (const { socket } of kept) socket.write(`${head}\r\n\r\n${body}`)

@@ -36,6 +36,7 @@ const guardedApp = async (t: TestContext) => {
     callers: 'operators',
     standing: () => ({ kind: 'serving' }),
     onRefusal: () => undefined,
+    onAborted: () => undefined,
     log: silentLog,
   })
   const inject = async (route: Route, authorization: string | null, payload: string) => {

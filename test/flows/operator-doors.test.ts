@@ -18,6 +18,7 @@ import { openOperatorListener, type OperatorDoors } from '#plane/listeners/opera
 import { answer, type Route } from '#plane/listeners/route.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemTimers } from '#platform/timers.ts'
+import { wideLimits } from '../fakes/wide-limits.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { readReply, type Reply } from '../process/operator-call.ts'
 import { tempFolder } from '../process/temp-folder.ts'
@@ -68,6 +69,7 @@ const open = async (
     callers: 'operators',
     standing: () => ({ kind: 'serving' }),
     onRefusal: () => undefined,
+    onAborted: () => undefined,
     log: silentLog,
   })
   const authority = { serverIdentity: () => current, onServerIdentity: (run: typeof replaced) => void (replaced = run) }
@@ -75,6 +77,7 @@ const open = async (
     app,
     authority,
     timers: systemTimers,
+    limits: wideLimits,
     balancers: null,
     onTurnedAway: () => undefined,
     beforeStop: () => undefined,

@@ -19,6 +19,7 @@ import { systemRandom } from '#platform/random.ts'
 import { toldPeers, type ToldPeers } from '../fakes/told-peers.ts'
 import { settingsNow } from '../fakes/settings-now.ts'
 import { manualTimers, type ManualTimers } from '../fakes/manual-timers.ts'
+import { nobodyTurnedAway } from '../fakes/wide-limits.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { operatorCall, type Reply } from '../process/operator-call.ts'
 import { operator, setUp, type Setup } from './authority-setup.ts'
@@ -98,6 +99,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       version: '0.0.0',
       correlation: () => `call-${calls++}`,
       balancers: null,
+      turnedAway: nobodyTurnedAway,
       unready: () => unready,
       settings: await settingsNow(store, feed),
     },

@@ -9,6 +9,7 @@ import { measureStatus } from '#plane/metrics/measure-status.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
+import { wideLimits } from '../fakes/wide-limits.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { startMs } from './authority-setup.ts'
 
@@ -21,11 +22,12 @@ test('calls at the status listener beyond its limit are told when to come back, 
     lists: { list: async () => null },
     standing: () => ({ kind: 'serving' }),
     budget: openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 2 })),
-    connections: 8,
+    limits: wideLimits,
     timers: systemTimers,
     log: silentLog,
     onOcsp: () => {},
     onOverLimit: overLimit,
+    onAborted: () => {},
   })
   const port = await listener.listen({ host: '127.0.0.1', port: 0, shared: false })
   cleanup(t, () => listener.stop(1000))

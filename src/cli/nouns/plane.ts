@@ -51,6 +51,10 @@ export const planeOptions = (command: Command): Command =>
       'a load balancer that sends PROXY protocol v2; may be repeated (MUSTER_PROXY_FROM)',
       collect,
     )
+    .option(
+      '--connections-per-source <number>',
+      'most connections of one address (IPv6: /64) without proof, on each listener (MUSTER_CONNECTIONS_PER_SOURCE)',
+    )
     .addOption(
       new Option('--issuer-key <kind>', 'where the issuing key lives (MUSTER_ISSUER_KEY)').choices(['file', 'memory']),
     )

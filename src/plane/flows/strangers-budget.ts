@@ -1,8 +1,8 @@
 // What failing and unknown callers may cost (ruling 2): so many attempts a minute overall and from one source. Within
 // it every refusal is journaled; beyond it they are counted, one entry a minute. Known callers never wait for it.
 
-import { formatPrefix, parseIpv6 } from '#domain/ip-address.ts'
 import type { Clock } from '#platform/clock.ts'
+import { sourceOf } from '#platform/source-shares.ts'
 
 export type StrangersBudget = {
   /** Whether one more failing attempt from there would still be heard. */
@@ -24,12 +24,6 @@ export const sharedLimits = ({ perMinute, perMinutePerSource }: BudgetLimits, re
   perMinute: Math.ceil(perMinute / replicas),
   perMinutePerSource: Math.ceil(perMinutePerSource / replicas),
 })
-
-/** A machine with IPv6 has a whole /64 of addresses: they are one source, or a limit for each of them would be none. */
-const sourceGroup = (source: string): string => {
-  const address = source.includes(':') ? parseIpv6(source.replace(/%.*/, '')) : null
-  return address === null ? source : formatPrefix({ network: (address >> 64n) << 64n, bits: 64 })
-}
 
 export const openStrangersBudget = (clock: Clock, limits: () => BudgetLimits): StrangersBudget => {
   let startedMs = clock.monotonicMs()
@@ -64,9 +58,9 @@ export const openStrangersBudget = (clock: Clock, limits: () => BudgetLimits): S
   }
 
   return {
-    room: (source) => roomFor(sourceGroup(source)),
+    room: (source) => roomFor(sourceOf(source)),
     charge(source) {
-      const group = sourceGroup(source)
+      const group = sourceOf(source)
       if (!roomFor(group)) {
         refused++
         if (refusedSources.size < sourcesRemembered) refusedSources.add(group)

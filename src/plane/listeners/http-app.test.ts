@@ -50,6 +50,7 @@ const appWith = (routes: readonly Route[], options: Partial<HttpAppOptions> = {}
     callers: 'operators',
     standing: () => ({ kind: 'serving' }),
     onRefusal: (refused) => void heard.push(refused),
+    onAborted: () => {},
     log: silentLog,
     ...options,
   })

@@ -5,10 +5,12 @@
 import { evidenceIn } from '#wire/agent-evidence.ts'
 import { hasDuplicateKeys } from '#wire/duplicate-keys.ts'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import type { Principal } from '#domain/principal.ts'
+import { actorOf, type Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
+import { provenConnection } from '#platform/connections.ts'
 import type { HttpRequest } from '#platform/http-server.ts'
 import { authorise } from './authorise.ts'
+import { askForBody, headerMistake } from './header-rules.ts'
 import {
   fail,
   notNow,
@@ -61,7 +63,9 @@ export const httpApp = (options: HttpAppOptions): FastifyInstance => {
   app.setErrorHandler((error, request, reply) => fail(options, request, reply, error))
   app.setNotFoundHandler((request, reply) => sendRefusal(options, request, reply, refuse('NOT_FOUND')))
   app.addHook('onRequest', (request, reply, done) => {
-    if (request.is404) void sendRefusal(options, request, reply, refuse('NOT_FOUND'))
+    const mistake = headerMistake(request.raw)
+    if (mistake !== null) void sendRefusal(options, request, reply, mistake)
+    else if (request.is404) void sendRefusal(options, request, reply, refuse('NOT_FOUND'))
     else done()
   })
   for (const route of options.routes) addRoute(app, options, route)
@@ -81,7 +85,11 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
       ...(route.query !== undefined && { querystring: route.query }),
       ...(route.body !== undefined && { body: route.body }),
     },
-    onRequest: admitted,
+    onRequest: async (request, reply) => {
+      await admitted(request, reply)
+      if (reply.sent) return reply
+      askForBody(request.raw, reply.raw)
+    },
     preValidation: (request, _reply, done) => {
       // No body at all is an empty one: the schema then names the field that is missing.
       if (request.body === undefined) request.body = {}
@@ -100,6 +108,7 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
   })
 }
 
+/** Whether it was refused is in `reply.sent`: a reply is a thenable without a value, so awaiting this tells nothing. */
 const admit = async (options: HttpAppOptions, route: Route, request: FastifyRequest, reply: FastifyReply) => {
   const notServed = notNow(options, request)
   if (notServed !== null) return sendRefusal(options, request, reply, notServed)
@@ -111,6 +120,7 @@ const admit = async (options: HttpAppOptions, route: Route, request: FastifyRequ
   const principal = await options.authenticate(request.raw, source)
   if (principal.kind === 'refused') return sendRefusal(options, request, reply, principal)
   request.setDecorator(principalField, principal)
+  if (principal.kind !== 'anonymous') provenConnection(request.raw.socket, actorOf(principal))
   const no = authorise(route, principal, request.params as Record<string, string>)
   if (no !== null) return sendRefusal(options, request, reply, no)
 }

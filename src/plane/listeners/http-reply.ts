@@ -7,7 +7,7 @@ import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Log } from '#platform/log.ts'
 import { refusalResponse } from '#wire/error-body.ts'
 import type { Standing } from '#plane/store/replicas.ts'
-import { requestError } from './request-error.ts'
+import { isAborted, requestError } from './request-error.ts'
 import type { Answer } from './route.ts'
 import { sourceAddress } from './source-address.ts'
 import { judgeStanding, type Callers } from './standing-gate.ts'
@@ -21,6 +21,8 @@ export type ReplyOptions = {
   readonly withdrawn?: (principal: Principal) => Refusal | null
   /** Hears of every refusal, in the turn in which it is answered. */
   readonly onRefusal: (refused: Refused) => void
+  /** A caller hung up before its request was complete. */
+  readonly onAborted: (source: string) => void
   readonly log: Log
 }
 
@@ -58,24 +60,32 @@ export const sendAnswer = (
   options: ReplyOptions,
   request: FastifyRequest,
   reply: FastifyReply,
-  { status, body, contentType }: Answer,
+  { status, body, contentType, etag }: Answer,
 ): FastifyReply => {
   const principal = principalOf(request)
   const no = notNow(options, request) ?? (principal === null ? null : (options.withdrawn?.(principal) ?? null))
   if (no !== null) return sendRefusal(options, request, reply, no)
+  reply.headers({
+    'cache-control': etag === undefined ? 'no-store' : 'no-cache',
+    'x-content-type-options': 'nosniff',
+    'muster-correlation': reply.request.id,
+    ...(etag !== undefined && { etag }),
+  })
+  if (etag !== undefined && hasAlready(request.headers['if-none-match'], etag)) return reply.code(304).send()
+  const isSent = typeof body === 'string' || body instanceof Uint8Array
   return (
     reply
       .code(status)
-      .headers({
-        'content-type': contentType ?? (typeof body === 'string' ? 'text/plain; charset=utf-8' : json),
-        'cache-control': 'no-store',
-        'x-content-type-options': 'nosniff',
-        'muster-correlation': reply.request.id,
-      })
+      .header('content-type', contentType ?? (typeof body === 'string' ? 'text/plain; charset=utf-8' : json))
       // Measured: on these bodies JSON.stringify is faster than a serialiser compiled from the schema.
-      .send(typeof body === 'string' ? body : JSON.stringify(body))
+      .send(isSent ? body : JSON.stringify(body))
   )
 }
+
+/** RFC 9110, 13.1.2: a list, compared without regard to `W/`. */
+const hasAlready = (ifNoneMatch: string | undefined, etag: string): boolean =>
+  ifNoneMatch !== undefined &&
+  ifNoneMatch.split(',').some((one) => one.trim() === '*' || one.trim().replace(/^W\//, '') === etag)
 
 export const sendRefusal = (options: ReplyOptions, request: FastifyRequest, reply: FastifyReply, decided: Refusal) => {
   const refusal = notNow(options, request) ?? decided
@@ -93,6 +103,11 @@ export const sendRefusal = (options: ReplyOptions, request: FastifyRequest, repl
 
 /** A mistake of the caller is refused; anything else is logged whole and answered without a word about its cause. */
 export const fail = (options: ReplyOptions, request: FastifyRequest, reply: FastifyReply, error: unknown) => {
+  // The caller's doing, and nobody is left to answer: what is sent goes nowhere.
+  if (error instanceof Error && isAborted(request.raw, error)) {
+    options.onAborted(sourceAddress(request.raw.socket))
+    return reply.code(400).send()
+  }
   const mistake = requestError(error)
   if (mistake !== null) return sendRefusal(options, request, reply, mistake)
   options.log.error(

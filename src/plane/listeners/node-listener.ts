@@ -1,9 +1,11 @@
 // The node plane: TLS 1.3, a client certificate asked for and judged in authn/ (which is why Node's own verdict is not
 // asked, ruling 9), HTTP/1.1, and channels. HTTP calls and upgrades pass the same authentication and the same route table.
 
-import type { Principal } from '#domain/principal.ts'
+import { actorOf, type Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
-import { boundServer, listenTcp, stopServer, type HttpRequest, type SharedAddress } from '#platform/http-server.ts'
+import { boundServer } from '#platform/bounded-server.ts'
+import { becameChannel, mayBecomeChannel, provenConnection, type ConnectionLimits } from '#platform/connections.ts'
+import { listenTcp, stopServer, type HttpRequest, type SharedAddress } from '#platform/http-server.ts'
 import type { Log } from '#platform/log.ts'
 import {
   createTlsServer,
@@ -20,6 +22,7 @@ import type { ServerIdentity } from '#plane/issuer/authority.ts'
 import { evidenceIn } from '#wire/agent-evidence.ts'
 import { refusalText } from '#wire/error-body.ts'
 import { authorise } from './authorise.ts'
+import { headerMistake } from './header-rules.ts'
 import { httpApp } from './http-app.ts'
 import type { Refused, ReplyOptions } from './http-reply.ts'
 import type { Route } from './route.ts'
@@ -36,7 +39,7 @@ export type NodeListenerDeps = Omit<ReplyOptions, 'callers'> & {
   readonly log: Log
   readonly identity: ServerIdentity
   readonly roots: readonly string[]
-  readonly connections: number
+  readonly limits: ConnectionLimits
   readonly balancers: Balancers | null
 }
 
@@ -62,7 +65,7 @@ export const openNodeListener = async (deps: NodeListenerDeps): Promise<NodeList
 
   const server = createTlsServer(tlsOptions(deps.identity, deps.roots), app.routing)
   boundServer(server, {
-    connections: deps.connections,
+    ...deps.limits,
     unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
   })
   const headers = readProxyHeaders(server, deps.balancers, deps.timers)
@@ -90,6 +93,8 @@ const upgrade = async (deps: NodeListenerDeps, request: HttpRequest, socket: Dup
   const source = sourceAddress(request.socket)
   // Without a listener an error on the bare socket would end the process.
   socket.on('error', () => socket.destroy())
+  // Frames of a channel would be mixed up with answers that are still to come.
+  if (!mayBecomeChannel(request.socket)) return void socket.destroy()
   const notNow = (): Refusal | null => judgeStanding(deps.standing(), 'machines', { method: 'GET' })
   const refused = (decided: Refusal, principal: Principal | null): void => {
     const refusal = notNow() ?? decided
@@ -101,15 +106,19 @@ const upgrade = async (deps: NodeListenerDeps, request: HttpRequest, socket: Dup
   try {
     const notServed = notNow()
     if (notServed !== null) return refused(notServed, null)
+    const mistake = headerMistake(request)
+    if (mistake !== null) return refused(mistake, null)
     const match = matchUpgrade(deps.routes, request.url ?? '')
     if (match === null) return refused(refuse('NOT_FOUND'), null)
     const principal = await deps.authn(request.socket as TLSSocket, source, () => evidenceIn(request.headers))
     if (principal.kind === 'refused') return refused(principal, null)
+    if (principal.kind !== 'anonymous') provenConnection(request.socket, actorOf(principal))
     const no = authorise(match.route, principal, match.params)
     if (no !== null) return refused(no, principal)
     if (principal.kind !== 'node') return refused(refuse('CLIENT_CERT_REQUIRED'), principal)
     const outcome = await deps.channels.open(principal, request, socket, head, correlation)
-    if (outcome !== 'opened') refused(outcome, principal)
+    if (outcome !== 'opened') return refused(outcome, principal)
+    becameChannel(request.socket)
   } catch (error) {
     deps.log.error({ err: error, correlation }, 'a channel could not be opened')
     refused(refuse(deps.trouble() === null ? 'UNAVAILABLE' : 'DISK_TROUBLE'), null)

@@ -4,8 +4,9 @@
 import type { FastifyInstance } from 'fastify'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Authority, ServerIdentity } from '#plane/issuer/authority.ts'
+import { boundServer } from '#platform/bounded-server.ts'
+import type { ConnectionLimits } from '#platform/connections.ts'
 import {
-  boundServer,
   createHttpServer,
   listenTcp,
   listenUnix,
@@ -31,6 +32,8 @@ export type OperatorListenerDeps = {
   readonly app: FastifyInstance
   readonly authority: Pick<Authority, 'serverIdentity' | 'onServerIdentity'>
   readonly timers: Timers
+  /** Of each door. */
+  readonly limits: ConnectionLimits
   /** Asked about callers by TLS only. */
   readonly balancers: Balancers | null
   /** Hears of what was turned away before it was a call. */
@@ -47,8 +50,6 @@ export type OperatorListener = {
   stop(withinMs: number): Promise<void>
 }
 
-const connectionsPerDoor = 512
-
 export const openOperatorListener = async (
   deps: OperatorListenerDeps,
   doors: OperatorDoors,
@@ -64,15 +65,16 @@ export const openOperatorListener = async (
   }
   const keep = <S extends HttpServer>(server: S): S => {
     boundServer(server, {
-      connections: connectionsPerDoor,
+      ...deps.limits,
       unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
     })
     open.push(server)
     return server
   }
   const keepTls = (server: HttpsServer): HttpsServer => {
+    keep(server)
     headers.push(readProxyHeaders(server, deps.balancers, deps.timers))
-    return keep(server)
+    return server
   }
   try {
     if (doors.socket !== null) await listenUnix(keep(createHttpServer(deps.app.routing)), doors.socket)

@@ -2,7 +2,9 @@
 // proves nothing), no resumption, and a few calls that each bring their own proof.
 
 import { refuse } from '#domain/refusal.ts'
-import { boundServer, listenTcp, stopServer, type SharedAddress } from '#platform/http-server.ts'
+import { boundServer } from '#platform/bounded-server.ts'
+import type { ConnectionLimits } from '#platform/connections.ts'
+import { listenTcp, stopServer, type SharedAddress } from '#platform/http-server.ts'
 import { createTlsServer, replaceServerIdentity } from '#platform/tls-server.ts'
 import { readProxyHeaders, type Balancers } from '#platform/proxied-server.ts'
 import type { Timers } from '#platform/timers.ts'
@@ -17,7 +19,7 @@ export type RecoveryListenerDeps = Omit<ReplyOptions, 'callers'> & {
   readonly correlation: () => string
   readonly timers: Timers
   readonly identity: ServerIdentity
-  readonly connections: number
+  readonly limits: ConnectionLimits
   readonly balancers: Balancers | null
 }
 
@@ -41,7 +43,7 @@ export const openRecoveryListener = async (deps: RecoveryListenerDeps): Promise<
   await app.ready()
   const server = createTlsServer(tlsOptions(deps.identity), app.routing)
   boundServer(server, {
-    connections: deps.connections,
+    ...deps.limits,
     unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
   })
   const headers = readProxyHeaders(server, deps.balancers, deps.timers)

@@ -2,6 +2,12 @@
 
 import { boundedText } from '#domain/decision.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
+import { errno } from '#platform/files.ts'
+import type { HttpRequest } from '#platform/http-server.ts'
+
+/** Whether that error is the end of its connection before the whole request was there. */
+export const isAborted = (request: HttpRequest, error: Error): boolean =>
+  !request.complete && request.destroyed && (request.errored === error || errno(error) === 'ECONNRESET')
 
 type SchemaError = {
   readonly keyword: string

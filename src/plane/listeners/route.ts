@@ -47,9 +47,11 @@ export type Answer = {
   readonly kind: 'answer'
   /** 503: not a refusal, but the plane saying that it is not ready. */
   readonly status: 200 | 201 | 503
-  /** An object is sent as JSON; a text as it is, under `contentType`. */
-  readonly body: object | string
+  /** An object is sent as JSON; text and bytes as they are, under `contentType`. */
+  readonly body: object | string | Uint8Array
   readonly contentType?: string
+  /** Names the body, so that a caller that has it already is not sent it again. */
+  readonly etag?: string
 }
 
 export const answer = (body: object | string, status: Answer['status'] = 200): Answer => ({

@@ -7,9 +7,10 @@ import type { ListKind, RevocationLists } from '#plane/issuer/revocation-lists.t
 import { ocspPath } from '#plane/issuer/status-places.ts'
 import type { Standing } from '#plane/store/replicas.ts'
 import { largestOcspRequest } from '#pki/ocsp-request.ts'
+import { boundServer } from '#platform/bounded-server.ts'
 import { httpDate } from '#platform/clock.ts'
+import type { ConnectionLimits } from '#platform/connections.ts'
 import {
-  boundServer,
   createHttpServer,
   listenTcp,
   stopServer,
@@ -19,6 +20,8 @@ import {
 } from '#platform/http-server.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
+import { askForBody, headerMistake } from './header-rules.ts'
+import { isAborted } from './request-error.ts'
 import { sourceAddress } from './source-address.ts'
 
 export type StatusListenerDeps = {
@@ -27,11 +30,13 @@ export type StatusListenerDeps = {
   readonly standing: () => Standing
   /** What callers may cost: every call is charged. */
   readonly budget: StrangersBudget
-  readonly connections: number
+  readonly limits: ConnectionLimits
   readonly timers: Timers
   readonly log: Log
   readonly onOcsp: (outcome: OcspOutcome) => void
   readonly onOverLimit: () => void
+  /** A caller hung up before its question was complete. */
+  readonly onAborted: (source: string) => void
 }
 
 export type StatusListener = {
@@ -47,8 +52,12 @@ type Reply = {
 
 export const openStatusListener = (deps: StatusListenerDeps): StatusListener => {
   const server = createHttpServer((request, response) => {
-    answer(deps, request)
+    answer(deps, request, response)
       .catch((error: unknown): Reply => {
+        if (error instanceof Error && isAborted(request, error)) {
+          deps.onAborted(sourceAddress(request.socket))
+          return plain(400, 'the question was not complete')
+        }
         deps.log.warn({ err: error }, 'a question about a certificate could not be answered')
         return isOcsp(request) ? ocspReply(deps, failed('internalError'), 500) : plain(500, 'try again')
       })
@@ -56,7 +65,7 @@ export const openStatusListener = (deps: StatusListenerDeps): StatusListener => 
       .catch((error: unknown) => deps.log.debug({ err: error }, 'an answer about a certificate could not be sent'))
   })
   boundServer(server, {
-    connections: deps.connections,
+    ...deps.limits,
     unreadable: (tooLarge) => `HTTP/1.1 ${tooLarge ? 431 : 400} \r\nconnection: close\r\ncontent-length: 0\r\n\r\n`,
   })
   return {
@@ -68,7 +77,7 @@ export const openStatusListener = (deps: StatusListenerDeps): StatusListener => 
 const isOcsp = ({ url = '' }: HttpRequest): boolean => url === ocspPath || url.startsWith(`${ocspPath}/`)
 const listShape = /^\/crl\/([0-9a-f]{1,128})(-delta)?\.crl$/
 
-const answer = async (deps: StatusListenerDeps, request: HttpRequest): Promise<Reply> => {
+const answer = async (deps: StatusListenerDeps, request: HttpRequest, response: HttpResponse): Promise<Reply> => {
   const { method, url = '' } = request
   const source = sourceAddress(request.socket)
   if (deps.budget.charge(source) === 'over') {
@@ -76,8 +85,10 @@ const answer = async (deps: StatusListenerDeps, request: HttpRequest): Promise<R
     const seconds = String(Math.ceil(deps.budget.retryAfterMs() / 1000))
     return plain(429, 'too many questions', { 'retry-after': seconds })
   }
+  const mistake = headerMistake(request)
+  if (mistake !== null) return plain(400, mistake.detail ?? 'not acceptable')
   if (isOcsp(request)) {
-    if (method === 'POST' && url === ocspPath) return answerPosted(deps, request, source)
+    if (method === 'POST' && url === ocspPath) return answerPosted(deps, request, response, source)
     if (method === 'GET' && url !== ocspPath) return answerInPath(deps, url.slice(ocspPath.length + 1), source)
     return plain(405, 'no such method here', { allow: url === ocspPath ? 'POST' : 'GET' })
   }
@@ -87,9 +98,15 @@ const answer = async (deps: StatusListenerDeps, request: HttpRequest): Promise<R
   return answerList(deps, request, issuer, delta === undefined ? 'full' : 'delta')
 }
 
-const answerPosted = async (deps: StatusListenerDeps, request: HttpRequest, source: string): Promise<Reply> => {
+const answerPosted = async (
+  deps: StatusListenerDeps,
+  request: HttpRequest,
+  response: HttpResponse,
+  source: string,
+): Promise<Reply> => {
   if (request.headers['content-type'] !== 'application/ocsp-request')
     return plain(415, 'it takes application/ocsp-request')
+  askForBody(request, response)
   const question = await bodyOf(request)
   if (question === null) return plain(413, `more than ${largestOcspRequest} bytes`, { connection: 'close' })
   return ocspReply(deps, await answered(deps, question, source))

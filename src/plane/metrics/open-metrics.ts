@@ -4,6 +4,8 @@
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
 import { refusals, type RefusalCode } from '#domain/refusal.ts'
 import { headerTroubles, type HeaderTrouble } from '#platform/proxied-server.ts'
+import { cutReasons, type CutReason } from '#platform/connections.ts'
+import { listenerNames, type ListenerName } from '#plane/turned-away.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import { deliveryOutcomes, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -28,6 +30,10 @@ export type Metrics = {
   reported(): void
   /** A connection of a load balancer that was closed for want of a PROXY header. */
   unproxied(trouble: HeaderTrouble): void
+  /** A connection that was closed because it was beyond its bounds. */
+  cut(listener: ListenerName, reason: CutReason): void
+  /** A request whose caller hung up before it was complete. */
+  aborted(listener: ListenerName): void
   delivered(outcome: DeliveryOutcome): void
   readonly status: StatusMeasures
   /** In the text format of Prometheus. */
@@ -64,9 +70,24 @@ const openCounters = (registers: Registry[]): Omit<Metrics, 'text' | 'close' | '
     'Connections of load balancers closed for want of a PROXY header, by what was wrong',
     'trouble',
   )
+  const cuts = new Counter({
+    name: 'muster_connections_cut_total',
+    help: 'Connections closed because they were beyond their bounds, by listener and reason',
+    labelNames: ['listener', 'reason'] as const,
+    registers,
+  })
+  const aborted = labelled(
+    'muster_requests_aborted_total',
+    'Requests whose caller hung up before they were complete, by listener',
+    'listener',
+  )
   const reports = new Counter({ name: 'muster_reports_total', help: 'Reports of agents taken', registers })
   for (const code of Object.keys(refusals)) counted(refused, { code })
   for (const trouble of headerTroubles) counted(unproxied, { trouble })
+  for (const listener of listenerNames) {
+    counted(aborted, { listener })
+    for (const reason of cutReasons) counted(cuts, { listener, reason })
+  }
   for (const outcome of deliveryOutcomes) counted(deliveries, { outcome })
   for (const outcome of ['passed', 'failed', 'refused']) counted(rehearsals, { outcome })
   return {
@@ -78,6 +99,8 @@ const openCounters = (registers: Registry[]): Omit<Metrics, 'text' | 'close' | '
     rehearsed: (outcome) => rehearsals.inc({ outcome }),
     reported: () => reports.inc(),
     unproxied: (trouble) => unproxied.inc({ trouble }),
+    cut: (listener, reason) => cuts.inc({ listener, reason }),
+    aborted: (listener) => aborted.inc({ listener }),
     delivered: (outcome) => deliveries.inc({ outcome }),
   }
 }

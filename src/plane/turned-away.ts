@@ -1,0 +1,45 @@
+// What strangers do to listeners is counted, and logged as one line a minute for each kind: a log that grows with what
+// strangers send would be theirs to fill.
+
+import type { Clock } from '#platform/clock.ts'
+import { coalesced } from '#platform/coalesced-log.ts'
+import type { ConnectionLimits, CutReason } from '#platform/connections.ts'
+import type { Log } from '#platform/log.ts'
+import type { Timers } from '#platform/timers.ts'
+
+export const listenerNames = ['node', 'recovery', 'operator', 'status'] as const
+export type ListenerName = (typeof listenerNames)[number]
+
+export type TurnedAwayDeps = {
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly log: Log
+  readonly onCut: (listener: ListenerName, reason: CutReason) => void
+  readonly onAborted: (listener: ListenerName) => void
+}
+
+export type TurnedAway = {
+  limits(listener: ListenerName, most: Pick<ConnectionLimits, 'connections' | 'perCaller'>): ConnectionLimits
+  /** A caller hung up before its request was complete. */
+  aborted(listener: ListenerName, source: string): void
+}
+
+/** `perSource`: as configured; null: the share that a source has of what is free. */
+export const openTurnedAway = (deps: TurnedAwayDeps, perSource: number | null): TurnedAway => {
+  const { log } = coalesced(deps.log, { ...deps, quiet: () => false, dropped: () => {} })
+  return {
+    limits: (listener, most) => ({
+      ...most,
+      perSource,
+      timers: deps.timers,
+      onCut(reason, source) {
+        deps.onCut(listener, reason)
+        log.warn({ code: reason, listener, from: source }, 'a connection was closed: it was beyond its bounds')
+      },
+    }),
+    aborted(listener, source) {
+      deps.onAborted(listener)
+      deps.log.debug({ listener, from: source }, 'a caller hung up in the middle of its request')
+    },
+  }
+}

@@ -1,0 +1,126 @@
+// What one peer may cost an HTTP server, the same on every listener: connections, unfinished handshakes, requests that
+// wait, bytes that are not read. How long headers, bodies and handshakes may take is an option of the servers themselves.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import {
+  connectionOf,
+  openConnections,
+  type Connection,
+  type ConnectionLimits,
+  type Connections,
+} from './connections.ts'
+import { errno } from './files.ts'
+import type { HttpHandler, HttpServer } from './http-server.ts'
+
+export type ServerBounds = ConnectionLimits & {
+  /** What is sent to a peer whose bytes are no HTTP request, before its socket is closed. */
+  readonly unreadable: (tooLarge: boolean) => string
+}
+
+/** Right after the server was made, before PROXY headers are read on it and before it listens. */
+export const boundServer = (server: HttpServer, bounds: ServerBounds): void => {
+  server.maxConnections = bounds.connections
+  // A connection that is kept for later costs its holder next to nothing: it must not keep out whoever comes now.
+  server.on('drop', () => server.closeIdleConnections())
+  server.on('clientError', (error: Error, socket: Socket) => {
+    const gone = errno(error) === 'ECONNRESET' || !socket.writable
+    if (!gone) socket.write(bounds.unreadable(errno(error) === 'HPE_HEADER_OVERFLOW'))
+    socket.destroySoon()
+  })
+  // Asked for once, the address of a caller is kept; of one that has hung up it cannot be had any more, and whatever it
+  // sent before would be nobody's.
+  server.on('secureConnection', (socket: Socket) => {
+    if (socket.remoteAddress === undefined) socket.destroy()
+  })
+  // After a handshake that failed or took too long nothing can be said: the words would wait for its end, and with them
+  // the socket, for good.
+  server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
+  const connections = openConnections(bounds)
+  server.once('close', () => connections.close())
+  admitConnections(server, connections)
+  answerInTurn(server, connections)
+}
+
+const admitConnections = (server: HttpServer, connections: Connections): void => {
+  const isTls = 'setSecureContext' in server
+  const listeners = server.listeners('connection')
+  server.removeAllListeners('connection')
+  /** By the two ends of the TCP connection: TLS wraps its socket in another, which has the same ends. */
+  const handshaking = new Map<string, Connection>()
+  server.on('connection', (socket: Socket) => {
+    const connection = connections.open(socket, isTls)
+    if (connection === null) return
+    if (isTls) {
+      const ends = endsOf(socket)
+      handshaking.set(ends, connection)
+      socket.once('close', () => {
+        if (handshaking.get(ends) === connection) handshaking.delete(ends)
+      })
+    }
+    for (const listener of listeners) listener.call(server, socket)
+  })
+  if (!isTls) return
+  server.prependListener('secureConnection', (socket: Socket) => {
+    const connection = handshaking.get(endsOf(socket))
+    if (connection === undefined) return void socket.destroy()
+    handshaking.delete(endsOf(socket))
+    connections.secured(connection, socket)
+  })
+}
+
+export const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
+  `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
+
+/** Requests that may wait for the answer before theirs. Few clients pipeline at all. */
+const mostWaiting = 16
+
+/**
+ * Node goes through all it was given, also when the socket is gone, and ends every request with an error of its own: their
+ * stack traces are most of what a cut costs. Nobody reads them.
+ */
+const abortWithoutTraces = (socket: Socket): void => {
+  const limit = Error.stackTraceLimit
+  socket.prependOnceListener('close', () => void (Error.stackTraceLimit = 0))
+  socket.once('close', () => void (Error.stackTraceLimit = limit))
+}
+
+type Waiting = readonly [IncomingMessage, ServerResponse]
+
+/**
+ * Node hands over every request of what it has read at once, and pausing the socket does not stop it. So requests of one
+ * connection wait here: the next is handled when the answer before it has been handed to the kernel, so a connection
+ * holds the bytes of one answer at most.
+ */
+const answerInTurn = (server: HttpServer, connections: Connections): void => {
+  const handlers = server.listeners('request') as HttpHandler[]
+  server.removeAllListeners('request')
+  const waiting = new WeakMap<Connection, Waiting[]>()
+
+  const start = (connection: Connection, [request, response]: Waiting): void => {
+    connections.began(connection)
+    response.once('close', () => {
+      connections.answered(connection, request.complete)
+      const next = waiting.get(connection)?.shift()
+      // A socket that is closing sends no further answer: a request must not be carried out without one.
+      if (next !== undefined && !connection.closed && connection.socket.writable) start(connection, next)
+    })
+    for (const handler of handlers) handler.call(server, request, response)
+  }
+  const receive = (request: IncomingMessage, response: ServerResponse): void => {
+    const connection = connectionOf(request.socket)
+    if (connection === null || connection.closed) return
+    if (!connection.answering) return start(connection, [request, response])
+    const queue = waiting.get(connection) ?? []
+    if (queue.length >= mostWaiting) {
+      abortWithoutTraces(request.socket)
+      return connections.cut(connection, 'pipelined')
+    }
+    queue.push([request, response])
+    waiting.set(connection, queue)
+  }
+  server.on('request', receive)
+  // Without these two Node answers by itself, before the handler and out of turn.
+  server.on('checkContinue', receive)
+  server.on('checkExpectation', receive)
+}

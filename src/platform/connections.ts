@@ -1,0 +1,255 @@
+// The open connections of one server: whose they are, which of them may stay, and how much their peers have not read.
+// Connections that have proven nothing count for their source; a proven one counts for its caller instead, so that a
+// fleet behind one address is not limited by it.
+
+import type { Socket } from 'node:net'
+import { proxiedCaller } from './proxied-caller.ts'
+import { openSourcePace } from './source-pace.ts'
+import { openSourceShares, sourceOf } from './source-shares.ts'
+import type { Timers } from './timers.ts'
+
+export const cutReasons = ['source_pace', 'source_share', 'caller_share', 'handshakes', 'pipelined', 'unread'] as const
+/**
+ * Why a connection was closed. `source_pace`: earlier ones of its source led to nothing; `source_share`: its source holds too many; `caller_share`: an authenticated caller does;
+ * `handshakes`: too many are unfinished; `pipelined`: it sent requests without waiting for answers; `unread`: it did not
+ * read its answer.
+ */
+export type CutReason = (typeof cutReasons)[number]
+
+export type ConnectionLimits = {
+  readonly connections: number
+  /** Most connections of one source that have proven nothing, below its share; null: its share. */
+  readonly perSource: number | null
+  /** Most connections of one authenticated caller, below its share; null: its share. */
+  readonly perCaller: number | null
+  readonly timers: Timers
+  readonly onCut: (reason: CutReason, source: string) => void
+}
+
+export type Connection = {
+  /** Where it comes from, as a load balancer says where there is one; a Unix socket has no source. */
+  readonly source: string | null
+  /** What HTTP is spoken on: the TCP socket, or the TLS socket above it. */
+  socket: Socket
+  caller: string | null
+  handshaking: boolean
+  /** A request is being answered, or its answer is not yet handed to the kernel. */
+  answering: boolean
+  /** A WebSocket channel has it. The channel has bounds of its own. */
+  channel: boolean
+  closed: boolean
+  /** Bytes received when the last answer was complete; null: there was none yet. */
+  readAtLastAnswer: number | null
+  /** Sweeps since its peer was first seen not to read. */
+  unreadSweeps: number
+}
+
+export type Connections = {
+  /** Null: its source holds too many, and it was closed. */
+  open(socket: Socket, handshaking: boolean): Connection | null
+  /** The handshake is done; `socket` is what HTTP is spoken on from now. */
+  secured(connection: Connection, socket: Socket): void
+  cut(connection: Connection, reason: CutReason): void
+  began(connection: Connection): void
+  /** `whole`: the request had been received completely. */
+  answered(connection: Connection, whole: boolean): void
+  close(): void
+}
+
+const sweepEveryMs = 1000
+/** A peer has this long to read an answer, and a second more for every 16 KiB of it. */
+const unreadSweeps = 10
+const readPerSweep = 16 * 1024
+/** Of all connections together. Beyond it those with the most unread bytes are closed first. */
+const mostUnread = 32 * 1024 * 1024
+const relieveEvery = 16
+const mostHandshakes = 4096
+/** A thousand requests in one write cost what so many handshakes do. */
+const pipelinedWeight = 10
+/** The search for an idle connection is bounded: it is made for each connection beyond a share. */
+const idleLookedAt = 8
+
+const mark: unique symbol = Symbol('connection')
+type Marked = { readonly [mark]?: { readonly connection: Connection; proven(caller: string): void } }
+
+export const connectionOf = (socket: object): Connection | null => (socket as Marked)[mark]?.connection ?? null
+
+/** Its caller has authenticated: the connection counts for that caller from now on, and no longer for its source. */
+export const provenConnection = (socket: object, caller: string): void => (socket as Marked)[mark]?.proven(caller)
+
+/** False: answers are outstanding, which a channel would be mixed up with. */
+export const mayBecomeChannel = (socket: object): boolean => connectionOf(socket)?.answering !== true
+
+export const becameChannel = (socket: object): void => {
+  const connection = connectionOf(socket)
+  if (connection !== null) connection.channel = true
+}
+
+export const openConnections = (limits: ConnectionLimits): Connections => {
+  const open = new Set<Connection>()
+  /** In the order in which they began. */
+  const handshakes = new Set<Connection>()
+  const handshakeLimit = Math.min(mostHandshakes, Math.max(16, Math.floor(limits.connections / 2)))
+  const bySource = openSourceShares(limits.perSource)
+  const pace = openSourcePace()
+  const byCaller = openSourceShares(limits.perCaller)
+  const handshakesBySource = openSourceShares(Math.floor(handshakeLimit / 2))
+  const answering = new Set<Connection>()
+  /** Answered and kept by their peers, of those that count for a source. */
+  const kept = new Map<string, Set<Connection>>()
+  let requests = 0
+  const free = (): number => limits.connections - open.size
+
+  const cut = (connection: Connection, reason: CutReason): void => {
+    if (connection.closed) return
+    limits.onCut(reason, connection.source ?? 'local')
+    if (reason === 'pipelined') offended(connection, pipelinedWeight)
+    forget(connection)
+    connection.socket.destroy()
+  }
+  const forget = (connection: Connection): void => {
+    if (connection.closed) return
+    connection.closed = true
+    if (connection.readAtLastAnswer === null && !connection.channel) offended(connection)
+    open.delete(connection)
+    answering.delete(connection)
+    unkeep(connection)
+    endHandshake(connection)
+    if (connection.caller !== null) byCaller.remove(connection.caller)
+    else if (connection.source !== null) bySource.remove(connection.source)
+  }
+  const offended = ({ source, caller }: Connection, weight = 1): void => {
+    if (source !== null && caller === null) pace.offended(source, weight)
+  }
+  const endHandshake = (connection: Connection): void => {
+    if (!handshakes.delete(connection)) return
+    connection.handshaking = false
+    if (connection.source !== null) handshakesBySource.remove(connection.source)
+  }
+
+  const keep = (connection: Connection): void => {
+    const { source, caller, closed } = connection
+    if (source === null || caller !== null || closed) return
+    const those = kept.get(source) ?? new Set()
+    kept.set(source, those.add(connection))
+  }
+  const unkeep = (connection: Connection): void => {
+    const those = connection.source === null ? undefined : kept.get(connection.source)
+    if (those?.delete(connection) === true && those.size === 0) kept.delete(connection.source ?? '')
+  }
+  /** A connection that is only kept for later makes room for the next one of the same source. */
+  const closeIdleOf = (source: string): boolean => {
+    const idle = [...(kept.get(source)?.values().take(idleLookedAt) ?? [])].find(isIdle)
+    if (idle === undefined) return false
+    forget(idle)
+    idle.socket.destroy()
+    return true
+  }
+
+  const refusedShare = (source: string, handshaking: boolean): CutReason | null => {
+    if (!pace.admits(source)) return 'source_pace'
+    if (handshaking && !handshakesBySource.fits(source, handshakeLimit)) return 'handshakes'
+    if (bySource.fits(source, free())) return null
+    return closeIdleOf(source) ? null : 'source_share'
+  }
+
+  const begin = (socket: Socket, source: string | null, handshaking: boolean): Connection => {
+    const connection: Connection = {
+      source,
+      socket,
+      caller: null,
+      handshaking,
+      answering: false,
+      channel: false,
+      closed: false,
+      readAtLastAnswer: null,
+      unreadSweeps: 0,
+    }
+    open.add(connection)
+    if (source !== null) bySource.add(source)
+    if (handshaking) {
+      handshakes.add(connection)
+      if (source !== null) handshakesBySource.add(source)
+    }
+    socket.once('close', () => forget(connection))
+    markSocket(connection)
+    return connection
+  }
+  const markSocket = (connection: Connection): void => {
+    const marked: Marked = { [mark]: { connection, proven: (caller) => prove(connection, caller) } }
+    Object.assign(connection.socket, marked)
+  }
+  const prove = (connection: Connection, caller: string): void => {
+    if (connection.closed || connection.caller === caller) return
+    if (!byCaller.fits(caller, free())) return cut(connection, 'caller_share')
+    if (connection.caller !== null) byCaller.remove(connection.caller)
+    else if (connection.source !== null) bySource.remove(connection.source)
+    unkeep(connection)
+    connection.caller = caller
+    byCaller.add(caller)
+  }
+
+  const sweep = (): void => {
+    for (const connection of open) {
+      const unread = connection.channel || connection.handshaking ? 0 : connection.socket.writableLength
+      connection.unreadSweeps = unread === 0 ? 0 : connection.unreadSweeps + 1
+      if (connection.unreadSweeps > unreadSweeps + unread / readPerSweep) cut(connection, 'unread')
+    }
+    relieve()
+    pace.tick()
+  }
+  const relieve = (): void => {
+    let unread = 0
+    for (const { socket } of answering) unread += socket.writableLength
+    if (unread <= mostUnread) return
+    for (const connection of [...answering].sort((a, b) => b.socket.writableLength - a.socket.writableLength)) {
+      if (unread <= mostUnread / 2) return
+      unread -= connection.socket.writableLength
+      cut(connection, 'unread')
+    }
+  }
+
+  const stopSweeps = limits.timers.every(sweepEveryMs, sweep)
+  return {
+    open(socket, handshaking) {
+      const address = proxiedCaller(socket) ?? socket.remoteAddress
+      const source = address === undefined ? null : sourceOf(address)
+      const reason = source === null ? null : refusedShare(source, handshaking)
+      if (reason !== null) {
+        limits.onCut(reason, source ?? 'local')
+        socket.on('error', () => {}).destroy()
+        return null
+      }
+      const [oldest] = handshakes
+      if (handshaking && handshakes.size >= handshakeLimit && oldest !== undefined) cut(oldest, 'handshakes')
+      return begin(socket, source, handshaking)
+    },
+    secured(connection, socket) {
+      endHandshake(connection)
+      connection.socket = socket
+      socket.once('close', () => forget(connection))
+      markSocket(connection)
+      if (connection.closed) socket.destroy()
+    },
+    cut,
+    began(connection) {
+      connection.answering = true
+      unkeep(connection)
+      answering.add(connection)
+      requests += 1
+      if (requests % relieveEvery === 0) relieve()
+    },
+    answered(connection, whole) {
+      if (!whole) offended(connection)
+      connection.answering = false
+      connection.readAtLastAnswer = connection.socket.bytesRead
+      answering.delete(connection)
+      keep(connection)
+    },
+    close: stopSweeps,
+  }
+}
+
+/** It was answered, and nothing has come since. */
+const isIdle = ({ answering, readAtLastAnswer, socket, channel }: Connection): boolean =>
+  !answering && !channel && readAtLastAnswer !== null && readAtLastAnswer === socket.bytesRead

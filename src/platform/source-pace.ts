@@ -1,0 +1,44 @@
+// A source whose connections end without an answered request is slowed down: a handshake is what a stranger can make the
+// plane pay for most cheaply. It is slowed and not shut out, because honest machines may share its address.
+
+export type SourcePace = {
+  /** Whether a connection of that source may begin now; counts it if so. */
+  admits(source: string): boolean
+  /** A connection of that source cost something and led to nothing; `weight`: as much as so many of them. */
+  offended(source: string, weight?: number): void
+  /** To be called every second. */
+  tick(): void
+}
+
+/** Port scans, health checks and broken links come to a few. */
+const freeOffences = 10
+const mostOffences = 30
+const pacedPerSecond = 5
+/** Beyond so many, sources are not remembered: an attacker with that many addresses is not stopped by pacing them. */
+const mostSources = 16_384
+
+export const openSourcePace = (): SourcePace => {
+  /** Forgiven one a second. */
+  const offences = new Map<string, number>()
+  const admitted = new Map<string, number>()
+  return {
+    admits(source) {
+      if ((offences.get(source) ?? 0) <= freeOffences) return true
+      const before = admitted.get(source) ?? 0
+      if (before >= pacedPerSecond) return false
+      admitted.set(source, before + 1)
+      return true
+    },
+    offended(source, weight = 1) {
+      if (!offences.has(source) && offences.size >= mostSources) return
+      offences.set(source, Math.min(mostOffences, (offences.get(source) ?? 0) + weight))
+    },
+    tick() {
+      admitted.clear()
+      for (const [source, count] of offences) {
+        if (count > 1) offences.set(source, count - 1)
+        else offences.delete(source)
+      }
+    },
+  }
+}

@@ -1,0 +1,49 @@
+// How many connections of a listener one source may hold. A source is an IPv4 address or an IPv6 /64: a host chooses the
+// rest of its IPv6 address as it likes.
+
+import { isIPv6 } from 'node:net'
+
+export type SourceShares = {
+  /** Whether one more connection of that source is within its share, with `free` connections left to all. */
+  fits(source: string, free: number): boolean
+  add(source: string): void
+  remove(source: string): void
+  held(source: string): number
+}
+
+/**
+ * One source may hold as many connections as are left free. A single source thus gets at most half of them, and however
+ * many sources there are, some are left for the next. `most` is a fixed limit below that; null: none.
+ */
+export const openSourceShares = (most: number | null): SourceShares => {
+  const held = new Map<string, number>()
+  const heldBy = (source: string): number => held.get(source) ?? 0
+  return {
+    fits: (source, free) => heldBy(source) < Math.min(most ?? Number.POSITIVE_INFINITY, Math.max(1, free)),
+    add: (source) => void held.set(source, heldBy(source) + 1),
+    remove(source) {
+      const left = heldBy(source) - 1
+      if (left > 0) held.set(source, left)
+      else held.delete(source)
+    },
+    held: heldBy,
+  }
+}
+
+/** The source that an address counts for. */
+export const sourceOf = (address: string): string => {
+  const [plain = ''] = address.toLowerCase().split('%')
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)
+  if (mapped?.[1] !== undefined) return mapped[1]
+  return isIPv6(plain) ? `${firstGroups(plain).join(':')}::/64` : plain
+}
+
+const firstGroups = (address: string): string[] => {
+  const [before = '', after] = address.split('::')
+  const head = before === '' ? [] : before.split(':')
+  // An IPv4 address at the end stands for two groups.
+  const tail = after === undefined || after === '' ? [] : after.replace(/\d+\.\d+\.\d+\.\d+$/, '0:0').split(':')
+  const zeros = after === undefined ? 0 : Math.max(0, 8 - head.length - tail.length)
+  const groups = [...head, ...Array.from({ length: zeros }, () => '0'), ...tail]
+  return groups.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ''))
+}

@@ -1,0 +1,183 @@
+// A1, A2, A4: strangers attack every listener of a real plane with a small heap, over real TLS where it speaks TLS. An
+// honest node is answered throughout, memory stays bounded, and the log gets a counted line.
+// How much slower the node is meanwhile is measured by `npm run bench hostile`.
+
+import assert from 'node:assert/strict'
+import * as net from 'node:net'
+import * as tls from 'node:tls'
+import { test, type TestContext } from 'node:test'
+import { attack, attackKinds, doorsOf, metricOf } from '../process/attackers.ts'
+import { activeNode } from '../process/active-node.ts'
+import { cleanup, type Scope } from '../process/cleanup.ts'
+import { eventually } from '../process/eventually.ts'
+import { openPlaneLog } from '../process/plane-log.ts'
+import { recoverableNode } from '../process/raw-recovery.ts'
+import { residentBytes } from '../process/resident-memory.ts'
+import { shared } from '../process/shared-plane.ts'
+import { startPlane, type Plane } from '../process/start-plane.ts'
+
+const attackForMs = process.env['MUSTER_LONG'] === '1' ? 60_000 : 3000
+const megabyte = 1024 * 1024
+const smallHeap = { NODE_OPTIONS: '--max-old-space-size=256' }
+
+const startLogged = async (t: Scope, args: readonly string[] = []) => {
+  const log = openPlaneLog(t, 'info')
+  const { env = {}, args: logged = [], ...rest } = log.options
+  const plane = await startPlane(t, { ...rest, env: { ...env, ...smallHeap }, args: [...logged, ...args] })
+  return { plane, log }
+}
+
+/** Operators by loopback HTTP. */
+const loopback = shared((scope) => startLogged(scope))
+
+const metric = async (plane: Plane, name: string, labels = ''): Promise<number> =>
+  metricOf((await plane.api('GET', '/metrics')).body, name, labels)
+
+/** What is sent, to a listener without TLS; resolves with everything that comes until the plane is silent or gone. */
+const exchange = (t: TestContext, url: string, text: string): (() => string) => {
+  const socket = net.connect({ host: '127.0.0.1', port: Number(new URL(url).port) }, () => socket.write(text))
+  cleanup(t, () => void socket.destroy())
+  let received = ''
+  socket.on('error', () => {}).on('data', (chunk: Buffer) => (received += chunk.toString('latin1')))
+  return () => received
+}
+
+test('A1: twelve callers without a key, who pipeline GET /openapi.json and read nothing, cost the plane little', async (t) => {
+  const { plane } = loopback()
+  const node = await activeNode(plane, 'gpu-001')
+  const before = residentBytes(plane.pid)
+  const port = Number(new URL(plane.operatorUrl).port)
+  const request = `GET /openapi.json HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`
+  for (let each = 0; each < 12; each++) {
+    const socket = net.connect({ host: '127.0.0.1', port }, () => socket.write(request.repeat(65_536 / request.length)))
+    socket.on('error', () => {}).pause()
+    cleanup(t, () => void socket.destroy())
+  }
+  for (let each = 0; each < 5; each++) assert.equal((await node.confirm()).status, 200)
+  await eventually('all to be cut off', async () => {
+    const cut = await metric(plane, 'muster_connections_cut_total', 'listener="operator",reason="pipelined"')
+    return cut === 12
+  })
+  const grown = residentBytes(plane.pid) - before
+  assert.ok(grown < 100 * megabyte, `grew by ${Math.round(grown / megabyte)} MiB`)
+  assert.ok(plane.running())
+})
+
+test('every listener holds out against every attack at once, and an honest node is answered', async (t) => {
+  const { plane, log } = await startLogged(t, ['--operator-tls'])
+  const machine = await recoverableNode(plane, 'gpu-001')
+  const { roots } = await plane.target()
+  const doors = doorsOf(plane, roots, machine.target.roots, '/crl/00aa.crl')
+  const before = residentBytes(plane.pid)
+  const running = doors.flatMap((door, at) =>
+    attackKinds.map((kind, number) => attack(kind, door, `127.0.${at + 1}.${number + 1}`, 2)),
+  )
+  cleanup(t, () => running.forEach((attackers) => attackers.stop()))
+  const until = performance.now() + attackForMs
+  let answered = 0
+  let most = 0
+  while (performance.now() < until || answered < 10) {
+    assert.equal((await machine.node.confirm()).status, 200)
+    assert.equal((await plane.api('GET', '/readyz')).status, 200)
+    most = Math.max(most, residentBytes(plane.pid) - before)
+    answered += 1
+  }
+  for (const { name } of doors) {
+    const of = (reason: string) =>
+      metric(plane, 'muster_connections_cut_total', `listener="${name}",reason="${reason}"`)
+    assert.ok((await of('pipelined')) > 0, `a pipeliner was cut off at ${name}`)
+    // Operators without a key are refused before their body is read, so there is nothing to abort.
+    const aborted = await metric(plane, 'muster_requests_aborted_total', `listener="${name}"`)
+    assert.ok(aborted > 0 || name === 'operator', `hang-ups at ${name}`)
+  }
+  for (const attackers of running) attackers.stop()
+  assert.equal((await machine.recover()).status, 200, 'a machine recovers')
+  assert.ok(most < 200 * megabyte, `grew by ${Math.round(most / megabyte)} MiB`)
+
+  const lines = log.lines()
+  const about = lines.filter(({ msg }) => /a connection was closed/.test(msg))
+  assert.ok(about.length > 0, 'it is said')
+  assert.ok(about.length <= 5 * Math.ceil(1 + attackForMs / 60_000) * 2, `${about.length} lines about connections`)
+  assert.deepEqual(
+    lines.filter(({ level }) => Number(level) >= 50),
+    [],
+    'nothing strangers do is an error',
+  )
+})
+
+test('A4: callers that hang up in the middle of a body are counted and charged, and not logged', async () => {
+  const { plane, log } = loopback()
+  const port = Number(new URL(plane.operatorUrl).port)
+  const head = `POST /v1/tokens HTTP/1.1\r\nHost: localhost:${port}\r\nAuthorization: Bearer ${plane.adminKey}\r\n`
+  const quiet = log.lines().length
+  for (let each = 0; each < 150; each++)
+    await new Promise<void>((resolve) => {
+      const socket = net.connect({ host: '127.0.0.1', port }, () =>
+        socket.write(`${head}Content-Type: application/json\r\nContent-Length: 500\r\n\r\n{"node":`, () =>
+          socket.end(),
+        ),
+      )
+      socket
+        .resume()
+        .on('error', () => {})
+        .once('close', () => resolve())
+    })
+  const aborted = () => metric(plane, 'muster_requests_aborted_total', 'listener="operator"')
+  await eventually('all to be counted', async () => (await aborted()) === 150)
+  assert.deepEqual(log.lines().slice(quiet), [])
+})
+
+test('what two readers could understand differently is refused, and Expect after the Host rule', async (t) => {
+  const { plane } = loopback()
+  const host = new URL(plane.operatorUrl).host
+  const answerTo = async (...headers: string[]): Promise<string> => {
+    const text = `GET /healthz HTTP/1.1\r\n${headers.map((line) => `${line}\r\n`).join('')}\r\n`
+    const received = exchange(t, plane.operatorUrl, text)
+    const whole = await eventually('an answer', () => /^HTTP\/1\.1 (\d+)[^]*\}/.exec(received()))
+    return `${whole[1]} ${/"code":"(\w+)"/.exec(received())?.[1] ?? ''}`.trim()
+  }
+  const own = `Host: ${host}`
+  const key = `Authorization: Bearer ${plane.adminKey}`
+  assert.equal(await answerTo(own), '200')
+  assert.equal(await answerTo(own, own), '400 REQUEST_INVALID')
+  assert.equal(await answerTo(own, 'host: elsewhere.example'), '400 REQUEST_INVALID')
+  assert.equal(await answerTo(own, key, 'authorization: Bearer other'), '400 REQUEST_INVALID')
+  assert.equal(
+    await answerTo(own, 'Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk'),
+    '200',
+  )
+  assert.equal(await answerTo('Host: elsewhere.example', 'Expect: x'), '421 HOST_NOT_ALLOWED')
+  assert.equal(await answerTo(own, 'Expect: x'), '400 REQUEST_INVALID')
+})
+
+test('an upgrade to anything but WebSocket is ignored at the node listener, and headers are judged there too', async (t) => {
+  const { plane } = loopback()
+  const { url, roots } = await plane.target()
+  const ask = async (path: string, ...headers: string[]): Promise<string> => {
+    const socket = tls.connect({ host: '127.0.0.1', port: plane.nodePort, ca: [...roots], servername: 'localhost' })
+    cleanup(t, () => void socket.destroy())
+    let received = ''
+    socket.on('error', () => {}).on('data', (chunk: Buffer) => (received += chunk.toString('latin1')))
+    socket.write(
+      `GET ${path} HTTP/1.1\r\nHost: ${new URL(url).host}\r\n${headers.map((line) => `${line}\r\n`).join('')}\r\n`,
+    )
+    const [, status = ''] = await eventually('an answer', () => /^HTTP\/1\.1 (\d+)[^]*\}/.exec(received))
+    return `${status} ${/"code":"(\w+)"/.exec(received)?.[1] ?? ''}`.trim()
+  }
+  const webSocket = ['Connection: Upgrade', 'Upgrade: websocket']
+  assert.equal(await ask('/v1/bundle', 'Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c'), '200')
+  assert.equal(await ask('/v1/nodes/gpu-001/channel', ...webSocket), '401 CLIENT_CERT_REQUIRED')
+  assert.equal(await ask('/v1/nodes/gpu-001/channel', ...webSocket, 'Host: other'), '400 REQUEST_INVALID')
+})
+
+test('A1: the description of the API is not sent again to a caller that has it', async () => {
+  const { plane } = loopback()
+  const url = `${plane.operatorUrl}/openapi.json`
+  const first = await fetch(url)
+  const etag = first.headers.get('etag') ?? ''
+  assert.match(etag, /^"[0-9a-f]{32}"$/)
+  assert.equal(((await first.json()) as { openapi: string }).openapi, '3.1.0')
+  const again = await fetch(url, { headers: { 'if-none-match': `"other", W/${etag}` } })
+  assert.deepEqual([again.status, await again.text()], [304, ''])
+  assert.equal((await fetch(url, { headers: { 'if-none-match': '"other"' } })).status, 200)
+})
