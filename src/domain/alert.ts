@@ -21,6 +21,9 @@ export const alertKinds = [
   'overlay_failed',
   'wireguard_failed',
   'active_elsewhere',
+  'operator_key_forged',
+  'journal_damaged',
+  'rows_differ',
 ] as const
 export type AlertKind = (typeof alertKinds)[number]
 

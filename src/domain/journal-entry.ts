@@ -49,6 +49,7 @@ export const entryTypes = [
   'profile.changed',
   'operator_key.created',
   'operator_key.revoked',
+  'operator_key.adopted',
   'ca.created',
   'ca.requested',
   'ca.rotated',

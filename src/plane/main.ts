@@ -13,6 +13,7 @@ import { callPeer } from './claims/call-peer.ts'
 import { publishClaims } from './claims/publish-claims.ts'
 import type { PlaneUrls } from './channels/configuration.ts'
 import { nodeUrlOf, type PlaneConfig } from './config.ts'
+import { openKeyBook } from './authn/operator-key-book.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
 import { recoverabilityCounts } from './flows/count-recoverable.ts'
 import { openStandingAlerts } from './flows/standing-alerts.ts'
@@ -125,6 +126,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const recoveryPlane = await openRecoveryPlane({ ...nodePlane.shared, ...seen, connections: connections.recovery })
   const { channels } = nodePlane
   const alerts = await openStandingAlerts(store, feed)
+  const keyBook = await openKeyBook({ ...foundation, feed, alerts })
   const metrics = openMetrics({
     ...parts,
     channels,
@@ -145,6 +147,10 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     Promise.all([nodePlane, recoveryPlane, statusPlane].map(({ listener }) => listener.stop(withinMs)))
 
   const shared = config.replica !== null
+  // Before operators can call. One that cannot be written now is adopted when it is presented.
+  await keyBook
+    .lookAtAll()
+    .catch((error: unknown) => foundation.log.warn({ err: error }, 'the operator keys could not all be looked at'))
   const socket = (store.sealedKeys === null ? soleSocket : takeSocket)(config.dataFolder)
   const openDoors = async (): Promise<OperatorListener> => {
     ports.node = await nodePlane.listener.listen({ ...config.nodeListen, shared })
@@ -157,6 +163,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
         ...parts,
         nodeUrl: () => urls().node,
         channels,
+        keyBook,
         peers: nodePlane.shared.peerProofs,
         receipts: nodePlane.receipts,
         metrics,
@@ -183,6 +190,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const upkeep: readonly UpkeepTask[] = [
     ...nodePlane.upkeep,
     ...statusPlane.upkeep,
+    { name: 'operator keys', where: 'leader', everyMs: operatorKeysEveryMs, run: () => keyBook.lookAtAll() },
     { name: 'authority', where: 'each', everyMs: authorityEveryMs, run: maintain },
     // Apart from the other: trouble of one trust must not let the other grow old.
     { name: 'recovery authority', where: 'each', everyMs: authorityEveryMs, run: () => recovery.maintain() },
@@ -258,6 +266,9 @@ const byServerName = (config: PlaneConfig, url: string): string => {
   const { hostname, port } = new URL(url)
   return config.serverNames.includes(hostname) ? url : nodeUrlOf(config, Number(port))
 }
+
+/** A row that nobody presents is found by this; there are few of them. */
+const operatorKeysEveryMs = 30_000
 
 /** Cheap when nothing is due. */
 const authorityEveryMs = 5000

@@ -15,6 +15,8 @@ import type { Authority } from './issuer/authority.ts'
 import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
 import type { RevocationLists } from './issuer/revocation-lists.ts'
 import { operatorByKey } from './authn/operator-key.ts'
+import type { KeyBook } from './authn/operator-key-book.ts'
+import type { KeySeal } from './authn/operator-key-seal.ts'
 import { httpApp } from './listeners/http-app.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openOperatorListener, type OperatorDoors, type OperatorListener } from './listeners/operator-listener.ts'
@@ -44,6 +46,8 @@ export type OperatorPlaneDeps = {
   readonly timers: Timers
   readonly random: Random
   readonly log: Log
+  readonly keySeal: KeySeal
+  readonly keyBook: Pick<KeyBook, 'grants'>
   /** Where machines find the node plane: what join strings carry. */
   readonly nodeUrl: () => string
   /** Where they find all of it: what repair bundles carry, with the trust to go there. */
@@ -87,7 +91,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
   }
   const app = httpApp({
     routes,
-    authenticate: (request, source) => operatorByKey(store, request.headers.authorization, source),
+    authenticate: (request, source) => operatorByKey(store, deps.keyBook, request.headers.authorization, source),
     correlation: deps.correlation,
     trouble: () => store.trouble(),
     callers: 'operators',

@@ -2,13 +2,19 @@ import type { Attribution } from '#domain/decision.ts'
 import { decideCreateKey, decideRevokeKey } from '#domain/operator-keys.ts'
 import type { OperatorKey, Role } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
+import type { KeySeal } from '#plane/authn/operator-key-seal.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import { newOperatorSecret } from './operator-secret.ts'
 
-export type KeyDeps = CommitDeps & { readonly store: Store; readonly clock: Clock; readonly random: Random }
+export type KeyDeps = CommitDeps & {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly keySeal: KeySeal
+}
 
 /** The secret is shown once; only its hash is kept. */
 export type KeyMade = { readonly kind: 'made'; readonly key: OperatorKey; readonly secret: string }
@@ -22,7 +28,7 @@ export const createOperatorKey = async (
   const keyId = sortableId(deps.clock.nowMs(), deps.random)
   const done = await commitDecision(deps, async () => {
     const existing = await deps.store.operatorKeys()
-    return decideCreateKey({ keyId, hash, ...asked, existing, by, nowMs: deps.clock.nowMs() })
+    return decideCreateKey({ keyId, hash, ...asked, existing, seal: deps.keySeal.seal, by, nowMs: deps.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'made', key: done.key, secret }
 }
@@ -36,8 +42,8 @@ export const revokeOperatorKey = async (
     const keys = await deps.store.operatorKeys()
     const key = keys.find(({ value }) => value.id === id)
     if (key === undefined) return refuse('KEY_NOT_FOUND')
-    const others = keys.filter((other) => other !== key)
-    return decideRevokeKey({ key, others, by, nowMs: deps.clock.nowMs() })
+    const others = keys.filter((other) => other !== key && deps.keySeal.isSealed(other.value))
+    return decideRevokeKey({ key, others, seal: deps.keySeal.seal, by, nowMs: deps.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'revoked', key: done.key }
 }
