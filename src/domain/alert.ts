@@ -24,6 +24,7 @@ export const alertKinds = [
   'operator_key_forged',
   'journal_damaged',
   'rows_differ',
+  'store_damaged',
 ] as const
 export type AlertKind = (typeof alertKinds)[number]
 

@@ -24,6 +24,7 @@ import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openMetrics } from './metrics/open-metrics.ts'
 import { startLeading } from './leading.ts'
+import { openJournalWatch } from './journal-watch.ts'
 import { openNodePlane } from './node-plane.ts'
 import type { OperatorListener } from './listeners/operator-listener.ts'
 import { openOperatorPlane } from './operator-plane.ts'
@@ -127,10 +128,20 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const { channels } = nodePlane
   const alerts = await openStandingAlerts(store, feed)
   const keyBook = await openKeyBook({ ...foundation, feed, alerts })
+  const journalWatch = openJournalWatch({
+    ...foundation,
+    feed,
+    alerts,
+    keyBook,
+    domainName: () => settings().name,
+    // The heads that are kept outside the database come in here.
+    knownPlaces: () => [],
+  })
   const metrics = openMetrics({
     ...parts,
     channels,
     alerts,
+    journalWatch,
     admissionQueue: () => nodePlane.admission.waiting(),
     waitingDeliveries: () => alerting.waitingDeliveries(),
     notReady: () => notReady({ store, authority, clock, besides: unready }),
@@ -164,6 +175,8 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
         nodeUrl: () => urls().node,
         channels,
         keyBook,
+        journalWatch,
+        alerts,
         peers: nodePlane.shared.peerProofs,
         receipts: nodePlane.receipts,
         metrics,
@@ -200,6 +213,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const leading = startLeading(foundation, (asLeader) => {
     const endSweeps = startUpkeep({ ...foundation, store: asLeader }, tasksOf('leader'))
     const alertsLed = alerting.lead(asLeader)
+    const journalLed = journalWatch.lead()
     const claimsLed = publishClaims({
       ...parts,
       store: asLeader,
@@ -210,6 +224,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     return {
       async stop() {
         endSweeps()
+        await journalLed.stop()
         await alertsLed.stop()
         await claimsLed.stop()
       },

@@ -17,6 +17,8 @@ import type { RevocationLists } from './issuer/revocation-lists.ts'
 import { operatorByKey } from './authn/operator-key.ts'
 import type { KeyBook } from './authn/operator-key-book.ts'
 import type { KeySeal } from './authn/operator-key-seal.ts'
+import type { StandingAlerts } from './flows/standing-alerts.ts'
+import { damageInWords, type JournalWatch } from './journal-watch.ts'
 import { httpApp } from './listeners/http-app.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openOperatorListener, type OperatorDoors, type OperatorListener } from './listeners/operator-listener.ts'
@@ -46,6 +48,8 @@ export type OperatorPlaneDeps = {
   readonly timers: Timers
   readonly random: Random
   readonly log: Log
+  readonly journalWatch: JournalWatch
+  readonly alerts: Pick<StandingAlerts, 'all'>
   readonly keySeal: KeySeal
   readonly keyBook: Pick<KeyBook, 'grants'>
   /** Where machines find the node plane: what join strings carry. */
@@ -78,7 +82,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     issuer: authority,
     arrivals,
     metrics: metrics.text,
-    warnings: () => readyBut(deps.settings()),
+    warnings: () => [...readyBut(deps.settings()), ...damageInWords(deps.alerts)],
     notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
     openapi: () => describe(deps, routes),
   })

@@ -15,6 +15,7 @@ import { sealingKeyOf } from '#plane/issuer/seal.ts'
 import { openReceipts, type Receipts } from '#plane/flows/receipts.ts'
 import type { OperatorListener } from '#plane/listeners/operator-listener.ts'
 import { openStandingAlerts } from '#plane/flows/standing-alerts.ts'
+import { openJournalWatch } from '#plane/journal-watch.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { openOperatorPlane } from '#plane/operator-plane.ts'
 import { silentLog } from '#platform/log.ts'
@@ -70,6 +71,11 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   const alerts = await openStandingAlerts(store, feed)
   const keySeal = openKeySeal(sealingKeyOf(Buffer.alloc(32, 5), systemRandom), () => 'test')
   const keyBook = await openKeyBook({ store, feed, clock, random: systemRandom, log: silentLog, keySeal, alerts })
+  const journalWatch = openJournalWatch({
+    ...{ store, feed, clock, timers, random: systemRandom, log: silentLog, alerts, keyBook },
+    domainName: () => 'test',
+    knownPlaces: () => [],
+  })
   const metrics = openMetrics({
     store,
     feed,
@@ -78,6 +84,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
     channels,
     authority,
     alerts,
+    journalWatch,
     admissionQueue: () => 0,
     waitingDeliveries: () => 0,
     notReady: () => unready,
@@ -100,6 +107,8 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       log: silentLog,
       keySeal,
       keyBook,
+      journalWatch,
+      alerts,
       nodeUrl: () => 'https://plane.example:8443',
       urls: () => ({ node: 'https://plane.example:8443', recovery: 'https://plane.example:8442' }),
       recovery: { roots: () => ['recovery root'], statementKeys: () => ['statement key'] },

@@ -63,6 +63,7 @@ export const openJournalReader = (deps: CheckDeps, journal: Journal): JournalRea
     read: async (query) => read(query),
     heads: async () => heads(),
     hashAt: async (chain, sequence) => hashAt(chain, sequence),
+    isWhole: async () => (table.base()?.sequence ?? 0) === 0,
     isProven,
     verify,
   }

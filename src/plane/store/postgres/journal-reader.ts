@@ -10,6 +10,7 @@ import type { JournalRow } from '../journal-table.ts'
 import { isEntryProven, missingPlace } from '../verify-journal.ts'
 import {
   entriesAfter,
+  everyChain,
   hashAt,
   hashBefore,
   lastEntries,
@@ -37,6 +38,7 @@ export const openPgJournalReader = (deps: VerifyChainsDeps): JournalReader => {
     read: (query) => (query.last === null ? readAfter(deps, query) : readLast(deps, query, query.last)),
     heads,
     hashAt: placeHash,
+    isWhole: async () => (await deps.access.read(everyChain)).rows.every((row) => row['base_sequence'] === 0),
     async isProven(chain, sequence) {
       const [before] = (await deps.access.read(hashBefore, [chain, sequence])).rows
       if (before === undefined) return false
