@@ -1,6 +1,5 @@
 // Keys of operators: named, since the name is what the journal remembers, and never all gone.
 
-import { sha256Hex } from '#platform/bytes.ts'
 import { readOf, type Row } from './change.ts'
 import { decided, entry, type Attribution, type Decided } from './decision.ts'
 import type { OperatorKey, Role } from './principal.ts'
@@ -8,18 +7,22 @@ import { refuse, type Refusal } from './refusal.ts'
 
 type KeyDecided = Decided & { readonly key: OperatorKey }
 
-/** Gives a key row its MAC. */
-export type SealKey = (key: OperatorKey) => OperatorKey
+/** The MAC of key rows, under a key the database does not have (operator-key-seal.ts). */
+export type KeySeal = {
+  seal(key: OperatorKey): OperatorKey
+  /** Whether the row is as a plane of this domain wrote it. */
+  isSealed(key: OperatorKey): boolean
+  /** What the journal says of a key instead of its hash. */
+  fingerprint(key: OperatorKey): string
+}
 
-/** What the journal says of a key. The fingerprint binds the entry to the row: a name and a role fit any row. */
-export const keyBody = ({ id, name, role, hash }: OperatorKey) => ({
-  key_id: id,
-  name,
-  role,
-  fingerprint: keyFingerprint(hash),
+/** The fingerprint binds the entry to the row: a name and a role fit any row. */
+export const keyBody = (key: OperatorKey, { fingerprint }: Pick<KeySeal, 'fingerprint'>) => ({
+  key_id: key.id,
+  name: key.name,
+  role: key.role,
+  fingerprint: fingerprint(key),
 })
-
-export const keyFingerprint = (hash: string): string => `SHA256:${sha256Hex(hash)}`
 
 export type CreateKeyFacts = {
   readonly keyId: string
@@ -28,22 +31,22 @@ export type CreateKeyFacts = {
   readonly role: Role
   /** All keys there are. */
   readonly existing: readonly Row<OperatorKey>[]
-  readonly seal: SealKey
+  readonly keySeal: KeySeal
   readonly by: Attribution
   readonly nowMs: number
 }
 
 export const decideCreateKey = (facts: CreateKeyFacts): KeyDecided | Refusal => {
-  const { keyId, hash, name, role, existing, seal, by, nowMs } = facts
+  const { keyId, hash, name, role, existing, keySeal, by, nowMs } = facts
   if (existing.some(({ value }) => isLive(value) && value.name === name)) {
     return refuse('SETTING_INVALID', `a key named ${name} is in use; revoke it first or take another name`)
   }
-  const key = seal({ id: keyId, name, role, hash, createdBy: by.actor, createdAtMs: nowMs, revokedAtMs: null })
+  const key = keySeal.seal({ id: keyId, name, role, hash, createdBy: by.actor, createdAtMs: nowMs, revokedAtMs: null })
   return {
     ...decided({
       reads: [readOf('operator-key', hash, null)],
       writes: [{ put: 'operator-key', value: key }],
-      entries: [entry(by, nowMs, 'operator_key.created', {}, keyBody(key))],
+      entries: [entry(by, nowMs, 'operator_key.created', {}, keyBody(key, keySeal))],
     }),
     key,
   }
@@ -53,17 +56,17 @@ export type RevokeKeyFacts = {
   readonly key: Row<OperatorKey>
   /** Only keys that grant something: a row somebody wrote into the database is nobody's way in. */
   readonly others: readonly Row<OperatorKey>[]
-  readonly seal: SealKey
+  readonly keySeal: KeySeal
   readonly by: Attribution
   readonly nowMs: number
 }
 
-export const decideRevokeKey = ({ key, others, seal, by, nowMs }: RevokeKeyFacts): KeyDecided | Refusal => {
+export const decideRevokeKey = ({ key, others, keySeal, by, nowMs }: RevokeKeyFacts): KeyDecided | Refusal => {
   const { name, hash } = key.value
   if (!isLive(key.value)) return refuse('KEY_NOT_FOUND', `the key ${name} has been revoked already`)
   const admins = others.filter(({ value }) => value.hash !== hash && isLiveAdmin(value))
   if (isLiveAdmin(key.value) && admins.length === 0) return refuse('LAST_ADMIN_KEY')
-  const revoked = seal({ ...key.value, revokedAtMs: nowMs })
+  const revoked = keySeal.seal({ ...key.value, revokedAtMs: nowMs })
   return {
     ...decided({
       // Two admins who revoke each other at once have to meet: each relied on the other's key.
@@ -72,7 +75,7 @@ export const decideRevokeKey = ({ key, others, seal, by, nowMs }: RevokeKeyFacts
         ...admins.map((admin) => readOf('operator-key', admin.value.hash, admin)),
       ],
       writes: [{ put: 'operator-key', value: revoked }],
-      entries: [entry(by, nowMs, 'operator_key.revoked', {}, keyBody(key.value))],
+      entries: [entry(by, nowMs, 'operator_key.revoked', {}, keyBody(key.value, keySeal))],
     }),
     key: revoked,
   }
@@ -94,31 +97,31 @@ export type KeyVoucher = {
  * Whether the journal vouches for a live row that has no good MAC. Entries without a fingerprint vouch only until the key
  * is adopted: from then on the hash is on record, and another one under the same name is not the key.
  */
-export const journalVouches = (key: OperatorKey, said: readonly KeyVoucher[]): boolean => {
+export const journalVouches = (key: OperatorKey, fingerprint: string, said: readonly KeyVoucher[]): boolean => {
   const ofKey = said.filter(({ keyId }) => keyId === key.id)
   if (ofKey.some(({ type }) => type === 'operator_key.revoked')) return false
   const created = ofKey.find(({ type }) => type === 'operator_key.created')
   if (created === undefined) return false
   if (created.name !== key.name || created.role !== key.role) return false
   if (created.atMs !== key.createdAtMs || created.actor !== key.createdBy) return false
-  const fingerprints = ofKey.flatMap(({ fingerprint }) => fingerprint ?? [])
-  return fingerprints.every((fingerprint) => fingerprint === keyFingerprint(key.hash))
+  const fingerprints = ofKey.flatMap((one) => one.fingerprint ?? [])
+  return fingerprints.every((one) => one === fingerprint)
 }
 
 export type AdoptKeyFacts = {
   readonly key: Row<OperatorKey>
-  readonly seal: SealKey
+  readonly keySeal: KeySeal
   readonly by: Attribution
   readonly nowMs: number
 }
 
-export const decideAdoptKey = ({ key, seal, by, nowMs }: AdoptKeyFacts): KeyDecided => {
-  const sealed = seal(key.value)
+export const decideAdoptKey = ({ key, keySeal, by, nowMs }: AdoptKeyFacts): KeyDecided => {
+  const sealed = keySeal.seal(key.value)
   return {
     ...decided({
       reads: [readOf('operator-key', key.value.hash, key)],
       writes: [{ put: 'operator-key', value: sealed }],
-      entries: [entry(by, nowMs, 'operator_key.adopted', {}, keyBody(sealed))],
+      entries: [entry(by, nowMs, 'operator_key.adopted', {}, keyBody(sealed, keySeal))],
     }),
     key: sealed,
   }

@@ -84,7 +84,7 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
         { domain: config.domainName, root: `SHA256:${authority.rootFingerprint}` },
       ),
       ...authority.entries,
-      entry(by, nowMs, 'operator_key.created', {}, keyBody(key)),
+      entry(by, nowMs, 'operator_key.created', {}, keyBody(key, keySeal)),
     ],
   })
   if ((await store.commit(change)) === 'lost-race') throw new Error('the domain was made by somebody else just now')

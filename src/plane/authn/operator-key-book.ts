@@ -2,7 +2,7 @@
 // the key is revoked: an older row put back into the database has a good MAC. A row without one is adopted where proven
 // entries of the journal vouch for it: those of a release before 0.2.1, also of a replica of that release that still runs.
 
-import { decideAdoptKey, journalVouches, type KeyVoucher } from '#domain/operator-keys.ts'
+import { decideAdoptKey, journalVouches, type KeySeal, type KeyVoucher } from '#domain/operator-keys.ts'
 import type { Row } from '#domain/change.ts'
 import { boundedText } from '#domain/decision.ts'
 import type { EntryType, JournalEntry } from '#domain/journal-entry.ts'
@@ -12,7 +12,6 @@ import { settleAlert, type SettleDeps } from '#plane/flows/settle-alert.ts'
 import type { StandingAlerts } from '#plane/flows/standing-alerts.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { Log } from '#platform/log.ts'
-import type { KeySeal } from './operator-key-seal.ts'
 
 export type KeyBookDeps = SettleDeps & {
   readonly store: Pick<Store, 'get' | 'commit' | 'operatorKeys' | 'journal'>
@@ -58,8 +57,8 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
   }
 
   const adopt = async (key: Row<OperatorKey>): Promise<boolean> => {
-    if (!journalVouches(key.value, await vouchers(store, types))) return false
-    const { change } = decideAdoptKey({ key, seal: keySeal.seal, by, nowMs: deps.clock.nowMs() })
+    if (!journalVouches(key.value, keySeal.fingerprint(key.value), await vouchers(store, types))) return false
+    const { change } = decideAdoptKey({ key, keySeal, by, nowMs: deps.clock.nowMs() })
     const outcome = await store.commit(change)
     // Lost to another replica that adopts it, or to its revocation: the row says which.
     if (outcome === 'lost-race') return isGood(await store.get('operator-key', key.value.hash))

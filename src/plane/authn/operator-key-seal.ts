@@ -3,16 +3,10 @@
 // sealing key, and a domain that is exported keeps it.
 
 import type { OperatorKey } from '#domain/principal.ts'
-import type { SealKey } from '#domain/operator-keys.ts'
+import type { KeySeal } from '#domain/operator-keys.ts'
 import type { SealingKey } from '#plane/issuer/seal.ts'
 import { canonicalJson } from '#plane/store/canonical-json.ts'
-import { sameBytes } from '#platform/bytes.ts'
-
-export type KeySeal = {
-  readonly seal: SealKey
-  /** Whether the row is as a plane of this domain wrote it. */
-  isSealed(key: OperatorKey): boolean
-}
+import { sameBytes, sha256Hex } from '#platform/bytes.ts'
 
 /** `domainName` is asked each time: a first start decides it after the store is open. */
 export const openKeySeal = (sealing: Pick<SealingKey, 'mac'>, domainName: () => string): KeySeal => {
@@ -22,6 +16,8 @@ export const openKeySeal = (sealing: Pick<SealingKey, 'mac'>, domainName: () => 
   }
   return {
     seal: (key) => ({ ...key, mac: macOf(key) }),
+    // Of the hash, not of the key: whoever reads the journal does not learn what the row is found by.
+    fingerprint: ({ hash }) => `SHA256:${sha256Hex(hash)}`,
     isSealed: (key) =>
       typeof key.mac === 'string' && sameBytes(Buffer.from(key.mac, 'utf8'), Buffer.from(macOf(key), 'utf8')),
   }

@@ -1,8 +1,7 @@
 import type { Attribution } from '#domain/decision.ts'
-import { decideCreateKey, decideRevokeKey } from '#domain/operator-keys.ts'
+import { decideCreateKey, decideRevokeKey, type KeySeal } from '#domain/operator-keys.ts'
 import type { OperatorKey, Role } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
-import type { KeySeal } from '#plane/authn/operator-key-seal.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
@@ -28,7 +27,7 @@ export const createOperatorKey = async (
   const keyId = sortableId(deps.clock.nowMs(), deps.random)
   const done = await commitDecision(deps, async () => {
     const existing = await deps.store.operatorKeys()
-    return decideCreateKey({ keyId, hash, ...asked, existing, seal: deps.keySeal.seal, by, nowMs: deps.clock.nowMs() })
+    return decideCreateKey({ keyId, hash, ...asked, existing, keySeal: deps.keySeal, by, nowMs: deps.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'made', key: done.key, secret }
 }
@@ -43,7 +42,7 @@ export const revokeOperatorKey = async (
     const key = keys.find(({ value }) => value.id === id)
     if (key === undefined) return refuse('KEY_NOT_FOUND')
     const others = keys.filter((other) => other !== key && deps.keySeal.isSealed(other.value))
-    return decideRevokeKey({ key, others, seal: deps.keySeal.seal, by, nowMs: deps.clock.nowMs() })
+    return decideRevokeKey({ key, others, keySeal: deps.keySeal, by, nowMs: deps.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'revoked', key: done.key }
 }

@@ -6,7 +6,7 @@ import { parseIsoTime } from '#platform/clock.ts'
 import type { OpenChannels } from '#plane/flows/open-channels.ts'
 import type { StandingAlerts } from '#plane/flows/standing-alerts.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
-import type { JournalWatch } from '#plane/journal-watch.ts'
+import type { JournalWatch } from '#plane/flows/journal-watch.ts'
 import { gaugeOf } from './gauge-of.ts'
 
 export type PlaneGaugesDeps = {

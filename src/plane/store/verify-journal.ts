@@ -62,7 +62,7 @@ export const checkChain = async (
  * none of them is signed, so more have to be read. The signature names chain, place and hash, and each hash covers its
  * entry, so what was written by others cannot come to the same hash.
  */
-export const coveredByHead = (
+const coveredByHead = (
   signer: HeadSigner,
   chain: string,
   before: Uint8Array,

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import type { Verified } from '#plane/journal-watch.ts'
+import type { Verified } from '#plane/flows/journal-watch.ts'
 import type { StoredEntry } from '#plane/store/store.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { EntryView, VerifyAnswer } from '#wire/operator-api.ts'

@@ -7,13 +7,11 @@ import type { WantedAlert } from '#domain/alert-decisions.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { sleep, type Timers } from '#platform/timers.ts'
-import type { KeyBook } from './authn/operator-key-book.ts'
-import { compareRows, type Comparison, type RowDifference } from './flows/compare-rows.ts'
-import { fenceRow, type FenceDeps } from './flows/fence-rows.ts'
-import { settleAlert, type SettleDeps } from './flows/settle-alert.ts'
-import type { StandingAlerts } from './flows/standing-alerts.ts'
-import type { Led } from './leading.ts'
-import type { KnownPlace, Store, Verification } from './store/store.ts'
+import { compareRows, type Comparison, type RowDifference } from './compare-rows.ts'
+import { fenceRow, type FenceDeps } from './fence-rows.ts'
+import { settleAlert, type SettleDeps } from './settle-alert.ts'
+import type { StandingAlerts } from './standing-alerts.ts'
+import type { KnownPlace, Store, Verification } from '#plane/store/store.ts'
 
 export type JournalWatchDeps = FenceDeps &
   SettleDeps & {
@@ -22,7 +20,8 @@ export type JournalWatchDeps = FenceDeps &
     readonly timers: Timers
     readonly log: Log
     readonly alerts: Pick<StandingAlerts, 'all'>
-    readonly keyBook: Pick<KeyBook, 'lookAtAll'>
+    /** The rows of operator keys, which are judged by their MACs. */
+    readonly keyBook: { lookAtAll(): Promise<void> }
     readonly domainName: () => string
     /** Places of chains that are known from outside the database. */
     readonly knownPlaces: () => readonly KnownPlace[]
@@ -41,7 +40,7 @@ export type JournalWatch = {
   /** The newest result of this process, whoever asked for it. */
   last(): Verified | null
   /** In the background, for as long as this replica leads. */
-  lead(): Led
+  lead(): { stop(): Promise<void> }
 }
 
 const dayMs = 24 * 3_600_000
