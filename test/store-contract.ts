@@ -376,6 +376,44 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         )
         assert.deepEqual(await store.journal.verify(), { kind: 'intact', entries: 16, heads })
       })
+
+      test('L8: a place that was seen before has to be in its chain, also after a restart', async () => {
+        for (let i = 0; i < 3; i++) await committed(store, newNode(`n${i}`))
+        const [head] = await store.journal.heads()
+        assert(head !== undefined)
+        const { chain, sequence, hash } = head
+        store = await under.reopen()
+        const verify = async (known: { chain: string; sequence: number; hash: string }) => {
+          const found = await store.journal.verify({ known: [known] })
+          return found.kind === 'intact' ? 'intact' : `${found.chain} ${found.from} ${found.why}`
+        }
+        assert.equal(await verify({ chain, sequence, hash }), 'intact')
+        assert.match(await verify({ chain, sequence: 4, hash }), new RegExp(`^${chain} 4 entry 4 was there before`))
+        assert.match(await verify({ chain, sequence, hash: '00' }), /entry 3 is another one than was there before/)
+        assert.match(await verify({ chain: 'GONE', sequence: 1, hash }), /^GONE 1 entry 1 was there before/)
+      })
+
+      test('the head that verification reports is one that it has verified, whatever is appended meanwhile', async () => {
+        for (let i = 0; i < 40; i++) await committed(store, newNode(`n${i}`))
+        const verifying = store.journal.verify()
+        await Promise.all(Array.from({ length: 20 }, (_, at) => store.commit(newNode(`late${at}`))))
+        const verified = await verifying
+        assert(verified.kind === 'intact')
+        assert.deepEqual(
+          verified.heads.map(({ sequence }) => sequence),
+          [verified.entries],
+        )
+      })
+
+      test('every entry is proven by the signed head of its group, and no other place is', async () => {
+        await Promise.all(Array.from({ length: 20 }, (_, at) => store.commit(newNode(`n${at}`))))
+        const entries = await store.journal.read(everything)
+        for (const { entry } of entries) assert.equal(await store.journal.isProven(entry.chain, entry.sequence), true)
+        const chain = entries[0]?.entry.chain ?? ''
+        for (const sequence of [0, 21]) assert.equal(await store.journal.isProven(chain, sequence), false)
+        assert.equal(await store.journal.isProven('GONE', 1), false)
+        assert.equal(await store.journal.isWhole(), true)
+      })
     })
 
     describe('observations', () => {

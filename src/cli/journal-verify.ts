@@ -26,6 +26,15 @@ export const journalVerify = async (cli: Cli, options: GlobalOptions): Promise<v
       print.note(`head ${several ? `of chain ${printable(chain)} ` : ''}${sequence} ${hash}; keep it elsewhere`)
     return
   }
+  const differences = answer.rows?.differences ?? []
+  if (broken === null) {
+    const lines = differences.map(({ row, subject, why, fenced }) =>
+      printable(`${row} ${subject}: ${why}${fenced ? ' (shut out until you have looked)' : ''}`),
+    )
+    print.answer(answer, () => [`chain intact, ${differences.length} rows differ from it`, ...lines])
+    print.note('next: find out who writes to the database, then look at each: muster alert list')
+    return cli.finish(exitCodes.journalBroken)
+  }
   const where =
     broken === null
       ? ''

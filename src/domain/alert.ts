@@ -22,6 +22,10 @@ export const alertKinds = [
   'wireguard_failed',
   'active_elsewhere',
   'superseded_by_hardware',
+  'operator_key_forged',
+  'journal_damaged',
+  'rows_differ',
+  'store_damaged',
 ] as const
 export type AlertKind = (typeof alertKinds)[number]
 

@@ -49,6 +49,7 @@ export const entryTypes = [
   'profile.changed',
   'operator_key.created',
   'operator_key.revoked',
+  'operator_key.adopted',
   'ca.created',
   'ca.requested',
   'ca.rotated',
@@ -85,6 +86,8 @@ export const entryTypes = [
   // an older copy of the store was noticed, and an operator has taken it for what it is
   'store.doubted',
   'store.confirmed',
+  // a row was deleted in the database that the journal says is there
+  'store.row_restored',
 ] as const
 export type EntryType = (typeof entryTypes)[number]
 

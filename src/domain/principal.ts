@@ -53,4 +53,6 @@ export type OperatorKey = {
   readonly createdBy: string
   readonly createdAtMs: number
   readonly revokedAtMs: number | null
+  /** Over all of the above, under a key the database does not have (operator-key-seal.ts). A release before 0.2.1 wrote none. */
+  readonly mac?: string
 }

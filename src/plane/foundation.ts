@@ -7,6 +7,8 @@ import type { Log } from '#platform/log.ts'
 import { faultOfPrivateFolder } from '#platform/private-folder.ts'
 import { systemRandom, type Random } from '#platform/random.ts'
 import { systemTimers, type Timers } from '#platform/timers.ts'
+import type { KeySeal } from '#domain/operator-keys.ts'
+import { openKeySeal } from '#plane/authn/operator-key-seal.ts'
 import { openKeyCustody, type KeyCustody } from '#plane/issuer/key-custody.ts'
 import { findSealingKey } from '#plane/issuer/sealing-key.ts'
 import { openSqliteStore } from '#plane/store/open-sqlite-store.ts'
@@ -22,6 +24,7 @@ export type Foundation = {
   readonly log: Log
   readonly store: Store
   readonly custody: KeyCustody
+  readonly keySeal: KeySeal
 }
 
 export type Base = Pick<Foundation, 'clock' | 'timers' | 'random' | 'log'>
@@ -34,11 +37,11 @@ export const layFoundation = async (config: PlaneConfig, log: Log): Promise<Foun
   const base: Base = { clock: systemClock, timers: systemTimers, random: systemRandom, log }
   let domainName = config.domainName
   const asked = (): string => domainName
-  const { store, custody } = await (config.store.kind === 'sqlite'
+  const { store, custody, keySeal } = await (config.store.kind === 'sqlite'
     ? openOwnStore(base, config, asked)
     : // A plane on its own file has no use for the driver, and starts sooner without.
       (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, asked))
-  const foundation = { ...base, store, custody }
+  const foundation = { ...base, store, custody, keySeal }
   try {
     const learnName = async (): Promise<void> => {
       domainName = (await store.get('domain', 'domain'))?.value.name ?? domainName
@@ -58,11 +61,12 @@ const openOwnStore = async (
   base: Base,
   { dataFolder, sealKeyFile: keyFile, credentialsFolder }: PlaneConfig,
   domainName: () => string,
-): Promise<Pick<Foundation, 'store' | 'custody'>> => {
+): Promise<Pick<Foundation, 'store' | 'custody' | 'keySeal'>> => {
   const sealing = findSealingKey({ dataFolder, keyFile, credentialsFolder }, systemRandom)
   const signer = openHeadSigner(dataFolder, sealing.key)
   const store = await openSqliteStore({ ...base, folder: dataFolder, signer, domainName })
-  return { store, custody: openKeyCustody(path.join(dataFolder, 'keys'), sealing) }
+  const keySeal = openKeySeal(sealing.key, domainName)
+  return { store, custody: openKeyCustody(path.join(dataFolder, 'keys'), sealing), keySeal }
 }
 
 /** `muster ca init`: makes the domain without starting a plane on it. */

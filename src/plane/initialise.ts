@@ -6,7 +6,7 @@ import * as path from 'node:path'
 import { decided, entry, type Attribution } from '#domain/decision.ts'
 import type { Write } from '#domain/change.ts'
 import { defaultDomainSettings } from '#domain/domain-settings.ts'
-import type { OperatorKey } from '#domain/principal.ts'
+import { keyBody } from '#domain/operator-keys.ts'
 import { shippedProfiles } from '#domain/profile.ts'
 import { replaceFile } from '#platform/files.ts'
 import { sortableId } from '#platform/random.ts'
@@ -34,7 +34,7 @@ export const initialiseDomain = async (foundation: Foundation, config: PlaneConf
 }
 
 const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<Initialised> => {
-  const { store, clock, random, custody } = foundation
+  const { store, clock, random, custody, keySeal } = foundation
   const nowMs = clock.nowMs()
   const authority = await createAuthority(
     { clock, random, custody },
@@ -52,7 +52,7 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
 
   const admin = newOperatorSecret(random)
   replaceFile(adminKeyFile(config.dataFolder), `${admin.secret}\n`, 0o600)
-  const key: OperatorKey = {
+  const key = keySeal.seal({
     id: sortableId(nowMs, random),
     name: 'admin',
     role: 'platform-admin',
@@ -60,7 +60,7 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
     createdBy: by.actor,
     createdAtMs: nowMs,
     revokedAtMs: null,
-  }
+  })
   const rows: Write[] = [
     { put: 'domain', value: defaultDomainSettings(config.domainName) },
     { put: 'operator-key', value: key },
@@ -84,7 +84,7 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
         { domain: config.domainName, root: `SHA256:${authority.rootFingerprint}` },
       ),
       ...authority.entries,
-      entry(by, nowMs, 'operator_key.created', {}, { key_id: key.id, name: key.name, role: key.role }),
+      entry(by, nowMs, 'operator_key.created', {}, keyBody(key, keySeal)),
     ],
   })
   if ((await store.commit(change)) === 'lost-race') throw new Error('the domain was made by somebody else just now')

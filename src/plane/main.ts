@@ -13,6 +13,7 @@ import { callPeer } from './claims/call-peer.ts'
 import { publishClaims } from './claims/publish-claims.ts'
 import type { PlaneUrls } from './channels/configuration.ts'
 import { nodeUrlOf, type PlaneConfig } from './config.ts'
+import { openKeyBook } from './authn/operator-key-book.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
 import { recoverabilityCounts } from './flows/count-recoverable.ts'
 import { openStandingAlerts } from './flows/standing-alerts.ts'
@@ -23,6 +24,7 @@ import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openMetrics } from './metrics/open-metrics.ts'
 import { startLeading } from './leading.ts'
+import { openJournalWatch } from './flows/journal-watch.ts'
 import { openNodePlane } from './node-plane.ts'
 import type { OperatorListener } from './listeners/operator-listener.ts'
 import { openOperatorPlane } from './operator-plane.ts'
@@ -135,10 +137,21 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const recoveryPlane = await openRecoveryPlane({ ...nodePlane.shared, ...seen, connections: connections.recovery })
   const { channels } = nodePlane
   const alerts = await openStandingAlerts(store, feed)
+  const keyBook = await openKeyBook({ ...foundation, feed, alerts })
+  const journalWatch = openJournalWatch({
+    ...foundation,
+    feed,
+    alerts,
+    keyBook,
+    domainName: () => settings().name,
+    // The heads that are kept outside the database come in here.
+    knownPlaces: () => [],
+  })
   const metrics = openMetrics({
     ...parts,
     channels,
     alerts,
+    journalWatch,
     admissionQueue: () => nodePlane.admission.waiting(),
     waitingDeliveries: () => alerting.waitingDeliveries(),
     notReady: () => notReady({ store, authority, clock, besides: unready }),
@@ -155,6 +168,10 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     Promise.all([nodePlane, recoveryPlane, statusPlane].map(({ listener }) => listener.stop(withinMs)))
 
   const shared = config.replica !== null
+  // Before operators can call. One that cannot be written now is adopted when it is presented.
+  await keyBook
+    .lookAtAll()
+    .catch((error: unknown) => foundation.log.warn({ err: error }, 'the operator keys could not all be looked at'))
   const socket = (store.sealedKeys === null ? soleSocket : takeSocket)(config.dataFolder)
   const openDoors = async (): Promise<OperatorListener> => {
     ports.node = await nodePlane.listener.listen({ ...config.nodeListen, shared })
@@ -167,6 +184,9 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
         ...parts,
         nodeUrl: () => urls().node,
         channels,
+        keyBook,
+        journalWatch,
+        alerts,
         peers: nodePlane.shared.peerProofs,
         receipts: nodePlane.receipts,
         metrics,
@@ -193,6 +213,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const upkeep: readonly UpkeepTask[] = [
     ...nodePlane.upkeep,
     ...statusPlane.upkeep,
+    { name: 'operator keys', where: 'leader', everyMs: operatorKeysEveryMs, run: () => keyBook.lookAtAll() },
     { name: 'authority', where: 'each', everyMs: authorityEveryMs, run: maintain },
     // Apart from the other: trouble of one trust must not let the other grow old.
     { name: 'recovery authority', where: 'each', everyMs: authorityEveryMs, run: () => recovery.maintain() },
@@ -202,6 +223,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const leading = startLeading(foundation, (asLeader) => {
     const endSweeps = startUpkeep({ ...foundation, store: asLeader }, tasksOf('leader'))
     const alertsLed = alerting.lead(asLeader)
+    const journalLed = journalWatch.lead()
     const claimsLed = publishClaims({
       ...parts,
       store: asLeader,
@@ -212,6 +234,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     return {
       async stop() {
         endSweeps()
+        await journalLed.stop()
         await alertsLed.stop()
         await claimsLed.stop()
       },
@@ -268,6 +291,9 @@ const byServerName = (config: PlaneConfig, url: string): string => {
   const { hostname, port } = new URL(url)
   return config.serverNames.includes(hostname) ? url : nodeUrlOf(config, Number(port))
 }
+
+/** A row that nobody presents is found by this; there are few of them. */
+const operatorKeysEveryMs = 30_000
 
 /** Cheap when nothing is due. */
 const authorityEveryMs = 5000

@@ -16,6 +16,10 @@ import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
 import type { RevocationLists } from './issuer/revocation-lists.ts'
 import { limitGuesses } from './authn/guessed-keys.ts'
 import { operatorByKey } from './authn/operator-key.ts'
+import type { KeyBook } from './authn/operator-key-book.ts'
+import type { KeySeal } from '#domain/operator-keys.ts'
+import type { StandingAlerts } from './flows/standing-alerts.ts'
+import { damageInWords, type JournalWatch } from './flows/journal-watch.ts'
 import { httpApp } from './listeners/http-app.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openOperatorListener, type OperatorDoors, type OperatorListener } from './listeners/operator-listener.ts'
@@ -46,6 +50,10 @@ export type OperatorPlaneDeps = {
   readonly timers: Timers
   readonly random: Random
   readonly log: Log
+  readonly journalWatch: JournalWatch
+  readonly alerts: Pick<StandingAlerts, 'all'>
+  readonly keySeal: KeySeal
+  readonly keyBook: Pick<KeyBook, 'grants'>
   /** Where machines find the node plane: what join strings carry. */
   readonly nodeUrl: () => string
   /** Where they find all of it: what repair bundles carry, with the trust to go there. */
@@ -78,7 +86,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     issuer: authority,
     arrivals,
     metrics: metrics.text,
-    warnings: () => readyBut(deps.settings()),
+    warnings: () => [...readyBut(deps.settings()), ...damageInWords(deps.alerts)],
     notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
     openapi: () => describe(deps, routes),
   })
@@ -89,7 +97,10 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
       log.error({ err: error }, 'a refusal could not be journaled'),
     )
   }
-  const authenticate = limitGuesses((authorization, source) => operatorByKey(store, authorization, source), clock)
+  const authenticate = limitGuesses(
+    (authorization, source) => operatorByKey(store, deps.keyBook, authorization, source),
+    clock,
+  )
   const app = httpApp({
     routes,
     authenticate: (request, source) => authenticate(request.headers.authorization, source),

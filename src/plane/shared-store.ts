@@ -3,6 +3,7 @@
 
 import { pgTrouble, type PostgresTarget } from '#platform/postgres.ts'
 import { processName } from '#platform/process-name.ts'
+import { openKeySeal } from '#plane/authn/operator-key-seal.ts'
 import { openSharedCustody } from '#plane/issuer/shared-custody.ts'
 import { findSealingKey } from '#plane/issuer/sealing-key.ts'
 import { openPostgresStore } from '#plane/store/postgres/open-postgres-store.ts'
@@ -34,7 +35,7 @@ export const openSharedStore = async (
   config: PlaneConfig,
   target: PostgresTarget,
   domainName: () => string,
-): Promise<Pick<Foundation, 'store' | 'custody'>> => {
+): Promise<Pick<Foundation, 'store' | 'custody' | 'keySeal'>> => {
   const access = openPgAccess({ ...base, target })
   try {
     const kept = await keptSoFar(access, target)
@@ -47,7 +48,7 @@ export const openSharedStore = async (
     const signer = await openSharedHeadSigner(keys, sealing.key)
     const custody = await openSharedCustody(keys, sealing)
     const store = await openPostgresStore({ ...base, access, signer, domainName, replicaName: processName() })
-    return { store, custody }
+    return { store, custody, keySeal: openKeySeal(sealing.key, domainName) }
   } catch (error) {
     await access.close()
     throw error instanceof StoreFault ? new DatabaseUnreachable(target, error) : error

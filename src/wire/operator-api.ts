@@ -275,6 +275,19 @@ export const VerifyAnswer = Type.Object({
     Type.Object({ chain: Type.String(), sequence: Type.Integer(), hash: Type.String(), key_id: Type.String() }),
   ),
   broken: orNull(Type.Object({ chain: Type.String(), from: Type.Integer(), to: Type.Integer(), why: Type.String() })),
+  /** Rows compared with the journal. A plane before 0.2.1 does not do that. */
+  rows: Type.Optional(
+    Type.Object({
+      nodes: Type.Integer(),
+      tokens: Type.Integer(),
+      differences: Type.Array(
+        Type.Object({ row: Type.String(), subject: Type.String(), why: Type.String(), fenced: Type.Boolean() }),
+      ),
+      /** There are more than are listed. */
+      more: Type.Boolean(),
+    }),
+  ),
+  verified_at: Type.Optional(Type.String()),
 })
 
 // ---- operator keys

@@ -119,6 +119,29 @@ const nothingWorks = async ({ target }: ReplicaDoor, id: string, identity: Ident
   assert.deepEqual([channel.status, channel.body.code], [403, 'NODE_REVOKED'], `${id} opens a channel`)
 }
 
+/** Rows compared with the journal at each plane in turn, until the end: a commit under way is no difference. */
+const verifyMeanwhile = ({ doors }: ThreePlanes) => {
+  let ended = false
+  const run = async (): Promise<readonly unknown[]> => {
+    const found: unknown[] = []
+    for (let at = 0; !ended; at++) {
+      const { plane } = doors[at % doors.length] as ReplicaDoor
+      const { body } = await plane.api('POST', '/v1/journal/verify', {})
+      if (body.broken !== null) found.push(body.broken)
+      found.push(...body.rows.differences)
+      await waitMs(100)
+    }
+    return found
+  }
+  const running = run()
+  return {
+    end() {
+      ended = true
+      return running
+    },
+  }
+}
+
 const percentile = (values: readonly number[], share: number): number =>
   values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ?? NaN
 
@@ -127,7 +150,9 @@ test(`revoked at one plane while it renews at another and recovers at the third,
   const world = three()
   await withSeed(async (random) => {
     const outcomes: Awaited<ReturnType<typeof raceOnce>>[] = []
+    const verifying = verifyMeanwhile(world)
     for (let round = 0; round < rounds; round++) outcomes.push(await raceOnce(world, round, random))
+    assert.deepEqual(await verifying.end(), [], 'rows and journal agree all the while, at every plane')
     const count = (is: (outcome: (typeof outcomes)[number]) => boolean): number => outcomes.filter(is).length
     const effective = outcomes.map(({ effectiveMs }) => effectiveMs)
     const cuts = outcomes.flatMap(({ lastCutMs }) => (lastCutMs === null ? [] : [lastCutMs]))

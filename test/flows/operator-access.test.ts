@@ -20,7 +20,7 @@ const urlOf = ({ path }: Route): string => path.replace(':id', 'gpu-001').replac
 const garbage = ['{"a":', '[]', 'null', '{"__proto__":{}}', JSON.stringify({ reason: 'x'.repeat(70_000) }), '\u0000']
 
 const guardedApp = async (t: TestContext) => {
-  const { store, keys } = await setUpOperatorPlane(t)
+  const { store, keys, keyBook } = await setUpOperatorPlane(t)
   let reached = 0
   const app = httpApp({
     routes: routes.map((route) => ({
@@ -30,7 +30,7 @@ const guardedApp = async (t: TestContext) => {
         return answer({})
       },
     })),
-    authenticate: ({ headers }, source) => operatorByKey(store, headers.authorization, source),
+    authenticate: ({ headers }, source) => operatorByKey(store, keyBook, headers.authorization, source),
     correlation: () => 'walk',
     trouble: () => null,
     callers: 'operators',

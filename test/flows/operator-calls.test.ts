@@ -353,3 +353,15 @@ test('health needs no key, readiness says what is missing, metrics count', async
   assert.match(text, /^muster_server_certificate_not_after_seconds \d+/m)
   assert.match(text, /^process_cpu_seconds_total /m)
 })
+
+test('a viewer who asks for verification gets the last result; an operator gets a new one', async (t) => {
+  const plane = await setUpOperatorPlane(t)
+  const entries = async (role: 'viewer' | 'operator'): Promise<number> =>
+    (await ok(plane, role, 'POST', '/v1/journal/verify', {})).entries
+  const first = await entries('viewer')
+  await ok(plane, 'operator', 'POST', '/v1/nodes', { id: 'gpu-001' })
+  assert.equal(await entries('viewer'), first)
+  const second = await entries('operator')
+  assert.ok(second > first)
+  assert.equal(await entries('viewer'), second)
+})

@@ -4,14 +4,19 @@ import * as path from 'node:path'
 import type { TestContext } from 'node:test'
 import type { NodeId } from '#domain/node.ts'
 import { roles, type Role } from '#domain/principal.ts'
+import { openKeyBook, type KeyBook } from '#plane/authn/operator-key-book.ts'
+import type { KeySeal } from '#domain/operator-keys.ts'
+import { openKeySeal } from '#plane/authn/operator-key-seal.ts'
 import { openFeed, type Feed } from '#plane/feed/feed.ts'
 import { recoverabilityCounts } from '#plane/flows/count-recoverable.ts'
 import { createOperatorKey } from '#plane/flows/change-operator-keys.ts'
 import type { OpenChannels, OpenSession } from '#plane/flows/open-channels.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
+import { sealingKeyOf } from '#plane/issuer/seal.ts'
 import { openReceipts, type Receipts } from '#plane/flows/receipts.ts'
 import type { OperatorListener } from '#plane/listeners/operator-listener.ts'
 import { openStandingAlerts } from '#plane/flows/standing-alerts.ts'
+import { openJournalWatch } from '#plane/flows/journal-watch.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { openOperatorPlane } from '#plane/operator-plane.ts'
 import { silentLog } from '#platform/log.ts'
@@ -36,6 +41,8 @@ export type OperatorSetup = Setup & {
   readonly receipts: Receipts
   /** What keeps the plane from being ready. */
   readonly unready: string[]
+  readonly keyBook: KeyBook
+  readonly keySeal: KeySeal
   /** Over the Unix socket, with the key of a role. */
   call(role: Role | null, method: string, path: string, body?: object): Promise<Reply>
 }
@@ -63,6 +70,14 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   const peers = toldPeers()
   const receipts = openReceipts({ store, feed, clock, timers, log: silentLog, channels, peers })
   const unready: string[] = []
+  const alerts = await openStandingAlerts(store, feed)
+  const keySeal = openKeySeal(sealingKeyOf(Buffer.alloc(32, 5), systemRandom), () => 'test')
+  const keyBook = await openKeyBook({ store, feed, clock, random: systemRandom, log: silentLog, keySeal, alerts })
+  const journalWatch = openJournalWatch({
+    ...{ store, feed, clock, timers, random: systemRandom, log: silentLog, alerts, keyBook },
+    domainName: () => 'test',
+    knownPlaces: () => [],
+  })
   const metrics = openMetrics({
     store,
     feed,
@@ -70,7 +85,8 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
     timers,
     channels,
     authority,
-    alerts: await openStandingAlerts(store, feed),
+    alerts,
+    journalWatch,
     admissionQueue: () => 0,
     waitingDeliveries: () => 0,
     notReady: () => unready,
@@ -91,6 +107,10 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       timers,
       random: systemRandom,
       log: silentLog,
+      keySeal,
+      keyBook,
+      journalWatch,
+      alerts,
       nodeUrl: () => 'https://plane.example:8443',
       urls: () => ({ node: 'https://plane.example:8443', recovery: 'https://plane.example:8442' }),
       recovery: { roots: () => ['recovery root'], statementKeys: () => ['statement key'] },
@@ -113,7 +133,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   const keys = {} as Record<Role, string>
   for (const role of roles) {
     const made = await createOperatorKey(
-      { store, feed, clock, random: systemRandom },
+      { store, feed, clock, random: systemRandom, keySeal },
       { name: `the-${role}`, role },
       operator,
     )
@@ -122,5 +142,19 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   }
   const call: OperatorSetup['call'] = (role, method, at, body) =>
     operatorCall(listener.socket ?? '', role === null ? null : keys[role], method, at, body)
-  return { ...base, listener, authority, feed, timers, keys, sessions, peers, receipts, unready, call }
+  return {
+    ...base,
+    listener,
+    authority,
+    feed,
+    timers,
+    keys,
+    sessions,
+    peers,
+    receipts,
+    unready,
+    keyBook,
+    keySeal,
+    call,
+  }
 }

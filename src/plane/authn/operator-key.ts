@@ -5,11 +5,13 @@ import type { OperatorPrincipal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Store } from '#plane/store/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
+import type { KeyBook } from './operator-key-book.ts'
 
 const bearer = /^Bearer (muster_key_[A-Za-z0-9_-]{43})$/i
 
 export const operatorByKey = async (
   store: Pick<Store, 'get'>,
+  book: Pick<KeyBook, 'grants'>,
   authorization: string | undefined,
   source: string,
 ): Promise<OperatorPrincipal | Refusal> => {
@@ -17,7 +19,7 @@ export const operatorByKey = async (
   const secret = bearer.exec(authorization)?.[1]
   if (secret === undefined) return refuse('OPERATOR_KEY_INVALID', 'expected: Authorization: Bearer muster_key_...')
   const found = await store.get('operator-key', sha256Hex(secret))
-  if (found === null || found.value.revokedAtMs !== null) return refuse('OPERATOR_KEY_INVALID')
+  if (found === null || !(await book.grants(found))) return refuse('OPERATOR_KEY_INVALID')
   const { id, name, role } = found.value
   return { kind: 'operator', id, name, role, proof: { by: 'operator-key' }, source }
 }

@@ -1,5 +1,5 @@
 import type { Attribution } from '#domain/decision.ts'
-import { decideCreateKey, decideRevokeKey } from '#domain/operator-keys.ts'
+import { decideCreateKey, decideRevokeKey, type KeySeal } from '#domain/operator-keys.ts'
 import type { OperatorKey, Role } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -8,7 +8,12 @@ import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import { newOperatorSecret } from './operator-secret.ts'
 
-export type KeyDeps = CommitDeps & { readonly store: Store; readonly clock: Clock; readonly random: Random }
+export type KeyDeps = CommitDeps & {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly keySeal: KeySeal
+}
 
 /** The secret is shown once; only its hash is kept. */
 export type KeyMade = { readonly kind: 'made'; readonly key: OperatorKey; readonly secret: string }
@@ -22,7 +27,7 @@ export const createOperatorKey = async (
   const keyId = sortableId(deps.clock.nowMs(), deps.random)
   const done = await commitDecision(deps, async () => {
     const existing = await deps.store.operatorKeys()
-    return decideCreateKey({ keyId, hash, ...asked, existing, by, nowMs: deps.clock.nowMs() })
+    return decideCreateKey({ keyId, hash, ...asked, existing, keySeal: deps.keySeal, by, nowMs: deps.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'made', key: done.key, secret }
 }
@@ -36,8 +41,8 @@ export const revokeOperatorKey = async (
     const keys = await deps.store.operatorKeys()
     const key = keys.find(({ value }) => value.id === id)
     if (key === undefined) return refuse('KEY_NOT_FOUND')
-    const others = keys.filter((other) => other !== key)
-    return decideRevokeKey({ key, others, by, nowMs: deps.clock.nowMs() })
+    const others = keys.filter((other) => other !== key && deps.keySeal.isSealed(other.value))
+    return decideRevokeKey({ key, others, keySeal: deps.keySeal, by, nowMs: deps.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'revoked', key: done.key }
 }

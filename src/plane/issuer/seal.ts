@@ -10,6 +10,8 @@ export type SealingKey = {
   seal(name: string, text: string): string
   /** Throws, naming the cause, when this is not what was sealed under that name with this key. */
   unseal(name: string, sealed: string): string
+  /** A message authentication code, base64url, under a key derived for this purpose alone. */
+  mac(purpose: string, text: string): string
 }
 
 /** The sealing key is not the one that is needed here, and trying again changes nothing. */
@@ -64,6 +66,10 @@ export const sealingKeyOf = (secret: Uint8Array, random: Random): SealingKey => 
         throw new Error(`${name} has been altered, or is another file put in its place`, { cause })
       }
     },
+    mac: (purpose, text) =>
+      createHmac('sha256', derive(`mac: ${purpose}`))
+        .update(text)
+        .digest('base64url'),
   }
 }
 

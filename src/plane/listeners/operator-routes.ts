@@ -6,7 +6,7 @@ import { operatorCaRoutes, type CaRoutesDeps } from './operator-ca-routes.ts'
 import { operatorHardwareRoutes } from './operator-hardware-routes.ts'
 import { operatorHealthRoutes, type HealthDeps } from './operator-health-routes.ts'
 import { operatorIssuanceRoutes } from './operator-issuance-routes.ts'
-import { operatorJournalRoutes } from './operator-journal-routes.ts'
+import { operatorJournalRoutes, type JournalRoutesDeps } from './operator-journal-routes.ts'
 import { operatorKeyRoutes } from './operator-key-routes.ts'
 import { operatorNodeActions, type NodeActionDeps } from './operator-node-actions.ts'
 import { operatorNodeRoutes } from './operator-node-routes.ts'
@@ -24,7 +24,6 @@ import type { ConfirmStoreDeps } from '#plane/flows/confirm-store.ts'
 import type { KeyDeps } from '#plane/flows/change-operator-keys.ts'
 import type { ProfileDeps } from '#plane/flows/change-profiles.ts'
 import type { CreateTokenDeps } from '#plane/flows/create-token.ts'
-import type { ReadJournalDeps } from '#plane/flows/read-journal.ts'
 
 export type OperatorRoutesDeps = NodeActionDeps &
   PeerDomainRoutesDeps &
@@ -33,7 +32,7 @@ export type OperatorRoutesDeps = NodeActionDeps &
   CreateTokenDeps &
   ProfileDeps &
   KeyDeps &
-  ReadJournalDeps &
+  JournalRoutesDeps &
   CaRoutesDeps &
   StatusRoutesDeps &
   ConfirmStoreDeps &

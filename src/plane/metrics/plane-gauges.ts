@@ -6,12 +6,14 @@ import { parseIsoTime } from '#platform/clock.ts'
 import type { OpenChannels } from '#plane/flows/open-channels.ts'
 import type { StandingAlerts } from '#plane/flows/standing-alerts.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
+import type { JournalWatch } from '#plane/flows/journal-watch.ts'
 import { gaugeOf } from './gauge-of.ts'
 
 export type PlaneGaugesDeps = {
   readonly channels: Pick<OpenChannels, 'count'>
   readonly authority: Pick<Authority, 'view'>
   readonly alerts: Pick<StandingAlerts, 'all'>
+  readonly journalWatch: Pick<JournalWatch, 'last'>
   /** Callers inside the admission queue of the node plane. */
   readonly admissionQueue: () => number
   readonly waitingDeliveries: () => number
@@ -30,6 +32,17 @@ export const openPlaneGauges = (deps: PlaneGaugesDeps, registers: Registry[]): v
     'When the server certificate of the plane expires, as a Unix time',
     () => unixSeconds(deps.authority.view().server_certificate.not_after),
   )
+  const last = () => deps.journalWatch.last()
+  gauge(
+    'muster_journal_verified_timestamp_seconds',
+    'When this plane last verified the journal, as a Unix time; 0: not since it started',
+    () => (last()?.finishedAtMs ?? 0) / 1000,
+  )
+  gauge('muster_journal_verified_entries', 'Entries that were intact then', () => last()?.journal.entries ?? 0)
+  gauge('muster_journal_broken', '1 where the journal was not what was written', () =>
+    last()?.journal.kind === 'broken' ? 1 : 0,
+  )
+  gauge('muster_rows_differing', 'Rows that differed from the journal', () => last()?.rows.differences.length ?? 0)
   new Gauge({
     name: 'muster_issuer_not_after_seconds',
     help: 'When the authority of this role that signs now expires, as a Unix time',

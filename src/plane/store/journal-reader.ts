@@ -6,8 +6,8 @@ import { hexOf } from './journal-chain.ts'
 import type { Journal } from './journal.ts'
 import type { JournalRow } from './journal-table.ts'
 import { CursorUnknown } from './store-errors.ts'
-import type { JournalHead, JournalQuery, JournalReader, StoredEntry, Verification } from './store.ts'
-import { checkChain, noBase, strangers, type CheckDeps } from './verify-journal.ts'
+import type { JournalHead, JournalQuery, JournalReader, StoredEntry, Verification, VerifyOptions } from './store.ts'
+import { checkChain, isEntryProven, missingPlace, noBase, strangers, type CheckDeps } from './verify-journal.ts'
 
 const batchSize = 64
 const everything = { node: null, type: null }
@@ -33,25 +33,38 @@ export const openJournalReader = (deps: CheckDeps, journal: Journal): JournalRea
     return row === undefined || row.sequence !== sequence ? null : hexOf(row.hash)
   }
 
-  const verify = async (): Promise<Verification> => {
-    const written = journal.head()?.sequence ?? 0
+  const verify = async ({ known = [], rest }: VerifyOptions = {}): Promise<Verification> => {
+    const place = journal.head()
+    const written = place?.sequence ?? 0
+    // What is signed now is what is verified: an entry appended meanwhile is not reported as a head.
+    const verified = heads().filter(({ sequence }) => sequence <= written)
     const base = table.base()
     if (base === null)
-      return written === 0 && table.newest() === null
+      return written === 0 && table.newest() === null && known.length === 0
         ? { kind: 'intact', entries: 0, heads: [] }
         : { kind: 'broken', chain: chainOf(journal), from: 1, to: 1, entries: 0, why: noBase }
-    const checked = await checkChain(deps, base, written, (at) => table.after(at, batchSize, everything))
+    const checked = await checkChain({ ...deps, rest }, base, written, (at) => table.after(at, batchSize, everything))
     const { entries } = checked
     const broken = checked.broken ?? strangers(journal.head()?.sequence ?? 0, table.newest()?.sequence ?? 0)
-    return broken === null
-      ? { kind: 'intact', entries, heads: heads() }
-      : { kind: 'broken', chain: base.chain, ...broken, entries }
+    if (broken !== null) return { kind: 'broken', chain: base.chain, ...broken, entries }
+    const missing = await missingPlace(known, hashAt)
+    return missing === null ? { kind: 'intact', entries, heads: verified } : { kind: 'broken', ...missing, entries }
+  }
+
+  const isProven = async (chain: string, sequence: number): Promise<boolean> => {
+    const base = table.base()
+    if (base === null || chain !== base.chain || sequence <= base.sequence) return false
+    const before = sequence === base.sequence + 1 ? base.hash : table.after(sequence - 2, 1, everything)[0]?.hash
+    if (before === undefined) return false
+    return isEntryProven(deps.signer, { chain, sequence, before }, (at, limit) => table.after(at, limit, everything))
   }
 
   return {
     read: async (query) => read(query),
     heads: async () => heads(),
     hashAt: async (chain, sequence) => hashAt(chain, sequence),
+    isWhole: async () => (table.base()?.sequence ?? 0) === 0,
+    isProven,
     verify,
   }
 }

@@ -7,6 +7,7 @@ import type { Log } from '#platform/log.ts'
 import type { FolderLock } from '#platform/private-folder.ts'
 import type { Random } from '#platform/random.ts'
 import { openDatabase, sqliteTrouble, sqliteVersion, type Database } from '#platform/sqlite.ts'
+import { quickCheck } from '#platform/sqlite-check.ts'
 import type { Timers } from '#platform/timers.ts'
 import { musterVersion } from '#platform/version.ts'
 import { lockDataFolder } from './data-folder-lock.ts'
@@ -128,6 +129,7 @@ const assemble = (deps: SqliteStoreDeps, database: Database, lock: FolderLock): 
     webhookProgress: () => reading(() => progress.read()),
     keepWebhookProgress: async (now) => progress.keep(now),
     onCommitGroup: (run) => void groupListeners.push(run),
+    fileFault: () => quickCheck(path.join(deps.folder, 'muster.db')),
     trouble: () => health.trouble(),
     close: () => (closing ??= close()),
   }

@@ -75,6 +75,8 @@ export type Store = {
   keepWebhookProgress(progress: WebhookProgress): Promise<void>
   /** Hears of every group of commits, in the turn it ended in. */
   onCommitGroup(run: (group: CommitGroup) => void): void
+  /** Reads the whole file and says what is damaged; null: nothing, or the database server looks after its own files. */
+  fileFault(): Promise<string | null>
   /** Null when the store can be written to, else what is wrong. */
   trouble(): string | null
   close(): Promise<void>
@@ -171,8 +173,22 @@ export type JournalReader = {
   heads(): Promise<readonly JournalHead[]>
   /** The hash at this place of a chain (hex); null: there is no such place here. */
   hashAt(chain: string, sequence: number): Promise<string | null>
-  /** Recomputes every hash and checks every signed head. */
-  verify(): Promise<Verification>
+  /** Whether every chain begins with its first entry: else what stood before is unknown. */
+  isWhole(): Promise<boolean>
+  /** Whether a signed head covers the entry at this place. Reads a few entries, where `verify` reads all of them. */
+  isProven(chain: string, sequence: number): Promise<boolean>
+  /** Recomputes every hash and checks every signed head, up to the newest entry at the time of the call. */
+  verify(options?: VerifyOptions): Promise<Verification>
+}
+
+/** A place of a chain that was seen before, kept where the database's users cannot change it. */
+export type KnownPlace = { readonly chain: string; readonly sequence: number; readonly hash: string }
+
+export type VerifyOptions = {
+  /** Each has to be in its chain: a tail cut back to a signed head, or a deleted chain, shows by nothing else. */
+  readonly known?: readonly KnownPlace[]
+  /** Awaited between slices: a check in the background leaves the time to others. */
+  readonly rest?: () => Promise<void>
 }
 
 export type JournalQuery = {

@@ -6,7 +6,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
 import { chainedHash, genesisHash, scarredHash, signedBytes } from './journal-chain.ts'
 import type { BaseRow, JournalRow } from './journal-table.ts'
-import type { HeadSigner } from './store.ts'
+import type { HeadSigner, KnownPlace } from './store.ts'
 
 export type Broken = { readonly from: number; readonly to: number; readonly why: string }
 
@@ -20,7 +20,12 @@ export type JournalCheck = {
 /** How long a check keeps the event loop to itself: enrollments go on beside it. */
 const turnMs = 8
 
-export type CheckDeps = { readonly clock: Clock; readonly timers: Timers; readonly signer: HeadSigner }
+export type CheckDeps = {
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly signer: HeadSigner
+  readonly rest?: (() => Promise<void>) | undefined
+}
 
 /**
  * One chain from its base to `written`, the newest sequence known to have been written, a page at a time. `entries`: how
@@ -46,10 +51,76 @@ export const checkChain = async (
     }
     if (rows.length === 0) break
     if (deps.clock.monotonicMs() < turnEndsMs) continue
-    await new Promise<void>((resolve) => deps.timers.soon(resolve))
+    await (deps.rest?.() ?? new Promise<void>((resolve) => deps.timers.soon(resolve)))
     turnEndsMs = deps.clock.monotonicMs() + turnMs
   }
   return { broken: broken ?? check.end(written), entries: at - base.sequence }
+}
+
+/**
+ * Whether a signed head covers the first of these rows, which follow each other and begin behind the hash `before`. Null:
+ * none of them is signed, so more have to be read. The signature names chain, place and hash, and each hash covers its
+ * entry, so what was written by others cannot come to the same hash.
+ */
+const coveredByHead = (
+  signer: HeadSigner,
+  chain: string,
+  before: Uint8Array,
+  rows: readonly JournalRow[],
+): boolean | null => {
+  let last: { readonly hash: Uint8Array; readonly sequence: number } | null = null
+  for (const row of rows) {
+    const from: Uint8Array = last?.hash ?? before
+    const chained = [from, scarredHash(from)].some((hash) => sameBytes(chainedHash(hash, row.bytes), row.hash))
+    if (!chained || (last !== null && row.sequence !== last.sequence + 1) || misplaced(chain, row) !== null)
+      return false
+    last = row
+    if (row.signature === null || row.keyId === null) continue
+    return signer.verify(
+      signedBytes('head', { chain, sequence: row.sequence, hash: row.hash }, row.keyId),
+      row.signature,
+    )
+  }
+  return null
+}
+
+/** Entries of one group have one signed head; a group is far shorter. */
+const longestGroup = 4096
+const provePage = 64
+
+/** `pageAfter` as for `checkChain`; `before` is the hash the entry at `sequence` is chained to. */
+export const isEntryProven = async (
+  signer: HeadSigner,
+  at: { readonly chain: string; readonly sequence: number; readonly before: Uint8Array },
+  pageAfter: (sequence: number, limit: number) => readonly JournalRow[] | Promise<readonly JournalRow[]>,
+): Promise<boolean> => {
+  let rows: readonly JournalRow[] = []
+  while (rows.length < longestGroup) {
+    const more = await pageAfter(at.sequence - 1 + rows.length, provePage)
+    if (more.length === 0) return false
+    rows = [...rows, ...more]
+    if (rows[0]?.sequence !== at.sequence) return false
+    const covered = coveredByHead(signer, at.chain, at.before, rows)
+    if (covered !== null) return covered
+  }
+  return false
+}
+
+/** Null: every place that was seen before is still there. */
+export const missingPlace = async (
+  known: readonly KnownPlace[],
+  hashAt: (chain: string, sequence: number) => string | null | Promise<string | null>,
+): Promise<(Broken & { readonly chain: string }) | null> => {
+  for (const { chain, sequence, hash } of known) {
+    const found = await hashAt(chain, sequence)
+    if (found === hash) continue
+    const why =
+      found === null
+        ? `entry ${sequence} was there before and is not any more: the end of the chain, or all of it, was cut off`
+        : `entry ${sequence} is another one than was there before`
+    return { chain, from: sequence, to: sequence, why }
+  }
+  return null
 }
 
 export const noBase = 'the record of where the journal begins is missing'

@@ -1,5 +1,7 @@
 import type { Static } from 'typebox'
-import type { StoredEntry, Verification } from '#plane/store/store.ts'
+import type { Verified } from '#plane/flows/journal-watch.ts'
+import type { StoredEntry } from '#plane/store/store.ts'
+import { isoTime } from '#platform/clock.ts'
 import type { EntryView, VerifyAnswer } from '#wire/operator-api.ts'
 
 export const entryView = ({ cursor, hash, bytes }: StoredEntry): Static<typeof EntryView> => ({
@@ -8,16 +10,18 @@ export const entryView = ({ cursor, hash, bytes }: StoredEntry): Static<typeof E
   entry: JSON.parse(bytes) as Record<string, unknown>,
 })
 
-export const verificationView = (verification: Verification): Static<typeof VerifyAnswer> => {
-  switch (verification.kind) {
-    case 'intact': {
-      const { entries, heads } = verification
-      const shown = heads.map(({ chain, sequence, hash, keyId }) => ({ chain, sequence, hash, key_id: keyId }))
-      return { intact: true, entries, heads: shown, broken: null }
-    }
-    case 'broken': {
-      const { entries, chain, from, to, why } = verification
-      return { intact: false, entries, heads: [], broken: { chain, from, to, why } }
-    }
+export const verificationView = ({ journal, rows, finishedAtMs }: Verified): Static<typeof VerifyAnswer> => {
+  const differences = rows.differences.map(({ row, subject, why, fence }) => ({
+    ...{ row, subject, why },
+    fenced: fence !== null,
+  }))
+  const compared = { nodes: rows.nodes, tokens: rows.tokens, differences, more: rows.more }
+  const { entries } = journal
+  const shared = { entries, rows: compared, verified_at: isoTime(finishedAtMs) }
+  if (journal.kind === 'intact') {
+    const heads = journal.heads.map(({ chain, sequence, hash, keyId }) => ({ chain, sequence, hash, key_id: keyId }))
+    return { ...shared, intact: differences.length === 0, heads, broken: null }
   }
+  const { chain, from, to, why } = journal
+  return { ...shared, intact: false, heads: [], broken: { chain, from, to, why } }
 }

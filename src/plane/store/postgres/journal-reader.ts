@@ -6,7 +6,18 @@ import { hexOf } from '../journal-chain.ts'
 import { cursorAt, readCursor, type Places } from '../journal-cursor.ts'
 import { CursorUnknown } from '../store-errors.ts'
 import type { JournalHead, JournalQuery, JournalReader, StoredEntry } from '../store.ts'
-import { entriesAfter, hashAt, lastEntries, newestSigned, type JournalFilter } from './journal-statements.ts'
+import type { JournalRow } from '../journal-table.ts'
+import { isEntryProven, missingPlace } from '../verify-journal.ts'
+import {
+  entriesAfter,
+  everyChain,
+  hashAt,
+  hashBefore,
+  lastEntries,
+  newestSigned,
+  page,
+  type JournalFilter,
+} from './journal-statements.ts'
 import { newestOf, oldestFirst } from './merge-chains.ts'
 import { verifyChains, type VerifyChainsDeps } from './verify-chains.ts'
 
@@ -19,16 +30,31 @@ export const openPgJournalReader = (deps: VerifyChainsDeps): JournalReader => {
       signature: Buffer.from(row['signature'] as Uint8Array).toString('base64url'),
       keyId: row['key_id'] as string,
     }))
+  const placeHash = async (chain: string, sequence: number): Promise<string | null> => {
+    const [row] = (await deps.access.read(hashAt, [chain, sequence])).rows
+    return row === undefined ? null : hexOf(row['hash'] as Uint8Array)
+  }
   return {
     read: (query) => (query.last === null ? readAfter(deps, query) : readLast(deps, query, query.last)),
     heads,
-    async hashAt(chain, sequence) {
-      const [row] = (await deps.access.read(hashAt, [chain, sequence])).rows
-      return row === undefined ? null : hexOf(row['hash'] as Uint8Array)
+    hashAt: placeHash,
+    isWhole: async () => (await deps.access.read(everyChain)).rows.every((row) => row['base_sequence'] === 0),
+    async isProven(chain, sequence) {
+      const [before] = (await deps.access.read(hashBefore, [chain, sequence])).rows
+      if (before === undefined) return false
+      const at = { chain, sequence, before: before['hash'] as Uint8Array }
+      return isEntryProven(
+        deps.signer,
+        at,
+        async (after, limit) =>
+          (await deps.access.read(page, [chain, after, limit])).rows as unknown as readonly JournalRow[],
+      )
     },
-    async verify() {
-      const verified = await verifyChains(deps)
-      return verified.kind === 'broken' ? verified : { ...verified, heads: await heads() }
+    async verify({ known = [], rest } = {}) {
+      const verified = await verifyChains({ ...deps, rest })
+      if (verified.kind === 'broken') return verified
+      const missing = await missingPlace(known, placeHash)
+      return missing === null ? verified : { kind: 'broken', ...missing, entries: verified.entries }
     },
   }
 }

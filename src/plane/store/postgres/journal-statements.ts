@@ -61,6 +61,13 @@ export const hashAt: Prepared = {
   text: 'SELECT hash FROM journal WHERE chain = $1 AND sequence = $2',
 }
 
+/** What the entry at this place is chained to: the entry before it, or the base. */
+export const hashBefore: Prepared = {
+  name: 'journal-hash-before',
+  text: `SELECT hash FROM journal WHERE chain = $1 AND sequence = $2 - 1
+    UNION ALL SELECT base_hash FROM chain WHERE chain = $1 AND base_sequence = $2 - 1 LIMIT 1`,
+}
+
 export const page: Prepared = {
   name: 'journal-page',
   text: `SELECT sequence, operation, bytes, hash, signature, key_id AS "keyId", node, type FROM journal

@@ -109,6 +109,7 @@ const assemble = (deps: PostgresStoreDeps, shared: PgReplicas): Store => {
     forget: (nowMs) => forgetEndedRows(access, replicas.self, nowMs),
     ...openPgWebhookProgress({ access, self: () => replicas.self }),
     onCommitGroup: (run) => void groupListeners.push(run),
+    fileFault: async () => null,
     trouble: () => health.trouble(),
     close: () => (closing ??= close()),
   }

@@ -2,7 +2,8 @@
 
 import { sameBytes } from '#platform/bytes.ts'
 import type { BaseRow, JournalRow } from '../journal-table.ts'
-import type { Verification } from '../store.ts'
+import { hexOf } from '../journal-chain.ts'
+import type { JournalHead, Verification } from '../store.ts'
 import { checkChain, noBase, strangers, type Broken, type CheckDeps } from '../verify-journal.ts'
 import { chainsWithoutRow, everyChain, page } from './journal-statements.ts'
 import type { PgAccess } from './pg-access.ts'
@@ -12,9 +13,6 @@ export type VerifyChainsDeps = CheckDeps & {
   /** How far every chain had come, as far as this replica has seen by its own commits. */
   known(): ReadonlyMap<string, number>
 }
-
-type Verified =
-  { readonly kind: 'intact'; readonly entries: number } | Extract<Verification, { readonly kind: 'broken' }>
 
 /** As it stood at one moment; what is written meanwhile is another's to verify. */
 type ChainAtStart = {
@@ -28,13 +26,15 @@ type ChainAtStart = {
 
 const pageSize = 200
 
-export const verifyChains = async (deps: VerifyChainsDeps): Promise<Verified> => {
+/** The heads are those that were verified, whatever is appended meanwhile. */
+export const verifyChains = async (deps: VerifyChainsDeps): Promise<Verification> => {
   const known = new Map(deps.known())
   const [rows, orphans] = await Promise.all([deps.access.read(everyChain), deps.access.read(chainsWithoutRow)])
   const chains = rows.rows.map(chainAtStart)
   let entries = 0
+  const heads: JournalHead[] = []
   const several = chains.length + orphans.rows.length > 1
-  const broken = (chain: string, { from, to, why }: Broken): Verified => ({
+  const broken = (chain: string, { from, to, why }: Broken): Verification => ({
     ...{ kind: 'broken', chain, from, to, entries },
     why: several ? `${why} (chain ${chain})` : why,
   })
@@ -44,27 +44,35 @@ export const verifyChains = async (deps: VerifyChainsDeps): Promise<Verified> =>
     const checked = await verifyChain(deps, chain, known.get(name) ?? 0)
     entries += checked.entries
     if (checked.broken !== null) return broken(name, checked.broken)
+    heads.push(...checked.head)
     known.delete(name)
   }
   for (const { chain } of orphans.rows as readonly { chain: string }[])
     return broken(chain, { from: 1, to: 1, why: noBase })
   for (const [chain, sequence] of known)
     return broken(chain, { from: 1, to: sequence, why: 'a whole chain is missing' })
-  return { kind: 'intact', entries }
+  return { kind: 'intact', entries, heads }
 }
 
 const verifyChain = async (
   deps: VerifyChainsDeps,
   { base, sequence, hash, newest }: ChainAtStart,
   known: number,
-): Promise<{ readonly broken: Broken | null; readonly entries: number }> => {
+): Promise<{ readonly broken: Broken | null; readonly entries: number; readonly head: readonly JournalHead[] }> => {
   let last: JournalRow | null = null
   const checked = await checkChain(deps, base, Math.max(sequence, known), async (at) => {
     const rows = (await deps.access.read(page, [base.chain, at, pageSize])).rows as unknown as readonly JournalRow[]
     last = rows.find((row) => row.sequence === sequence) ?? last
     return rows
   })
-  return { entries: checked.entries, broken: checked.broken ?? strangers(sequence, newest) ?? altered(last, hash) }
+  const broken = checked.broken ?? strangers(sequence, newest) ?? altered(last, hash)
+  return { entries: checked.entries, broken, head: headAt(base.chain, last) }
+}
+
+const headAt = (chain: string, row: JournalRow | null): readonly JournalHead[] => {
+  if (row === null || row.signature === null || row.keyId === null) return []
+  const signature = Buffer.from(row.signature).toString('base64url')
+  return [{ chain, sequence: row.sequence, hash: hexOf(row.hash), signature, keyId: row.keyId }]
 }
 
 /** The row of a chain says where it ends: the next entry is chained to that. */

@@ -1,0 +1,139 @@
+// What the journal says a row must be. Each entry that changes a node's membership fixes it, so the newest one is enough,
+// and epochs only grow. Facts that the journal does not have are unknown, never different.
+
+import { epochDenialKey, type CertificateRecord, type Denial } from './certificate.ts'
+import type { EntryType, JournalEntry } from './journal-entry.ts'
+import type { Membership, Node } from './node.ts'
+import type { Token } from './token.ts'
+
+type Kind = Membership['kind']
+
+const membershipAfter: Partial<Readonly<Record<EntryType, Kind>>> = {
+  'node.registered': 'registered',
+  'host.enrolled': 'enrolled',
+  'node.confirmed': 'active',
+  'node.renewed': 'active',
+  'node.renewal_confirmed': 'active',
+  'node.lapsed': 'inactive',
+  'node.returned': 'active',
+  'node.quarantined': 'quarantined',
+  'node.released': 'inactive',
+  'node.recovered': 'enrolled',
+  'node.repaired': 'quarantined',
+  'host.revoked': 'revoked',
+}
+
+export const membershipEntryTypes = Object.keys(membershipAfter) as readonly EntryType[]
+
+/** Entries that end an epoch: its certificates are denied from there on. */
+const epochEnds: readonly EntryType[] = ['host.revoked', 'node.quarantined', 'node.superseded']
+
+/** Replicas write chains of their own by clocks of their own: entries this close in different chains have no known order. */
+const skewMs = 60_000
+
+export type Difference = {
+  readonly why: string
+  /** The entry that the row contradicts; null: there is none, and the row has more than the journal. */
+  readonly entry: JournalEntry | null
+  /** The row lets in what the journal shuts out. */
+  readonly lax: boolean
+}
+
+/** `entries`: the newest of the node, at least one that says its membership where there is one. Null: nothing differs. */
+export const differenceOfNode = (
+  node: Node,
+  entries: readonly JournalEntry[],
+  wholeJournal: boolean,
+): Difference | null => {
+  const said = entries.filter(({ type }) => membershipAfter[type] !== undefined)
+  const { kind } = node.membership
+  if (said.length === 0) {
+    return wholeJournal
+      ? { why: `its row says ${kind}, and no entry has registered it`, entry: null, lax: false }
+      : null
+  }
+  const epoch = Math.max(...said.map((entry) => entry.epoch ?? 0))
+  const ofEpoch = said.filter((entry) => (entry.epoch ?? 0) === epoch)
+  const lasts = newestOfEachChain(ofEpoch)
+  const newest = lasts.reduce((one, other) => (other.atMs >= one.atMs ? other : one))
+  const possible = lasts.filter(({ chain, atMs }) => chain === newest.chain || atMs >= newest.atMs - skewMs)
+  if (node.epoch < epoch) {
+    return {
+      why: `its row is of epoch ${node.epoch}, and the journal has epoch ${epoch}`,
+      entry: newest,
+      lax: !isShut(kind),
+    }
+  }
+  if (node.epoch > epoch) {
+    return {
+      why: `its row is of epoch ${node.epoch}, and the journal has none behind ${epoch}`,
+      entry: null,
+      lax: false,
+    }
+  }
+  if (possible.some(({ type }) => membershipAfter[type] === kind)) return null
+  const expected = membershipAfter[newest.type] as Kind
+  const lax = !isShut(kind) && possible.every(({ type }) => isShut(membershipAfter[type] as Kind))
+  return { why: `its row says ${kind}, and the journal says ${expected} (${newest.type})`, entry: newest, lax }
+}
+
+const isShut = (kind: Kind): boolean => kind === 'revoked' || kind === 'quarantined'
+
+/** Within a chain the order is certain. */
+const newestOfEachChain = (entries: readonly JournalEntry[]): readonly JournalEntry[] => {
+  const newest = new Map<string, JournalEntry>()
+  for (const entry of entries) {
+    const known = newest.get(entry.chain)
+    if (known === undefined || known.sequence < entry.sequence) newest.set(entry.chain, entry)
+  }
+  return [...newest.values()]
+}
+
+export type EndedEpoch = { readonly entry: JournalEntry; readonly epoch: number }
+
+/** The epochs that these entries have ended, each with the entry that did. */
+export const endedEpochs = (entries: readonly JournalEntry[]): readonly EndedEpoch[] => {
+  const ended = new Map<number, EndedEpoch>()
+  for (const entry of entries) {
+    const { epoch } = entry
+    if (epochEnds.includes(entry.type) && epoch !== null && epoch > 0 && !ended.has(epoch))
+      ended.set(epoch, { entry, epoch })
+  }
+  return [...ended.values()]
+}
+
+/** The newest certificate of an epoch when it ended: it was in a slot then, so its end was known and its key is banned by a revocation. */
+export const lastCertificateOf = (
+  { entry, epoch }: EndedEpoch,
+  certificates: readonly CertificateRecord[],
+): CertificateRecord | null =>
+  certificates
+    .filter(({ subject, issuedAtMs }) => subject.kind === 'node' && subject.epoch === epoch && issuedAtMs <= entry.atMs)
+    .toSorted((one, other) => other.issuedAtMs - one.issuedAtMs)[0] ?? null
+
+/** The denial that an ended epoch has to have, for as long as one of its certificates could be valid. */
+export const restoredDenial = (
+  { entry, epoch }: EndedEpoch,
+  node: string,
+  certificates: readonly CertificateRecord[],
+  toleranceMs: number,
+): Denial => ({
+  kind: 'epoch',
+  node,
+  epoch,
+  atMs: entry.atMs,
+  untilMs: Math.max(0, ...certificates.map(({ notAfterMs }) => notAfterMs)) + toleranceMs,
+  why: `restored: the journal ended epoch ${epoch} (${entry.type})`,
+  reason: 'unspecified',
+})
+
+export const denialKeyOf = ({ epoch }: EndedEpoch, node: string): string => epochDenialKey(node, epoch)
+
+/** Entries after which a token is used up. */
+export const tokenEndTypes: readonly EntryType[] = [
+  'host.enrolled',
+  'enrollment_token.used',
+  'enrollment_token.revoked',
+]
+
+export const isTokenLive = ({ state }: Token): boolean => state.kind === 'unused' || state.kind === 'bound'

@@ -1,0 +1,195 @@
+// Rows compared with the journal: memberships, denials, key bans and used tokens. It reads a slice at a time, and what it
+// finds counts only when it is still so a moment later, so that a commit that lies between two reads is no difference.
+
+import type { CertificateRecord, Denial } from '#domain/certificate.ts'
+import type { EntryType, JournalEntry } from '#domain/journal-entry.ts'
+import type { Node, NodeId } from '#domain/node.ts'
+import {
+  denialKeyOf,
+  differenceOfNode,
+  endedEpochs,
+  isTokenLive,
+  lastCertificateOf,
+  membershipEntryTypes,
+  restoredDenial,
+  tokenEndTypes,
+} from '#domain/rows-and-journal.ts'
+import type { Cursor, Store } from '#plane/store/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { domainSettingsRow } from './domain-settings-row.ts'
+
+export type RowDifference = {
+  readonly row: 'node' | 'denial' | 'key-ban' | 'token'
+  /** A node's id, or a token's. */
+  readonly subject: string
+  readonly node: NodeId | null
+  readonly why: string
+  /** What shuts out what the journal shuts out; null: nothing is let in by the difference. */
+  readonly fence: RowFence | null
+}
+
+export type RowFence =
+  | { readonly kind: 'quarantine'; readonly node: NodeId }
+  | { readonly kind: 'deny'; readonly denial: Denial }
+  | { readonly kind: 'ban'; readonly spki: string; readonly node: NodeId }
+  | { readonly kind: 'spend'; readonly token: string }
+
+export type CompareDeps = {
+  readonly store: Pick<Store, 'get' | 'list' | 'nodes' | 'tokenById' | 'journal'>
+  readonly clock: Clock
+  /** Awaited between slices. */
+  readonly rest: () => Promise<void>
+  /** How long after a difference was found it is looked at again. */
+  readonly again: () => Promise<void>
+}
+
+export type Comparison = {
+  readonly nodes: number
+  readonly tokens: number
+  readonly differences: readonly RowDifference[]
+  /** There were more than are listed. */
+  readonly more: boolean
+}
+
+const sliceMs = 8
+const nodesAtOnce = 50
+const entriesAtOnce = 200
+const newestEntries = 32
+const mostCertificates = 1000
+const mostDifferences = 100
+
+export const compareRows = async (deps: CompareDeps): Promise<Comparison> => {
+  const found: RowDifference[] = []
+  let more = false
+  const rested = restingAfter(deps, sliceMs)
+  const keep = async (look: () => Promise<readonly RowDifference[]>): Promise<void> => {
+    const first = await look()
+    if (first.length === 0) return rested()
+    if (found.length >= mostDifferences) return void (more = true)
+    await deps.again()
+    const whys = new Set(first.map(wordsOf))
+    found.push(...(await look()).filter((difference) => whys.has(wordsOf(difference))))
+  }
+  const whole = await deps.store.journal.isWhole()
+  let nodes = 0
+  for (let after: NodeId | null = null; ;) {
+    const page = await deps.store.nodes({ membership: null, profile: null, after, limit: nodesAtOnce })
+    for (const { value } of page) {
+      await keep(() => differencesOfNode(deps, value.id, whole))
+      nodes++
+    }
+    after = page.at(-1)?.value.id ?? null
+    if (page.length < nodesAtOnce || after === null) break
+  }
+  const tokens = await eachEntry(deps, tokenEndTypes, (entry) => keep(() => differencesOfToken(deps, entry)))
+  await eachEntry(deps, ['host.revoked'], (entry) => keep(() => missingTombstone(deps, entry)))
+  return { nodes, tokens, differences: found, more }
+}
+
+const wordsOf = ({ row, subject, why }: RowDifference): string => `${row} ${subject} ${why}`
+
+/** Lets others run once a slice has taken its time. */
+const restingAfter = ({ clock, rest }: CompareDeps, ms: number): (() => Promise<void>) => {
+  let endsMs = clock.monotonicMs() + ms
+  return async () => {
+    if (clock.monotonicMs() < endsMs) return
+    await rest()
+    endsMs = clock.monotonicMs() + ms
+  }
+}
+
+const eachEntry = async (
+  { store }: CompareDeps,
+  type: readonly EntryType[],
+  run: (entry: JournalEntry) => Promise<void>,
+): Promise<number> => {
+  let count = 0
+  for (let after: Cursor | null = null; ;) {
+    const page = await store.journal.read({ after, last: null, limit: entriesAtOnce, node: null, type })
+    for (const { entry } of page) await run(entry)
+    count += page.length
+    after = page.at(-1)?.cursor ?? null
+    if (page.length < entriesAtOnce || after === null) return count
+  }
+}
+
+const differencesOfNode = async (deps: CompareDeps, id: NodeId, whole: boolean): Promise<readonly RowDifference[]> => {
+  const { store } = deps
+  const before = await store.get('node', id)
+  if (before === null) return []
+  const entries = await newestOf(deps, id)
+  const now = await store.get('node', id)
+  // Changed between the reads: it is the next run's.
+  if (now?.version !== before.version) return []
+  const difference = differenceOfNode(before.value, entries, whole)
+  const ofRow: RowDifference[] = []
+  if (difference !== null) {
+    const { why, lax, entry } = difference
+    const fence =
+      lax && entry !== null && (await isProven(deps, entry)) ? ({ kind: 'quarantine', node: id } as const) : null
+    ofRow.push({ row: 'node', subject: id, node: id, why, fence })
+  }
+  return [...ofRow, ...(await differencesOfEnds(deps, before.value, entries))]
+}
+
+const newestOf = async ({ store }: CompareDeps, node: NodeId): Promise<readonly JournalEntry[]> => {
+  const query = { after: null, last: newestEntries, limit: newestEntries, node }
+  const newest = (await store.journal.read({ ...query, type: null })).map(({ entry }) => entry)
+  if (newest.some(({ type }) => membershipEntryTypes.includes(type))) return newest
+  return (await store.journal.read({ ...query, type: membershipEntryTypes })).map(({ entry }) => entry)
+}
+
+const isProven = ({ store }: CompareDeps, { chain, sequence }: JournalEntry): Promise<boolean> =>
+  store.journal.isProven(chain, sequence)
+
+/** Denials and bans of the epochs that were ended of late. */
+const differencesOfEnds = async (
+  deps: CompareDeps,
+  { id }: Node,
+  entries: readonly JournalEntry[],
+): Promise<readonly RowDifference[]> => {
+  const ends = endedEpochs(entries)
+  if (ends.length === 0) return []
+  const { store } = deps
+  const listed = await store.list('certificate', { where: { node: id }, after: null, limit: mostCertificates })
+  const certificates: readonly CertificateRecord[] = listed.map(({ value }) => value)
+  const { clockToleranceMs } = (await domainSettingsRow(store)).value
+  const nowMs = deps.clock.nowMs()
+  const found: RowDifference[] = []
+  for (const end of ends) {
+    const last = lastCertificateOf(end, certificates)
+    if (last === null) continue
+    const about = { subject: id, node: id }
+    if (last.notAfterMs > nowMs && (await store.get('denial', denialKeyOf(end, id))) === null) {
+      const why = `its epoch ${end.epoch} was ended (${end.entry.type}) and is not denied`
+      const ofEpoch = certificates.filter(({ subject }) => subject.kind === 'node' && subject.epoch === end.epoch)
+      const denial = restoredDenial(end, id, ofEpoch, clockToleranceMs)
+      found.push({
+        ...about,
+        row: 'denial',
+        why,
+        fence: (await isProven(deps, end.entry)) ? { kind: 'deny', denial } : null,
+      })
+    }
+    if (end.entry.type !== 'host.revoked' || (await store.get('key-ban', last.spki)) !== null) continue
+    const why = `it was revoked, and its key SHA256:${last.spki} is not banned`
+    const ban = { kind: 'ban', spki: last.spki, node: id } as const
+    found.push({ ...about, row: 'key-ban', why, fence: (await isProven(deps, end.entry)) ? ban : null })
+  }
+  return found
+}
+
+const differencesOfToken = async (deps: CompareDeps, entry: JournalEntry): Promise<readonly RowDifference[]> => {
+  if (entry.token === null) return []
+  const row = await deps.store.tokenById(entry.token)
+  if (row === null || !isTokenLive(row.value)) return []
+  const why = `the journal says that it is spent (${entry.type}), and its row says ${row.value.state.kind}`
+  const fence = (await isProven(deps, entry)) ? ({ kind: 'spend', token: entry.token } as const) : null
+  return [{ row: 'token', subject: entry.token, node: entry.node, why, fence }]
+}
+
+const missingTombstone = async ({ store }: CompareDeps, entry: JournalEntry): Promise<readonly RowDifference[]> => {
+  if (entry.node === null || (await store.get('node', entry.node)) !== null) return []
+  const why = 'the journal says that it was revoked, and its row is gone'
+  return [{ row: 'node', subject: entry.node, node: entry.node, why, fence: null }]
+}

@@ -1,0 +1,178 @@
+// L8, R3, R4: rows and journal are changed by SQL behind a plane's back, on both stores. Verification names each, alerts, and
+// shuts out what the journal shuts out.
+
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { eventually } from '../process/eventually.ts'
+import type { Json } from '../process/operator-call.ts'
+import { newSecret, storedCertificates, targetByAddress } from '../process/plane-records.ts'
+import { rawNode } from '../process/raw-node.ts'
+import { startPlane, type Plane } from '../process/start-plane.ts'
+import { tamperWith } from '../process/tamper.ts'
+
+const rounds = process.env['MUSTER_LONG'] === '1' ? 100 : 6
+
+const alertsOf = async (plane: Plane, kind: string): Promise<readonly Json[]> =>
+  (await plane.api('GET', '/v1/alerts')).body.alerts.filter((alert: Json) => alert.kind === kind)
+
+const differences = async (plane: Plane): Promise<readonly string[]> => {
+  const { body } = await plane.api('POST', '/v1/journal/verify', {})
+  return body.rows.differences.map(({ row, subject, fenced }: Json) => `${row} ${subject}${fenced ? ' fenced' : ''}`)
+}
+
+const enrolled = async (plane: Plane, id: string) => {
+  const node = rawNode(await targetByAddress(plane))
+  const secret = await newSecret(plane, id)
+  assert.equal((await node.enrollByToken(secret)).status, 200)
+  assert.equal((await node.confirm()).status, 200)
+  return { node, secret }
+}
+
+const revoke = async (plane: Plane, id: string): Promise<void> => {
+  assert.equal((await plane.api('POST', `/v1/nodes/${id}/revoke`, { reason: 'stolen' })).status, 200)
+}
+
+const warningsOf = async (plane: Plane): Promise<string> => (await plane.api('GET', '/readyz')).body.warnings.join('\n')
+
+/** The first run in the background would fence what a test is about to ask for. */
+const verifiedInBackground = (plane: Plane): Promise<true> =>
+  eventually('the first verification', async () =>
+    /^muster_journal_verified_timestamp_seconds [1-9]/m.test(String((await plane.api('GET', '/metrics')).body)),
+  )
+
+const started = async (t: TestContext) => {
+  const plane = await startPlane(t)
+  return { plane, ...tamperWith(plane.data) }
+}
+
+test('R3: what was set back in the database is named, alerted and shut out until an operator has looked', async (t) => {
+  const { plane, sql, edit } = await started(t)
+  await verifiedInBackground(plane)
+  const [back, denied, banned, kept] = ['back', 'denied', 'banned', 'kept']
+  const { node } = await enrolled(plane, 'back')
+  const [before] = await sql(`SELECT doc FROM node WHERE key = 'back'`)
+  for (const id of ['denied', 'banned', 'kept']) await enrolled(plane, id)
+  const spent = await enrolled(plane, 'spent')
+  for (const id of ['back', 'denied', 'banned']) await revoke(plane, id)
+  assert.deepEqual(await differences(plane), [], 'nothing was changed yet')
+
+  // A stolen machine gets its row, its denial and its key back; another one only loses its denial or its ban.
+  await edit('node', 'back', () => JSON.parse(before.doc))
+  await sql(`UPDATE node SET membership = 'active' WHERE key = 'back'`)
+  await sql(`DELETE FROM denial WHERE key IN ('epoch/1/back', 'epoch/1/denied')`)
+  const [certificate] = await storedCertificates(plane, 'banned')
+  await sql(`DELETE FROM key_ban WHERE key = '${certificate?.spki}'`)
+  const tokens = (await plane.api('GET', '/v1/tokens?node=spent')).body.tokens
+  const [{ key }] = await sql(`SELECT key FROM token WHERE id = '${tokens[0].id}'`)
+  await edit('token', key, (token) => ({ ...token, state: { kind: 'unused' } }))
+
+  const found = (await differences(plane)).toSorted()
+  assert.deepEqual(found, [
+    'denial back fenced',
+    'denial denied fenced',
+    'key-ban banned fenced',
+    'node back fenced',
+    `token ${tokens[0].id} fenced`,
+  ])
+  const alerts = await alertsOf(plane, 'rows_differ')
+  assert.deepEqual(alerts.map(({ subject }) => subject).toSorted(), [back, banned, denied, tokens[0].id].toSorted())
+  assert.ok(alerts.every(({ severity }) => severity === 'critical'))
+  assert.match(await warningsOf(plane), /rows differ from the journal \(4\)/)
+
+  await plane.stop()
+  const again = await plane.restart()
+  await verifiedInBackground(again)
+  const status = async (id: string): Promise<string> => {
+    const [stored] = await storedCertificates(again, id)
+    const { body } = await again.api('GET', `/v1/ca/certificates/${stored?.serial}`)
+    return body.status
+  }
+  assert.equal((await again.api('GET', '/v1/nodes/back')).body.membership, 'quarantined')
+  assert.deepEqual([await status('back'), await status('denied'), await status('kept')], ['revoked', 'revoked', 'good'])
+  assert.notEqual((await node.confirm()).status, 200, 'its old certificate')
+  const other = rawNode(await targetByAddress(again))
+  assert.notEqual((await other.enrollByToken(spent.secret)).status, 200, 'the spent token')
+  assert.deepEqual(await differences(again), [], 'the fence made rows and journal agree')
+  assert.equal((await alertsOf(again, 'rows_differ')).length, 4, 'and the alerts stay')
+  const [alert] = (await alertsOf(again, 'rows_differ')).filter(({ subject }) => subject === kept || subject === denied)
+  assert.equal((await again.api('POST', `/v1/alerts/${alert.id}/ack`, {})).status, 200)
+  await differences(again)
+  assert.equal((await alertsOf(again, 'rows_differ')).length, 3, 'until one is acknowledged')
+})
+
+test('nothing differs while nodes enroll, renew, lapse, are quarantined, released, revoked and come back', async (t) => {
+  const { plane } = await started(t)
+  const target = await targetByAddress(plane)
+  const act = async (id: string, verb: string): Promise<void> => {
+    const { status, body } = await plane.api(
+      'POST',
+      `/v1/nodes/${id}/${verb}`,
+      verb === 'release' ? {} : { reason: 'test' },
+    )
+    assert.equal(status, 200, JSON.stringify(body))
+  }
+  const live = async (id: string): Promise<void> => {
+    for (const end of ['quarantine', 'revoke'] as const) {
+      const node = rawNode(target)
+      assert.equal((await node.enrollByToken(await newSecret(plane, id))).status, 200)
+      assert.equal((await node.confirm()).status, 200)
+      const { identity } = await node.renew()
+      if (identity !== null) node.use(identity)
+      await node.confirm()
+      await act(id, end)
+      if (end === 'quarantine') await act(id, 'release')
+      if (end === 'quarantine') await act(id, 'revoke')
+      assert.equal((await plane.api('POST', '/v1/nodes', { id, profile: 'gpu-cloud' })).status, 201)
+    }
+  }
+  let living = true
+  const lives = Promise.all(Array.from({ length: rounds }, (_, at) => live(`gpu-${at}`))).finally(
+    () => (living = false),
+  )
+  const found: string[] = []
+  while (living) found.push(...(await differences(plane)))
+  await lives
+  assert.deepEqual([...found, ...(await differences(plane))], [])
+  assert.equal((await plane.api('POST', '/v1/journal/verify', {})).body.intact, true)
+})
+
+test('L8: a journal whose tail was cut back to a signed head is noticed in the background after a start', async (t) => {
+  const { plane, sql } = await started(t)
+  await enrolled(plane, 'gpu-001')
+  await enrolled(plane, 'gpu-002')
+  const [{ at }] = await sql('SELECT max(sequence) AS at FROM journal')
+  await revoke(plane, 'gpu-001')
+  await plane.stop()
+  await sql(`DELETE FROM journal WHERE sequence > ${at}`)
+  // On PostgreSQL the row of the chain says how far it goes.
+  const [chain] = await sql(`SELECT bytes, hash FROM journal WHERE sequence = ${at}`)
+  if (process.env['MUSTER_TEST_STORE'] === 'postgres')
+    await sql(`UPDATE chain SET sequence = ${at}, hash = '\\x${Buffer.from(chain.hash).toString('hex')}'`)
+  const again = await plane.restart()
+  const [alert] = await eventually('the alert', async () => {
+    const alerts = await alertsOf(again, 'rows_differ')
+    return alerts.length > 0 && alerts
+  })
+  assert.equal(alert.subject, 'gpu-001')
+  assert.match(alert.reason, /its row says revoked, and the journal says active/)
+  assert.equal((await again.api('GET', '/v1/nodes/gpu-001')).body.membership, 'revoked', 'it stays shut out')
+  const { code, stdout } = await again.muster('journal', 'verify')
+  assert.equal(code, 5)
+  assert.match(stdout, /1 rows differ from it\nnode gpu-001: its row says revoked/)
+})
+
+test('R4: an altered entry is noticed in the background after a start', async (t) => {
+  const { plane, sql } = await started(t)
+  await enrolled(plane, 'gpu-001')
+  await revoke(plane, 'gpu-001')
+  await plane.stop()
+  await sql(`UPDATE journal SET bytes = replace(bytes, 'stolen', 'broken') WHERE type = 'host.revoked'`)
+  const again = await plane.restart()
+  const [alert] = await eventually('the alert', async () => {
+    const alerts = await alertsOf(again, 'journal_damaged')
+    return alerts.length > 0 && alerts
+  })
+  assert.equal(alert.severity, 'critical')
+  assert.match(alert.reason, /^chain [0-9A-Za-z]+, entry \d+: entry \d+ does not match its hash/)
+  assert.match(await warningsOf(again), /the journal is damaged: muster journal verify/)
+})
