@@ -5,6 +5,7 @@ import { pgTrouble, type PostgresTarget } from '#platform/postgres.ts'
 import { processName } from '#platform/process-name.ts'
 import { openSharedCustody } from '#plane/issuer/shared-custody.ts'
 import { findSealingKey } from '#plane/issuer/sealing-key.ts'
+import type { JournalWitness } from '#plane/store/journal-witness.ts'
 import { openPostgresStore } from '#plane/store/postgres/open-postgres-store.ts'
 import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
 import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.ts'
@@ -33,6 +34,7 @@ export const openSharedStore = async (
   base: Base,
   config: PlaneConfig,
   target: PostgresTarget,
+  witness: JournalWitness,
   domainName: () => string,
 ): Promise<Pick<Foundation, 'store' | 'custody'>> => {
   const access = openPgAccess({ ...base, target })
@@ -46,7 +48,7 @@ export const openSharedStore = async (
     const keys = openSealedKeys(access)
     const signer = await openSharedHeadSigner(keys, sealing.key)
     const custody = await openSharedCustody(keys, sealing)
-    const store = await openPostgresStore({ ...base, access, signer, domainName, replicaName: processName() })
+    const store = await openPostgresStore({ ...base, access, signer, witness, domainName, replicaName: processName() })
     return { store, custody }
   } catch (error) {
     await access.close()

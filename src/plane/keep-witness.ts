@@ -1,0 +1,82 @@
+// The plane's own memory of the journal, tied to its data folder: compared with the store at a start, before anything is
+// written, and kept up to date from then on.
+
+import { findingOf, type Finding, type Place } from '#domain/continuity.ts'
+import type { SeenHead } from '#domain/sighting.ts'
+import type { Log } from '#platform/log.ts'
+import type { Timers } from '#platform/timers.ts'
+import { lossInWords, type JournalWitness } from './store/journal-witness.ts'
+import type { Store } from './store/store.ts'
+import { openWitnessFiles } from './store/witness-files.ts'
+
+export type KeepWitnessDeps = {
+  readonly store: Pick<Store, 'get' | 'journal'>
+  readonly witness: JournalWitness
+  readonly timers: Timers
+  readonly log: Log
+  /** Asked at each write: a new domain gets its name after this. */
+  domainName(): string
+}
+
+const keptEveryMs = 1000
+
+/**
+ * The store may have lost commits while no plane ran: an older file put back, a tail cut off, a chain deleted. Returns what
+ * ends the keeping, with a last write.
+ */
+export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promise<() => void> => {
+  const { store, witness, log } = deps
+  const files = openWitnessFiles(folder, log)
+  const domain = (await store.get('domain', 'domain'))?.value ?? null
+
+  if (domain !== null) {
+    const { lineage } = domain.continuity
+    witness.confirmed(lineage)
+    const doubt = files.doubt()
+    if (doubt !== null && doubt.domain === domain.name) {
+      if (doubt.lineage < lineage) files.dropDoubt()
+      else witness.lose(doubt)
+    }
+    const kept = files.heads()
+    if (kept !== null && kept.domain === domain.name && kept.lineage >= lineage) {
+      const finding = findingOf(kept, lineage, await placesIn(store.journal, kept.heads))
+      if (finding === null) kept.heads.forEach((head) => witness.learn(head))
+      else witness.lose({ ...finding, lineage: kept.lineage })
+    }
+  }
+  const keepDoubt = (loss: Finding): void => {
+    log.error({ ...loss }, lossInWords(loss))
+    files.keepDoubt({ ...loss, domain: deps.domainName() })
+  }
+  const found = witness.loss()
+  if (found !== null) keepDoubt(found)
+  witness.onLoss((loss) => (loss === null ? files.dropDoubt() : keepDoubt(loss)))
+
+  let written = ''
+  const keepHeads = (): void => {
+    const heads = witness.places()
+    // After a loss the file keeps what was known before it.
+    if (witness.loss() !== null || heads.length === 0) return
+    const lineage = witness.lineage()
+    const now = JSON.stringify([lineage, heads])
+    if (now === written) return
+    written = now
+    files.keepHeads({ domain: deps.domainName(), lineage, heads })
+  }
+  const stop = deps.timers.every(keptEveryMs, keepHeads)
+  return () => {
+    stop()
+    keepHeads()
+  }
+}
+
+const placesIn = async (journal: Store['journal'], heads: readonly SeenHead[]): Promise<readonly Place[]> => {
+  const newest = new Map((await journal.heads()).map(({ chain, sequence }) => [chain, sequence]))
+  return Promise.all(
+    heads.map(async (head) => ({
+      head,
+      hash: await journal.hashAt(head.chain, head.sequence),
+      newest: newest.get(head.chain) ?? null,
+    })),
+  )
+}
