@@ -266,7 +266,8 @@ test('R1: another replica that takes a chain over, and a chain that is pruned, a
   for (const id of ['a', 'b', 'c']) await first.commit(newNode(id))
   await eventually('it to be told', () => reader.told.length === 3)
   await first.close()
-  await site.session.exec(`UPDATE chain SET (base_sequence, base_hash) = (SELECT 3, hash FROM journal WHERE sequence = 3);
+  await site.session
+    .exec(`UPDATE chain SET (base_sequence, base_hash) = (SELECT 3, hash FROM journal WHERE sequence = 3);
     DELETE FROM journal WHERE sequence <= 3`)
   const second = await site.open()
   await second.commit(newNode('d'))

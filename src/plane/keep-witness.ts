@@ -1,11 +1,11 @@
 // The plane's own memory of the journal, tied to its data folder: compared with the store at a start, before anything is
 // written, and kept up to date from then on.
 
-import { findingOf, type Finding, type Place } from '#domain/continuity.ts'
-import type { SeenHead } from '#domain/sighting.ts'
+import { findingOf, type Finding } from '#domain/continuity.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
 import { lossInWords, type JournalWitness } from './store/journal-witness.ts'
+import { placesIn } from './store/places-in-journal.ts'
 import type { Store } from './store/store.ts'
 import { openWitnessFiles } from './store/witness-files.ts'
 
@@ -39,7 +39,7 @@ export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promis
     }
     const kept = files.heads()
     if (kept !== null && kept.domain === domain.name && kept.lineage >= lineage) {
-      const finding = findingOf(kept, lineage, await placesIn(store.journal, kept.heads))
+      const finding = findingOf(kept, lineage, await placesIn(store.journal, kept.heads, await store.journal.heads()))
       if (finding === null) kept.heads.forEach((head) => witness.learn(head))
       else witness.lose({ ...finding, lineage: kept.lineage })
     }
@@ -68,15 +68,4 @@ export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promis
     stop()
     keepHeads()
   }
-}
-
-const placesIn = async (journal: Store['journal'], heads: readonly SeenHead[]): Promise<readonly Place[]> => {
-  const newest = new Map((await journal.heads()).map(({ chain, sequence }) => [chain, sequence]))
-  return Promise.all(
-    heads.map(async (head) => ({
-      head,
-      hash: await journal.hashAt(head.chain, head.sequence),
-      newest: newest.get(head.chain) ?? null,
-    })),
-  )
 }

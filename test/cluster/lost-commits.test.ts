@@ -44,9 +44,11 @@ const olderDump = async (t: TestContext): Promise<Losing> => {
     env: database.env,
     mark: async () => void (await run('pg_dump', '-Fc', '-f', file)),
     async lose() {
+      // Beside it, then in its place: the planes are never refused a connection for long.
+      await admin.exec(`CREATE DATABASE ${database.name}_older TEMPLATE template0`)
+      await run('pg_restore', '-d', `${database.name}_older`, file)
       await admin.exec(`DROP DATABASE ${database.name} WITH (FORCE)`)
-      await admin.exec(`CREATE DATABASE ${database.name} TEMPLATE template0`)
-      await run('pg_restore', '-d', database.name, file)
+      await admin.exec(`ALTER DATABASE ${database.name}_older RENAME TO ${database.name}`)
     },
   }
 }

@@ -82,7 +82,18 @@ const assemble = (deps: Required<SqliteStoreDeps>, database: Database, lock: Fol
     activeNodes: async () => queries.activeNodes(),
   })
   const { isHeld } = replicas
-  const commits = openGroupCommit({ clock, timers, database, rows, hardware, journal, health, witness, isHeld, onGroup })
+  const commits = openGroupCommit({
+    clock,
+    timers,
+    database,
+    rows,
+    hardware,
+    journal,
+    health,
+    witness,
+    isHeld,
+    onGroup,
+  })
   const stopTicking = deps.timers.every(observationsEveryMs, () => {
     void observations.flush()
     health.probe()

@@ -151,7 +151,8 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     const missing = lossAmong(found)
     if (missing !== null) return judgeLoss(missing, known)
     for (const { chain, base, end, writer } of ends) {
-      if (!positions.has(chain)) positions.set(chain, { sequence: base, hash: null })
+      // Also where everything up to the place has been pruned: there is no entry left to compare.
+      if ((positions.get(chain)?.sequence ?? base) === base) positions.set(chain, { sequence: base, hash: null })
       if (writer !== renewal.number) ownFrom.delete(chain)
       else if (!ownFrom.has(chain)) ownFrom.set(chain, end)
       if (writer === renewal.number) own.ownChain(chain)
