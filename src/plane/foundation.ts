@@ -14,7 +14,7 @@ import { openJournalWitness, type JournalWitness } from '#plane/store/journal-wi
 import type { Store } from '#plane/store/store.ts'
 import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { initialiseDomain, type Initialised } from './initialise.ts'
-import { keepWitness } from './keep-witness.ts'
+import { keepWitness, verifiedAgainst } from './keep-witness.ts'
 import { openHeadSigner } from './journal-key.ts'
 
 export type Foundation = {
@@ -45,6 +45,7 @@ export const layFoundation = async (config: PlaneConfig, log: Log): Promise<Foun
   let stopKeeping = (): void => {}
   const store: Store = {
     ...opened,
+    journal: verifiedAgainst(witness, opened.journal),
     async close() {
       stopKeeping()
       await opened.close()

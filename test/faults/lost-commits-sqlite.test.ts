@@ -87,6 +87,9 @@ test('R1, L8: an older database put back beside the heads file is in doubt from 
     await assert.rejects(stolen.recover(), /STORE_IN_DOUBT/, round)
     assert.match((await doubtOf(plane)).in_words, /^the store may be an older copy: plane .* has seen/)
     assert.ok(fs.existsSync(path.join(plane.data, 'store-doubt.json')), round)
+    const verified = await plane.muster('journal', 'verify')
+    assert.equal(verified.code, 5, verified.stdout)
+    assert.match(verified.stdout + verified.stderr, /this plane knows/)
     await plane.stop()
   }
   plane = await plane.restart()
