@@ -7,7 +7,7 @@ import type { Timers } from '#platform/timers.ts'
 import { lossInWords, type JournalWitness } from './store/journal-witness.ts'
 import { placesIn } from './store/places-in-journal.ts'
 import type { JournalReader, Store } from './store/store.ts'
-import { openWitnessFiles } from './store/witness-files.ts'
+import { openWitnessFiles, type KeptDoubt } from './store/witness-files.ts'
 
 export type KeepWitnessDeps = {
   readonly store: Pick<Store, 'get' | 'journal'>
@@ -32,16 +32,17 @@ export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promis
   if (domain !== null) {
     const { lineage } = domain.continuity
     witness.confirmed(lineage)
+    const kept = files.heads()
+    const heads = kept !== null && kept.domain === domain.name && kept.lineage >= lineage ? kept.heads : []
+    if (kept !== null && heads.length > 0) {
+      const places = await placesIn(store.journal, heads, await store.journal.heads())
+      const finding = findingOf(kept, lineage, places)
+      if (finding !== null) witness.lose(finding, heads)
+    }
     const doubt = files.doubt()
     if (doubt !== null && doubt.domain === domain.name) {
       if (doubt.lineage < lineage) files.dropDoubt()
-      else witness.lose(doubt)
-    }
-    const kept = files.heads()
-    if (kept !== null && kept.domain === domain.name && kept.lineage >= lineage) {
-      const finding = findingOf(kept, lineage, await placesIn(store.journal, kept.heads, await store.journal.heads()))
-      if (finding === null) kept.heads.forEach((head) => witness.learn(head))
-      else witness.lose({ ...finding, lineage: kept.lineage })
+      else witness.lose(findingIn(doubt), heads)
     }
   }
   const keepDoubt = (loss: Finding): void => {
@@ -69,6 +70,8 @@ export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promis
     keepHeads()
   }
 }
+
+const findingIn = ({ domain: _domain, ...finding }: KeptDoubt): Finding => finding
 
 /**
  * A tail that was cut back to a signed head, and a chain that was deleted whole, verify as intact by themselves: only what

@@ -20,8 +20,8 @@ export type JournalWitness = {
   lineage(): number
   /** Null: the store holds everything this process knows of. */
   loss(): Finding | null
-  /** The first loss stays until it is confirmed. */
-  lose(finding: Omit<Finding, 'lineage'> & { readonly lineage?: number }): void
+  /** The first loss stays until it is confirmed. `known`: what was known before, where that is not what was learned here. */
+  lose(finding: Omit<Finding, 'lineage'> & { readonly lineage?: number }, known?: readonly SeenHead[]): void
   /** An operator has confirmed the store as it is under this lineage. Ends a loss found under an earlier one. */
   confirmed(lineage: number): void
   /** Called in the turn of a loss, and of its end with null. */
@@ -46,11 +46,11 @@ export const openJournalWitness = (): JournalWitness => {
     },
     lineage: () => lineage,
     loss: () => loss,
-    lose(finding) {
+    lose(finding, known) {
       if (loss !== null) return
       loss = { ...finding, lineage: Math.max(lineage, finding.lineage ?? 0) }
-      evidence = [...places.values()]
-      places = new Map()
+      evidence = known ?? [...places.values()]
+      if (known === undefined) places = new Map()
       tell()
     },
     confirmed(now) {
