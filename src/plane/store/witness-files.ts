@@ -13,8 +13,8 @@ import type { SeenHead } from '#domain/sighting.ts'
 import { readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
 
-export const headsFile = 'journal-heads.json'
-export const doubtFile = 'store-doubt.json'
+const headsFile = 'journal-heads.json'
+const doubtFile = 'store-doubt.json'
 
 export type KeptHeads = { readonly domain: string; readonly lineage: number; readonly heads: readonly SeenHead[] }
 export type KeptDoubt = Finding & { readonly domain: string }
