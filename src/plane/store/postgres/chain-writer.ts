@@ -67,7 +67,12 @@ const takeOver = async (deps: ChainWriterDeps, session: PgSession, self: Replica
       newest === undefined || newest['sequence'] !== sequence
         ? null
         : { signature: newest['signature'] as Uint8Array | null, keyId: newest['key_id'] as string | null }
-    return { writer: self, row: { sequence, hash: found['hash'] as Uint8Array, writer }, base: null, tail: tailAt(deps, place, signed) }
+    return {
+      writer: self,
+      row: { sequence, hash: found['hash'] as Uint8Array, writer },
+      base: null,
+      tail: tailAt(deps, place, signed),
+    }
   }
   return null
 }
