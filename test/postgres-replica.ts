@@ -2,6 +2,7 @@
 // set, and everything between it and the database can go wrong.
 
 import type { Change } from '#domain/change.ts'
+import { openJournalWitness } from '#plane/store/journal-witness.ts'
 import { openPgGroupCommit } from '#plane/store/postgres/group-commit.ts'
 import { openPgReplicas, type PgReplicas } from '#plane/store/postgres/open-pg-replicas.ts'
 import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
@@ -85,12 +86,15 @@ const openReplica = async (
   const given = { clock, timers: systemTimers, random: systemRandom, log: silentLog }
   const access = openPgAccess({ ...given, target })
   cleanup(t, () => access.close())
-  const shared = await openPgReplicas({ ...given, access, pace, name: 'test', version: '0.0.0' })
+  const witness = openJournalWitness()
+  const shared = await openPgReplicas({ ...given, access, witness, pace, name: 'test', version: '0.0.0' })
   const commits = openPgGroupCommit({
     ...given,
     access,
     signer,
     domainName: () => 'test.example',
+    witness,
+    onPlaceMissing: (why) => shared.onPlaceMissing(why),
     self: () => shared.self(),
     health: { failed: () => {}, worked: () => {} },
     onGroup: () => {},

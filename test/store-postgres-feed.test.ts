@@ -2,9 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { StoreFault } from '#plane/store/store-errors.ts'
+import { entry } from '#domain/decision.ts'
+import { StoreFault, StoreInDoubt } from '#plane/store/store-errors.ts'
 import type { Committed } from '#plane/store/store.ts'
 import type { PgSession } from '#platform/postgres.ts'
+import { alice } from './fakes/sample-rows.ts'
 import { withPeer } from './peers/peer.ts'
 import { quickPace, replicaSite, type TestReplica } from './postgres-replica.ts'
 import { eventually } from './process/eventually.ts'
@@ -208,7 +210,7 @@ test('a hole in a chain is never stepped over: the replica falls behind instead'
   assert.equal(writer.replicas.standing().kind, 'serving')
 })
 
-test('a database that has lost what was read from it is not believed', async (t) => {
+test('R1: a database that has lost what was read from it is in doubt for its reader and its writer at once, and for good', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.openBehindProxy()])
@@ -218,8 +220,60 @@ test('a database that has lost what was read from it is not believed', async (t)
   // As a standby would have it that was promoted without the last commit.
   await site.session.exec(`DELETE FROM journal WHERE node = 'lost';
     UPDATE chain SET sequence = sequence - 1, hash = (SELECT hash FROM journal WHERE node = 'kept')`)
-  await eventually('it to be behind', () => reader.replicas.standing().kind === 'behind')
+  const began = performance.now()
+  await assert.rejects(writer.commit(newNode('again')), StoreInDoubt)
+  await eventually('both to know', () =>
+    [reader, writer].every(({ replicas }) => replicas.standing().kind === 'in-doubt'),
+  )
+  assert.ok(performance.now() - began < quickPace.mostBehindMs, 'without waiting for what silence is given')
   assert.notEqual(reader.self(), null)
+  assert.equal(writer.replicas.leadership(), null)
+
+  // Its own chain grows back to where it was, by other entries: R1b.
+  await site.session.exec(`INSERT INTO journal (chain, sequence, operation, bytes, hash, node, type)
+      SELECT chain, sequence + 1, 'other-0', bytes, sha256(hash), node, type FROM journal;
+    UPDATE chain SET sequence = sequence + 1, hash = (SELECT hash FROM journal ORDER BY sequence DESC LIMIT 1)`)
+  await new Promise((resolve) => setTimeout(resolve, 3 * quickPace.renewEveryMs))
+  for (const one of [reader, writer]) {
+    assert.equal(one.replicas.standing().kind, 'in-doubt')
+    await assert.rejects(one.commit(newNode('granted')), StoreInDoubt)
+  }
+  // Taking rights away stays possible, on a chain of its own: no place has two signed entries.
+  const revoked = { reads: [], writes: [], entries: [entry(alice, 0, 'host.revoked', {}, {})] } as const
+  const outcome = await writer.commit(revoked)
+  assert(outcome !== 'lost-race')
+  assert.equal(outcome.entries[0]?.entry.sequence, 1)
+})
+
+test('R1b: a chain of the old length with another hash is noticed inside the next transaction', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const site = await replicaSite(t)
+  const writer = await site.open({ pace: { ...quickPace, renewEveryMs: 3000 } })
+  await writer.commit(newNode('kept'))
+  await writer.commit(newNode('lost'))
+  await site.session.exec(`UPDATE journal SET hash = sha256(hash) WHERE node = 'lost';
+    UPDATE chain SET hash = (SELECT hash FROM journal WHERE node = 'lost')`)
+  await assert.rejects(writer.commit(newNode('next')), StoreInDoubt)
+  assert.notEqual(writer.replicas.standing().kind, 'serving')
+  await eventually('it to be in doubt', () => writer.replicas.standing().kind === 'in-doubt')
+  assert.deepEqual((await site.session.run({ name: 'n', text: 'SELECT FROM journal' })).count, 2)
+})
+
+test('R1: another replica that takes a chain over, and a chain that is pruned, are no loss', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const site = await replicaSite(t)
+  const [first, reader] = await Promise.all([site.open(), site.open()])
+  for (const id of ['a', 'b', 'c']) await first.commit(newNode(id))
+  await eventually('it to be told', () => reader.told.length === 3)
+  await first.close()
+  await site.session
+    .exec(`UPDATE chain SET (base_sequence, base_hash) = (SELECT 3, hash FROM journal WHERE sequence = 3);
+    DELETE FROM journal WHERE sequence <= 3`)
+  const second = await site.open()
+  await second.commit(newNode('d'))
+  await reader.commit(newNode('e'))
+  await eventually('it to be told', () => nodesTold(reader).includes('d'))
+  assert.deepEqual([reader.replicas.standing().kind, second.replicas.standing().kind], ['serving', 'serving'])
 })
 
 test('a subscriber that fails keeps nobody else from hearing', async (t) => {

@@ -28,7 +28,7 @@ test('what our journal holds is no reason for doubt, and neither is what was pru
 })
 
 test('a place we do not have, another entry there, a chain or a lineage that is not ours: the store has lost something', () => {
-  const about = { lineage: 1, chain: 'c1', sequence: 80 }
+  const about = { lineage: 1, chain: 'c1', sequence: 80, hash: 'a' }
   assert.deepEqual(findingOf(seen, 1, [place({ hash: null, newest: 50 })]), { ...about, why: 'missing', ours: 50 })
   assert.deepEqual(findingOf(seen, 1, [place({ hash: null, newest: null })]), { ...about, why: 'missing', ours: null })
   assert.deepEqual(findingOf(seen, 1, [place({ hash: 'b' })]), { ...about, why: 'other', ours: 90 })
@@ -51,6 +51,7 @@ const facts = (changes: Partial<DoubtFacts> = {}): DoubtFacts => ({
   finding,
   judgedBy: 0,
   node: 'gpu-007',
+  witness: 'node',
   newestEntryMs: noonMs - hour,
   alert: null,
   newAlertId: 'alert-1',
@@ -66,7 +67,7 @@ test('a doubt is one commit: the domain, an entry that names the node, and an al
   const verdict = expectDecided(decideDoubt(facts()))
   assert.deepEqual(continuityIn(verdict), {
     lineage: 0,
-    doubt: { ...finding, sinceMs: noonMs, node: 'gpu-007', newestEntryMs: noonMs - hour },
+    doubt: { ...finding, sinceMs: noonMs, node: 'gpu-007', witness: 'node', newestEntryMs: noonMs - hour },
   })
   assert.deepEqual(entryTypesOf(verdict), ['store.doubted', 'alert.raised'])
   assert.deepEqual(readsOf(verdict), ['domain/domain@3', 'alert/store_in_doubt/lab.example@0'])
@@ -75,11 +76,20 @@ test('a doubt is one commit: the domain, an entry that names the node, and an al
   assert.deepEqual(entry?.body, { why: 'missing', chain: 'c1', seen: 80, ours: 50, seen_lineage: 0, lineage: 0 })
 })
 
+test('R1: a plane that misses its own entries is named in the doubt, and in no field that is for nodes', () => {
+  const lost = { ...finding, hash: 'ab' }
+  const verdict = expectDecided(decideDoubt(facts({ finding: lost, node: 'host-1 42', witness: 'plane' })))
+  const [entry] = verdict.change.entries
+  assert.equal(entry?.node, null)
+  assert.deepEqual([entry?.body['hash'], entry?.body['plane']], ['ab', 'host-1 42'])
+  assert.match(doubtInWords(domainRow({ continuity: continuityIn(verdict) }).value) ?? '', /plane host-1 42 has seen/)
+})
+
 test('what a second node shows is news only where it shows more, and the doubt stays the one it was', () => {
   assert.equal(decideDoubt(facts({ domain: inDoubt() })).kind, 'unchanged')
   assert.equal(decideDoubt(facts({ domain: inDoubt({ sequence: 90 }) })).kind, 'unchanged')
   const more = expectDecided(decideDoubt(facts({ domain: inDoubt(), finding: { ...finding, sequence: 95 } })))
-  assert.deepEqual(continuityIn(more).doubt, { ...doubt, sequence: 95 })
+  assert.deepEqual(continuityIn(more).doubt, { ...doubt, witness: 'node', sequence: 95 })
   const newer = expectDecided(
     decideDoubt(facts({ domain: inDoubt(), finding: { ...finding, why: 'lineage', lineage: 4, sequence: 3 } })),
   )

@@ -26,17 +26,24 @@ export type Finding = {
   readonly lineage: number
   readonly chain: string
   readonly sequence: number
+  /** Hex, of the entry that was seen there; absent in rows of 0.2.0. */
+  readonly hash?: string
   /** Our newest place in that chain; null: it is not here at all. */
   readonly ours: number | null
 }
 
 export type Doubt = Finding & {
   readonly sinceMs: number
-  /** Who showed it first. */
+  /** Who showed it first: a node, or the name of the plane that noticed it itself. */
   readonly node: NodeId
+  /** Absent in rows of 0.2.0, whose doubts all came from nodes. */
+  readonly witness?: Witness
   /** Of the newest entry from before any plane was started that runs now; null: not known. */
   readonly newestEntryMs: number | null
 }
+
+/** A node showed a signed sighting, or a plane missed entries that it had read or written itself. */
+export type Witness = 'node' | 'plane'
 
 /** One head of a sighting, and what our journal has there. */
 export type Place = {
@@ -54,6 +61,7 @@ export const findingOf = (seen: Sighting, lineage: number, places: readonly Plac
     lineage: seen.lineage,
     chain: place.head.chain,
     sequence: place.head.sequence,
+    hash: place.head.hash,
     ours: place.newest,
   })
   const furthest = places.toSorted((one, other) => other.head.sequence - one.head.sequence)
@@ -76,6 +84,9 @@ const retryAfterMs = 60_000
 export const issuanceBarred = ({ continuity }: DomainSettings): Refusal | null =>
   continuity.doubt === null ? null : { ...refuse('STORE_IN_DOUBT'), retryAfterMs }
 
+/** By a plane that knows itself what its store has lost. Soon: another plane, or an operator, may settle it. */
+export const storeInDoubt = (why: string): Refusal => ({ ...refuse('STORE_IN_DOUBT', why), retryAfterMs: 10_000 })
+
 /** In a sentence, for whoever looks after the plane; null: all is well. */
 export const doubtInWords = ({ continuity }: DomainSettings): string | null =>
   continuity.doubt === null ? null : `nothing is issued: ${reasonForDoubt(continuity.doubt)}`
@@ -83,20 +94,22 @@ export const doubtInWords = ({ continuity }: DomainSettings): string | null =>
 /** In a sentence, for alerts and for people. */
 export const reasonForDoubt = ({
   node,
+  witness,
   why,
   chain,
   sequence,
   ours,
   lineage,
-}: Finding & { readonly node: NodeId }): string => {
+}: Finding & Pick<Doubt, 'node' | 'witness'>): string => {
+  const who = `${witness ?? 'node'} ${node}`
   const have = ours === null ? 'it is not in this store' : `this store ends at ${ours}`
   switch (why) {
     case 'lineage':
-      return `the store may be an older copy: node ${node} has seen one that was confirmed before (lineage ${lineage})`
+      return `the store may be an older copy: ${who} has seen one that was confirmed before (lineage ${lineage})`
     case 'missing':
-      return `the store may be an older copy: node ${node} has seen entry ${sequence} of chain ${chain}, and ${have}`
+      return `the store may be an older copy: ${who} has seen entry ${sequence} of chain ${chain}, and ${have}`
     case 'other':
-      return `the store may be an older copy: node ${node} has seen another entry ${sequence} of chain ${chain}`
+      return `the store may be an older copy: ${who} has seen another entry ${sequence} of chain ${chain}`
   }
 }
 
@@ -105,7 +118,9 @@ export type DoubtFacts = {
   readonly finding: Finding
   /** The lineage it was found by: an operator may have confirmed the store meanwhile. */
   readonly judgedBy: number
+  /** By name, where the witness is a plane. */
   readonly node: NodeId
+  readonly witness: Witness
   readonly newestEntryMs: number | null
   /** The last raising of the alert for it. */
   readonly alert: Row<Alert> | null
@@ -115,23 +130,29 @@ export type DoubtFacts = {
 }
 
 export const decideDoubt = (facts: DoubtFacts): Decided | Unchanged => {
-  const { domain, finding, judgedBy, node, nowMs } = facts
+  const { domain, finding, judgedBy, node, witness, nowMs } = facts
   const { continuity } = domain.value
   if (continuity.lineage !== judgedBy) return { kind: 'unchanged' }
   if (continuity.doubt !== null && !isWorse(finding, continuity.doubt)) return { kind: 'unchanged' }
-  const begun = continuity.doubt ?? { sinceMs: nowMs, node, newestEntryMs: facts.newestEntryMs }
-  const doubt: Doubt = { ...finding, sinceMs: begun.sinceMs, node: begun.node, newestEntryMs: begun.newestEntryMs }
+  const begun = continuity.doubt ?? { sinceMs: nowMs, node, witness, newestEntryMs: facts.newestEntryMs }
+  const doubt: Doubt = {
+    ...finding,
+    sinceMs: begun.sinceMs,
+    node: begun.node,
+    witness: begun.witness ?? 'node',
+    newestEntryMs: begun.newestEntryMs,
+  }
   const wanted: WantedAlert = {
     ...aboutAlert(domain.value),
     severity: 'critical',
     sinceMs: doubt.sinceMs,
     reason: reasonForDoubt(doubt),
   }
-  const body = { ...bodyOf(finding), lineage: continuity.lineage }
+  const body = { ...bodyOf(finding), lineage: continuity.lineage, ...(witness === 'plane' && { plane: node }) }
   const change = {
     reads: [readOf('domain', 'domain', domain)],
     writes: [{ put: 'domain', value: { ...domain.value, continuity: { ...continuity, doubt } } }],
-    entries: [entry(facts.by, nowMs, 'store.doubted', { node }, body)],
+    entries: [entry(facts.by, nowMs, 'store.doubted', witness === 'node' ? { node } : {}, body)],
   } as const
   return decided(withAlert(change, alertFacts(facts, wanted)))
 }
@@ -169,10 +190,11 @@ export const decideConfirmStore = (
   return { ...decided(withAlert(change, alertFacts(facts, null))), doubt, lineage }
 }
 
-const bodyOf = ({ why, chain, sequence, ours, lineage }: Finding): EntryBody => ({
+const bodyOf = ({ why, chain, sequence, hash, ours, lineage }: Finding): EntryBody => ({
   why,
   chain,
   seen: sequence,
+  ...(hash !== undefined && { hash }),
   ours,
   seen_lineage: lineage,
 })

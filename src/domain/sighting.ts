@@ -19,13 +19,38 @@ export const mostHeads = 64
 
 /**
  * Whether `next` is worth keeping instead of `kept`. Every sighting is of the whole journal at one moment, and every chain
- * only grows: of two, the later one is as far or further in each of them, and so in their sum.
+ * only grows: of two, the later one is as far or further in each of them, and so in their sum. One that is shorter in any
+ * chain, or has another entry at the same place, is of a journal that lost something, and never replaces what is kept.
  */
 export const isLater = (next: Sighting, kept: Sighting | null): boolean => {
   if (kept === null) return true
   if (next.lineage !== kept.lineage) return next.lineage > kept.lineage
-  return reach(next) > reach(kept)
+  return reach(next) > reach(kept) && extendsIn(next, kept)
 }
+
+const extendsIn = (next: Sighting, kept: Sighting): boolean => {
+  const heads = new Map(next.heads.map((head) => [head.chain, head]))
+  return kept.heads.every((before) => {
+    const now = heads.get(before.chain)
+    // With more chains than fit, one that reached furthest before may not be named any more.
+    if (now === undefined) return next.heads.length === mostHeads
+    return now.sequence === before.sequence ? now.hash === before.hash : now.sequence > before.sequence
+  })
+}
+
+/** How many earlier sightings are kept beside the newest. */
+export const mostEarlier = 8
+
+/**
+ * Earlier sightings at growing distances: whatever is replaced goes into the first slot, and every second, fourth, eighth
+ * time what was in a slot moves on to the next. The journal of a store that has lost commits and grown on holds the newest
+ * sighting an agent was given since, and not those from before.
+ */
+export const withEarlier = <T>(slots: readonly (T | null)[], count: number, replaced: T): readonly (T | null)[] =>
+  Array.from({ length: mostEarlier }, (_, at) => {
+    if (count % 2 ** at !== 0) return slots[at] ?? null
+    return at === 0 ? replaced : (slots[at - 1] ?? null)
+  })
 
 const reach = ({ heads }: Sighting): number => heads.reduce((sum, { sequence }) => sum + sequence, 0)
 

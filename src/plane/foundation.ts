@@ -12,9 +12,11 @@ import { openKeySeal } from '#plane/authn/operator-key-seal.ts'
 import { openKeyCustody, type KeyCustody } from '#plane/issuer/key-custody.ts'
 import { findSealingKey } from '#plane/issuer/sealing-key.ts'
 import { openSqliteStore } from '#plane/store/open-sqlite-store.ts'
+import { openJournalWitness, type JournalWitness } from '#plane/store/journal-witness.ts'
 import type { Store } from '#plane/store/store.ts'
 import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { initialiseDomain, type Initialised } from './initialise.ts'
+import { keepWitness, verifiedAgainst } from './keep-witness.ts'
 import { openHeadSigner } from './journal-key.ts'
 
 export type Foundation = {
@@ -23,6 +25,7 @@ export type Foundation = {
   readonly random: Random
   readonly log: Log
   readonly store: Store
+  readonly witness: JournalWitness
   readonly custody: KeyCustody
   readonly keySeal: KeySeal
 }
@@ -36,13 +39,28 @@ export const layFoundation = async (config: PlaneConfig, log: Log): Promise<Foun
   if (fault !== null) throw new ConfigProblem(`the data folder ${dataFolder} ${fault}: chown it, and chmod 700`)
   const base: Base = { clock: systemClock, timers: systemTimers, random: systemRandom, log }
   let domainName = config.domainName
+  const witness = openJournalWitness()
   const asked = (): string => domainName
-  const { store, custody, keySeal } = await (config.store.kind === 'sqlite'
-    ? openOwnStore(base, config, asked)
+  const {
+    store: opened,
+    custody,
+    keySeal,
+  } = await (config.store.kind === 'sqlite'
+    ? openOwnStore(base, config, witness, asked)
     : // A plane on its own file has no use for the driver, and starts sooner without.
-      (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, asked))
-  const foundation = { ...base, store, custody, keySeal }
+      (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, witness, asked))
+  let stopKeeping = (): void => {}
+  const store: Store = {
+    ...opened,
+    journal: verifiedAgainst(witness, opened.journal),
+    async close() {
+      stopKeeping()
+      await opened.close()
+    },
+  }
+  const foundation = { ...base, store, witness, custody, keySeal }
   try {
+    stopKeeping = await keepWitness({ ...foundation, domainName: asked }, dataFolder)
     const learnName = async (): Promise<void> => {
       domainName = (await store.get('domain', 'domain'))?.value.name ?? domainName
     }
@@ -60,11 +78,12 @@ export const layFoundation = async (config: PlaneConfig, log: Log): Promise<Foun
 const openOwnStore = async (
   base: Base,
   { dataFolder, sealKeyFile: keyFile, credentialsFolder }: PlaneConfig,
+  witness: JournalWitness,
   domainName: () => string,
 ): Promise<Pick<Foundation, 'store' | 'custody' | 'keySeal'>> => {
   const sealing = findSealingKey({ dataFolder, keyFile, credentialsFolder }, systemRandom)
   const signer = openHeadSigner(dataFolder, sealing.key)
-  const store = await openSqliteStore({ ...base, folder: dataFolder, signer, domainName })
+  const store = await openSqliteStore({ ...base, folder: dataFolder, signer, witness, domainName })
   const keySeal = openKeySeal(sealing.key, domainName)
   return { store, custody: openKeyCustody(path.join(dataFolder, 'keys'), sealing), keySeal }
 }

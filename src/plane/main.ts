@@ -4,6 +4,7 @@ import type { DomainSettings } from '#domain/domain-settings.ts'
 import { isIP } from '#platform/addresses.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
+import { processName } from '#platform/process-name.ts'
 import { openFileLimit } from '#platform/process-limits.ts'
 import { sortableId } from '#platform/random.ts'
 import { musterVersion } from '#platform/version.ts'
@@ -16,6 +17,7 @@ import { nodeUrlOf, type PlaneConfig } from './config.ts'
 import { openKeyBook } from './authn/operator-key-book.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
 import { recoverabilityCounts } from './flows/count-recoverable.ts'
+import { recordLosses } from './flows/record-loss.ts'
 import { openStandingAlerts } from './flows/standing-alerts.ts'
 import { layFoundation, type Foundation } from './foundation.ts'
 import { adminKeyFile, type Initialised } from './initialise.ts'
@@ -79,6 +81,8 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   // Before anything is loaded: what is committed elsewhere meanwhile is then seen twice, and never missed.
   store.onForeignCommit((committed) => feed.publish(committed))
   const settings = await followSettings(foundation, feed)
+  followConfirmations(foundation, feed)
+  recordLosses({ ...foundation, feed, planeName: processName() })
   const certificates = {
     domain: settings().name,
     serverNames: { dns: config.serverNames.filter((name) => !isIP(name)), ip: config.serverNames.filter(isIP) },
@@ -297,6 +301,13 @@ const operatorKeysEveryMs = 30_000
 
 /** Cheap when nothing is due. */
 const authorityEveryMs = 5000
+
+/** On whichever plane an operator has confirmed the store. */
+const followConfirmations = ({ witness }: Foundation, feed: Feed): void => {
+  feed.subscribe(({ writes }) => {
+    for (const write of writes) if (write.put === 'domain') witness.confirmed(write.value.continuity.lineage)
+  })
+}
 
 /** The domain's settings as last committed, without a read on every use. */
 const followSettings = async ({ store }: Foundation, feed: Feed): Promise<() => DomainSettings> => {

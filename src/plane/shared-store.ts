@@ -6,6 +6,7 @@ import { processName } from '#platform/process-name.ts'
 import { openKeySeal } from '#plane/authn/operator-key-seal.ts'
 import { openSharedCustody } from '#plane/issuer/shared-custody.ts'
 import { findSealingKey } from '#plane/issuer/sealing-key.ts'
+import type { JournalWitness } from '#plane/store/journal-witness.ts'
 import { openPostgresStore } from '#plane/store/postgres/open-postgres-store.ts'
 import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
 import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.ts'
@@ -34,6 +35,7 @@ export const openSharedStore = async (
   base: Base,
   config: PlaneConfig,
   target: PostgresTarget,
+  witness: JournalWitness,
   domainName: () => string,
 ): Promise<Pick<Foundation, 'store' | 'custody' | 'keySeal'>> => {
   const access = openPgAccess({ ...base, target })
@@ -47,7 +49,7 @@ export const openSharedStore = async (
     const keys = openSealedKeys(access)
     const signer = await openSharedHeadSigner(keys, sealing.key)
     const custody = await openSharedCustody(keys, sealing)
-    const store = await openPostgresStore({ ...base, access, signer, domainName, replicaName: processName() })
+    const store = await openPostgresStore({ ...base, access, signer, witness, domainName, replicaName: processName() })
     return { store, custody, keySeal: openKeySeal(sealing.key, domainName) }
   } catch (error) {
     await access.close()

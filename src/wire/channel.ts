@@ -7,6 +7,7 @@ import { Type, type Static } from 'typebox'
 import { CapabilityReport, OverlayState } from './overlay.ts'
 import { PeersApplied, PeersHave, type PlanePeers } from './peers.ts'
 import { ReportBody } from './report.ts'
+import { mostEarlier } from '#domain/sighting.ts'
 import { longestSighting } from './statement.ts'
 
 export const channelProtocol = 'muster.v1'
@@ -46,9 +47,15 @@ const AgentApplied = frame('applied', {
 /** How the node is doing. Numbered by the agent's process, so that none is lost or counted twice across channels. */
 const AgentReport = frame('report', ReportBody.properties)
 
-/** Once, and only to a plane that offers `sighting` in its hello: the newest the agent has kept, or null for none. */
+/**
+ * Once, and only to a plane that offers `sighting` in its hello: the newest the agent has kept, or null for none. `earlier`
+ * only to one that offers `earlier_sightings`.
+ */
 const AgentSighting = frame('sighting', {
   statement: Type.Union([Type.String({ minLength: 1, maxLength: longestSighting }), Type.Null()]),
+  earlier: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: longestSighting }), { maxItems: mostEarlier }),
+  ),
 })
 
 /** Both only to a plane that offers `overlay` in its hello. */
@@ -125,6 +132,9 @@ export type PlaneFrame = { stream: number; seq: number; ack: number } & (
 
 /** What a plane says in its hello that it takes besides the frames that all of them do. */
 export const sightingCapability = 'sighting'
+export const earlierSightingsCapability = 'earlier_sightings'
+/** Of all that are sent together, in characters: far below the limit of a frame. */
+export const longestEarlier = 40_960
 
 /** Liveness travels as WebSocket pings, both ways: an idle channel costs no JSON. */
 export const pingEveryMs = 20_000

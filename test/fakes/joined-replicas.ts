@@ -35,6 +35,7 @@ export type JoinedReplica = {
 const standings: Readonly<Record<Standing['kind'], Standing>> = {
   serving: { kind: 'serving' },
   behind: { kind: 'behind', why: 'the test says so' },
+  'in-doubt': { kind: 'in-doubt', why: 'the test says so' },
   expired: { kind: 'expired', why: 'the test says so' },
 }
 

@@ -3,6 +3,7 @@
 import type { NodePrincipal } from '#domain/principal.ts'
 import type { SessionRegistry } from '#plane/channels/session-registry.ts'
 import type { Session, SessionSocket } from '#plane/channels/session.ts'
+import { openJournalWitness } from '#plane/store/journal-witness.ts'
 import { openSoleReplica } from '#plane/store/sole-replica.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
 import type { Json } from '../process/operator-call.ts'
@@ -53,4 +54,10 @@ export const openTestSession = (
 
 /** The only one there is. */
 export const oneReplica = (activeNodes: readonly string[] = []) =>
-  openSoleReplica({ name: 'test', version: '0', startedAtMs: 0, activeNodes: async () => activeNodes })
+  openSoleReplica({
+    name: 'test',
+    version: '0',
+    startedAtMs: 0,
+    witness: openJournalWitness(),
+    activeNodes: async () => activeNodes,
+  })

@@ -48,6 +48,42 @@ test('the newest is kept across processes, an older or a foreign one is not, and
   assert.deepEqual([next.newest(domain), next.newest('other.example')], [null, seen(1, 0, 'other.example')])
 })
 
+test('R1c: a sighting that is shorter in one chain, or has another entry in one place, replaces nothing', (t) => {
+  const keeper = openSightingKeeper(tempFolder(t), anyDisk)
+  const of = (one: number, other: number, hash = 'ab') =>
+    formatStatement(
+      'sighting',
+      {
+        domain,
+        lineage: 0,
+        heads: [
+          { chain: 'c1', sequence: one, hash: hash.repeat(32) },
+          { chain: 'c2', sequence: other, hash: 'ab'.repeat(32) },
+        ],
+      },
+      () => Buffer.alloc(64),
+    )
+  keeper.saw(of(10, 10), domain)
+  keeper.saw(of(9, 100), domain)
+  keeper.saw(of(10, 100, 'cd'), domain)
+  assert.equal(keeper.newest(domain), of(10, 10))
+  keeper.saw(of(10, 11), domain)
+  assert.equal(keeper.newest(domain), of(10, 11))
+})
+
+test('R1c: earlier sightings are kept at growing distances, across processes, and only of this lineage', (t) => {
+  const folder = tempFolder(t)
+  for (let sequence = 1; sequence <= 100; sequence++) openSightingKeeper(folder, anyDisk).saw(seen(sequence), domain)
+  const keeper = openSightingKeeper(folder, anyDisk)
+  assert.deepEqual(
+    keeper.earlier(domain),
+    [99, 97, 93, 89, 81, 65, 1].map((sequence) => seen(sequence)),
+  )
+  assert.deepEqual(keeper.earlier('other.example'), [])
+  keeper.saw(seen(3, 1), domain)
+  assert.deepEqual(openSightingKeeper(folder, anyDisk).earlier(domain), [])
+})
+
 test('a file that is damaged counts as none', (t) => {
   const folder = tempFolder(t)
   openSightingKeeper(folder, anyDisk).saw(seen(5), domain)

@@ -29,6 +29,7 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
       board.facts({ reports: outbox.counts() })
     },
     sighting: () => sightings.newest(domainNow(agent)),
+    earlierSightings: () => sightings.earlier(domainNow(agent)),
     sighted: ({ statement }) => {
       if (!sightings.saw(statement, domainNow(agent))) log.warn('a sighting of the plane was not taken')
     },

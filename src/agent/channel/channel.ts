@@ -8,6 +8,7 @@ import {
   channelProtocol,
   pingEveryMs,
   pongWithinMs,
+  earlierSightingsCapability,
   sightingCapability,
   type AgentFrame,
   type PlaneClosing,
@@ -42,6 +43,8 @@ export type ChannelUser = {
   reported(reported: PlaneReported): void
   /** The newest sighting there is, to show. */
   sighting(): string | null
+  /** Earlier ones than that. */
+  earlierSightings(): readonly string[]
   sighted(sighting: PlaneSighting): void
   /** Once it is known, the set of peers in force here; null: this node has no peers, and says nothing of them. */
   peersHave(): Promise<string | null> | null
@@ -201,7 +204,10 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
     if (timeMs !== null) learnTime(agent, timeMs)
     agent.vitals.exchanged()
     takesOverlay = said.capabilities.includes(overlayCapability)
-    if (said.capabilities.includes(sightingCapability)) send('sighting', { statement: user.sighting() })
+    if (said.capabilities.includes(sightingCapability)) {
+      const earlier = said.capabilities.includes(earlierSightingsCapability) ? user.earlierSightings() : []
+      send('sighting', { statement: user.sighting(), ...(earlier.length > 0 && { earlier: [...earlier] }) })
+    }
     if (said.capabilities.includes(peersCapability)) void user.peersHave()?.then(peersSender.have)
     opened.resolve(said)
   }

@@ -7,7 +7,13 @@ import { isoTime } from '#platform/clock.ts'
 import type { Duplex, IncomingMessage } from '#platform/tls-server.ts'
 import type { Timers } from '#platform/timers.ts'
 import { evidenceIn } from '#wire/agent-evidence.ts'
-import { channelFrameLimit, channelProtocol, pingEveryMs, sightingCapability } from '#wire/channel.ts'
+import {
+  channelFrameLimit,
+  channelProtocol,
+  earlierSightingsCapability,
+  pingEveryMs,
+  sightingCapability,
+} from '#wire/channel.ts'
 import { overlayCapability } from '#wire/overlay.ts'
 import { peersCapability } from '#wire/peers.ts'
 import { limitToCertificate } from './cut-sessions.ts'
@@ -105,7 +111,7 @@ const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void =>
     body: {
       server_time: isoTime(deps.clock.nowMs()),
       session: session.number,
-      capabilities: [sightingCapability, overlayCapability, peersCapability],
+      capabilities: [sightingCapability, earlierSightingsCapability, overlayCapability, peersCapability],
       ping_every_ms: pingEveryMs,
     },
   })

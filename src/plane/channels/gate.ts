@@ -2,6 +2,7 @@
 // and goes on where it stopped once it has. Read from the clocks at every question, so that a process that slept past its
 // lease finds that out before it does anything else.
 
+import { storeInDoubt } from '#domain/continuity.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Replicas } from '#plane/store/replicas.ts'
 
@@ -27,7 +28,10 @@ export const openGate = (replicas: Pick<Replicas, 'standing' | 'onStanding'>): G
   return {
     serves,
     refusal() {
-      return serves() ? null : { ...refuse('REPLICA_BEHIND'), retryAfterMs }
+      const standing = replicas.standing()
+      if (standing.kind === 'serving') return null
+      if (standing.kind === 'in-doubt') return storeInDoubt(standing.why)
+      return { ...refuse('REPLICA_BEHIND'), retryAfterMs }
     },
     opened: () => (serves() ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve))),
   }

@@ -89,7 +89,7 @@ const handle = async (deps: FrameDeps, session: Session, frame: AgentFrame): Pro
       if (frame.body.applied) deps.sendPeers.applied(session, frame.body.revision)
       return deps.peersIntake.take(deps, principal, frame.body, `session-${session.number}`)
     case 'sighting':
-      return deps.sightings.shown(session, frame.body.statement)
+      return deps.sightings.shown(session, frame.body.statement, frame.body.earlier)
     case 'unknown_type':
       return
   }

@@ -18,7 +18,7 @@ const turns = async (count = 20): Promise<void> => {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-const setUp = (certainAfterMs = 0) => {
+const setUp = (certainAfterMs = 0, judge?: (statement: string) => Promise<Judged>) => {
   const clock = manualClock(0)
   const timers = manualTimers(clock)
   const feed = openFeed()
@@ -28,6 +28,7 @@ const setUp = (certainAfterMs = 0) => {
     continuity: { lineage: 0, doubt: null } as Continuity,
     judged: 'fitting' as Judged,
     serves: true,
+    forked: false,
   }
   const counted = { signed: 0, journaled: 0, looked: 0 }
   const budget = openStrangersBudget(clock, () => ({ perMinute: 9, perMinutePerSource: 9 }))
@@ -36,12 +37,15 @@ const setUp = (certainAfterMs = 0) => {
     const hash = now.sequence.toString(16).padStart(64, '0')
     return [{ chain: 'c1', sequence: now.sequence, hash, signature: '', keyId: '' }]
   }
+  /** Forked: at every place up to its end there is an entry, and none of them is the one that was told. */
+  const hashAt = async (_chain: string, sequence: number): Promise<string | null> =>
+    sequence > now.sequence ? null : (now.forked ? 'f' : '') + sequence.toString(16).padStart(now.forked ? 63 : 64, '0')
   const commit = async (): Promise<Committed> => {
     counted.journaled++
     return { kind: 'committed', origin: 'here', writes: [], entries: [] }
   }
   const sightings = openSightings({
-    store: { journal: { heads }, commit },
+    store: { journal: { heads, hashAt }, commit },
     ...{ feed, clock, timers, sessions, certainAfterMs, log: silentLog, strangers: budget, acquaintances: budget },
     gate: { serves: () => now.serves },
     recovery: {
@@ -51,7 +55,7 @@ const setUp = (certainAfterMs = 0) => {
       },
     },
     settings: () => ({ ...defaultDomainSettings('lab.example'), continuity: now.continuity }),
-    sightingJudge: { judge: async () => now.judged },
+    sightingJudge: { judge: judge ?? (async () => now.judged) },
   })
   const open = (id: string) => {
     const socket = testSocket()
@@ -175,4 +179,30 @@ test('what this plane has not signed is written down once, and the channel goes 
   assert.deepEqual([liar.session.alive, liar.told()], [true, ['0:10']])
   await sightings.shown(liar.session, 'made up')
   assert.deepEqual([liar.session.alive, counted.journaled], [false, 1])
+})
+
+test('R1c: a journal that lacks what agents were told last is not told to them, though it has grown past that', async () => {
+  const { sightings, open, pass, now } = setUp()
+  const one = open('a')
+  await sightings.shown(one.session, null)
+  await pass()
+  now.sequence = 30
+  now.forked = true
+  sightings.look()
+  await pass()
+  assert.deepEqual(one.told(), ['0:10'])
+  now.forked = false
+  sightings.look()
+  await pass(600_000)
+  assert.deepEqual(one.told(), ['0:10', '0:30'])
+})
+
+test('R1c: earlier sightings are judged as well as the newest', async () => {
+  const judged: string[] = []
+  const { sightings, open } = setUp(0, async (statement) => {
+    judged.push(statement)
+    return statement === 'lost' ? 'doubtful' : 'fitting'
+  })
+  await sightings.shown(open('a').session, 'newest', ['before', 'lost', 'oldest'])
+  assert.deepEqual(judged, ['newest', 'before', 'lost'])
 })

@@ -4,6 +4,7 @@
 // One signature serves everybody; everybody is told every ten minutes, and soon after something was denied, since that is
 // what must not be forgotten.
 
+import { findingOf } from '#domain/continuity.ts'
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import { actorOf } from '#domain/principal.ts'
 import { refuse } from '#domain/refusal.ts'
@@ -15,13 +16,14 @@ import type { Judged, SightingJudge } from '#plane/flows/judge-sighting.ts'
 import { recordRefusal, type RefusalDeps } from '#plane/flows/record-refusal.ts'
 import type { RecoveryAuthority } from '#plane/issuer/recovery-authority.ts'
 import type { Committed, JournalReader } from '#plane/store/store.ts'
+import { placesIn } from '#plane/store/places-in-journal.ts'
 import { formatStatement } from '#wire/statement.ts'
 import type { Gate } from './gate.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
 
 export type SightingsDeps = RefusalDeps & {
-  readonly store: { readonly journal: Pick<JournalReader, 'heads'> }
+  readonly store: { readonly journal: Pick<JournalReader, 'heads' | 'hashAt'> }
   readonly feed: Feed
   readonly timers: Timers
   readonly log: Log
@@ -39,7 +41,7 @@ export type SightingsDeps = RefusalDeps & {
 
 export type Sightings = {
   /** The agent has shown the newest it has kept, or that it has none. */
-  shown(session: Session, statement: string | null): Promise<void>
+  shown(session: Session, statement: string | null, earlier?: readonly string[]): Promise<void>
   /** Everybody is told soon how far the journal has come by then. */
   look(): void
 }
@@ -123,10 +125,13 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
 
   return {
     look,
-    async shown(session, statement) {
+    async shown(session, statement, earlier = []) {
       if (heard.has(session)) return session.end('REQUEST_INVALID', 'a second sighting')
       heard.add(session)
-      const judged = statement === null ? 'fitting' : await judge(session, statement)
+      let judged: Judged = 'fitting'
+      for (const each of [...(statement === null ? [] : [statement]), ...earlier]) {
+        if (judged !== 'doubtful') judged = await judge(session, each)
+      }
       const { lineage } = settings().continuity
       told.set(session, { statement: null, fromLineage: judged === 'doubtful' ? lineage + 1 : 0 })
       if (made === null) look()
@@ -139,8 +144,16 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
 const make = async (deps: SightingsDeps, before: Made | null): Promise<Made | null> => {
   const { lineage, doubt } = deps.settings().continuity
   if (doubt !== null) return null
-  const sighting = sightingOf(lineage, await deps.store.journal.heads())
+  const { journal } = deps.store
+  const heads = await journal.heads()
+  const sighting = sightingOf(lineage, heads)
   if (sighting.heads.length === 0 || (before !== null && !isLater(sighting, before.sighting))) return null
+  // A fork that has grown past what agents were told last must not take its place in their memory.
+  const last = before?.sighting.lineage === lineage ? before.sighting : null
+  if (last !== null && findingOf(last, lineage, await placesIn(journal, last.heads, heads)) !== null) {
+    deps.log.error({ told: last.heads }, 'the journal lacks what agents were told last: they are told nothing')
+    return null
+  }
   if (deps.certainAfterMs > 0)
     await new Promise<void>((resolve) => void deps.timers.after(deps.certainAfterMs, resolve, 'background'))
   const now = deps.settings()

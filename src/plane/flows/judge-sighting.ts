@@ -57,7 +57,18 @@ export const openSightingJudge = async (deps: JudgeDeps): Promise<SightingJudge>
       const alert = await store.get('alert', doubtAlertKey(domain.value))
       const nowMs = clock.nowMs()
       const newAlertId = sortableId(nowMs, deps.random)
-      const verdict = decideDoubt({ domain, finding, judgedBy, node, newestEntryMs, alert, newAlertId, by, nowMs })
+      const verdict = decideDoubt({
+        domain,
+        finding,
+        judgedBy,
+        node,
+        witness: 'node',
+        newestEntryMs,
+        alert,
+        newAlertId,
+        by,
+        nowMs,
+      })
       if (verdict.kind === 'unchanged') return
       const outcome = await store.commit(verdict.change)
       if (outcome === 'lost-race') continue

@@ -2,11 +2,13 @@
 // the others may have given up.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { storeInDoubt } from '#domain/continuity.ts'
 import type { Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Log } from '#platform/log.ts'
 import { refusalResponse } from '#wire/error-body.ts'
 import type { Standing } from '#plane/store/replicas.ts'
+import { StoreInDoubt } from '#plane/store/store-errors.ts'
 import { isAborted, requestError } from './request-error.ts'
 import type { Answer } from './route.ts'
 import { sourceAddress } from './source-address.ts'
@@ -110,6 +112,7 @@ export const fail = (options: ReplyOptions, request: FastifyRequest, reply: Fast
   }
   const mistake = requestError(error)
   if (mistake !== null) return sendRefusal(options, request, reply, mistake)
+  if (error instanceof StoreInDoubt) return sendRefusal(options, request, reply, storeInDoubt(error.message))
   options.log.error(
     { err: error, correlation: request.id, method: request.method, path: request.routeOptions.url },
     'call failed',

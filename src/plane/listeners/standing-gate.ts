@@ -2,6 +2,7 @@
 // one that others may have given up says nothing but how it is. Asked before a call is handled, and again before its
 // reply leaves: a process may have been stopped in between, for longer than it knows.
 
+import { storeInDoubt } from '#domain/continuity.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Standing } from '#plane/store/replicas.ts'
 import type { Route } from './route.ts'
@@ -19,5 +20,7 @@ export const judgeStanding = (
 ): Refusal | null => {
   if (standing.kind === 'serving' || always === true) return null
   if (standing.kind === 'behind' && callers === 'operators' && method === 'GET') return null
+  // What operators may still do is decided by what it would commit: see permittedInDoubt.
+  if (standing.kind === 'in-doubt') return callers === 'operators' ? null : storeInDoubt(standing.why)
   return { ...refuse('REPLICA_BEHIND', standing.why), retryAfterMs }
 }

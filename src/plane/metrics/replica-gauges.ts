@@ -6,7 +6,7 @@ import { gaugeOf } from './gauge-of.ts'
 
 export type ReplicaGaugesDeps = { readonly store: { readonly replicas: Replicas } }
 
-const standings: readonly Standing['kind'][] = ['serving', 'behind', 'expired']
+const standings: readonly Standing['kind'][] = ['serving', 'behind', 'in-doubt', 'expired']
 
 export const openReplicaGauges = ({ store }: ReplicaGaugesDeps, registers: Registry[]): void => {
   const { replicas } = store
@@ -22,7 +22,7 @@ export const openReplicaGauges = ({ store }: ReplicaGaugesDeps, registers: Regis
   )
   new Gauge({
     name: 'muster_standing',
-    help: 'How this plane stands: serving, behind (it decides nothing) or expired (it answers nothing)',
+    help: 'How this plane stands: serving, behind (it decides nothing), in-doubt (its store has lost commits) or expired (it answers nothing)',
     labelNames: ['standing'] as const,
     registers,
     collect() {

@@ -10,9 +10,10 @@ import { gatherCommits } from './gather-commits.ts'
 import type { HardwareTable } from './hardware-table.ts'
 import type { Health } from './health.ts'
 import type { Journal, JournalGroup } from './journal.ts'
+import { refusedInDoubt, type JournalWitness } from './journal-witness.ts'
 import { lastsLonger, planCommit, type CommitPlan, type PlannedWrite } from './plan-commit.ts'
 import type { RowTables } from './row-tables.ts'
-import { StoreFault } from './store-errors.ts'
+import { StoreFault, StoreInDoubt } from './store-errors.ts'
 import type { CommitGroup, Committed } from './store.ts'
 import { transact } from './transact.ts'
 
@@ -30,6 +31,7 @@ export type GroupCommitDeps = {
   readonly hardware: HardwareTable
   readonly journal: Journal
   readonly health: Health
+  readonly witness: JournalWitness
   readonly isHeld: (node: NodeId) => boolean
   readonly onGroup: (group: CommitGroup) => void
 }
@@ -51,7 +53,7 @@ export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
   const next = (): void => {
     const group = queue.slice(0, largestGroup)
     queue = queue.slice(largestGroup)
-    answer(deps, group)
+    answer(deps, withoutRefused(deps.witness, group))
     if (queue.length > 0) deps.timers.soon(next)
     else finished?.()
   }
@@ -74,7 +76,16 @@ export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
   }
 }
 
+/** Those that may be committed now; the others have been answered. */
+const withoutRefused = (witness: JournalWitness, group: readonly Member[]): readonly Member[] =>
+  group.filter(({ plan, reject }) => {
+    const refused = refusedInDoubt(witness, plan.entries)
+    if (refused !== null) reject(refused)
+    return refused === null
+  })
+
 const answer = (deps: GroupCommitDeps, group: readonly Member[]): void => {
+  if (group.length === 0) return
   let outcomes: readonly Outcome[]
   const startedMs = deps.clock.monotonicMs()
   const tell = (lostRaces: number, failed: boolean): void =>
@@ -82,8 +93,9 @@ const answer = (deps: GroupCommitDeps, group: readonly Member[]): void => {
   try {
     outcomes = runGroup(deps, group)
   } catch (error) {
-    deps.health.failed(error)
-    const fault = new StoreFault('nothing was committed', error)
+    const inDoubt = error instanceof StoreInDoubt
+    if (!inDoubt) deps.health.failed(error)
+    const fault = inDoubt ? error : new StoreFault('nothing was committed', error)
     for (const member of group) member.reject(fault)
     return tell(0, true)
   }
@@ -108,13 +120,13 @@ const runGroup = (deps: GroupCommitDeps, group: readonly Member[]): readonly Out
 type Guard = (write: () => readonly Write[]) => readonly Write[] | 'lost-race'
 
 const runTransaction = (deps: GroupCommitDeps, group: readonly Member[], guard: Guard): readonly Outcome[] => {
-  const entries = deps.journal.startGroup()
-  const outcomes = transact(deps.database, () => {
+  const [written, outcomes] = transact(deps.database, () => {
+    const entries = deps.journal.startGroup()
     const each = group.map((member) => runMember(deps, entries, member.plan, guard))
     entries.signHead()
-    return each
+    return [entries, each] as const
   })
-  entries.committed()
+  written.committed()
   return outcomes
 }
 

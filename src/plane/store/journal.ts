@@ -1,6 +1,8 @@
 // The writing end of the journal. A group of commits appends its entries, then signs the newest of them, all inside the
 // group's transaction.
 
+import type { SeenHead } from '#domain/sighting.ts'
+import { sameBytes } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { sortableId, type Random } from '#platform/random.ts'
@@ -10,7 +12,8 @@ import { cursorOf } from './journal-cursor.ts'
 import { hexOf } from './journal-chain.ts'
 import type { ChainPlace, EncodedDraft } from './journal-chain.ts'
 import { openJournalTable, type JournalTable } from './journal-table.ts'
-import { StoreRefused } from './store-errors.ts'
+import type { JournalWitness } from './journal-witness.ts'
+import { StoreInDoubt, StoreRefused } from './store-errors.ts'
 import type { HeadSigner, StoredEntry } from './store.ts'
 
 export type JournalDeps = {
@@ -18,6 +21,7 @@ export type JournalDeps = {
   readonly random: Random
   readonly signer: HeadSigner
   readonly log: Log
+  readonly witness: JournalWitness
   domainName(): string
 }
 
@@ -25,7 +29,10 @@ export type Journal = {
   readonly table: JournalTable
   /** The newest committed place; null on an empty journal. */
   head(): ChainPlace | null
-  /** Called inside a transaction; nothing of it counts before `committed`. */
+  /**
+   * Called inside a transaction; nothing of it counts before `committed`. Throws StoreInDoubt where the journal does not
+   * end where this process left it: another file was put in its place, or its end was cut off.
+   */
   startGroup(): JournalGroup
 }
 
@@ -37,7 +44,9 @@ export type JournalGroup = {
 
 export const openJournal = (deps: JournalDeps, database: Database): Journal => {
   const table = openJournalTable(database)
+  const { witness } = deps
   let tail = loadTail(deps, table)
+  if (tail !== null && tail.place.sequence > (table.base()?.sequence ?? 0)) witness.learn(seenAt(tail))
 
   const startChain = (): Tail => {
     const base = newBase(deps.signer, sortableId(deps.clock.nowMs(), deps.random), deps.domainName())
@@ -45,7 +54,20 @@ export const openJournal = (deps: JournalDeps, database: Database): Journal => {
     return tailAtBase(base)
   }
 
+  const checkEnd = (): void => {
+    // It continues where the file ends: what may be written now has to be written somewhere.
+    if (witness.loss() !== null) return void (tail = loadTail(deps, table))
+    if (tail === null) return
+    const { chain, sequence } = tail.place
+    const end = table.newest() ?? table.base()
+    if (end !== null && end.sequence === sequence && sameBytes(end.hash, tail.place.hash)) return
+    const why = end !== null && end.sequence >= sequence ? 'other' : 'missing'
+    witness.lose({ why, chain, sequence, hash: hexOf(tail.place.hash), ours: end?.sequence ?? null })
+    throw new StoreInDoubt(`the journal does not end at entry ${sequence}, where this plane left it`)
+  }
+
   const startGroup = (): JournalGroup => {
+    checkEnd()
     const before = tail
     let now = tail
     return {
@@ -64,12 +86,15 @@ export const openJournal = (deps: JournalDeps, database: Database): Journal => {
       },
       committed() {
         tail = now
+        if (now !== null && now !== before) witness.learn(seenAt(now))
       },
     }
   }
 
   return { table, head: () => tail?.place ?? null, startGroup }
 }
+
+const seenAt = ({ place: { chain, sequence, hash } }: Tail): SeenHead => ({ chain, sequence, hash: hexOf(hash) })
 
 const loadTail = (deps: JournalDeps, table: JournalTable): Tail | null => {
   const newest = table.newest()

@@ -16,6 +16,7 @@ import { openGroupCommit } from './group-commit.ts'
 import { openHardwareTable } from './hardware-table.ts'
 import { openHealth } from './health.ts'
 import { openJournalReader } from './journal-reader.ts'
+import { openJournalWitness, type JournalWitness } from './journal-witness.ts'
 import { openJournal } from './journal.ts'
 import { checkSchema, migrate } from './migrations.ts'
 import { openObservations } from './observations.ts'
@@ -37,6 +38,8 @@ export type SqliteStoreDeps = {
   readonly log: Log
   /** Goes into every entry; asked at each commit, so it may be decided after the store is open. */
   domainName(): string
+  /** Absent: nothing is known of the journal from before. */
+  readonly witness?: JournalWitness
 }
 
 const observationsEveryMs = 5000
@@ -54,14 +57,14 @@ export const openSqliteStore = async (deps: SqliteStoreDeps): Promise<Store> => 
     const database = openDatabase(path.join(deps.folder, 'muster.db'), busyMs)
     opened.push(() => database.close())
     prepareFile(database, deps.folder)
-    return assemble(deps, database, lock)
+    return assemble({ ...deps, witness: deps.witness ?? openJournalWitness() }, database, lock)
   } catch (error) {
     for (const undo of opened.toReversed()) undo()
     throw error instanceof StoreRefused ? error : new StoreFault('the store does not open', error)
   }
 }
 
-const assemble = (deps: SqliteStoreDeps, database: Database, lock: FolderLock): Store => {
+const assemble = (deps: Required<SqliteStoreDeps>, database: Database, lock: FolderLock): Store => {
   const rows = openRowTables(database)
   const queries = openRowQueries(database)
   const hardware = openHardwareTable(database)
@@ -70,16 +73,28 @@ const assemble = (deps: SqliteStoreDeps, database: Database, lock: FolderLock): 
   const observations = openObservations(deps, database)
   const progress = openWebhookProgress(database)
   const groupListeners: ((group: CommitGroup) => void)[] = []
-  const { clock, timers } = deps
+  const { clock, timers, witness } = deps
   const onGroup = (group: CommitGroup): void => groupListeners.forEach((run) => run(group))
   const replicas = openSoleReplica({
     name: `process ${process.pid}`,
     version: musterVersion,
     startedAtMs: clock.nowMs(),
+    witness: deps.witness,
     activeNodes: async () => queries.activeNodes(),
   })
   const { isHeld } = replicas
-  const commits = openGroupCommit({ clock, timers, database, rows, hardware, journal, health, isHeld, onGroup })
+  const commits = openGroupCommit({
+    clock,
+    timers,
+    database,
+    rows,
+    hardware,
+    journal,
+    health,
+    witness,
+    isHeld,
+    onGroup,
+  })
   const stopTicking = deps.timers.every(observationsEveryMs, () => {
     void observations.flush()
     health.probe()

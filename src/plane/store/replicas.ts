@@ -10,6 +10,8 @@ export type Standing =
   | { readonly kind: 'serving' }
   /** What others have committed has not been heard of for too long: no new session, no mutation, nothing dispatched. */
   | { readonly kind: 'behind'; readonly why: string }
+  /** The store has lost commits that this process knows of: no session, and no mutation that grants anything. */
+  | { readonly kind: 'in-doubt'; readonly why: string }
   /** Others may act as if this replica were gone: its channels are cut, and no reply leaves it. */
   | { readonly kind: 'expired'; readonly why: string }
 

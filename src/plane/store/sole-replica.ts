@@ -1,12 +1,14 @@
-// The only plane on its store: it always serves, always leads, and holds every channel there is.
+// The only plane on its store: it serves and leads unless the store has lost commits, and holds every channel there is.
 
 import type { NodeId } from '#domain/node.ts'
-import type { ClaimedSession, Fence, Holder, Holders, Replicas } from './replicas.ts'
+import { lossInWords, type JournalWitness } from './journal-witness.ts'
+import type { ClaimedSession, Fence, Holder, Holders, Replicas, Standing } from './replicas.ts'
 
 export type SoleReplicaDeps = {
   readonly name: string
   readonly version: string
   readonly startedAtMs: number
+  readonly witness: Pick<JournalWitness, 'loss' | 'onLoss'>
   /** Every active node. */
   activeNodes(): Promise<readonly NodeId[]>
 }
@@ -36,15 +38,23 @@ export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
     of: async (node) => holderOf(node),
     absent: async () => (await deps.activeNodes()).filter((node) => !held.has(node)),
   }
-  const { name, version, startedAtMs } = deps
+  const { name, version, startedAtMs, witness } = deps
+  const standing = (): Standing => {
+    const loss = witness.loss()
+    return loss === null ? { kind: 'serving' } : { kind: 'in-doubt', why: lossInWords(loss) }
+  }
+  const leadership = (): Fence | null => (witness.loss() === null ? fence : null)
   return {
     self,
-    standing: () => ({ kind: 'serving' }),
+    standing,
     behindMs: () => 0,
-    onStanding: () => {},
-    leadership: () => fence,
-    onLeadership: (run) => run(fence),
-    leased: async () => [{ number: self, name, version, startedAtMs, leads: true }],
+    onStanding: (run) => witness.onLoss(() => run(standing())),
+    leadership,
+    onLeadership(run) {
+      witness.onLoss(() => run(leadership()))
+      if (leadership() !== null) run(fence)
+    },
+    leased: async () => [{ number: self, name, version, startedAtMs, leads: leadership() !== null }],
     leasedOrOverSince: async () => [{ number: self, name }],
     count: () => 1,
     holders,

@@ -46,6 +46,14 @@ export class CursorUnknown extends Error {
   }
 }
 
+/** The store has lost commits that this process knows of: it writes nothing that grants anything. */
+export class StoreInDoubt extends StoreFault {
+  constructor(why: string) {
+    super('nothing was committed', why)
+    this.name = 'StoreInDoubt'
+  }
+}
+
 /** The commit came from a replica that leads no more, or has no lease: another may have decided otherwise meanwhile. */
 export class Fenced extends StoreFault {
   constructor(why: string) {

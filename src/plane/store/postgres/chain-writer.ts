@@ -5,6 +5,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { PgSession, Prepared } from '#platform/postgres.ts'
 import { sortableId, type Random } from '#platform/random.ts'
+import { sameBytes } from '#platform/bytes.ts'
 import { newBase, tailAt, tailAtBase, type Tail } from '../chain-tail.ts'
 import type { BaseRow } from '../journal-table.ts'
 import type { ReplicaNumber } from '../replicas.ts'
@@ -24,26 +25,31 @@ export type ChainWriterDeps = {
 export type OwnChain = {
   readonly writer: ReplicaNumber
   /** Null: it is new, and has no row yet. */
-  readonly row: { readonly sequence: number; readonly writer: ReplicaNumber | null } | null
+  readonly row: { readonly sequence: number; readonly hash: Uint8Array; readonly writer: ReplicaNumber | null } | null
   readonly base: BaseRow | null
   readonly tail: Tail
 }
 
-/** Inside the transaction that is going to write it. `known`: what this replica wrote last. */
+/**
+ * Inside the transaction that is going to write it. `known`: what this replica wrote last. `afresh`: the store has lost
+ * commits, and a chain that was cut short is not taken over: that would put two signed entries in one place.
+ */
 export const ownChain = async (
   deps: ChainWriterDeps,
   session: PgSession,
   self: ReplicaNumber,
   known: OwnChain | null,
   chains: readonly FoundChain[],
+  afresh: boolean,
 ): Promise<OwnChain> => {
   if (known !== null && known.writer === self && isUnchanged(known, chains)) return known
+  if (afresh) return begin(deps, session, self)
   return (await takeOver(deps, session, self)) ?? (await begin(deps, session, self))
 }
 
 const isUnchanged = ({ row, writer, tail }: OwnChain, chains: readonly FoundChain[]): boolean => {
   const now = chains.find(({ chain }) => chain === tail.place.chain)
-  return now !== undefined && now.writer === writer && now.sequence === row?.sequence
+  return now !== undefined && now.writer === writer && now.sequence === row?.sequence && sameBytes(now.hash, row.hash)
 }
 
 const takeOver = async (deps: ChainWriterDeps, session: PgSession, self: ReplicaNumber): Promise<OwnChain | null> => {
@@ -61,7 +67,12 @@ const takeOver = async (deps: ChainWriterDeps, session: PgSession, self: Replica
       newest === undefined || newest['sequence'] !== sequence
         ? null
         : { signature: newest['signature'] as Uint8Array | null, keyId: newest['key_id'] as string | null }
-    return { writer: self, row: { sequence, writer }, base: null, tail: tailAt(deps, place, signed) }
+    return {
+      writer: self,
+      row: { sequence, hash: found['hash'] as Uint8Array, writer },
+      base: null,
+      tail: tailAt(deps, place, signed),
+    }
   }
   return null
 }
@@ -92,7 +103,7 @@ const findFree: Prepared = {
 
 const lockFree: Prepared = {
   name: 'chain-lock-free',
-  text: `SELECT sequence, base_sequence, base_hash FROM chain
+  text: `SELECT sequence, hash, base_sequence, base_hash FROM chain
     WHERE chain = $1 AND writer IS NOT DISTINCT FROM $2 FOR UPDATE SKIP LOCKED`,
 }
 

@@ -6,6 +6,7 @@ import { silentLog } from '#platform/log.ts'
 import type { PgRow, PgSession, PgValue } from '#platform/postgres.ts'
 import { manualClock } from '../../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../../test/fakes/manual-timers.ts'
+import { openJournalWitness } from '../journal-witness.ts'
 import { openForeignFeed } from './foreign-feed.ts'
 import { usualPace } from './replica-pace.ts'
 import { instantOf } from './standing-at.ts'
@@ -27,6 +28,11 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
   })
   const answers: Readonly<Record<string, (values: readonly PgValue[]) => readonly PgRow[]>> = {
     'feed-chains': () => [{ chain: 'c', base: 0, end: chain.end, hash: hash(chain.end), writer: chain.writer }],
+    'known-places': ([, sequences]) => {
+      const [sequence] = sequences as readonly [number]
+      const there = sequence <= chain.end ? hash(sequence) : null
+      return [{ chain: 'c', base: 0, end: chain.end, hash: there }]
+    },
     'feed-entries': ([, from]) => {
       const [first] = from as readonly [number]
       return Array.from({ length: chain.end + 1 - first }, (_, at) => entry(first + at))
@@ -41,13 +47,16 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
   const heard: number[] = []
   const unheard: string[] = []
   const told: number[] = []
+  const witness = openJournalWitness()
   const feed = openForeignFeed({
     lease: {
       renewal: () => ({ session, number: self, sentAt: instantOf(clock) }),
       heard: ({ monotonicMs }) => void heard.push(monotonicMs),
       unheard: (why) => void unheard.push(why),
       onRenewed: () => {},
+      confirmed: (look) => look(session),
     },
+    witness,
     timers: manualTimers(clock),
     log: silentLog,
     pace: usualPace,
@@ -59,6 +68,7 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
     heard,
     unheard,
     told,
+    witness,
     async look(now: typeof t) {
       chain = now
       clock.advance(1000)
@@ -88,9 +98,14 @@ test('under a chain of its own a replica that waits for its own answers has hear
   assert.deepEqual(heard, [0, 1000, 2000])
 })
 
-test('a database that was set back is heard of no more, and that is said', async () => {
-  const { heard, unheard, told, look } = await setUp({ end: 5, writer: 1 })
+test('R1: a database that was set back is a loss at once, and stays one when its chain is as long as it was', async () => {
+  const { unheard, told, look, witness } = await setUp({ end: 5, writer: 1 })
   await look({ end: 3, writer: 1 })
-  assert.deepEqual([heard, told], [[0], []])
-  assert.match(unheard.join(), /chain c cannot be followed, it has lost entries.*set back.*start every plane anew/)
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(told, [])
+  assert.match(unheard.join(), /this plane knows entry 5 of chain c, and it ends at 3.*muster store confirm/)
+  const loss = { why: 'missing', chain: 'c', sequence: 5, hash: '05', ours: 3, lineage: 0 }
+  assert.deepEqual(witness.loss(), loss)
+  await look({ end: 5, writer: 1 })
+  assert.deepEqual(witness.loss(), loss)
 })

@@ -4,10 +4,13 @@
 import type { Change } from '#domain/change.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
+import type { SeenHead } from '#domain/sighting.ts'
+import { lossAmong, lossInWords, type JournalWitness } from '../journal-witness.ts'
 import type { Committed } from '../store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { readChain, type Position, type ReadCommit } from './chain-reading.ts'
 import { chainEnds, entriesBehind, rowsOf, type ChainEnd, type Run } from './feed-reads.ts'
+import { findPlaces } from './known-places.ts'
 import type { Lease, Renewal } from './lease.ts'
 import { openOwnCommits } from './own-commits.ts'
 import type { ReplicaPace } from './replica-pace.ts'
@@ -16,6 +19,8 @@ import { openToldRows, type FoundRow } from './told-rows.ts'
 export type ForeignFeed = {
   /** Takes the ends of all chains as its places: whatever is loaded from the store afterwards is not older. */
   start(): Promise<void>
+  /** A group of commits has missed a place that is known here. */
+  missed(why: string): void
   /** Soon, and again if one is under way. */
   look(): void
   /**
@@ -28,7 +33,8 @@ export type ForeignFeed = {
 }
 
 export type ForeignFeedDeps = {
-  readonly lease: Pick<Lease, 'renewal' | 'heard' | 'unheard' | 'onRenewed'>
+  readonly lease: Pick<Lease, 'renewal' | 'heard' | 'unheard' | 'onRenewed' | 'confirmed'>
+  readonly witness: JournalWitness
   readonly timers: Timers
   readonly log: Log
   readonly pace: ReplicaPace
@@ -37,7 +43,7 @@ export type ForeignFeedDeps = {
 const entriesAtOnce = 500
 
 export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
-  const { lease, log } = deps
+  const { lease, log, witness } = deps
   const positions = new Map<string, Position>()
   const own = openOwnCommits()
   const toldRows = openToldRows()
@@ -50,6 +56,12 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
   let stopped = false
 
   const place = (chain: string): Position => positions.get(chain) ?? { sequence: 0, hash: null }
+
+  /** What has been read is known for good; an entry that can be read has been committed. */
+  const moveTo = (chain: string, { sequence, hash }: Position): void => {
+    positions.set(chain, { sequence, hash })
+    if (hash !== null) witness.learn({ chain, sequence, hash })
+  }
 
   const tell = ({ entries, touched }: ReadCommit, found: (kind: string, key: string) => FoundRow | null): void => {
     const writes = touched.flatMap(([kind, key]) => {
@@ -76,7 +88,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
       for (const { chain, commit, told } of steps) {
         if (told) own.passed(commit.entries)
         else tell(commit, found)
-        positions.set(chain, commit.position)
+        moveTo(chain, commit.position)
       }
     } finally {
       toldRows.endReading()
@@ -125,9 +137,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
 
   const complain = (chain: string, broken: string | null): void => {
     if (broken === null) return
-    lease.unheard(
-      `chain ${chain} cannot be followed, ${broken}; was the database set back? Then start every plane anew`,
-    )
+    lease.unheard(`chain ${chain} cannot be followed, ${broken}; see: muster journal verify`)
     if (brokenAt.get(chain) === broken) return
     brokenAt.set(chain, broken)
     log.error({ chain, broken }, 'the journal cannot be followed; see: muster journal verify')
@@ -135,20 +145,43 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
 
   const lookOnce = async (renewal: Renewal): Promise<void> => {
     const run = runIn(deps, renewal)
-    const before = new Map(positions)
-    const ends = await chainEnds(run)
+    // Before the question: what is committed while it is asked need not be in the answer.
+    const known = witness.loss() === null ? witness.places() : []
+    const [ends, found] = await Promise.all([chainEnds(run), findPlaces(run, known)])
+    const missing = lossAmong(found)
+    if (missing !== null) return judgeLoss(missing, known)
     for (const { chain, base, end, writer } of ends) {
-      if (!positions.has(chain)) positions.set(chain, { sequence: base, hash: null })
+      // Also where everything up to the place has been pruned: there is no entry left to compare.
+      if ((positions.get(chain)?.sequence ?? base) === base) positions.set(chain, { sequence: base, hash: null })
       if (writer !== renewal.number) ownFrom.delete(chain)
       else if (!ownFrom.has(chain)) ownFrom.set(chain, end)
       if (writer === renewal.number) own.ownChain(chain)
     }
-    // A database that was set back: what comes now would be told as if it followed what is lost.
-    const reached = new Map(ends.map(({ chain, end }) => [chain, end]))
-    const lost = [...before].filter(([chain, { sequence }]) => sequence > (reached.get(chain) ?? 0))
-    for (const [chain] of lost) complain(chain, 'it has lost entries that were read before')
-    const whole = ends.filter(({ chain }) => !lost.some(([other]) => other === chain))
-    if ((await follow(run, whole, renewal.number)) && lost.length === 0) lease.heard(renewal.sentAt)
+    if (await follow(run, ends, renewal.number)) lease.heard(renewal.sentAt)
+  }
+
+  /**
+   * A primary that was given up may still answer, and lacks what its successor has acknowledged. So the question is asked
+   * again together with a synchronous write, which only the primary confirms. Until that is answered nothing is served.
+   */
+  const judgeLoss = async (suspected: Missing, known: readonly SeenHead[]): Promise<void> => {
+    lease.unheard(lossInWords({ ...suspected, lineage: witness.lineage() }))
+    const found = await lease.confirmed((session) =>
+      findPlaces((statement, values) => session.run(statement, values), known),
+    )
+    const missing = lossAmong(found)
+    if (missing === null) return
+    witness.lose(missing)
+    log.error({ ...missing }, 'the store has lost commits that this plane knows of: see muster store confirm')
+    await start()
+  }
+  /** Also after a loss: how the store is confirmed is heard of by following the chains as they are now. */
+  const start = async (): Promise<void> => {
+    const renewal = lease.renewal()
+    const ends = await chainEnds(runIn(deps, renewal))
+    positions.clear()
+    for (const { chain, base, end, hash } of ends) moveTo(chain, { sequence: end, hash: end === base ? null : hash })
+    lease.heard(renewal.sentAt)
   }
   const look = (): void => {
     again = looking !== null
@@ -165,11 +198,10 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
   own.onAnswered(look)
 
   return {
-    async start() {
-      const renewal = lease.renewal()
-      for (const { chain, base, end, hash } of await chainEnds(runIn(deps, renewal)))
-        positions.set(chain, { sequence: end, hash: end === base ? null : hash })
-      lease.heard(renewal.sentAt)
+    start,
+    missed(why) {
+      lease.unheard(why)
+      look()
     },
     look,
     async commitHere(change, commit) {
@@ -197,6 +229,8 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     },
   }
 }
+
+type Missing = NonNullable<ReturnType<typeof lossAmong>>
 
 /** `told`: by a flow of this replica. */
 type Step = { readonly chain: string; readonly commit: ReadCommit; readonly told: boolean }

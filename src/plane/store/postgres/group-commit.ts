@@ -5,7 +5,8 @@ import type { Change, RowKind } from '#domain/change.ts'
 import type { Fence } from '../replicas.ts'
 import { gatherCommits } from '../gather-commits.ts'
 import { planCommit, type CommitPlan } from '../plan-commit.ts'
-import { Fenced, StoreFault } from '../store-errors.ts'
+import { refusedInDoubt, type JournalWitness } from '../journal-witness.ts'
+import { Fenced, StoreFault, StoreInDoubt } from '../store-errors.ts'
 import type { CommitGroup, Committed } from '../store.ts'
 import { refuseUnstorable } from './refuse-unstorable.ts'
 import { policyKinds } from './row-statements.ts'
@@ -56,7 +57,7 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
       const group = queue.slice(0, largestGroup)
       queue = queue.slice(largestGroup)
       const sinceMs = deps.clock.monotonicMs()
-      const fault = await answer(group)
+      const fault = await answer(withoutRefused(deps.witness, group))
       // They have waited for the same database, and each has a caller that waits.
       if (fault !== null && deps.clock.monotonicMs() - sinceMs > longWaitMs)
         for (const member of queue.splice(0)) member.reject(new StoreFault('nothing was committed', fault))
@@ -71,6 +72,7 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
 
   /** The fault that befell all of them; null: each has its own answer. */
   const answer = async (group: readonly Member[]): Promise<StoreFault | null> => {
+    if (group.length === 0) return null
     const startedMs = deps.clock.monotonicMs()
     const tell = (lostRaces: number, failed: boolean): void =>
       deps.onGroup({ commits: group.length, lostRaces, failed, ms: deps.clock.monotonicMs() - startedMs })
@@ -79,7 +81,7 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
       outcomes = await runner.run(group)
     } catch (error) {
       const fault = error instanceof StoreFault ? error : new StoreFault('nothing was committed', error)
-      deps.health.failed(fault)
+      if (!(fault instanceof StoreInDoubt)) deps.health.failed(fault)
       for (const member of group) member.reject(fault)
       tell(0, true)
       return fault
@@ -115,6 +117,14 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
     },
   }
 }
+
+/** Those that may be committed now; the others have been answered. */
+const withoutRefused = (witness: JournalWitness, group: readonly Member[]): readonly Member[] =>
+  group.filter(({ plan, reject }) => {
+    const refused = refusedInDoubt(witness, plan.entries)
+    if (refused !== null) reject(refused)
+    return refused === null
+  })
 
 /** A policy row that somebody lost over is not what is remembered of it. */
 const touchedBy = ({ writes, reads }: CommitPlan, outcome: MemberOutcome): readonly TouchedRow[] => {

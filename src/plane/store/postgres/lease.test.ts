@@ -5,6 +5,7 @@ import type { PgSession } from '#platform/postgres.ts'
 import { manualClock } from '../../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../../test/fakes/manual-timers.ts'
 import { Fenced } from '../store-errors.ts'
+import { openJournalWitness } from '../journal-witness.ts'
 import { openLease } from './lease.ts'
 import { usualPace } from './replica-pace.ts'
 
@@ -34,6 +35,7 @@ const setUp = async () => {
     timers: manualTimers(clock),
     log: silentLog,
     pace: usualPace,
+    witness: openJournalWitness(),
     name: 'test',
     version: '0.0.0',
   })

@@ -6,6 +6,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { pgTrouble, type PgResult, type PgSession, type Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
+import { lossInWords, type JournalWitness } from '../journal-witness.ts'
 import type { ReplicaNumber, Standing } from '../replicas.ts'
 import { Fenced, StoreFault } from '../store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
@@ -25,7 +26,7 @@ export type Lease = {
   onRenewed(run: (renewal: Renewal) => void): void
   /** Everything that had been committed by then has been told here. */
   heard(by: Instant): void
-  /** What has been committed cannot be told here, until `heard` is called again: why, in a sentence. */
+  /** What has been committed cannot be told here, until `heard` is called again, so it is behind at once: why, in a sentence. */
   unheard(why: string): void
   /** How long ago that was; null: nothing is known to have been told. */
   behindMs(): number | null
@@ -48,6 +49,7 @@ export type LeaseDeps = {
   readonly timers: Timers
   readonly log: Log
   readonly pace: ReplicaPace
+  readonly witness: Pick<JournalWitness, 'loss' | 'onLoss'>
   /** Host and process, for people. */
   readonly name: string
   readonly version: string
@@ -71,7 +73,11 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
   let stopTicking = (): void => {}
   let cancelRetry = (): void => {}
 
-  const standing = (): Standing => standingAt({ now: instantOf(clock), renewed, heard, unheard, ...pace })
+  const standing = (): Standing => {
+    const now = standingAt({ now: instantOf(clock), renewed, heard, unheard, ...pace })
+    const loss = deps.witness.loss()
+    return loss === null || now.kind === 'expired' ? now : { kind: 'in-doubt', why: lossInWords(loss) }
+  }
   let told = standing().kind
   /** Before every change of what is known, too: an interval in which the lease was over is told, however it ended. */
   const judge = (): void => {
@@ -131,6 +137,8 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
       .finally(() => (beating = null))
   }
 
+  deps.witness.onLoss(judge)
+
   const close = async (): Promise<void> => {
     stopTicking()
     await beating
@@ -156,7 +164,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
         heard = by
         unheard = null
       }),
-    unheard: (why) => void (unheard = why),
+    unheard: (why) => learn(() => void (unheard = why)),
     behindMs: () => (heard === null ? null : elapsedMs(heard, instantOf(clock))),
     async confirmed(look) {
       const on = session

@@ -4,10 +4,13 @@
 import type { Denial } from '#domain/certificate.ts'
 import type { RowKind } from '#domain/change.ts'
 import type { NodeId } from '#domain/node.ts'
+import type { SeenHead } from '#domain/sighting.ts'
 import type { PgResult, PgSession, Prepared } from '#platform/postgres.ts'
 import { tableShapes } from '../columns.ts'
+import type { FoundPlace } from '../journal-witness.ts'
 import type { ReplicaNumber } from '../replicas.ts'
 import type { GroupNeeds } from './group-needs.ts'
+import { findPlaces } from './known-places.ts'
 import { decodeShared } from './older-rows.ts'
 import { rowKinds, rowStatements } from './row-statements.ts'
 
@@ -18,7 +21,12 @@ export type FoundRow = {
   readonly denial: Denial | null
 }
 
-export type FoundChain = { readonly chain: string; readonly sequence: number; readonly writer: ReplicaNumber | null }
+export type FoundChain = {
+  readonly chain: string
+  readonly sequence: number
+  readonly hash: Uint8Array
+  readonly writer: ReplicaNumber | null
+}
 
 export type GroupFacts = {
   /** By the database's clock. */
@@ -35,6 +43,8 @@ export type GroupFacts = {
   /** Nodes of which a replica under a lease has a channel. */
   readonly held: ReadonlySet<NodeId>
   readonly chains: readonly FoundChain[]
+  /** What the database has at the places this replica knows. */
+  readonly places: readonly FoundPlace[]
 }
 
 export const placeOf = (kind: RowKind, key: string): string => `${kind} ${key}`
@@ -45,6 +55,7 @@ export const lockRows = async (
   self: ReplicaNumber,
   needs: GroupNeeds,
   asLeader: boolean,
+  known: readonly SeenHead[],
 ): Promise<GroupFacts> => {
   const nothing: Promise<PgResult> = Promise.resolve({ rows: [], count: 0 })
   const looked: [RowKind, Promise<PgResult>][] = []
@@ -70,9 +81,10 @@ export const lockRows = async (
     needs.nodesWritten.size === 0 ? nothing : session.run(readHardware, [[...needs.nodesWritten], [...needs.claims]])
   const held = needs.unheld.size === 0 ? nothing : session.run(readHeld, [[...needs.unheld]])
   const chains = session.run(readChains)
+  const places = findPlaces((statement, values) => session.run(statement, values), known)
   // All of them: one that nobody waits for when an earlier one fails would end the process.
   const rest = [...looked, ...taken].map(([, answer]) => answer)
-  await Promise.all([begun, lease, leads, locked, hardware, held, chains, ...rest])
+  await Promise.all([begun, lease, leads, locked, hardware, held, chains, places, ...rest])
 
   const rows = new Map<string, FoundRow>()
   const owners = new Map<string, string>()
@@ -96,6 +108,7 @@ export const lockRows = async (
     locked: needs.keys.get('node') ?? new Set(),
     held: new Set((await held).rows.map((row) => row['node'] as NodeId)),
     chains: (await chains).rows as readonly FoundChain[],
+    places: await places,
   }
 }
 
@@ -142,4 +155,4 @@ const readHeld: Prepared = {
     WHERE holder.node = ANY($1::text[]) AND replica.expires_at > clock_timestamp()`,
 }
 
-const readChains: Prepared = { name: 'group-read-chains', text: 'SELECT chain, sequence, writer FROM chain' }
+const readChains: Prepared = { name: 'group-read-chains', text: 'SELECT chain, sequence, hash, writer FROM chain' }

@@ -6,6 +6,7 @@ import type { Log } from '#platform/log.ts'
 import type { Prepared } from '#platform/postgres.ts'
 import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
+import type { JournalWitness } from '../journal-witness.ts'
 import type { Replica, ReplicaNumber, Replicas } from '../replicas.ts'
 import type { Committed } from '../store.ts'
 import { answeredInTime } from './answered-in-time.ts'
@@ -23,6 +24,8 @@ export type PgReplicas = {
   readonly replicas: Replicas
   /** What a group of commits writes under; null once the lease is over, by our own clocks. */
   self(): ReplicaNumber | null
+  /** A group of commits has found that its database lacks a place this replica knows. */
+  onPlaceMissing(why: string): void
   /** After each group of commits: the others look sooner. `awaited`: somebody may be waiting for that. */
   notifyOthers(awaited: boolean): void
   /**
@@ -46,6 +49,7 @@ export type PgReplicasDeps = {
   readonly name: string
   readonly version: string
   readonly pace?: ReplicaPace
+  readonly witness: JournalWitness
 }
 
 /**
@@ -53,15 +57,15 @@ export type PgReplicasDeps = {
  * those. Rejects where there is no primary that confirms a write.
  */
 export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> => {
-  const { access, clock, timers, random, log, name, version, pace = usualPace } = deps
+  const { access, clock, timers, random, log, name, version, witness, pace = usualPace } = deps
   const opened: (() => Promise<void>)[] = []
   const close = async (): Promise<void> => {
     for (const step of opened.splice(0).toReversed()) await step()
   }
   try {
-    const lease = await openLease({ access, clock, timers, log, pace, name, version })
+    const lease = await openLease({ access, clock, timers, log, pace, witness, name, version })
     opened.push(() => lease.close())
-    const feed = openForeignFeed({ lease, timers, log, pace })
+    const feed = openForeignFeed({ lease, timers, log, pace, witness })
     const leadership = openLeadership({ lease, timers, log, pace })
     await feed.start()
     opened.push(() => feed.stop())
@@ -103,6 +107,7 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
     return {
       replicas,
       self: () => lease.self(),
+      onPlaceMissing: (why) => feed.missed(why),
       notifyOthers: (awaited) => messages.hint(awaited),
       commitHere: (change, commit) => feed.commitHere(change, commit),
       onForeignCommit: (run) => feed.onForeignCommit(run),

@@ -7,6 +7,7 @@ import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
 import { musterVersion } from '#platform/version.ts'
 import { tableShapes } from '../columns.ts'
+import { openJournalWitness, type JournalWitness } from '../journal-witness.ts'
 import { StoreFault } from '../store-errors.ts'
 import type { CommitGroup, Committed, HeadSigner, Store } from '../store.ts'
 import { exclusively } from './exclusively.ts'
@@ -34,6 +35,8 @@ export type PostgresStoreDeps = {
   domainName(): string
   /** Host and process, for people. */
   readonly replicaName: string
+  /** Absent: nothing is known of the journal from before. */
+  readonly witness?: JournalWitness
 }
 
 /** Written all the time, and nobody waits for others to hear of them: of a denial somebody does. */
@@ -50,14 +53,16 @@ const probeEveryMs = 1000
 
 /** Rejects with a StoreFault where there is no primary that confirms a write; then the access stays open. */
 export const openPostgresStore = async (deps: PostgresStoreDeps): Promise<Store> => {
+  const witness = deps.witness ?? openJournalWitness()
   try {
-    return assemble(deps, await openPgReplicas({ ...deps, name: deps.replicaName, version: musterVersion }))
+    const shared = await openPgReplicas({ ...deps, witness, name: deps.replicaName, version: musterVersion })
+    return assemble({ ...deps, witness }, shared)
   } catch (error) {
     throw error instanceof StoreFault ? error : new StoreFault('the store does not open', error)
   }
 }
 
-const assemble = (deps: PostgresStoreDeps, shared: PgReplicas): Store => {
+const assemble = (deps: Required<PostgresStoreDeps>, shared: PgReplicas): Store => {
   const { access, timers, log } = deps
   const { replicas } = shared
   const health = openPgHealth({ access, log, self: () => replicas.self })
@@ -74,10 +79,12 @@ const assemble = (deps: PostgresStoreDeps, shared: PgReplicas): Store => {
     ...deps,
     health,
     self: () => shared.self(),
+    onPlaceMissing: (why) => shared.onPlaceMissing(why),
     onTouched: (touched) => touched.forEach(({ kind, key }) => rows.forgetPolicy(kind, key)),
     afterCommit: (touched) => shared.notifyOthers(touched.some(({ kind }) => !routineKinds.has(kind))),
     onGroup: (group) => groupListeners.forEach((run) => run(group)),
   })
+  deps.witness.onLoss(() => rows.forgetPolicies())
   // The first to hear of it: whoever hears of it next reads the row again.
   shared.onForeignCommit(forgetPolicyOf)
   const stops = [

@@ -13,6 +13,8 @@ export type RowReads = {
   get<K extends RowKind>(kind: K, key: string): Promise<Row<RowTypes[K]> | null>
   /** To be called when a commit, of whichever replica, wrote such a row, or lost over one: it is read again. */
   forgetPolicy(kind: RowKind, key: string): void
+  /** All of it: the store has been set back. */
+  forgetPolicies(): void
 }
 
 type Found = Row<unknown> | null
@@ -43,6 +45,10 @@ export const openRowReads = (deps: { readonly access: Pick<PgAccess, 'read'>; re
       if (!policyKinds.has(kind)) return
       forgotten++
       policy.delete(`${kind} ${key}`)
+    },
+    forgetPolicies() {
+      forgotten++
+      policy.clear()
     },
   }
 }

@@ -6,14 +6,16 @@ import type { Log } from '#platform/log.ts'
 import { pgTrouble } from '#platform/postgres.ts'
 import type { Random } from '#platform/random.ts'
 import { sleep, type Timers } from '#platform/timers.ts'
+import { hexOf } from '../journal-chain.ts'
+import type { JournalWitness } from '../journal-witness.ts'
 import type { ReplicaNumber } from '../replicas.ts'
-import { Fenced, StoreFault } from '../store-errors.ts'
+import { Fenced, StoreFault, StoreInDoubt } from '../store-errors.ts'
 import type { HeadSigner } from '../store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { releaseChain, type OwnChain } from './chain-writer.ts'
 import type { Judgeable } from './judge-group.ts'
 import type { PgAccess } from './pg-access.ts'
-import { runTransaction, type CommitMade, type MemberOutcome } from './run-transaction.ts'
+import { PlaceMissing, runTransaction, type CommitMade, type MemberOutcome } from './run-transaction.ts'
 import { settleCommit, unsettledCommit, type Unsettled } from './settle-commit.ts'
 import { Outrun } from './write-rows.ts'
 import { openWriter, type Writer } from './writer-session.ts'
@@ -25,6 +27,9 @@ export type GroupRunnerDeps = {
   readonly random: Random
   readonly log: Log
   readonly signer: HeadSigner
+  readonly witness: JournalWitness
+  /** A group has found that its database lacks a place this replica knows. */
+  onPlaceMissing(why: string): void
   domainName(): string
   self(): ReplicaNumber | null
 }
@@ -52,6 +57,10 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
   let writer: Writer | null = null
   let own: OwnChain | null = null
   let unsettled: Unsettled | null = null
+  // The chain it wrote may be the one that was cut short.
+  deps.witness.onLoss((loss) => {
+    if (loss !== null) own = null
+  })
 
   const connected = async (): Promise<Writer> => {
     if (writer === null || writer.session.ended) writer = await openWriter(deps.access)
@@ -70,6 +79,8 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
     unsettled = null
     if (written === null) return
     own = written.chain
+    const { chain: name, sequence: end, hash } = written.chain.tail.place
+    deps.witness.learn({ chain: name, sequence: end, hash: hexOf(hash) })
     for (const { chain, sequence } of written.chains) places.set(chain, Math.max(sequence, places.get(chain) ?? 0))
   }
 
@@ -110,6 +121,12 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
   const mayTryAgain = async (error: unknown): Promise<boolean> => {
     if (error instanceof Fenced) {
       await rollBack()
+      return false
+    }
+    if (error instanceof PlaceMissing) {
+      // Another connection may lead to another server.
+      drop()
+      deps.onPlaceMissing(error.message)
       return false
     }
     if (error instanceof Outrun) {
@@ -161,6 +178,6 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
 }
 
 const faultOf = (error: unknown, inDoubt: boolean): StoreFault => {
-  if (error instanceof Fenced) return error
+  if (error instanceof Fenced || error instanceof StoreInDoubt) return error
   return new StoreFault(inDoubt ? 'it is not known whether this was committed' : 'nothing was committed', error)
 }

@@ -4,9 +4,11 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { PgSession } from '#platform/postgres.ts'
 import { sortableId, type Random } from '#platform/random.ts'
+import type { Finding } from '#domain/continuity.ts'
 import type { NodeId } from '#domain/node.ts'
+import { lossAmong, lossInWords, type JournalWitness } from '../journal-witness.ts'
 import type { ReplicaNumber } from '../replicas.ts'
-import { Fenced } from '../store-errors.ts'
+import { Fenced, StoreInDoubt } from '../store-errors.ts'
 import type { Committed, HeadSigner } from '../store.ts'
 import { ownChain, type OwnChain } from './chain-writer.ts'
 import { groupNeeds } from './group-needs.ts'
@@ -20,7 +22,16 @@ export type TransactionDeps = {
   readonly random: Random
   readonly signer: HeadSigner
   readonly log: Log
+  readonly witness: JournalWitness
   domainName(): string
+}
+
+/** This database lacks a place that this replica knows. It may be a primary that was given up: the feed finds out. */
+export class PlaceMissing extends StoreInDoubt {
+  constructor(finding: Omit<Finding, 'lineage'>) {
+    super(lossInWords({ ...finding, lineage: 0 }))
+    this.name = 'PlaceMissing'
+  }
 }
 
 export type MemberOutcome = Committed | 'lost-race' | 'fenced'
@@ -40,7 +51,7 @@ export type Written = {
   readonly chains: readonly FoundChain[]
 }
 
-/** `known`: the chain as this replica left it. Throws `Outrun` and `Fenced`, and what the server says. */
+/** `known`: the chain as this replica left it. Throws `Outrun`, `Fenced` and `PlaceMissing`, and what the server says. */
 export const runTransaction = async (
   deps: TransactionDeps,
   session: PgSession,
@@ -48,21 +59,21 @@ export const runTransaction = async (
   known: OwnChain | null,
   members: readonly Judgeable[],
 ): Promise<CommitMade> => {
-  const { facts, judged } = await lockAndJudge(session, self, members, new Set())
+  const { facts, judged } = await lockAndJudge(deps, session, self, members, new Set())
   const won = members.filter((_, at) => Array.isArray(judged.verdicts[at]))
   if (won.length === 0) {
     await session.exec('ROLLBACK')
     return { outcomes: judged.verdicts as readonly ('lost-race' | 'fenced')[], written: null }
   }
-  const chain = await ownChain(deps, session, self, known, facts.chains)
+  const chain = await ownChain(deps, session, self, known, facts.chains, deps.witness.loss() !== null)
   const plans = won.map(({ plan }) => plan)
   const placed = placeEntries(chain, plans, deps.domainName(), () => sortableId(deps.clock.nowMs(), deps.random))
   await checkCounts([
     ...writeRows(session, judged.rows, judged.hardware),
     ...writeEntries(session, deps.signer, chain, placed),
   ])
-  const { sequence } = placed.tail.place
-  const moved: OwnChain = { writer: self, row: { sequence, writer: self }, base: null, tail: placed.tail }
+  const { sequence, hash } = placed.tail.place
+  const moved: OwnChain = { writer: self, row: { sequence, hash, writer: self }, base: null, tail: placed.tail }
   const others = facts.chains.filter((other) => other.chain !== placed.tail.place.chain)
   const waiting = placed.commits.values()
   return {
@@ -75,12 +86,13 @@ export const runTransaction = async (
     written: {
       chain: moved,
       isNew: chain.row === null,
-      chains: [...others, { chain: placed.tail.place.chain, sequence, writer: self }],
+      chains: [...others, { chain: placed.tail.place.chain, sequence, hash, writer: self }],
     },
   }
 }
 
 const lockAndJudge = async (
+  deps: TransactionDeps,
   session: PgSession,
   self: ReplicaNumber,
   members: readonly Judgeable[],
@@ -88,14 +100,19 @@ const lockAndJudge = async (
 ): Promise<{ readonly facts: GroupFacts; readonly judged: Judged }> => {
   const plans = members.map(({ plan }) => plan)
   const asLeader = members.some(({ fence }) => fence !== null)
-  const facts = await lockRows(session, self, groupNeeds(plans, alsoLocked), asLeader)
+  const { witness } = deps
+  // While there is a loss, nothing is compared: what may be committed then does not rely on the journal.
+  const known = witness.loss() === null ? witness.places() : []
+  const facts = await lockRows(session, self, groupNeeds(plans, alsoLocked), asLeader, known)
   if (!facts.leased) throw new Fenced('this replica has no lease')
+  const missing = lossAmong(facts.places)
+  if (missing !== null) throw new PlaceMissing(missing)
   try {
     return { facts, judged: judgeGroup(facts, members) }
   } catch (error) {
     if (!(error instanceof NodeNotLocked) || alsoLocked.has(error.node)) throw error
     // Locks are taken in one order or not at all.
     await session.exec('ROLLBACK')
-    return lockAndJudge(session, self, members, new Set([...alsoLocked, error.node]))
+    return lockAndJudge(deps, session, self, members, new Set([...alsoLocked, error.node]))
   }
 }

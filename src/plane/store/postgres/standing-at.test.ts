@@ -30,14 +30,9 @@ test('a replica that is cut off serves for 10 s, is behind until 15 s, and then 
     assert.equal(kindAt(later(ms), start, start), expected, `${ms} ms`)
 })
 
-test('what keeps a replica from hearing more is said with it, and by itself changes nothing', () => {
-  const standing = (ms: number) =>
-    standingAt({ now: later(ms), renewed: later(ms), heard: start, unheard: 'a chain is gone', ...limits })
-  assert.equal(standing(9999).kind, 'serving')
-  assert.deepEqual(standing(12_000), {
-    kind: 'behind',
-    why: 'what the other replicas have committed was last heard of 12 s ago: a chain is gone',
-  })
+test('R1a: a replica that knows what keeps it from hearing more is behind at once, and says it', () => {
+  const standing = standingAt({ now: start, renewed: start, heard: start, unheard: 'a chain is gone', ...limits })
+  assert.deepEqual(standing, { kind: 'behind', why: 'a chain is gone' })
 })
 
 test('a replica with a lease that has heard of nothing yet is behind', () => {

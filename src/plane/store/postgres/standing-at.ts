@@ -26,10 +26,11 @@ export const standingAt = ({ now, renewed, heard, unheard, leaseMs, mostBehindMs
   const unrenewedMs = elapsedMs(renewed, now)
   if (unrenewedMs >= leaseMs) return { kind: 'expired', why: `the lease was last renewed ${seconds(unrenewedMs)} ago` }
   if (heard === null) return { kind: 'behind', why: 'what the other replicas have committed is still being read' }
+  // Waiting for `mostBehindMs` is for silence. What is known to be missing is known now.
+  if (unheard !== null) return { kind: 'behind', why: unheard }
   const behindMs = elapsedMs(heard, now)
   if (behindMs < mostBehindMs) return { kind: 'serving' }
-  const why = `what the other replicas have committed was last heard of ${seconds(behindMs)} ago`
-  return { kind: 'behind', why: unheard === null ? why : `${why}: ${unheard}` }
+  return { kind: 'behind', why: `what the other replicas have committed was last heard of ${seconds(behindMs)} ago` }
 }
 
 /**

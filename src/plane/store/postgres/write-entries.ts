@@ -69,7 +69,7 @@ export const writeEntries = (
 
 const moveChain = (session: PgSession, { row, base, writer }: OwnChain, { place }: Tail) => {
   const { chain, sequence, hash } = place
-  if (row !== null) return session.run(advance, [chain, row.writer, row.sequence, writer, sequence, hash])
+  if (row !== null) return session.run(advance, [chain, row.writer, row.sequence, writer, sequence, hash, row.hash])
   if (base === null) throw new Error('a chain without a row and without a beginning')
   const { domain, signature, keyId } = base
   return session.run(insertChain, [chain, domain, base.sequence, base.hash, signature, keyId, sequence, hash, writer])
@@ -91,7 +91,8 @@ const leased = (number: string): string =>
 const advance: Prepared = {
   name: 'group-advance-chain',
   text: `UPDATE chain SET writer = $4, sequence = $5, hash = $6
-    WHERE chain = $1 AND writer IS NOT DISTINCT FROM $2 AND sequence = $3 AND ${leased('$4')}`,
+    WHERE chain = $1 AND writer IS NOT DISTINCT FROM $2 AND sequence = $3 AND hash = $7
+      AND ${leased('$4')}`,
 }
 
 const insertChain: Prepared = {
