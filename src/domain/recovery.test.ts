@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { noKeyClaims } from './key-claim.ts'
 import { expectDecided, expectRefused } from '../../test/fakes/expect-decision.ts'
 import {
   alice,
@@ -37,6 +38,8 @@ const facts = (changes: Partial<RecoverFacts> = {}): RecoverFacts => ({
   counter: counter(5),
   key: key('new-key'),
   keyBan: null,
+  keyClaims: noKeyClaims,
+  credentialBan: null,
   claimant: holder(1, { serial: null }),
   otherHolder: null,
   lastSeen: null,

@@ -24,6 +24,7 @@ import type { ChallengeDeps } from './issue-challenge.ts'
 import { nextBearerHash, type HandedOut, type LineageDeps } from './lineage.ts'
 import { holderUnknown } from './live-holder.ts'
 import type { NodePace } from './node-pace.ts'
+import { raiseCopiedImage, readKeyClaims } from './key-claims.ts'
 import { keyInRequest } from './key-in-request.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
@@ -111,6 +112,7 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
     switch (verdict.kind) {
       case 'refused':
         if (verdict.code === 'ALREADY_ACTIVE') await alarm(deps, facts, by)
+        if (verdict.code === 'KEY_IN_USE') await raiseCopiedImage(deps, facts.nodeId, facts.keyClaims, by.source)
         return verdict
       case 'refused-and-spent': {
         const outcome = await deps.store.commit(verdict.change)
@@ -196,6 +198,7 @@ const readFacts = async (
     domain,
     key,
     keyBan: key.kind === 'key' ? await deps.store.get('key-ban', key.spkiHash) : null,
+    keyClaims: await readKeyClaims(deps.store, key, registration === null ? null : registration.facts),
     reported: { hardware: call.hardware, facts: call.facts },
     recovery: registration === null ? null : registration.facts,
     probe: 'not-tried',
