@@ -234,3 +234,9 @@ test('while issuance is halted nobody recovers, and no two holders are judged; r
     expectRefused(decide({ domain: haltedDomainRow(renewals), counter: counter(1) }), 'ISSUANCE_HALTED')
   }
 })
+
+test('L3: a recovery key that was banned with another node recovers nobody, and the refusal names the way back', () => {
+  const verdict = decide({ credentialBan: { value: { spki: 'x', why: 'y', atMs: 0 }, version: 1 } })
+  expectRefused(verdict, 'RECOVERY_DENIED')
+  assert.match('detail' in verdict ? String(verdict.detail) : '', /muster token create --node .* --replace/)
+})

@@ -91,8 +91,8 @@ export const refusals = {
 
   // is the key one that may be certified
   KEY_IN_USE: [
-    'This public key is or was the key of a node: it is certified for one node only, and once.',
-    'Make a new key on this machine (an agent does so by itself). If its state was copied with an image, remove it from the image: muster alert list',
+    'This public key is or was the key of a node, and is certified only once.',
+    'Make a new key here (an agent does so by itself); remove copied state from the image: muster alert list',
   ],
   KEY_BLOCKED: ['This public key is banned.', 'Generate a new key'],
   CSR_INVALID: [

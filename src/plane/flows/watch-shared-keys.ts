@@ -113,7 +113,7 @@ export const watchSharedKeys = async (deps: WatchKeysDeps): Promise<void> => {
 
 /** The nodes that still have it; one that was revoked or got a new key has not. */
 const usersOf = async (store: Pick<Store, 'get'>, { spki, holders }: KeyClaim): Promise<readonly NodeId[]> => {
-  const ids = [...new Set(holders.map(({ node }) => node))]
+  const ids = [...new Set(holders.map(({ node }) => node))].toSorted()
   const users: NodeId[] = []
   for (const id of ids) {
     const node = (await store.get('node', id))?.value
