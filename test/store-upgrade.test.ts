@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import type { Write } from '#domain/change.ts'
 import { defaultDomainSettings } from '#domain/domain-settings.ts'
+import type { Node, Slot } from '#domain/node.ts'
 import { shippedProfiles } from '#domain/profile.ts'
 import { tableShapes } from '#plane/store/columns.ts'
 import { migrations as sqliteSteps } from '#plane/store/migrations.ts'
@@ -127,5 +128,73 @@ test('what a plane of the release before writes into the newer schema is read as
   }
   assert.deepEqual(await store.denials(), [rows.find(({ put }) => put === 'denial')?.value])
   await session.end()
+  await store.close()
+})
+
+// L3: a store of 0.2.0, where one key was certified for several nodes.
+
+const slot = (spki: string, serial: string): Slot => ({
+  ...{ issuer: 'ca1', serial, spki, sha256: serial, issuedAtMs: 1000, notAfterMs: 9000 },
+})
+const twin = (id: string, serial: string, recoveryKey: string): Node =>
+  someNode(id, {
+    membership: {
+      kind: 'active',
+      sinceMs: 1000,
+      slots: { current: slot('k1', serial), pending: slot(`k-${id}`, `${serial}b`), retired: null },
+    },
+    recovery: {
+      credential: { kind: 'key', spki: recoveryKey, publicKey: '', registeredAtMs: 2000 },
+      ...{ recoveredAtMs: [], denied: null, episode: null },
+    },
+  })
+const twins = [twin('twin-1', '1', 'r1'), twin('twin-2', '2', 'r2')]
+const release020 = { sqlite: 4, postgres: 2 }
+
+const isClaimed = async (store: Store): Promise<void> => {
+  const claimOf = async (spki: string) => (await store.get('key-claim', spki))?.value.holders
+  assert.deepEqual(await claimOf('k1'), [
+    { node: 'twin-1', use: 'tls', sinceMs: 1000 },
+    { node: 'twin-2', use: 'tls', sinceMs: 1000 },
+  ])
+  assert.deepEqual(await claimOf('k-twin-2'), [{ node: 'twin-2', use: 'tls', sinceMs: 1000 }])
+  assert.deepEqual(await claimOf('r1'), [{ node: 'twin-1', use: 'recovery', sinceMs: 2000 }])
+  const shared = await store.list('key-claim', { where: { shared: 1 }, after: null, limit: 10 })
+  assert.deepEqual(
+    shared.map(({ value }) => value.spki),
+    ['k1'],
+  )
+}
+
+const twinInsert = (value: (place: number) => string): string =>
+  `INSERT INTO node (key, version, doc, membership, profile) VALUES (${[1, 2, 3, 4, 5].map(value).join(', ')})`
+const twinValues = (node: Node) => [node.id, 1, JSON.stringify(node), 'active', node.profile]
+
+test('L3: a SQLite store of 0.2.0 gets a claim for every key, which names all nodes that share it', async (t) => {
+  const folder = tempFolder(t)
+  fs.chmodSync(folder, 0o700)
+  const database = new DatabaseSync(path.join(folder, 'muster.db'))
+  for (const step of sqliteSteps.slice(0, release020.sqlite)) database.exec(step)
+  for (const node of twins) database.prepare(twinInsert(() => '?')).run(...twinValues(node))
+  database.exec(`PRAGMA application_id = ${0x4d535452}; PRAGMA user_version = ${release020.sqlite}`)
+  database.close()
+  const store = await openSqliteStore(storeDeps(folder, makeSigner()))
+  await isClaimed(store)
+  await store.close()
+})
+
+test('L3: a PostgreSQL store of 0.2.0 gets a claim for every key, which names all nodes that share it', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const database = await postgresDatabase(t)
+  const session = await database.connect()
+  await session.exec(`BEGIN; ${postgresSteps.slice(0, release020.postgres).join('')}
+    CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version INTEGER NOT NULL);
+    INSERT INTO muster_schema VALUES (1, ${0x4d535452}, ${release020.postgres}); COMMIT`)
+  for (const node of twins) {
+    await session.run({ name: `twin-${node.id}`, text: twinInsert((place) => `$${place}`) }, twinValues(node))
+  }
+  await session.end()
+  const store = await openPostgresStoreOn(database.target, makeSigner())
+  await isClaimed(store)
   await store.close()
 })

@@ -26,6 +26,8 @@ export const alertKinds = [
   'journal_damaged',
   'rows_differ',
   'store_damaged',
+  'shared_key',
+  'copied_image',
 ] as const
 export type AlertKind = (typeof alertKinds)[number]
 
@@ -38,7 +40,7 @@ export type Alert = {
   /** Unique for every raising: what a webhook's receiver tells repeats by. */
   readonly id: string
   readonly kind: AlertKind
-  /** A node's id, the id of an authority, or the name of the domain. */
+  /** A node's id, the id of an authority, the hash of a key, or the name of the domain. */
   readonly subject: string
   readonly node: NodeId | null
   readonly severity: (typeof alertSeverities)[number]

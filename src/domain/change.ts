@@ -6,6 +6,7 @@ import type { Allocation } from './allocation.ts'
 import type { CertificateRecord, Denial, KeyBan } from './certificate.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import type { HardwareProfile } from './hardware-profile.ts'
+import type { KeyClaim } from './key-claim.ts'
 import type { IssuerRecord } from './issuer-record.ts'
 import type { EntryDraft } from './journal-entry.ts'
 import type { Node, NodeId } from './node.ts'
@@ -30,6 +31,8 @@ export type RowTypes = {
   denial: Denial
   /** key: the hash of the public key */
   'key-ban': KeyBan
+  /** key: the hash of the public key */
+  'key-claim': KeyClaim
   /** key: its name */
   profile: Profile
   /** key: 'domain' */

@@ -4,7 +4,8 @@ import { isoTime } from '#platform/clock.ts'
 import { slotOf, type CertificateRecord } from './certificate.ts'
 import { readOf, type Change, type Write } from './change.ts'
 import { boundedText, entry } from './decision.ts'
-import type { Admission } from './enrollment.ts'
+import { keyInUseFacts, type Admission } from './enrollment.ts'
+import { keysClaimed } from './key-claim.ts'
 import type { EntryDraft } from './journal-entry.ts'
 import { registeredRecovery } from './recovery-credential.ts'
 import { registeredEntry } from './registration.ts'
@@ -60,11 +61,14 @@ export const enrolled = (
     reason: 'superseded',
   })
 
+  const keys = keysClaimed({ ...keyInUseFacts(facts, issued.spki), recovery: node.recovery, nowMs })
+
   const writes: Write[] = [
     { put: 'node', value: node },
     { put: 'certificate', value: certificate },
     ...(superseded === null ? [] : [{ put: 'denial', value: superseded } as const]),
     ...(besides.writes ?? []),
+    ...keys.writes,
   ]
   if (credential.method === 'token') {
     const state = { kind: 'used', spki: issued.spki, node: node.id, atMs: nowMs } as const
@@ -77,6 +81,7 @@ export const enrolled = (
     readOf('domain', 'domain', domain),
     readOf('key-ban', issued.spki, null),
     ...(besides.reads ?? []),
+    ...keys.reads,
     ...(credential.method === 'token' ? [readOf('token', credential.token.value.hash, credential.token)] : []),
   ]
   return { node, change: { reads, writes, entries: entriesOf(admission, certificate, node) } }

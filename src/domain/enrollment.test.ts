@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { noKeyClaims } from './key-claim.ts'
 import { expectRefused } from '../../test/fakes/expect-decision.ts'
 import {
   alice,
@@ -31,6 +32,7 @@ const facts = (changes: Partial<EnrollFacts> = {}): EnrollFacts => ({
   domain: domainRow(),
   key: { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: 'new-key' },
   keyBan: null,
+  keyClaims: noKeyClaims,
   reported: { hardware: noHardware, facts: null },
   recovery: null,
   wireguard: null,

@@ -11,6 +11,7 @@ import type { DomainSettings } from './domain-settings.ts'
 import type { HolderFacts } from './duplicate.ts'
 import { durationWords } from './duration-words.ts'
 import { issuanceHalted } from './issuance.ts'
+import { keyInUse, type KeyClaimFacts, type KeyInUseFacts } from './key-claim.ts'
 import { keyUnfit } from './key-fitness.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
 import {
@@ -41,6 +42,7 @@ export type EnrollFacts = {
   readonly domain: Row<DomainSettings>
   readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
   readonly keyBan: Row<KeyBan> | null
+  readonly keyClaims: KeyClaimFacts
   readonly reported: { readonly hardware: HardwareIdentity; readonly facts: HardwareFacts | null }
   /** What the node asks to recover by; null: an older agent, or one that wants nothing. */
   readonly recovery: RecoveryRegistrationFacts | null
@@ -244,11 +246,21 @@ const provesRecoveryKey = ({ recovery }: EnrollFacts, node: Node): boolean => {
   return recovery?.kind === 'key' && registered?.kind === 'key' && recovery.spki === registered.spki
 }
 
+export const keyInUseFacts = (
+  { nodeId, node, profile, recovery, keyClaims: claims }: EnrollFacts,
+  spki: string,
+): KeyInUseFacts => {
+  const register = profile.value.recovery.mode === 'deny' ? null : recovery
+  return { nodeId, node: node === null ? null : node.value, spki, register, claims }
+}
+
 const newcomer = ({ nodeId: id, profile, by, nowMs }: EnrollFacts): Node =>
   newNode({ id, profile: profile.value.name, hardware: noHardware, ...firstTenure, by, nowMs })
 
 const admit = (facts: EnrollFacts, before: Node, supersedes: Admission['supersedes']): EnrollVerdict => {
   if (facts.key.kind !== 'key') throw new Error('a request without a key was about to be admitted')
+  const inUse = keyInUse(keyInUseFacts(facts, facts.key.spkiHash))
+  if (inUse !== null) return inUse
   // Last: of a request that would get in, only the WireGuard key of another uses up the token.
   const barred = wireguardBarred(facts.profile.value, before.id, facts.wireguard)
   if (barred !== null) return barred.code === 'WG_KEY_IN_USE' ? spentOn(barred, facts) : barred

@@ -185,6 +185,7 @@ const refusalClass = (code: string, at: Purpose): FailureClass => {
     case 'TOKEN_EXPIRED':
     case 'TOKEN_USED':
     case 'KEY_BLOCKED':
+    case 'KEY_IN_USE':
       return 'recovery_enrollment_blocked'
     // Somebody of our plane, but not who should answer here.
     case 'NOT_FOUND':

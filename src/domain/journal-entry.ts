@@ -35,6 +35,8 @@ export const entryTypes = [
   'node.repair_evidence',
   'node.recoverable',
   'node.unrecoverable',
+  // claims on keys that a release before 0.2.1 certified without one
+  'keys.claimed',
   'alert.raised',
   'alert.acknowledged',
   'alert.resolved',

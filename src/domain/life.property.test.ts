@@ -203,7 +203,7 @@ const checkEndedCertificate = ({ table, nowMs }: Life, record: CertificateRecord
   assert.ok('code' in verdict, `a certificate of an epoch that ended still speaks for ${node}`)
 }
 
-const notDenied = { denied: false, issuerWithdrawn: false }
+const notDenied = { denied: false, keyBanned: false, issuerWithdrawn: false }
 
 /** Of all certificates there ever were, those that still speak for a node are of one epoch; in quarantine for evidence only. */
 const checkOneEpoch = ({ table, nowMs }: Life): void => {

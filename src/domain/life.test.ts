@@ -60,9 +60,25 @@ test('a revocation that lost to a renewal takes both certificates with it when i
 
 test('a key banned while another node asks for a certificate with it is not certified', () => {
   const revoke: LifeEvent = { do: 'revoke', node: 'n1' }
-  assert.deepEqual(race(lived(...activeN1), revoke, join('n2', 'k1')), ['committed', 'lost-race'])
+  // Only the node's own unanswered request may bring a key that is claimed: everybody else is refused before the race.
+  const unanswered = lived({ do: 'register', node: 'n1' }, join('n1', 'k1'))
+  assert.deepEqual(race(unanswered, revoke, { do: 'use', on: 0 }), ['committed', 'lost-race'])
   const both = lived(...activeN1, join('n2', 'k3'), { do: 'use', on: 0 })
-  assert.deepEqual(race(both, revoke, { do: 'renew', on: 0, key: 'k1' }), ['committed', 'lost-race'])
+  assert.equal(both.plan(join('n2', 'k1')), null)
+  assert.equal(both.plan({ do: 'renew', on: 0, key: 'k1' }), null)
+})
+
+test('L3: of two nodes that bring one key at the same time one is let in, and the other is refused when it asks again', () => {
+  const life = lived({ do: 'register', node: 'n1' }, { do: 'register', node: 'n2' })
+  assert.deepEqual(race(life, join('n1', 'k1'), join('n2', 'k1')), ['committed', 'lost-race'])
+  assert.equal(life.plan(join('n2', 'k1')), null)
+  assert.deepEqual(
+    life.table
+      .all('key-claim')
+      .find(({ value }) => value.spki === 'k1')
+      ?.value.holders.map(({ node }) => node),
+    ['n1'],
+  )
 })
 
 test('of two callers with one node, one key each, one is let in', () => {

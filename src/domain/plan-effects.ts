@@ -42,6 +42,15 @@ export const revocationOf = (node: Node): PlanEffect => {
   return { subject, effect, loses: 'at once', unrecoverable, facts }
 }
 
+/** A node that the ban of another's keys reaches: a copied image. */
+export const cutWithKeyOf = (node: Node, banned: Node): PlanEffect => ({
+  subject: subjectOf(node),
+  effect: `loses its certificate: it has the same key as ${banned.id}, which is banned`,
+  loses: 'at once',
+  unrecoverable: `without a recovery key of its own it needs a token: muster token create --node ${node.id} --replace`,
+  facts: [node.membership.kind, `epoch ${node.epoch}`, `a key of ${banned.id}`],
+})
+
 /** Drained nodes go; others only by force. */
 export const decommissioningOf = (node: Node, force: boolean): PlanEffect => {
   const line = revocationOf(node)

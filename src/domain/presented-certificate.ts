@@ -13,6 +13,8 @@ export type PresentedCertificate = {
   readonly node: Node | null
   /** The deny-list names the certificate or its epoch. */
   readonly denied: boolean
+  /** Its key was banned, with whatever node that had it. */
+  readonly keyBanned: boolean
   /** The deny-list names the authority that issued it. */
   readonly issuerWithdrawn: boolean
   readonly source: string
@@ -28,6 +30,7 @@ export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | U
   if (nowMs >= record.notAfterMs) return refuse('CLIENT_CERT_EXPIRED')
   if (node.membership.kind === 'revoked') return refuse('NODE_REVOKED')
   if (node.membership.kind === 'quarantined' && node.membership.slots === null) return refuse('NODE_QUARANTINED')
+  if (facts.keyBanned) return refuse('CLIENT_CERT_DENIED', 'its key was banned with another node that had the same one')
   // Its holder has done nothing wrong, and comes back at once.
   if (facts.issuerWithdrawn) return refuse('ISSUER_WITHDRAWN')
   if (facts.denied || record.subject.epoch !== node.epoch) return refuse('CLIENT_CERT_DENIED')

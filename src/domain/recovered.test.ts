@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { noKeyClaims } from './key-claim.ts'
 import {
   alice,
   bearerRecovery,
@@ -44,6 +45,8 @@ const recover = (
     counter: { domain: 'lab.example', node: 'gpu-001', epoch: 4, counter: 5 },
     key: { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: 'new-key' },
     keyBan: null,
+    keyClaims: noKeyClaims,
+    credentialBan: null,
     claimant: holder(1),
     otherHolder: null,
     lastSeen: null,
@@ -67,7 +70,7 @@ test('a recovery is one change: a new epoch, the old one denied, the certificate
   assert.deepEqual([node.epoch, node.counter, node.membership.kind], [5, 6, 'enrolled'])
   assert.deepEqual(
     change.writes.map(({ put }) => put),
-    ['node', 'certificate', 'denial'],
+    ['node', 'certificate', 'denial', 'key-claim'],
   )
   const denial = change.writes.find((write) => write.put === 'denial')
   assert.deepEqual(denial?.value, {
@@ -86,6 +89,7 @@ test('a recovery is one change: a new epoch, the old one denied, the certificate
       ['profile', 5],
       ['domain', 3],
       ['key-ban', 0],
+      ['key-claim', 0],
     ],
   )
 })

@@ -11,7 +11,8 @@ import type { EntryDraft } from './journal-entry.ts'
 import type { Membership, Node, Recovery, Slots } from './node.ts'
 import type { Profile } from './profile.ts'
 import { registeredRecovery, rotated } from './recovery-credential.ts'
-import type { AdmittedRecovery } from './recovery.ts'
+import { keyInUseFacts, type AdmittedRecovery } from './recovery.ts'
+import { keysClaimed } from './key-claim.ts'
 import { denialOfEpoch, slotsOf } from './slots.ts'
 
 /**
@@ -59,16 +60,19 @@ export const recovered = (
     why: 'superseded by a recovery',
     reason: 'superseded',
   })
+  const keys = keysClaimed({ ...keyInUseFacts(facts, issued.spki), recovery: node.recovery, nowMs })
   const writes: Write[] = [
     { put: 'node', value: node },
     { put: 'certificate', value: certificate },
     ...(denial === null ? [] : [{ put: 'denial', value: denial } as const]),
+    ...keys.writes,
   ]
   const reads = [
     readOf('node', node.id, facts.node),
     readOf('profile', profile.value.name, profile),
     readOf('domain', 'domain', domain),
     readOf('key-ban', issued.spki, null),
+    ...keys.reads,
   ]
   return { node, change: { reads, writes, entries: entriesOf(recovery, certificate, node) } }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { noKeyClaims } from './key-claim.ts'
 import { expectDecided, expectRefused } from '../../test/fakes/expect-decision.ts'
 import {
   alice,
@@ -37,6 +38,8 @@ const facts = (changes: Partial<RecoverFacts> = {}): RecoverFacts => ({
   counter: counter(5),
   key: key('new-key'),
   keyBan: null,
+  keyClaims: noKeyClaims,
+  credentialBan: null,
   claimant: holder(1, { serial: null }),
   otherHolder: null,
   lastSeen: null,
@@ -230,4 +233,10 @@ test('while issuance is halted nobody recovers, and no two holders are judged; r
     expectRefused(decide({ domain: haltedDomainRow(renewals) }), 'ISSUANCE_HALTED')
     expectRefused(decide({ domain: haltedDomainRow(renewals), counter: counter(1) }), 'ISSUANCE_HALTED')
   }
+})
+
+test('L3: a recovery key that was banned with another node recovers nobody, and the refusal names the way back', () => {
+  const verdict = decide({ credentialBan: { value: { spki: 'x', why: 'y', atMs: 0 }, version: 1 } })
+  expectRefused(verdict, 'RECOVERY_DENIED')
+  assert.match('detail' in verdict ? String(verdict.detail) : '', /muster token create --node .* --replace/)
 })

@@ -11,6 +11,7 @@ import { decideDuplicate, type DuplicateVerdict, type HolderFacts } from './dupl
 import type { FailureClass } from './failure-class.ts'
 import { issuanceHalted } from './issuance.ts'
 import { livesBy } from './issuer-withdrawal.ts'
+import { keyInUse, type KeyClaimFacts, type KeyInUseFacts } from './key-claim.ts'
 import { keyUnfit } from './key-fitness.ts'
 import type { NodeDecided, NodeFacts } from './node-change.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
@@ -36,6 +37,9 @@ export type RecoverFacts = {
   readonly counter: PresentedCounter | null
   readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
   readonly keyBan: Row<KeyBan> | null
+  readonly keyClaims: KeyClaimFacts
+  /** Of the recovery key it is asked with. */
+  readonly credentialBan: Row<KeyBan> | null
   readonly claimant: HolderFacts
   /** Another process with a live channel, which has answered a ping just now. */
   readonly otherHolder: HolderFacts | null
@@ -87,7 +91,17 @@ export const decideRecover = (facts: RecoverFacts): RecoverVerdict => {
 
   const barred = facts.credential.by === 'repair' ? repairBarred(facts) : selfBarred(facts)
   if (barred !== null) return barred
-  return keyUnfit({ ...facts, recovery: node.value.recovery }, key) ?? admit(facts, key)
+  const unfit = keyUnfit({ ...facts, recovery: node.value.recovery }, key)
+  return unfit ?? keyInUse(keyInUseFacts(facts, key.spkiHash)) ?? admit(facts, key)
+}
+
+/** A recovery registers a key only with a repair bundle. */
+export const keyInUseFacts = (
+  { node, credential, register, keyClaims: claims }: RecoverFacts,
+  spki: string,
+): KeyInUseFacts => {
+  const { value } = node
+  return { nodeId: value.id, node: value, spki, register: credential.by === 'repair' ? register : null, claims }
 }
 
 /** Same key, same credential, same answer, whatever the counter: its holder has not heard of the newer one. */
@@ -125,10 +139,18 @@ const selfBarred = (facts: RecoverFacts): RecoverVerdict | null => {
   const { recovery, membership } = node.value
   if (recovery === null || !credentialIsTheirs(facts)) return refuse('RECOVERY_UNKNOWN')
   if (membership.kind === 'quarantined') return refuse('NODE_QUARANTINED', 'it recovers only with a repair bundle')
+  if (facts.credentialBan !== null) return recoveryKeyBanned(node.value.id)
   if (recovery.denied !== null) return refuse('RECOVERY_DENIED', `${recovery.denied.by} said no`)
   if (counter === null) return refuse('REQUEST_INVALID', 'a recovery presents the counter it was last given')
   return duplicate(facts, counter) ?? notAllowed(facts)
 }
+
+/** Banned with another node that held the same key: its holder could recover as this node. */
+export const recoveryKeyBanned = (node: string): Refusal =>
+  refuse(
+    'RECOVERY_DENIED',
+    `its recovery key was banned with another node that had the same one; muster token create --node ${node} --replace`,
+  )
 
 const duplicate = (facts: RecoverFacts, { counter }: PresentedCounter): RecoverVerdict | null => {
   const old = counter < oldestCounter(facts.node.value) && !asksAgain(facts)

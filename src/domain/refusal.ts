@@ -92,6 +92,10 @@ export const refusals = {
   ],
 
   // is the key one that may be certified
+  KEY_IN_USE: [
+    'This public key is or was the key of a node, and is certified only once.',
+    'Make a new key here (an agent does so by itself); remove copied state from the image: muster alert list',
+  ],
   KEY_BLOCKED: ['This public key is banned.', 'Generate a new key'],
   CSR_INVALID: [
     'The certificate request is not acceptable.',

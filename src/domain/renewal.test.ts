@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { noKeyClaims } from './key-claim.ts'
 import {
   alice,
   bearerRecovery,
@@ -43,6 +44,7 @@ const factsOf = (
   domain: domainRow(),
   key: { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: key },
   keyBan: null,
+  keyClaims: noKeyClaims,
   counter: null,
   register: null,
   claimant: holder(0, { instance: null }),

@@ -14,6 +14,8 @@ import {
   type Suspicion,
 } from './duplicate.ts'
 import { issuanceHalted } from './issuance.ts'
+import { hasCondition } from './conditions.ts'
+import { keyInUse, type KeyClaimFacts, type KeyInUseFacts } from './key-claim.ts'
 import { keyUnfit } from './key-fitness.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
 import type { IssuerId, Node, Slot, Slots } from './node.ts'
@@ -31,6 +33,7 @@ export type RenewFacts = {
   readonly domain: Row<DomainSettings>
   readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
   readonly keyBan: Row<KeyBan> | null
+  readonly keyClaims: KeyClaimFacts
   /** Null: an older agent, which is not held to it. */
   readonly counter: PresentedCounter | null
   /** By what it wants to recover from now on; heard only where nothing is registered. */
@@ -90,7 +93,15 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   if (lineage.kind !== 'one-holder') return lineage
   if (slots.current.spki === key.spkiHash) return refuse('CSR_INVALID', 'a renewal needs a new key')
   const unfit = keyUnfit({ ...facts, recovery: node.value.recovery }, key)
-  return unfit ?? ordered(facts, slots, lineage.suspicion, key)
+  const barredKey = unfit ?? keyInUse(keyInUseFacts(facts, key.spkiHash))
+  return barredKey ?? ordered(facts, slots, lineage.suspicion, key)
+}
+
+/** A registration is heard only from a node that has none, and not while two may hold the identity. */
+export const keyInUseFacts = ({ node, register, keyClaims: claims }: RenewFacts, spki: string): KeyInUseFacts => {
+  const { value } = node
+  const heard = value.recovery === null && !hasCondition(value, 'duplicate_identity')
+  return { nodeId: value.id, node: value, spki, register: heard ? register : null, claims }
 }
 
 type OneHolder = { readonly kind: 'one-holder'; readonly suspicion: Suspicion | null }

@@ -8,7 +8,8 @@ import { entry } from './decision.ts'
 import type { EntryDraft } from './journal-entry.ts'
 import type { Node, Recovery, Slot } from './node.ts'
 import { registeredRecovery, rotated } from './recovery-credential.ts'
-import type { Renewal } from './renewal.ts'
+import { keyInUseFacts, type Renewal } from './renewal.ts'
+import { keysClaimed } from './key-claim.ts'
 
 /** The successor waits in the pending slot until it is used. `nextBearerHash` is used where the node recovers by a token. */
 export const renewed = (
@@ -34,6 +35,7 @@ export const renewed = (
         ? value.conditions
         : withCondition(value.conditions, { name: 'duplicate_identity', sinceMs: nowMs, ...suspicion }),
   }
+  const keys = keysClaimed({ ...keyInUseFacts(facts, issued.spki), recovery: successor.recovery, nowMs })
   const about = { node: value.id, epoch: principal.epoch }
   const body = {
     renews: slots.current.serial,
@@ -49,6 +51,7 @@ export const renewed = (
     { put: 'node', value: successor },
     { put: 'certificate', value: certificate },
     ...(slots.pending === null ? [] : [denialOf(slots.pending, domain.value.clockToleranceMs, nowMs)]),
+    ...keys.writes,
   ]
   return {
     node: successor,
@@ -58,6 +61,7 @@ export const renewed = (
         readOf('profile', profile.value.name, profile),
         readOf('domain', 'domain', domain),
         readOf('key-ban', issued.spki, null),
+        ...keys.reads,
       ],
       writes,
       entries: [

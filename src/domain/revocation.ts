@@ -7,7 +7,7 @@ import { readOf, type Row } from './change.ts'
 import { boundedText, entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
-import type { Node, Slot } from './node.ts'
+import type { Node, NodeId, Slot } from './node.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { denialOfEpoch, everySlot, slotsOf } from './slots.ts'
 
@@ -20,6 +20,8 @@ export type RevokeFacts = NodeFacts & {
   readonly certificates: readonly Pick<Slot, 'spki' | 'notAfterMs'>[]
   /** For each of their keys, whether it is banned already. */
   readonly bans: readonly BanFact[]
+  /** Other nodes that lose a certificate because they have one of the keys too; `alongside` denies it. */
+  readonly alsoCut?: readonly NodeId[]
   /** Why, as far as those are told who verify its certificates; the operator's own words are not for them. */
   readonly toOthers?: DenialReason
   /** What goes with its identity: allocations, its WireGuard key and address, the receipt. */
@@ -27,7 +29,7 @@ export type RevokeFacts = NodeFacts & {
 }
 
 export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
-  const { node, domain, by, nowMs } = facts
+  const { node, domain, by, nowMs, alsoCut = [] } = facts
   const { value } = node
   if (value.membership.kind === 'revoked') return refuse('NODE_REVOKED', `${value.id} has been revoked already`)
   const reason = boundedText(facts.reason)
@@ -59,7 +61,10 @@ export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
     repair: null,
     rehearsal: null,
   }
-  const body = { host_id: value.id, revoked_by: by.actor, reason, timestamp: isoTime(nowMs) }
+  const body = {
+    ...{ host_id: value.id, revoked_by: by.actor, reason, timestamp: isoTime(nowMs) },
+    ...(alsoCut.length === 0 ? {} : { also_cut: alsoCut.slice(0, mostNamed), also_cut_count: alsoCut.length }),
+  }
   return nodeDecided(
     node,
     tombstone,
@@ -74,6 +79,9 @@ export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
     ]),
   )
 }
+
+/** In one entry. */
+const mostNamed = 100
 
 /** Null: it has no certificate, or its epoch is denied already. */
 const outliving = (denial: Denial | null, { certificates, domain }: RevokeFacts): Denial | null =>

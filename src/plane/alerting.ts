@@ -11,6 +11,7 @@ import type { RefusedCall } from './flows/record-refusal.ts'
 import type { StandingAlerts } from './flows/standing-alerts.ts'
 import { watchAging, type WatchAgingDeps } from './flows/watch-aging.ts'
 import { watchFailures } from './flows/watch-failures.ts'
+import { claimKnownKeys, watchSharedKeys } from './flows/watch-shared-keys.ts'
 import { openWithdrawnWatch } from './flows/watch-withdrawn.ts'
 import type { Foundation } from './foundation.ts'
 import type { Led } from './leading.ts'
@@ -60,13 +61,27 @@ export const openAlerting = (deps: AlertingDeps): Alerting => {
         await watchAging(leading)
         await watchWithdrawn()
       }
-      const endUpkeep = startUpkeep(leading, [{ name: 'alerts', where: 'leader', everyMs: 10_000, run }])
+      let over = false
+      const lookAtKeys = async (): Promise<void> => {
+        await claimKnownKeys(leading, () => over)
+        if (!over) await watchSharedKeys(leading)
+      }
+      const looked = lookAtKeys().catch((error: unknown) =>
+        deps.log.error({ err: error }, 'not every node could be looked at for shared keys'),
+      )
+      const endUpkeep = startUpkeep(leading, [
+        { name: 'alerts', where: 'leader', everyMs: 10_000, run },
+        { name: 'shared keys', where: 'leader', everyMs: sharedKeysEveryMs, run: () => watchSharedKeys(leading) },
+        { name: 'key claims', where: 'leader', everyMs: keyClaimsEveryMs, run: lookAtKeys },
+      ])
       return {
         async stop() {
           endUpkeep()
+          over = true
           delivery = null
           await follower.stop()
           await walked
+          await looked
           await delivering?.stop()
         },
       }
@@ -77,6 +92,9 @@ export const openAlerting = (deps: AlertingDeps): Alerting => {
     },
   }
 }
+
+const sharedKeysEveryMs = 60_000
+const keyClaimsEveryMs = 3600_000
 
 type OpenWebhook = { readonly receiver: Receiver; readonly secret: string }
 

@@ -114,6 +114,7 @@ export const planRecovery = (world: World, event: RecoveryEvent): Change | null 
 const recover = (world: World, node: Row<Node>, event: Extract<RecoveryEvent, { do: 'recover' }>): Change | null => {
   const failure = { class: 'cert_expired', code: 'EXPIRED', sinceMs: 0, certNotAfterMs: null } as const
   const nowMs = world.nowMs()
+  const register = registrationOf(event.node, event.key)
   const verdict = decideRecover({
     node,
     ...world.rules(),
@@ -121,11 +122,17 @@ const recover = (world: World, node: Row<Node>, event: Extract<RecoveryEvent, { 
     counter: counterOf(node.value, event.behind),
     key: world.keyOf(event.key),
     keyBan: world.table.get('key-ban', event.key),
+    keyClaims: {
+      certified: world.table.get('key-claim', event.key),
+      registered: register?.kind === 'key' ? world.table.get('key-claim', register.spki) : null,
+      registeredBan: null,
+    },
+    credentialBan: null,
     claimant,
     otherHolder: otherOf(event.live),
     lastSeen: null,
     failure,
-    register: registrationOf(event.node, event.key),
+    register,
     withdrawn: [],
     orderId: world.next('o'),
     by,

@@ -13,6 +13,7 @@ import { enrolled } from '#domain/enrolled.ts'
 import { decideEnroll } from '#domain/enrollment.ts'
 import { decideFirstUse } from '#domain/first-use.ts'
 import { decideExpired, decideExpiring, decideLapse, decideStuck } from '#domain/liveness.ts'
+import type { KeyClaimFacts } from '#domain/key-claim.ts'
 import type { KeyInRequest } from '#domain/node-certificate.ts'
 import type { HardwareIdentity, Node } from '#domain/node.ts'
 import type { SigningOrder } from '#domain/order.ts'
@@ -20,6 +21,7 @@ import { judgeCertificate } from '#domain/presented-certificate.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
 import type { Profile } from '#domain/profile.ts'
 import { decideQuarantine, decideRelease } from '#domain/quarantine.ts'
+import type { RecoveryRegistrationFacts } from '#domain/recovery-credential.ts'
 import { decideRegister } from '#domain/registration.ts'
 import { decideRenew } from '#domain/renewal.ts'
 import { renewed } from '#domain/renewed.ts'
@@ -139,6 +141,12 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     }
   }
 
+  const claimsOf = (key: string, register: RecoveryRegistrationFacts | null): KeyClaimFacts => ({
+    certified: table.get('key-claim', key),
+    registered: register?.kind === 'key' ? table.get('key-claim', register.spki) : null,
+    registeredBan: register?.kind === 'key' ? table.get('key-ban', register.spki) : null,
+  })
+
   const enroll = (credential: Credential, nodeId: string, key: string, probe: 'answered' | 'silent'): Change | null => {
     const node = table.get('node', nodeId)
     const facts = {
@@ -148,6 +156,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       ...rules(),
       key: keyOf(key),
       keyBan: table.get('key-ban', key),
+      keyClaims: claimsOf(key, registrationOf(nodeId, key)),
       reported: { hardware: hardwareOf(nodeId), facts: null },
       recovery: registrationOf(nodeId, key),
       wireguard: null,
@@ -195,6 +204,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       record: record.value,
       node: node.value,
       denied,
+      keyBanned: false,
       issuerWithdrawn: table.get('denial', issuerDenialKey(issuer)) !== null,
       source: '192.0.2.8',
       nowMs,
@@ -215,6 +225,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       ...facts,
       key: keyOf(event.key),
       keyBan: ban,
+      keyClaims: claimsOf(event.key, registrationOf(caller.node.value.id, event.key)),
       counter: counterOf(caller.node.value, event.behind ?? null),
       register: registrationOf(caller.node.value.id, event.key),
       claimant: live === undefined ? { ...claimant, instance: null } : claimant,

@@ -43,6 +43,7 @@ const holding = (size: number): Credentials => ({
     csrPem: 'c',
     sinceMs: 0,
     recoveryKey: null,
+    madeFor: null,
   },
 })
 

@@ -164,8 +164,10 @@ test('what it has signed and nobody was given yet is signed again by another; re
   assert(enrolled.kind === 'enrolled', JSON.stringify(enrolled))
   assert.notEqual(enrolled.certificate.issuer, before)
 
-  // Not what it got before, though it asks with the same key; and as often as it has to.
-  const back = await setup.recoverByKey(key, 'n1', counter, first)
+  // The certificate of the withdrawn authority is no answer any more, and its key is not certified again (L3).
+  const same = await setup.recoverByKey(key, 'n1', counter, first)
+  assert.equal(same.kind === 'refused' && same.code, 'KEY_IN_USE')
+  const back = await setup.recoverByKey(key, 'n1', counter, newCsr())
   assert(back.kind === 'enrolled', JSON.stringify(back))
   assert.notEqual(back.certificate.issuer, before)
   assert.deepEqual((await setup.nodeNow('n1')).recovery?.recoveredAtMs, [])

@@ -10,6 +10,7 @@ import type { PlaneFailure } from '../plane-failure.ts'
 import type { Provided } from '../identity/provider.ts'
 import { learnTime } from '../learn-time.ts'
 import { enrollCall, type Enrolled } from './enroll-call.ts'
+import { madeForAnother, madeForNow } from './made-for.ts'
 import { dropUsedJoin } from './join-source.ts'
 import { nextTry } from './next-try.ts'
 
@@ -38,15 +39,32 @@ const tryOnce = async (agent: AgentParts, join: JoinString): Promise<Enrolled | 
   const { keeper, config, clock } = agent
   const purpose = { kind: 'enroll' } as const
   const open = requestFor(keeper.credentials(), purpose, config.keyType)
-  if (open !== null) return enrollCall(agent, join, open)
+  const madeFor = madeForNow(config, join)
+  const another = open === null ? null : madeForAnother(open.madeFor, madeFor)
+  if (open !== null && another === null) return enrollCall(agent, join, open)
+  if (another !== null) dropCopied(agent, another)
   // A new one each time: whoever may have copied the former holds that one too.
   const recoveryKey = config.recovery === 'key' ? newRecoveryKey() : null
-  const request = newKeyRequest(purpose, config.keyType, config.nodeId ?? 'muster-agent', clock.nowMs(), recoveryKey)
+  const request = newKeyRequest(
+    purpose,
+    config.keyType,
+    config.nodeId ?? 'muster-agent',
+    clock.nowMs(),
+    recoveryKey,
+    madeFor,
+  )
   // Durable before it is sent: after a crash this very request is repeated, and the token is not lost to another key.
   const kept = keeper.keepFirst(withRequest(keeper.credentials(), request))
   if (!kept.persisted) return { kind: 'unreachable', trouble: agent.storage.notKept(kept, 'Nothing was sent') }
   agent.reached('enroll: request kept')
   return enrollCall(agent, join, request)
+}
+
+/** It was kept on another machine, or for another invitation: in an image whose clones would all have these keys. */
+const dropCopied = ({ keeper, wireguard, log }: AgentParts, changed: 'join string' | 'machine'): void => {
+  log.warn({ changed }, `A request kept here was made for another ${changed}: its keys are dropped and new ones made.`)
+  // An agent that has been somebody keeps the key its peers know.
+  if (keeper.credentials().identity === null) wireguard.keyRefused()
 }
 
 /** The node is active, perhaps as nobody else than us: the recovery key it registered then shows that (ruling 3). */

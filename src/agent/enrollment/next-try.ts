@@ -30,6 +30,7 @@ const afterEnrollRefusal = (code: string): Prospect => {
     case 'ALREADY_ACTIVE':
       return 'when-free'
     case 'KEY_BLOCKED':
+    case 'KEY_IN_USE':
       return 'new-key'
     case 'NODE_REVOKED':
     case 'TOKEN_MALFORMED':

@@ -84,6 +84,13 @@ const recovery = Type.Object({
 
 const requestedKey = Type.Object({ keyType: Type.Enum([...keyTypes]), keyPem: text })
 
+const madeFor = Type.Object({
+  join: text,
+  machine: Type.Union([Type.Null(), text]),
+  macs: Type.Array(text),
+  serial: Type.Union([Type.Null(), text]),
+})
+
 const stored = Type.Object({
   version: Type.Literal(version),
   identity: Type.Union([
@@ -126,6 +133,7 @@ const stored = Type.Object({
       csrPem: text,
       sinceMs: whole,
       recoveryKey: Type.Optional(Type.Union([Type.Null(), requestedKey])),
+      madeFor: Type.Optional(Type.Union([Type.Null(), madeFor])),
     }),
   ]),
 })
@@ -135,7 +143,9 @@ const parseCredentials = (content: string, file: string): Credentials => {
   const value = jsonOrNull(content)
   if (!Value.Check(stored, value)) throw new DamagedCredentials(`${file} is damaged or of another version of the agent`)
   const { identity } = value
-  const request = value.request === null ? null : { ...value.request, recoveryKey: value.request.recoveryKey ?? null }
+  const kept = value.request
+  const request =
+    kept === null ? null : { ...kept, recoveryKey: kept.recoveryKey ?? null, madeFor: kept.madeFor ?? null }
   if (identity === null) return { identity, request }
   const { source = 'plane', counter = null, recovery = null, clockToleranceMs = 300_000 } = identity
   const { withdrawnIssuers = [] } = identity

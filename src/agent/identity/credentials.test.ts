@@ -50,6 +50,7 @@ const request = (purpose: KeyRequest['purpose']): KeyRequest => ({
   csrPem: 'c',
   sinceMs: 0,
   recoveryKey: null,
+  madeFor: null,
 })
 
 type Event = 'renewed' | 'proven' | 'unknown to the plane' | 'request'

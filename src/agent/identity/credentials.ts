@@ -2,6 +2,7 @@
 
 import type { KeyType } from '#domain/profile.ts'
 import type { AgentProfile, EndpointSet, RecoveryTrust } from '#wire/node-api.ts'
+import type { MadeFor } from '../enrollment/made-for.ts'
 import type { CertificateTimes } from './should-renew.ts'
 
 /** A key and the certificate for it. */
@@ -70,6 +71,8 @@ export type KeyRequest = {
   readonly sinceMs: number
   /** Made together with it, and registered by it. */
   readonly recoveryKey: RecoveryKey | null
+  /** Of an enrollment; null: from an agent that did not write it down. */
+  readonly madeFor: MadeFor | null
 }
 
 export type Credentials = { readonly identity: Identity | null; readonly request: KeyRequest | null }

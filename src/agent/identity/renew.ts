@@ -136,6 +136,7 @@ const openRequest = (
 const isLastQuarter = ({ current }: Identity, nowMs: number): boolean =>
   current.notAfterMs - nowMs < (current.notAfterMs - current.issuedAtMs) / 4
 
-const keyIsUseless = (code: string): boolean => code === 'KEY_BLOCKED' || code === 'CSR_INVALID'
+const keyIsUseless = (code: string): boolean =>
+  code === 'KEY_BLOCKED' || code === 'KEY_IN_USE' || code === 'CSR_INVALID'
 
 const forget = ({ keeper }: AgentParts): void => void keeper.keep(withRequest(keeper.credentials(), null))

@@ -4,6 +4,7 @@ import type { KeyType } from '#domain/profile.ts'
 import { keyTypes } from '#domain/profile.ts'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
+import type { MadeFor } from '../enrollment/made-for.ts'
 import type { KeyRequest, RecoveryKey } from '../identity/credentials.ts'
 
 export const newKeyRequest = (
@@ -12,9 +13,10 @@ export const newKeyRequest = (
   name: string,
   nowMs: number,
   recoveryKey: RecoveryKey | null,
+  madeFor: MadeFor | null = null,
 ): KeyRequest => {
   const key = generateKey(keyType)
-  return { purpose, keyType, keyPem: key.pkcs8Pem(), csrPem: makeCsr(key, name), sinceMs: nowMs, recoveryKey }
+  return { purpose, keyType, keyPem: key.pkcs8Pem(), csrPem: makeCsr(key, name), sinceMs: nowMs, recoveryKey, madeFor }
 }
 
 /** P-256 whatever the profile says of certificates: this key never gets one. */

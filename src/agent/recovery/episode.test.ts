@@ -88,7 +88,15 @@ test('other roots have to prove themselves anew', () => {
 
 test('a recovery that a process before this one has begun goes on with its story', () => {
   const purpose = { kind: 'recover', epoch: 3, correlation: '01ABCDEFGH' } as const
-  const left = { purpose, keyType: 'p256', keyPem: '', csrPem: '', sinceMs: 5, recoveryKey: null } as const
+  const left = {
+    purpose,
+    keyType: 'p256',
+    keyPem: '',
+    csrPem: '',
+    sinceMs: 5,
+    recoveryKey: null,
+    madeFor: null,
+  } as const
   const { episode } = setUp(left)
   assert.equal(episode.current(), null)
   assert.deepEqual(episode.failed(away), { correlation: '01ABCDEFGH', sinceMs: 5, trouble: away })

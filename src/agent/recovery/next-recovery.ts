@@ -30,6 +30,7 @@ const afterRecoveryRefusal = (code: string): Prospect => {
     case 'CHALLENGE_INVALID':
       return 'again'
     case 'KEY_BLOCKED':
+    case 'KEY_IN_USE':
     case 'CSR_INVALID':
       return 'new-key'
     case 'REPAIR_TOKEN_INVALID':

@@ -61,12 +61,17 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
 
     const row = await deps.store.get('certificate', certificate.key)
     const record = row !== null && row.value.sha256 === certificate.sha256 ? row.value : null
-    const node =
-      record !== null && record.subject.kind === 'node' ? await deps.store.get('node', record.subject.node) : null
+    // Side by side: on PostgreSQL they are one round trip. The ban is read for certificates without a denial of their own,
+    // which a replica of an older release may have issued over a key that another node holds.
+    const [node, keyBan] = await Promise.all([
+      record !== null && record.subject.kind === 'node' ? deps.store.get('node', record.subject.node) : null,
+      record === null ? null : deps.store.get('key-ban', record.spki),
+    ])
     const verdict = judgeCertificate({
       record,
       node: node === null ? null : node.value,
       denied: record !== null && deps.denyList.denies(record),
+      keyBanned: keyBan !== null,
       issuerWithdrawn: record !== null && deps.denyList.withdrawnIssuers().includes(record.issuer),
       source,
       nowMs: deps.clock.nowMs(),

@@ -5,6 +5,7 @@ import { withdrawalBarred, withdrawnWith } from '#domain/issuer-withdrawal.ts'
 import type { Node, NodeId } from '#domain/node.ts'
 import {
   authorityWithdrawalOf,
+  cutWithKeyOf,
   decommissioningOf,
   profileChangeOf,
   revocationOf,
@@ -21,6 +22,9 @@ import type { NodeQuery, Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision, type CommitDeps, type Done } from './commit-decision.ts'
+import { keySharers } from './key-sharers.ts'
+import { keysOf } from './withdraw-identity.ts'
+import { everySlot, slotsOf } from '#domain/slots.ts'
 import { profilesByName } from './count-recoverable.ts'
 
 export type EffectDeps = {
@@ -61,16 +65,32 @@ export const effectsOf = (deps: EffectDeps, action: PlanAction): Promise<readonl
 }
 
 const ofNodes = async (
-  { store }: EffectDeps,
+  { store, clock }: EffectDeps,
   ids: readonly NodeId[],
   effect: (node: Node) => PlanEffect,
 ): Promise<readonly PlanEffect[] | Refusal> => {
   const named = [...new Set(ids)]
   const rows = await Promise.all(named.map((id) => store.get('node', id)))
   const missing = named.find((_, at) => rows[at] === null)
-  return missing === undefined
-    ? rows.flatMap((row) => (row === null ? [] : [effect(row.value)]))
-    : refuse('NODE_NOT_FOUND', missing)
+  if (missing !== undefined) return refuse('NODE_NOT_FOUND', missing)
+  const nodes = rows.flatMap((row) => (row === null ? [] : [row.value]))
+  return [...nodes.map(effect), ...(await cutByBans(store, nodes, clock.nowMs()))]
+}
+
+/** Other nodes that have a key of one of these; each is named once, with the first that would cut it. */
+const cutByBans = async (store: Store, nodes: readonly Node[], nowMs: number): Promise<readonly PlanEffect[]> => {
+  const lines = new Map<NodeId, PlanEffect>()
+  for (const node of nodes) {
+    if (node.membership.kind === 'revoked') continue
+    const slots = slotsOf(node)
+    const { bans } = await keysOf(store, slots === null ? [] : everySlot(slots), node)
+    const keys = bans.map(({ spki }) => spki)
+    for (const other of (await keySharers(store, node.id, keys, nowMs)).nodes) {
+      const named = lines.has(other.id) || nodes.some(({ id }) => id === other.id)
+      if (!named) lines.set(other.id, cutWithKeyOf(other, node))
+    }
+  }
+  return [...lines.values()]
 }
 
 const tokensLookedAt = 100

@@ -30,6 +30,7 @@ import { nextBearerHash, type HandedOut, type LineageDeps } from './lineage.ts'
 import { claimantFacts, lastSeenFacts } from './holder-facts.ts'
 import { holderUnknown } from './live-holder.ts'
 import type { NodePace } from './node-pace.ts'
+import { raiseCopiedImage, readKeyClaims } from './key-claims.ts'
 import { keyInRequest } from './key-in-request.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
 import type { StrangersBudget } from './strangers-budget.ts'
@@ -125,6 +126,7 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
     switch (verdict.kind) {
       case 'refused':
         if (verdict.code === 'ALREADY_ACTIVE') await alarm(deps, facts, by)
+        if (verdict.code === 'KEY_IN_USE') await raiseCopiedImage(deps, facts.nodeId, facts.keyClaims, by.source)
         return verdict
       case 'refused-and-spent': {
         const outcome = await deps.store.commit(verdict.change)
@@ -228,6 +230,7 @@ const readFacts = async (
     domain,
     key,
     keyBan: key.kind === 'key' ? await deps.store.get('key-ban', key.spkiHash) : null,
+    keyClaims: await readKeyClaims(deps.store, key, registration === null ? null : registration.facts),
     reported: { hardware: call.hardware, facts: call.facts },
     recovery: registration === null ? null : registration.facts,
     probe: 'not-tried',

@@ -22,6 +22,7 @@ import { commitIssued } from './commit-issued.ts'
 import type { Enrolled } from './enroll-node.ts'
 import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
 import type { ChallengeDeps } from './issue-challenge.ts'
+import { credentialBan, raiseCopiedImage, readKeyClaims } from './key-claims.ts'
 import { keyInRequest } from './key-in-request.ts'
 import { nextBearerHash, type LineageDeps } from './lineage.ts'
 import { holderUnknown, type FindOtherHolder } from './live-holder.ts'
@@ -149,6 +150,8 @@ const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought)
     profile,
     domain,
     keyBan: key.kind === 'key' ? await store.get('key-ban', key.spkiHash) : null,
+    keyClaims: await readKeyClaims(store, key, brought.register),
+    credentialBan: await credentialBan(store, brought.credential),
     claimant: claimantFacts(call.evidence, call.source, null),
     otherHolder: live === null ? null : liveHolderFacts(live),
     lastSeen: lastSeenFacts(node.value, await store.observation(call.node)),
@@ -167,6 +170,9 @@ const carryOut = async (
   switch (verdict.kind) {
     case 'refused':
       await askForApproval(deps, facts, verdict)
+      if (verdict.code === 'KEY_IN_USE') {
+        await raiseCopiedImage(deps, facts.node.value.id, facts.keyClaims, facts.by.source)
+      }
       return verdict
     case 'repeat': {
       const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))

@@ -14,6 +14,8 @@ import type { AdmissionQueue } from './admission-queue.ts'
 import { claimantFacts } from './holder-facts.ts'
 import type { ChallengeDeps } from './issue-challenge.ts'
 import type { NodePace } from './node-pace.ts'
+import { recoveryKeyBanned } from '#domain/recovery.ts'
+import { credentialBan } from './key-claims.ts'
 import { proveRecovery } from './prove-recovery.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
 import { refuseCopy, type CopyDeps } from './refuse-copy.ts'
@@ -85,6 +87,7 @@ const rehearse = async (
     sign: 'second-instance',
   })
   if (copy !== null) return copy
+  if ((await credentialBan(deps.store, credential)) !== null) return recoveryKeyBanned(call.node)
   const by = { actor: `node:${call.node}`, source, correlation }
   for (let attempt = 0; attempt < mostTries; attempt++) {
     const node = await store.get('node', call.node)

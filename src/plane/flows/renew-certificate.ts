@@ -18,6 +18,7 @@ import { checkRegistration } from './check-registration.ts'
 import { commitIssued } from './commit-issued.ts'
 import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
 import type { ChallengeDeps } from './issue-challenge.ts'
+import { raiseCopiedImage, readKeyClaims } from './key-claims.ts'
 import { keyInRequest } from './key-in-request.ts'
 import { nextBearerHash, type HandedOut, type LineageDeps } from './lineage.ts'
 import { holderUnknown, type FindOtherHolder, type HasChannel } from './live-holder.ts'
@@ -97,6 +98,7 @@ const attemptRenewal = async (
     if (standing.kind === 'refused') return standing
     const facts: RenewFacts = {
       ...(await factsOf(deps, standing, key)),
+      keyClaims: await readKeyClaims(deps.store, key, registration.facts),
       ...holders,
       counter,
       register: registration.facts,
@@ -176,6 +178,9 @@ const carryOut = async (
 ): Promise<Renewed | Refusal | 'lost-race'> => {
   switch (verdict.kind) {
     case 'refused':
+      if (verdict.code === 'KEY_IN_USE') {
+        await raiseCopiedImage(deps, facts.node.value.id, facts.keyClaims, facts.by.source)
+      }
       return verdict
     case 'repeat': {
       const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))

@@ -21,6 +21,7 @@ import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
 import { liveAllocations } from './live-allocations.ts'
+import { keySharers, sharersCut } from './key-sharers.ts'
 import type { OnlyIf } from './only-if.ts'
 import type { OpenChannels, PeerProofs } from './open-channels.ts'
 import type { Receipts } from './receipts.ts'
@@ -134,13 +135,15 @@ const decide = async (
     case 'quarantine':
       return decideQuarantine({ ...facts, domain, reason: withdrawal.reason, alongside })
     case 'revoke': {
-      const known = await keysOf(deps.store, slots, facts.node.value.id)
-      return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason, alongside: forGood })
+      const known = await keysBanned(deps.store, slots, facts, domain.value.clockToleranceMs)
+      const all = together([forGood, known.cut])
+      return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason, alongside: all })
     }
     case 'decommission': {
-      const known = await keysOf(deps.store, slots, facts.node.value.id)
+      const known = await keysBanned(deps.store, slots, facts, domain.value.clockToleranceMs)
       const lost = { allocations: allocations.length }
-      return decideDecommission({ ...facts, ...known, ...lost, domain, force: withdrawal.force, alongside: forGood })
+      const all = together([forGood, known.cut])
+      return decideDecommission({ ...facts, ...known, ...lost, domain, force: withdrawal.force, alongside: all })
     }
   }
 }
@@ -160,11 +163,21 @@ const whyOf = (withdrawal: Withdrawal): string => {
 /** So many of the newest: a node that was revoked had few keys that somebody could still bring back. */
 const keysRemembered = 50
 
-/** Every key the node was certified with of late, also those whose slots a quarantine has emptied. */
-const keysOf = async (
+/** A ban ends what other nodes have over the same key as well, in the same commit. */
+const keysBanned = async (store: Store, slots: readonly Slot[], { node, nowMs }: NodeFacts, toleranceMs: number) => {
+  const { id } = node.value
+  const known = await keysOf(store, slots, node.value)
+  const keys = known.bans.map(({ spki }) => spki)
+  const sharers = await keySharers(store, id, keys, nowMs)
+  const alsoCut = sharers.nodes.map((other) => other.id)
+  return { ...known, alsoCut, cut: sharersCut(sharers, id, toleranceMs, nowMs) }
+}
+
+/** Every key the node was certified with of late, also those whose slots a quarantine has emptied; and its recovery key. */
+export const keysOf = async (
   store: Store,
   slots: readonly Slot[],
-  node: NodeId,
+  { id: node, recovery }: Node,
 ): Promise<{ certificates: readonly Pick<Slot, 'spki' | 'notAfterMs'>[]; bans: readonly BanFact[] }> => {
   const query = { node, after: null, last: keysRemembered, limit: keysRemembered }
   const issued = await Promise.all(
@@ -173,7 +186,9 @@ const keysOf = async (
     ),
   )
   const certificates = issued.flat().flatMap(({ entry }) => certifiedKey(entry.body))
-  const keys = new Set([...slots, ...certificates].map(({ spki }) => spki))
+  const credential = recovery?.credential
+  const recoveryKeys = credential?.kind === 'key' ? [credential] : []
+  const keys = new Set([...slots, ...certificates, ...recoveryKeys].map(({ spki }) => spki))
   const bans = await Promise.all([...keys].map(async (spki) => ({ spki, row: await store.get('key-ban', spki) })))
   return { certificates, bans }
 }

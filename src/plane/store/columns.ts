@@ -5,6 +5,7 @@ import { alertKey } from '#domain/alert.ts'
 import { releasedKeptMs } from '#domain/allocation.ts'
 import { certificateKey, denialKey } from '#domain/certificate.ts'
 import type { RowKind, RowTypes } from '#domain/change.ts'
+import { isShared } from '#domain/key-claim.ts'
 import type { HardwareIdentity } from '#domain/node.ts'
 import { claimKeptMs, claimKey } from '#domain/peer-domain.ts'
 import type { Token } from '#domain/token.ts'
@@ -50,6 +51,12 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
   },
   denial: { table: 'denial', key: denialKey, columns: { until_ms: (denial) => denial.untilMs }, fixed: [] },
   'key-ban': { table: 'key_ban', key: (ban) => ban.spki, columns: {}, fixed: [] },
+  'key-claim': {
+    table: 'key_claim',
+    key: ({ spki }) => spki,
+    columns: { shared: (claim) => (isShared(claim) ? 1 : 0) },
+    fixed: [],
+  },
   profile: { table: 'profile', key: (profile) => profile.name, columns: {}, fixed: [] },
   domain: { table: 'domain', key: () => 'domain', columns: {}, fixed: [] },
   'operator-key': {

@@ -91,7 +91,24 @@ export const migrations: readonly string[] = [
    UPDATE domain SET doc = json_set(doc, '$.strangersPerMinutePerSource', 25)
      WHERE json_extract(doc, '$.strangersPerMinutePerSource') = 100 AND json_extract(doc, '$.strangersPerMinute') = 100;
    -- Profiles: the silence that admits another caller.
-   UPDATE profile SET doc = json_set(doc, '$.probeSilenceMs', 30000);`,
+   UPDATE profile SET doc = json_set(doc, '$.probeSilenceMs', 30000);
+   -- Claims on public keys: for every key that a node's row names. Nodes that share one are all in its claim.
+   ${documents('key_claim', ', shared INTEGER NOT NULL')}
+   CREATE INDEX key_claim_shared ON key_claim (shared, key) WHERE shared = 1;
+   INSERT INTO key_claim (key, version, doc, shared)
+     SELECT spki, 1, json_object('spki', spki, 'holders',
+       json_group_array(json_object('node', node, 'use', use, 'sinceMs', since))), count(DISTINCT node) > 1
+     FROM (SELECT spki, node, use, min(since) AS since FROM (
+       ${['current', 'pending', 'retired.slot']
+         .map(
+           (slot) => `SELECT json_extract(doc, '$.membership.slots.${slot}.spki') AS spki, key AS node, 'tls' AS use,
+           json_extract(doc, '$.membership.slots.${slot}.issuedAtMs') AS since FROM node UNION ALL `,
+         )
+         .join('')}
+       SELECT json_extract(doc, '$.recovery.credential.spki'), key, 'recovery',
+         json_extract(doc, '$.recovery.credential.registeredAtMs') FROM node)
+       WHERE spki IS NOT NULL GROUP BY spki, node, use ORDER BY node, use)
+     GROUP BY spki;`,
 ]
 
 export const newestSchema = migrations.length

@@ -68,6 +68,7 @@ const keptByNobody: ReadonlySet<RowKind> = new Set<RowKind>([
   'certificate',
   'token',
   'wireguard-key',
+  'key-claim',
   'overlay-address',
   'plan',
   'claim',

@@ -87,5 +87,23 @@ export const migrations: readonly string[] = [
    UPDATE domain SET doc = (doc::jsonb || '{"strangersPerMinutePerSource":25}'::jsonb)::text
      WHERE doc::jsonb ->> 'strangersPerMinutePerSource' = '100' AND doc::jsonb ->> 'strangersPerMinute' = '100';
    -- Profiles: the silence that admits another caller.
-   UPDATE profile SET doc = (doc::jsonb || '{"probeSilenceMs":30000}'::jsonb)::text;`,
+   UPDATE profile SET doc = (doc::jsonb || '{"probeSilenceMs":30000}'::jsonb)::text;
+   -- Claims on public keys: for every key that a node's row names. Nodes that share one are all in its claim.
+   ${documents('key_claim', ', shared SMALLINT NOT NULL')}
+   CREATE INDEX key_claim_shared ON key_claim (shared, key) WHERE shared = 1;
+   INSERT INTO key_claim (key, version, doc, shared)
+     SELECT spki, 1, json_build_object('spki', spki, 'holders',
+       json_agg(json_build_object('node', node, 'use', use, 'sinceMs', since) ORDER BY node, use))::text,
+       CASE WHEN count(DISTINCT node) > 1 THEN 1 ELSE 0 END
+     FROM (SELECT spki, node, use, min(since::bigint) AS since FROM (
+       ${['current', 'pending', 'retired,slot']
+         .map(
+           (slot) => `SELECT doc::jsonb #>> '{membership,slots,${slot},spki}' AS spki, key AS node, 'tls' AS use,
+           doc::jsonb #>> '{membership,slots,${slot},issuedAtMs}' AS since FROM node UNION ALL `,
+         )
+         .join('')}
+       SELECT doc::jsonb #>> '{recovery,credential,spki}', key, 'recovery',
+         doc::jsonb #>> '{recovery,credential,registeredAtMs}' FROM node) AS held
+       WHERE spki IS NOT NULL GROUP BY spki, node, use) AS holder
+     GROUP BY spki;`,
 ]

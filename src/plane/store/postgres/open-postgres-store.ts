@@ -45,6 +45,7 @@ const routineKinds: ReadonlySet<RowKind> = new Set<RowKind>([
   'certificate',
   'token',
   'wireguard-key',
+  'key-claim',
   'overlay-address',
 ])
 

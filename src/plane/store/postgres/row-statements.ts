@@ -30,6 +30,7 @@ const columnTypes: Readonly<Record<string, string>> = {
   until_ms: 'bigint',
   unresolved: 'smallint',
   unsettled: 'smallint',
+  shared: 'smallint',
 }
 const arrayOf = (column: string): string => `${columnTypes[column] ?? 'text'}[]`
 const parameters = (types: readonly string[]): string => types.map((type, at) => `$${at + 1}::${type}`).join(', ')

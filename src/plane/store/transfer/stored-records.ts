@@ -41,6 +41,7 @@ const fewFirst: readonly RowKind[] = [
   'certificate',
   'denial',
   'key-ban',
+  'key-claim',
   'alert',
   'vcluster',
   'allocation',

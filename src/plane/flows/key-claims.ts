@@ -1,0 +1,60 @@
+// What the store knows of the keys in a request, and the alert for a key that another node holds.
+
+import type { WantedAlert } from '#domain/alert-decisions.ts'
+import type { KeyBan } from '#domain/certificate.ts'
+import type { Row } from '#domain/change.ts'
+import { otherHolders, type KeyClaimFacts } from '#domain/key-claim.ts'
+import type { KeyInRequest } from '#domain/node-certificate.ts'
+import type { NodeId } from '#domain/node.ts'
+import type { PresentedRecovery, RecoveryRegistrationFacts } from '#domain/recovery-credential.ts'
+import type { Store } from '#plane/store/store.ts'
+import { settleAlert, type SettleDeps } from './settle-alert.ts'
+
+type Malformed = { readonly kind: 'malformed' }
+
+export const readKeyClaims = async (
+  store: Pick<Store, 'get'>,
+  key: KeyInRequest | Malformed,
+  register: RecoveryRegistrationFacts | null,
+): Promise<KeyClaimFacts> => {
+  const recoveryKey = register?.kind === 'key' ? register.spki : null
+  const [certified, registered, registeredBan] = await Promise.all([
+    key.kind === 'key' ? store.get('key-claim', key.spkiHash) : null,
+    recoveryKey === null ? null : store.get('key-claim', recoveryKey),
+    recoveryKey === null ? null : store.get('key-ban', recoveryKey),
+  ])
+  return { certified, registered, registeredBan }
+}
+
+/** The ban of the recovery key somebody recovers or rehearses with. */
+export const credentialBan = async (
+  store: Pick<Store, 'get'>,
+  credential: PresentedRecovery,
+): Promise<Row<KeyBan> | null> => (credential.by === 'key' ? store.get('key-ban', credential.spki) : null)
+
+/**
+ * A machine brought a key that another node holds: both were started from one image or one copy of a state folder. One
+ * alert for each key, which stays until an operator acknowledges it. A node that brings its own earlier key raises none.
+ */
+export const raiseCopiedImage = async (
+  deps: SettleDeps,
+  claimant: NodeId,
+  claims: KeyClaimFacts,
+  source: string | null,
+): Promise<void> => {
+  for (const claim of [claims.certified, claims.registered]) {
+    const [holder, ...more] = otherHolders(claim, claimant)
+    if (claim === null || holder === undefined) continue
+    const { spki } = claim.value
+    const others = more.length === 0 ? holder : `${holder} and ${more.length} more`
+    const wanted: WantedAlert = {
+      kind: 'copied_image',
+      subject: spki,
+      node: holder,
+      severity: 'critical',
+      reason: `copied image: ${claimant} brought the key of ${others} from ${source ?? 'an unknown address'}`,
+      sinceMs: null,
+    }
+    await settleAlert(deps, async () => ({ about: wanted, wanted, reliedOn: [] }))
+  }
+}
