@@ -51,6 +51,7 @@ const restMs = 24
 /** A commit that is under way has ended by then. */
 const againMs = 500
 const mostAlerts = 20
+const stopWithinMs = 2000
 
 export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
   const { store, clock, timers } = deps
@@ -115,7 +116,9 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
           stopped = true
           first()
           each()
-          await running
+          // It ends at its next slice. A slow disk must not hold up the end of the plane.
+          const enough = new Promise<void>((resolve) => void timers.after(stopWithinMs, resolve, 'background'))
+          await Promise.race([running, enough])
         },
       }
     },
