@@ -62,7 +62,7 @@ test('nobody has to look at a tombstone', () => {
 const aging = (age: number) =>
   alertsOfAging({
     servers: [{ subject: 'recovery', notBeforeMs: noonMs - age * hour, notAfterMs: noonMs + (90 - age) * hour }],
-    authorities: [],
+    authorities: [], lost: [],
     signs: true,
     nowMs: noonMs,
   }).map(({ kind, subject, severity }) => `${kind} ${subject} ${severity}`)
@@ -81,7 +81,7 @@ test('each authority is one alert with the first of what is said of it; when not
     { issuer: 'ca1', text: 'and besides' },
   ]
   const said = (signs: boolean) =>
-    alertsOfAging({ servers: [], authorities, signs, nowMs: noonMs })
+    alertsOfAging({ servers: [], authorities, lost: [], signs, nowMs: noonMs })
       .map(({ subject, reason, severity }) => `${subject}: ${reason} (${severity})`)
       .sort()
   assert.deepEqual(said(true), ['ca1: ends soon (warning)', 'root: the root ends (warning)'])

@@ -74,7 +74,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     issuer: authority,
     arrivals,
     metrics: metrics.text,
-    warnings: () => readyBut(deps.settings()),
+    warnings: () => readyBut(deps.settings(), authority.lost()),
     notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
     openapi: () => describe(deps, routes),
   })

@@ -7,7 +7,7 @@ import { isRefusal, refuse } from '#domain/refusal.ts'
 import { toPem } from '#pki/pem.ts'
 import type { Authority, ServerIdentity } from './authority.ts'
 import { longestLeafNow, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
-import { agingNow, authorityView } from './authority-view.ts'
+import { agingNow, authorityView, lostNow } from './authority-view.ts'
 import { certificateOf, signerFrom } from './ca-signer.ts'
 import { dropAnsweredRequests, importIntermediate, requestIntermediate } from './ceremony.ts'
 import { bookOf, type IssuerBook } from './issuer-book.ts'
@@ -129,6 +129,7 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
       }),
     view: () => authorityView(deps, state),
     aging: () => agingNow(deps, state),
+    lost: () => lostNow(deps, state),
 
     rotate: (by) =>
       inTurn(async () => {
