@@ -62,7 +62,8 @@ test('nobody has to look at a tombstone', () => {
 const aging = (age: number) =>
   alertsOfAging({
     servers: [{ subject: 'recovery', notBeforeMs: noonMs - age * hour, notAfterMs: noonMs + (90 - age) * hour }],
-    authorities: [], lost: [],
+    authorities: [],
+    lost: [],
     signs: true,
     nowMs: noonMs,
   }).map(({ kind, subject, severity }) => `${kind} ${subject} ${severity}`)

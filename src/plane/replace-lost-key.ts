@@ -17,7 +17,8 @@ export type Replaced = { readonly role: ReplaceableKey; readonly domain: string 
 /** Throws ConfigProblem where that key is not lost: then nothing was changed. */
 export const replaceLostKey = async (config: PlaneConfig, wanted: string, log: Log): Promise<Replaced> => {
   const role = replaceableKeys.find((one) => one === wanted)
-  if (role === undefined) throw new ConfigProblem(`a key that can be replaced is ${replaceableKeys.join(', ')}, not ${wanted}`)
+  if (role === undefined)
+    throw new ConfigProblem(`a key that can be replaced is ${replaceableKeys.join(', ')}, not ${wanted}`)
   const notHere = async (): Promise<void> => {
     throw new ConfigProblem('there is no domain here whose key could be replaced')
   }

@@ -19,4 +19,6 @@ export const damageOf = (error: unknown): StoreRefused | null => {
 const corrupted = ['XX001', 'XX002']
 
 const isDamage = (error: Error): boolean =>
-  sqliteTrouble(error) === 'corrupt' || sqliteTrouble(error) === 'not-a-database' || corrupted.includes(errno(error) ?? '')
+  sqliteTrouble(error) === 'corrupt' ||
+  sqliteTrouble(error) === 'not-a-database' ||
+  corrupted.includes(errno(error) ?? '')

@@ -91,7 +91,10 @@ const removeDeadSocket = async (file: string): Promise<void> => {
 
 /** False also where there is no such socket, or it may not be opened. */
 export const socketAnswers = async (file: string): Promise<boolean> => {
-  if (Buffer.byteLength(file) > longestSocketPath || !(fs.lstatSync(file, { throwIfNoEntry: false })?.isSocket() ?? false))
+  if (
+    Buffer.byteLength(file) > longestSocketPath ||
+    !(fs.lstatSync(file, { throwIfNoEntry: false })?.isSocket() ?? false)
+  )
     return false
   return answers(file).catch(() => false)
 }

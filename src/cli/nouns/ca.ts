@@ -74,9 +74,17 @@ export const declareCa = (program: Command, cli: Cli): void => {
   performs(cli, sign, async () => (await import('../ca-sign.ts')).caSign)
 
   const replaceLost = planeOptions(
-    verb(ca, 'replace-lost <key>', 'Make a key anew that is gone for good: issuing, recovery, statement, bearer, journal', [
-      ['muster ca replace-lost recovery --data /srv/muster', 'on the host of the stopped plane, when no backup has it'],
-    ]),
+    verb(
+      ca,
+      'replace-lost <key>',
+      'Make a key anew that is gone for good: issuing, recovery, statement, bearer, journal',
+      [
+        [
+          'muster ca replace-lost recovery --data /srv/muster',
+          'on the host of the stopped plane, when no backup has it',
+        ],
+      ],
+    ),
   )
   performs(cli, replaceLost, async () => (await import('../ca-replace-lost.ts')).caReplaceLost)
 

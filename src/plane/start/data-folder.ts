@@ -35,9 +35,13 @@ const lockFiles = ['plane.pid', 'plane.lock']
 /** Signs of a plane that was here before. An empty folder, and one with a sealing key in it, is a new one. */
 const tracesIn = (dataFolder: string, lock: 'locked' | 'free' = 'free'): readonly string[] => [
   ...namesIn(path.join(dataFolder, 'keys')).map((name) => `keys/${name}`),
-  ...['admin.key', 'plane.domain', 'muster.db-wal', 'muster.db.importing', ...(lock === 'free' ? lockFiles : [])].filter(
-    (name) => pathExists(path.join(dataFolder, name)),
-  ),
+  ...[
+    'admin.key',
+    'plane.domain',
+    'muster.db-wal',
+    'muster.db.importing',
+    ...(lock === 'free' ? lockFiles : []),
+  ].filter((name) => pathExists(path.join(dataFolder, name))),
 ]
 
 /** Throws StartRefused or StoreRefused where a plane on SQLite must not start here. `locked`: by this process. */
@@ -152,7 +156,7 @@ const factsIn = (database: Database): StoredFacts => {
   const [domain] = docs('domain') as { readonly name?: unknown }[]
   if (domain !== undefined && typeof domain.name !== 'string') throw new Error('the row of the domain is damaged')
   const issuers = docs('issuer') as IssuerRecord[]
-  issuers.forEach(certificateOf)
+  issuers.forEach(checkRecord)
   docs('profile')
   docs('operator_key')
   const newest = database.prepare('SELECT key_id FROM journal ORDER BY sequence DESC LIMIT 1').get()
@@ -160,11 +164,17 @@ const factsIn = (database: Database): StoredFacts => {
   return { domain: (domain?.name as string | undefined) ?? null, issuers, headKeyId }
 }
 
+/** A changed time would make an authority end, and its keys go, before its certificate does. */
+const checkRecord = (record: IssuerRecord): void => {
+  const { notBeforeMs, notAfterMs } = certificateOf(record)
+  if (notBeforeMs !== record.notBeforeMs || notAfterMs !== record.notAfterMs)
+    throw new Error(`the record of issuer ${record.id} does not fit its certificate`)
+}
+
 const belongsFile = (dataFolder: string): string => path.join(dataFolder, 'plane.domain')
 
 /** Which domain a plane served from this folder before, by its root; null: none that left its name here. */
-const domainOfFolder = (dataFolder: string): string | null =>
-  readFileIfAny(belongsFile(dataFolder))?.trim() ?? null
+const domainOfFolder = (dataFolder: string): string | null => readFileIfAny(belongsFile(dataFolder))?.trim() ?? null
 
 export const keepDomainOfFolder = (dataFolder: string, issuers: readonly IssuerRecord[]): void => {
   const [oldest] = issuers.filter(({ role }) => role === 'root').sort((a, b) => a.notBeforeMs - b.notBeforeMs)
@@ -173,10 +183,7 @@ export const keepDomainOfFolder = (dataFolder: string, issuers: readonly IssuerR
 }
 
 /** With PostgreSQL the data folder holds little, but it may be the one of another domain than the database. */
-export const refuseOtherDomain = (
-  dataFolder: string,
-  issuers: readonly Pick<IssuerRecord, 'id' | 'role'>[],
-): void => {
+export const refuseOtherDomain = (dataFolder: string, issuers: readonly Pick<IssuerRecord, 'id' | 'role'>[]): void => {
   const before = domainOfFolder(dataFolder)
   if (before === null || before === '' || issuers.some(({ id }) => id === before)) return
   throw mixed(

@@ -37,7 +37,11 @@ export const refuseExposed = (
 ): void => {
   if (credentialsFolder !== null && file === path.join(credentialsFolder, credentialName)) return
   const isOwn = path.resolve(file) === path.resolve(dataFolder, 'seal.key')
-  const exposedTo = mayBeReadBy(file, 'everybody') ? 'everybody' : isOwn && mayBeReadBy(file, 'group') ? 'its group' : null
+  const exposedTo = mayBeReadBy(file, 'everybody')
+    ? 'everybody'
+    : isOwn && mayBeReadBy(file, 'group')
+      ? 'its group'
+      : null
   if (exposedTo === null) return
   throw new StartRefused(
     'SEALING_KEY_EXPOSED',
