@@ -1,6 +1,8 @@
 // A plane in the process of the test: the real thing from its configuration to its end, without the cost of a start.
 
 import * as fs from 'node:fs'
+import * as http from 'node:http'
+import * as https from 'node:https'
 import * as path from 'node:path'
 import { planeConfig } from '#plane/config.ts'
 import { runPlane, type PlaneReady } from '#plane/main.ts'
@@ -49,6 +51,9 @@ export const startPlaneHere = async (
       return { url: ready.nodeUrl, roots: (await api('GET', '/v1/ca/bundle')).body.roots }
     },
     async stop() {
+      // Connections are kept for a next call, which would go to a plane that has stopped; and it would wait for them.
+      http.globalAgent.destroy()
+      https.globalAgent.destroy()
       stop.abort()
       await ended
     },
