@@ -23,6 +23,7 @@ export const startPlaneHere = async (
   data: string,
   options: Readonly<Record<string, unknown>> = {},
   adminKey?: string,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<PlaneHere> => {
   const config = planeConfig(
     {
@@ -34,7 +35,7 @@ export const startPlaneHere = async (
       logLevel: 'silent',
       ...options,
     },
-    { MUSTER_LOG_LEVEL: 'silent' },
+    env,
   )
   const stop = new AbortController()
   let ended: Promise<void> = Promise.resolve()
