@@ -20,10 +20,10 @@ import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { initialiseDomain, type Initialised } from './initialise.ts'
 import { openHeadSigner } from './journal-key.ts'
 import { refuseRunningPlane } from './operator-socket.ts'
-import { checkKeys, examineFolder, keepDomainOfFolder, refuseOtherDomain } from './start/data-folder.ts'
-import { endFirstStart, noteFirstStart, setLeftoversAside, watchFolder } from './start/first-start.ts'
-import { refuseLostKeys, type ReplaceableKey } from './start/key-inventory.ts'
-import { refuseExposed, StartRefused } from './start/start-refused.ts'
+import { checkKeys, examineFolder, keepDomainOfFolder, refuseOtherDomain } from './data-folder.ts'
+import { endFirstStart, noteFirstStart, setLeftoversAside, watchFolder } from './first-start.ts'
+import { refuseLostKeys, type ReplaceableKey } from './issuer/key-inventory.ts'
+import { refuseExposed, StartRefused } from './issuer/start-refused.ts'
 
 export type Foundation = {
   readonly clock: Clock

@@ -5,7 +5,7 @@ import { generateKey, loadPrivateKey, keyId, verifySignature, type PrivateKey } 
 import { makeFolder, readFileIfAny } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
 import type { SealingKey } from '#plane/issuer/seal.ts'
-import { keyMissing } from './start/key-inventory.ts'
+import { keyMissing } from './issuer/key-inventory.ts'
 import type { HeadSigner, SealedKeys } from '#plane/store/store.ts'
 
 const sealedName = 'journal/head'

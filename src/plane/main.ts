@@ -30,7 +30,7 @@ import { openOperatorPlane } from './operator-plane.ts'
 import { soleSocket, takeSocket } from './operator-socket.ts'
 import { openRecoveryPlane } from './recovery-plane.ts'
 import { notReady, readyBut } from './readiness.ts'
-import { endFirstStart } from './start/first-start.ts'
+import { endFirstStart } from './first-start.ts'
 import { openStatusPlane } from './status-plane.ts'
 import { startUpkeep, type UpkeepTask } from './upkeep.ts'
 

@@ -10,7 +10,7 @@ import { layFoundation } from './foundation.ts'
 import { openAuthority } from './issuer/built-in-authority.ts'
 import { byItself } from './issuer/issuer-entries.ts'
 import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
-import { lostKeys, replaceableKeys, type ReplaceableKey } from './start/key-inventory.ts'
+import { lostKeys, replaceableKeys, type ReplaceableKey } from './issuer/key-inventory.ts'
 
 export type Replaced = { readonly role: ReplaceableKey; readonly domain: string }
 
@@ -29,6 +29,10 @@ export const replaceLostKey = async (config: PlaneConfig, wanted: string, log: L
     const lost = lostKeys({ issuers, names: custody.names(), issuerKey: config.issuerKey, nowMs: clock.nowMs() })
     const isLost = lost.some((one) => one.role === role || (role === 'issuing' && one.role === 'domain-ca'))
     if (role !== 'journal' && !isLost) throw new ConfigProblem(`the ${role} key is not lost: nothing was changed`)
+    if (role === 'issuing' && !custody.names().some((name) => name.role === 'root'))
+      throw new ConfigProblem(
+        'the root is offline, so only it can sign a new issuing CA: start the plane, then muster ca request, muster ca sign, muster ca import',
+      )
     const domain = (await store.get('domain', 'domain'))?.value.name ?? config.domainName
     if (role === 'journal') {
       const body = { role: 'journal', custody: 'file', why: 'replaces a lost one' }

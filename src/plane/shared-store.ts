@@ -11,9 +11,9 @@ import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.
 import { openSealedKeys } from '#plane/store/postgres/sealed-keys.ts'
 import { StoreFault, StoreRefused } from '#plane/store/store-errors.ts'
 import type { PlaneConfig } from './config.ts'
-import { refuseFolderOfDomain } from './start/data-folder.ts'
-import { readFirstStart, setLeftoversAside } from './start/first-start.ts'
-import { refuseExposed } from './start/start-refused.ts'
+import { refuseFolderOfDomain } from './data-folder.ts'
+import { readFirstStart, setLeftoversAside } from './first-start.ts'
+import { refuseExposed } from './issuer/start-refused.ts'
 import type { Base, OpenedStore, StartOptions } from './foundation.ts'
 import { checkSealing, openSharedHeadSigner } from './journal-key.ts'
 

@@ -3,7 +3,7 @@
 
 import { sqliteTrouble } from '#platform/sqlite.ts'
 import { errno } from '#platform/files.ts'
-import { storeCorrupt, StoreFault, StoreRefused } from '#plane/store/store-errors.ts'
+import { storeCorrupt, StoreFault, type StoreRefused } from '#plane/store/store-errors.ts'
 
 /** Null: the error says nothing of that kind. */
 export const damageOf = (error: unknown): StoreRefused | null => {

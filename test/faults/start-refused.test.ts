@@ -44,7 +44,7 @@ const refusalOf = async (
     (error: unknown) => planeTrouble(error) as { code: string; exit?: number; message: string; next: string | null },
   )
   assert.deepEqual(contentOf(data), before)
-  assert.ok(failure.exit !== undefined, String(failure))
+  assert.ok(failure.exit !== undefined, failure.message)
   assert.ok((failure.next ?? '').length > 0)
   return `${failure.code} ${failure.exit}`
 }
@@ -99,11 +99,22 @@ test('L5: a root or recovery root whose key is gone is a critical alert and a wa
   }
 })
 
-test('L5: an offline root is no loss', async (t) => {
+test('L5: an offline root is no loss; below it a lost issuing key leaves a plane that the ceremony can repair', async (t) => {
   const data = path.join(tempFolder(t), 'd')
   const plane = await startPlaneHere(data, { rootOut: path.join(tempFolder(t), 'usb') })
   assert.equal(await warningsOf(plane), '[]')
   await plane.stop()
+  const putBack = takeAway(keysOf(data, 'issuing'))
+  const without = await startPlaneHere(data)
+  assert.match(await warningsOf(without), /key of the issuing CA .* gone: .* muster ca request/)
+  assert.match((await without.api('POST', '/v1/ca/request')).body.csr, /BEGIN CERTIFICATE REQUEST/)
+  await without.stop()
+  takeAway(keysOf(data, 'server'))
+  assert.equal(await refusalOf(data), 'KEY_MISSING 78')
+  putBack()
+  const whole = await startPlaneHere(data)
+  assert.equal(await warningsOf(whole), '[]')
+  await whole.stop()
 })
 
 test('L5: an operator can have a lost recovery root replaced, and only a lost one', async (t) => {

@@ -2,7 +2,7 @@
 
 import type { CaView } from '#wire/ca-api.ts'
 import { isoTime } from '#platform/clock.ts'
-import { lostKeys, lostKeyText } from '#plane/start/key-inventory.ts'
+import { lostKeys, lostKeyText } from './key-inventory.ts'
 import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import { agingWarnings, type AgingWarning } from './authority-warnings.ts'
 import { certificateOf } from './ca-signer.ts'

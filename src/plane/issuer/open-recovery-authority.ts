@@ -18,7 +18,7 @@ import {
   type RecoveryRoot,
 } from './recovery-roots.ts'
 import { findServerCertificate, renewServerCertificate, type ServerKind } from './server-identity.ts'
-import { keyMissing } from '#plane/start/key-inventory.ts'
+import { keyMissing } from './key-inventory.ts'
 import { canonicalNames } from './server-names.ts'
 import { takeTurns } from './turns.ts'
 

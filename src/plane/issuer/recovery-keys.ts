@@ -5,7 +5,7 @@ import { createHmac } from 'node:crypto'
 import { generateKey, keyId, loadPrivateKey, type PrivateKey } from '#pki/keys.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Random } from '#platform/random.ts'
-import { keyMissing } from '#plane/start/key-inventory.ts'
+import { keyMissing } from './key-inventory.ts'
 import type { KeyCustody } from './key-custody.ts'
 
 /**

@@ -10,7 +10,7 @@ import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
 import { byItself, issuerEntry } from './issuer-entries.ts'
 import { halfLifeMs } from './issuer-life.ts'
 import { makeRecoveryRoot } from './make-issuer.ts'
-import type { ReplaceableKey } from '#plane/start/key-inventory.ts'
+import type { ReplaceableKey } from './key-inventory.ts'
 import type { ServerCertificateDeps } from './server-identity.ts'
 
 export type RecoveryDeps = ServerCertificateDeps & {

@@ -25,7 +25,7 @@ export class SealRefused extends Error {
 }
 
 /** What lies there is not what was sealed: a bit has changed, it was cut off, or it is another file. */
-export class KeyDamaged extends Error {
+class KeyDamaged extends Error {
   readonly code = 'KEY_DAMAGED'
   readonly next: string
 

@@ -2,7 +2,7 @@
 // by itself: machines out there trust the lost one, and a backup may still have it.
 
 import type { IssuerRecord } from '#domain/issuer-record.ts'
-import { sealedNameOf, type KeyName } from '#plane/issuer/key-custody.ts'
+import { sealedNameOf, type KeyName } from './key-custody.ts'
 import { StartRefused } from './start-refused.ts'
 
 /** What `muster ca replace-lost` makes anew. */
@@ -47,8 +47,7 @@ export const lostKeys = ({ issuers, names, issuerKey, nowMs }: InventoryFacts): 
   ]
 }
 
-export const lostKeyFile = ({ role, id }: LostKey): string =>
-  role === 'journal' ? 'journal.key' : `${role}.${id ?? '*'}.key`
+const lostKeyFile = ({ role, id }: LostKey): string => (role === 'journal' ? 'journal.key' : `${role}.${id ?? '*'}.key`)
 
 /** One sentence for operators; it also says what to do. */
 export const lostKeyText = (lost: LostKey): string => {
@@ -58,19 +57,27 @@ export const lostKeyText = (lost: LostKey): string => {
       return `The key of the root ${lost.id} is on record here and is gone: no CA can be made below it. Put keys/${file} back from a backup and start the plane again`
     case 'recovery':
       return `The key of the recovery root ${lost.id}, which machines trust, is gone: once the recovery listener's certificate ends, none can recover. Put keys/${file} back from a backup and start the plane again; only if there is none: muster ca replace-lost recovery`
+    case 'issuing':
+      return `The key of the issuing CA ${lost.id} is gone: nothing can be enrolled or renewed. Put keys/${file} back from a backup and start the plane again; only if there is none: muster ca request, then muster ca sign where the root is, then muster ca import`
     default:
       return `keys/${file} is on record and is gone. Put it back from a backup and start the plane again`
   }
 }
 
-/** What keeps a plane from starting. A lost root or recovery root that others still stand in for is an alert instead. */
+/**
+ * What keeps a plane from starting. It starts with an alert instead where the key is not needed at once: a root; a recovery
+ * root while its listener has a certificate; an issuing CA below an offline root while the plane has a server certificate,
+ * because the ceremony that makes a new one needs a running plane.
+ */
 export const refuseLostKeys = (facts: InventoryFacts, replacing: ReplaceableKey | null): void => {
-  const presents = (id: string | null): boolean =>
-    facts.names.some((name) => name.role === 'recovery-server' && name.id.startsWith(`${id}.`))
+  const presents = (role: 'server' | 'recovery-server', id: string | null): boolean =>
+    facts.names.some((name) => name.role === role && name.id.startsWith(`${id}.`))
+  const rootIsHere = facts.names.some((name) => name.role === 'root')
   const [needed] = lostKeys(facts).filter(({ role, id }) => {
     if (role === 'root' || role === replacing) return false
     if (role === 'domain-ca') return replacing !== 'issuing'
-    return role !== 'recovery' || !presents(id)
+    if (role === 'issuing') return rootIsHere || !presents('server', id)
+    return role !== 'recovery' || !presents('recovery-server', id)
   })
   if (needed !== undefined) throw keyMissing(needed)
 }

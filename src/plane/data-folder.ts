@@ -14,8 +14,8 @@ import { checkSchema, schemaVersion } from '#plane/store/migrations.ts'
 import { notAStore, storeCorrupt, StoreRefused } from '#plane/store/store-errors.ts'
 import { headKeyName, keysInFolder } from '#plane/store/transfer/key-files.ts'
 import { readFirstStart } from './first-start.ts'
-import { keyMissing, refuseLostKeys, type ReplaceableKey } from './key-inventory.ts'
-import { StartRefused } from './start-refused.ts'
+import { keyMissing, refuseLostKeys, type ReplaceableKey } from '#plane/issuer/key-inventory.ts'
+import { StartRefused } from '#plane/issuer/start-refused.ts'
 
 /** `unfinished`: a first start was cut off before its domain was committed. */
 export type FolderState = 'new' | 'unfinished' | 'domain'

@@ -3,7 +3,7 @@
 
 import { mayBeReadBy } from '#platform/files.ts'
 import * as path from 'node:path'
-import { credentialName, type FoundSealingKey } from '#plane/issuer/sealing-key.ts'
+import { credentialName, type FoundSealingKey } from './sealing-key.ts'
 
 export type StartRefusedCode =
   /** Something of a domain is here, and the database or a file it cannot do without is not. */
