@@ -24,8 +24,10 @@ export const runReplicas = async (cli: Cli, options: GlobalOptions, config: Plan
   const stop = stopSignal()
   const log = openLog(config.logLevel, 'plane')
   // First, and here: whatever is wrong with the database or the keys is then said once, and by this process.
+  // The ports before that: a first start that fails must not leave a domain behind.
+  const ports = await settledPorts(config)
   const { firstRun, rootKeyFile } = await initialisePlane({ ...config, replicas: 1 }, log)
-  const env = childEnvironment(cli, options, await settledPorts(config))
+  const env = childEnvironment(cli, options, ports)
   const children = new Set<OwnChild>()
   const start = (number: number): OwnChild => {
     const child = startOwnChild(['plane', '-o', 'json'], {

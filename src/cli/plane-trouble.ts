@@ -1,6 +1,7 @@
 // Why a plane did not start, for the person who started it.
 
 import { ConfigProblem } from '#plane/config.ts'
+import { damageOf } from '#plane/store-damage.ts'
 import { errno } from '#platform/files.ts'
 import { exitCodes } from './exit-codes.ts'
 import { Failure, usageFailure } from './failure.ts'
@@ -20,6 +21,8 @@ export const planeTrouble = (error: unknown): unknown => {
   if ('next' in error && typeof error.next === 'string') {
     return failure(errno(error) ?? 'STORE_REFUSED', error.message, error.next)
   }
+  const damage = damageOf(error)
+  if (damage !== null) return failure(damage.code, damage.message, damage.next)
   switch (errno(error)) {
     case 'EADDRINUSE':
       return failure(

@@ -63,6 +63,7 @@ const aging = (age: number) =>
   alertsOfAging({
     servers: [{ subject: 'recovery', notBeforeMs: noonMs - age * hour, notAfterMs: noonMs + (90 - age) * hour }],
     authorities: [],
+    lost: [],
     signs: true,
     nowMs: noonMs,
   }).map(({ kind, subject, severity }) => `${kind} ${subject} ${severity}`)
@@ -81,7 +82,7 @@ test('each authority is one alert with the first of what is said of it; when not
     { issuer: 'ca1', text: 'and besides' },
   ]
   const said = (signs: boolean) =>
-    alertsOfAging({ servers: [], authorities, signs, nowMs: noonMs })
+    alertsOfAging({ servers: [], authorities, lost: [], signs, nowMs: noonMs })
       .map(({ subject, reason, severity }) => `${subject}: ${reason} (${severity})`)
       .sort()
   assert.deepEqual(said(true), ['ca1: ends soon (warning)', 'root: the root ends (warning)'])

@@ -59,13 +59,19 @@ const reasonOf = ({ reason, evidence }: Condition): string => {
 }
 
 /** The kinds that follow the plane's own certificates. */
-export const agingAlertKinds: readonly AlertKind[] = ['server_certificate_aging', 'authority_aging']
+export const agingAlertKinds: readonly AlertKind[] = [
+  'server_certificate_aging',
+  'authority_aging',
+  'authority_key_lost',
+]
 
 export type AgingFacts = {
   /** The certificates listeners present; `subject` names the listener. */
   readonly servers: readonly { readonly subject: string; readonly notBeforeMs: number; readonly notAfterMs: number }[]
   /** What only a person can do about an authority. */
   readonly authorities: readonly { readonly issuer: string; readonly text: string }[]
+  /** Keys on record that are gone. */
+  readonly lost: readonly { readonly issuer: string; readonly text: string }[]
   /** Whether anything can still be signed. */
   readonly signs: boolean
   readonly nowMs: number
@@ -78,6 +84,14 @@ const urgentAt = 9 / 10
 export const alertsOfAging = (facts: AgingFacts): readonly WantedAlert[] => [
   ...facts.servers.flatMap((server) => agingServer(server, facts.nowMs)),
   ...agingAuthorities(facts),
+  ...facts.lost.map(({ issuer: subject, text: reason }): WantedAlert => ({
+    kind: 'authority_key_lost',
+    subject,
+    node: null,
+    severity: 'critical',
+    reason,
+    sinceMs: null,
+  })),
 ]
 
 const agingServer = (

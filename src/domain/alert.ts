@@ -12,6 +12,7 @@ export const alertKinds = [
   'recovery_waits',
   'server_certificate_aging',
   'authority_aging',
+  'authority_key_lost',
   'store_in_doubt',
   'quarantined',
   'issuance_halted',

@@ -54,7 +54,9 @@ export const openAlerting = (deps: AlertingDeps): Alerting => {
       delivery = delivering
       const walked = follower
         .walk()
-        .catch((error: unknown) => deps.log.error({ err: error }, 'not every node could be looked at for alerts'))
+        // At once: a key that is gone must not wait for the first round.
+        .then(() => watchAging(leading))
+        .catch((error: unknown) => deps.log.error({ err: error }, 'not everything could be looked at for alerts'))
       const run = async (): Promise<void> => {
         await follower.again()
         await failures.sweep(asLeader)

@@ -1,16 +1,21 @@
-// What a plane stands on: its clock, its keys, its store. `muster ca init` needs no more than this.
+// What a plane stands on: its clock, its keys, its store. `muster ca init` needs no more than this. What is there already is
+// examined before anything is written: a start that is refused has changed nothing.
 
 import * as path from 'node:path'
+import { keyId, loadPrivateKey } from '#pki/keys.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { makeFolder } from '#platform/files.ts'
+import { namesIn } from '#platform/folder.ts'
 import type { Log } from '#platform/log.ts'
+import { pathExists, removeFolder } from '#platform/paths.ts'
 import { faultOfPrivateFolder } from '#platform/private-folder.ts'
 import { systemRandom, type Random } from '#platform/random.ts'
 import { systemTimers, type Timers } from '#platform/timers.ts'
 import type { KeySeal } from '#domain/operator-keys.ts'
 import { openKeySeal } from '#plane/authn/operator-key-seal.ts'
 import { openKeyCustody, type KeyCustody } from '#plane/issuer/key-custody.ts'
-import { findSealingKey } from '#plane/issuer/sealing-key.ts'
+import { findSealingKey, type FoundSealingKey } from '#plane/issuer/sealing-key.ts'
+import { lockDataFolder, refuseLocked } from '#plane/store/data-folder-lock.ts'
 import { openSqliteStore } from '#plane/store/open-sqlite-store.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal-witness.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -18,6 +23,11 @@ import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { initialiseDomain, type Initialised } from './initialise.ts'
 import { keepWitness, verifiedAgainst } from './keep-witness.ts'
 import { openHeadSigner } from './journal-key.ts'
+import { refuseRunningPlane } from './operator-socket.ts'
+import { checkKeys, examineFolder, keepDomainOfFolder, refuseOtherDomain } from './data-folder.ts'
+import { endFirstStart, noteFirstStart, setLeftoversAside, watchFolder } from './first-start.ts'
+import { refuseLostKeys, type ReplaceableKey } from './issuer/key-inventory.ts'
+import { refuseExposed, StartRefused } from './issuer/start-refused.ts'
 
 export type Foundation = {
   readonly clock: Clock
@@ -32,8 +42,22 @@ export type Foundation = {
 
 export type Base = Pick<Foundation, 'clock' | 'timers' | 'random' | 'log'>
 
-export const layFoundation = async (config: PlaneConfig, log: Log): Promise<Foundation & Initialised> => {
+export type StartOptions = {
+  /** A key that is known to be lost and is to be made anew; null: none is. */
+  readonly replacing: ReplaceableKey | null
+  /** Called before a new domain is made: what would fail afterwards should fail now. */
+  readonly beforeFirst: () => Promise<void>
+}
+
+const asUsual: StartOptions = { replacing: null, beforeFirst: async () => {} }
+
+export const layFoundation = async (
+  config: PlaneConfig,
+  log: Log,
+  options: StartOptions = asUsual,
+): Promise<Foundation & Initialised> => {
   const { dataFolder } = config
+  const folderWasThere = pathExists(dataFolder)
   makeFolder(dataFolder, 0o700)
   const fault = faultOfPrivateFolder(dataFolder)
   if (fault !== null) throw new ConfigProblem(`the data folder ${dataFolder} ${fault}: chown it, and chmod 700`)
@@ -41,56 +65,143 @@ export const layFoundation = async (config: PlaneConfig, log: Log): Promise<Foun
   let domainName = config.domainName
   const witness = openJournalWitness()
   const asked = (): string => domainName
-  const {
-    store: opened,
-    custody,
-    keySeal,
-  } = await (config.store.kind === 'sqlite'
-    ? openOwnStore(base, config, witness, asked)
-    : // A plane on its own file has no use for the driver, and starts sooner without.
-      (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, witness, asked))
-  let stopKeeping = (): void => {}
-  const store: Store = {
-    ...opened,
-    journal: verifiedAgainst(witness, opened.journal),
-    async close() {
-      stopKeeping()
-      await opened.close()
-    },
-  }
-  const foundation = { ...base, store, witness, custody, keySeal }
+  // Only what a start on a new folder has made itself is ever taken back.
+  let undo = (): void => {}
   try {
-    stopKeeping = await keepWitness({ ...foundation, domainName: asked }, dataFolder)
-    const learnName = async (): Promise<void> => {
-      domainName = (await store.get('domain', 'domain'))?.value.name ?? domainName
+    const { custody, keySeal, ...opened } = await (config.store.kind === 'sqlite'
+      ? openOwnStore(base, config, witness, asked, options)
+      : // A plane on its own file has no use for the driver, and starts sooner without.
+        (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, witness, asked, options))
+    undo = opened.undo
+    let stopKeeping = (): void => {}
+    const store: Store = {
+      ...opened.store,
+      journal: verifiedAgainst(witness, opened.store.journal),
+      async close() {
+        stopKeeping()
+        await opened.store.close()
+      },
     }
-    await learnName()
-    const initialised = await initialiseDomain(foundation, config)
-    // Another plane may have made it meanwhile, under another name.
-    await learnName()
-    return { ...foundation, ...initialised }
+    const foundation = { ...base, store, witness, custody, keySeal }
+    try {
+      const learnName = async (): Promise<boolean> => {
+        const domain = await store.get('domain', 'domain')
+        domainName = domain?.value.name ?? domainName
+        return domain !== null
+      }
+      if (await learnName()) await checkRecords(foundation, config, options)
+      stopKeeping = await keepWitness({ ...foundation, domainName: asked }, dataFolder)
+      const initialised = await initialiseDomain(foundation, config, options.beforeFirst)
+      undo = () => {}
+      // Another plane may have made it meanwhile, under another name.
+      await learnName()
+      keepDomainOfFolder(
+        dataFolder,
+        (await store.issuers()).map(({ value }) => value),
+      )
+      return { ...foundation, ...initialised }
+    } catch (error) {
+      await store.close()
+      throw error
+    }
   } catch (error) {
-    await store.close()
+    undo()
+    if (!folderWasThere) removeEmpty(dataFolder)
     throw error
   }
 }
 
+/** As on SQLite before the store is opened: here for both stores, on what the store itself says. */
+const checkRecords = async (
+  { store, custody, clock }: Foundation,
+  { dataFolder, issuerKey }: PlaneConfig,
+  { replacing }: StartOptions,
+): Promise<void> => {
+  const issuers = (await store.issuers()).map(({ value }) => value)
+  refuseOtherDomain(dataFolder, issuers)
+  refuseLostKeys({ issuers, names: custody.names(), issuerKey, nowMs: clock.nowMs() }, replacing)
+}
+
+export type OpenedStore = Pick<Foundation, 'store' | 'custody' | 'keySeal'> & {
+  /** Takes back what was made before there is a domain; the store is closed by then. */
+  undo(): void
+}
+
 const openOwnStore = async (
   base: Base,
-  { dataFolder, sealKeyFile: keyFile, credentialsFolder }: PlaneConfig,
+  config: PlaneConfig,
   witness: JournalWitness,
   domainName: () => string,
-): Promise<Pick<Foundation, 'store' | 'custody' | 'keySeal'>> => {
-  const sealing = findSealingKey({ dataFolder, keyFile, credentialsFolder }, systemRandom)
-  const signer = openHeadSigner(dataFolder, sealing.key)
-  const store = await openSqliteStore({ ...base, folder: dataFolder, signer, witness, domainName })
-  const keySeal = openKeySeal(sealing.key, domainName)
-  return { store, custody: openKeyCustody(path.join(dataFolder, 'keys'), sealing), keySeal }
+  { replacing, beforeFirst }: StartOptions,
+): Promise<OpenedStore> => {
+  const { dataFolder, sealKeyFile: keyFile, credentialsFolder, issuerKey } = config
+  const seal = (whenNone: 'make' | 'refuse'): FoundSealingKey => {
+    const found = findSealingKey({ dataFolder, keyFile, credentialsFolder }, base.random, whenNone)
+    refuseExposed(found, dataFolder, credentialsFolder)
+    return found
+  }
+  // Whoever deleted the file of the lock has not stopped the plane that holds it.
+  await refuseRunningPlane(dataFolder)
+  refuseLocked(dataFolder)
+  const { state, stored } = examineFolder(dataFolder)
+  if (state === 'domain') {
+    const facts = { issuerKey, nowMs: base.clock.nowMs(), replacing, keyIdOf }
+    refuseOtherDomain(dataFolder, stored.issuers)
+    checkKeys(dataFolder, stored, seal('refuse').key, facts)
+  }
+  const takeBack = watchFolder(dataFolder)
+  const lock = lockDataFolder(dataFolder)
+  let isHandedOn = false
+  const undo = (): void => (state === 'domain' ? undefined : takeBack())
+  try {
+    if (state !== 'domain') await prepareFirstStart(dataFolder, base, beforeFirst)
+    const sealing = seal(state === 'domain' ? 'refuse' : 'make')
+    const signer = openHeadSigner(
+      dataFolder,
+      sealing.key,
+      state === 'domain' && replacing !== 'journal' ? 'refuse' : 'make',
+    )
+    isHandedOn = true
+    const store = await openSqliteStore({ ...base, folder: dataFolder, lock, signer, witness, domainName })
+    const keySeal = openKeySeal(sealing.key, domainName)
+    return { store, custody: openKeyCustody(path.join(dataFolder, 'keys'), sealing), keySeal, undo }
+  } catch (error) {
+    if (!isHandedOn) lock.release()
+    undo()
+    throw error
+  }
+}
+
+/** With the lock held: another plane may have made a domain here since the folder was looked at. */
+const prepareFirstStart = async (
+  dataFolder: string,
+  { clock, log }: Base,
+  beforeFirst: () => Promise<void>,
+): Promise<void> => {
+  if (examineFolder(dataFolder, 'locked').state === 'domain') throw madeMeanwhile(dataFolder)
+  await beforeFirst()
+  const aside = setLeftoversAside(dataFolder, clock.nowMs())
+  if (aside !== null) log.warn({ folder: aside }, 'what an unfinished first start has left was set aside')
+  noteFirstStart(dataFolder, { rootKeyFile: null })
+}
+
+const madeMeanwhile = (dataFolder: string): StartRefused =>
+  new StartRefused(
+    'DATA_FOLDER_INCOMPLETE',
+    `another plane has just made a domain in the data folder ${dataFolder}`,
+    'Start it again',
+  )
+
+const keyIdOf = (pem: string): string => keyId(loadPrivateKey(pem).spki)
+
+const removeEmpty = (folder: string): void => {
+  if (namesIn(folder).length === 0) removeFolder(folder)
 }
 
 /** `muster ca init`: makes the domain without starting a plane on it. */
 export const initialisePlane = async (config: PlaneConfig, log: Log): Promise<Initialised> => {
   const { store, firstRun, rootKeyFile } = await layFoundation(config, log)
   await store.close()
+  endFirstStart(config.dataFolder)
   return { firstRun, rootKeyFile }
 }

@@ -8,10 +8,12 @@ import type { Write } from '#domain/change.ts'
 import { defaultDomainSettings } from '#domain/domain-settings.ts'
 import { keyBody } from '#domain/operator-keys.ts'
 import { shippedProfiles } from '#domain/profile.ts'
-import { replaceFile } from '#platform/files.ts'
+import { createFile } from '#platform/folder.ts'
 import { sortableId } from '#platform/random.ts'
 import { newOperatorSecret } from '#plane/flows/operator-secret.ts'
 import { createAuthority } from '#plane/issuer/create-authority.ts'
+import { noteFirstStart, readFirstStart } from './first-start.ts'
+import { StartRefused } from './issuer/start-refused.ts'
 import type { Foundation } from './foundation.ts'
 import type { PlaneConfig } from './config.ts'
 import { ConfigProblem } from './config.ts'
@@ -20,14 +22,26 @@ const by: Attribution = { actor: 'system:first-start', source: null, correlation
 
 export type Initialised = { readonly firstRun: boolean; readonly rootKeyFile: string | null }
 
-/** Does nothing where there is a domain already. */
-export const initialiseDomain = async (foundation: Foundation, config: PlaneConfig): Promise<Initialised> => {
+/**
+ * Does nothing where there is a domain already. One that was made here and never announced, because its start failed after
+ * that, is announced as new.
+ */
+export const initialiseDomain = async (
+  foundation: Foundation,
+  config: PlaneConfig,
+  beforeFirst: () => Promise<void>,
+): Promise<Initialised> => {
   const { store, custody } = foundation
   const isMade = async (): Promise<boolean> => (await store.get('domain', 'domain')) !== null
-  const there = { firstRun: false, rootKeyFile: null }
+  const note = readFirstStart(config.dataFolder)
+  const there = { firstRun: note !== null, rootKeyFile: note?.rootKeyFile ?? null }
   if (await isMade()) return there
   return store.exclusively(async () => {
-    if (!(await isMade())) return makeDomain(foundation, config)
+    if (!(await isMade())) {
+      if (store.sealedKeys !== null) await beforeFirst()
+      noteFirstStart(config.dataFolder, { rootKeyFile: null })
+      return makeDomain(foundation, config)
+    }
     await custody.refresh()
     return there
   })
@@ -51,7 +65,14 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
   if (authority.kind === 'refused') throw new ConfigProblem(authority.detail ?? authority.code)
 
   const admin = newOperatorSecret(random)
-  replaceFile(adminKeyFile(config.dataFolder), `${admin.secret}\n`, 0o600)
+  noteFirstStart(config.dataFolder, { rootKeyFile: authority.rootKeyFile })
+  if (createFile(adminKeyFile(config.dataFolder), `${admin.secret}\n`, 0o600) === 'exists') {
+    throw new StartRefused(
+      'DATA_FOLDER_INCOMPLETE',
+      `there is an admin.key in the data folder ${config.dataFolder}, and no domain it belongs to`,
+      'Name the database it belongs to, or move it away for a new domain',
+    )
+  }
   const key = keySeal.seal({
     id: sortableId(nowMs, random),
     name: 'admin',

@@ -2,6 +2,7 @@
 
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import { isIP } from '#platform/addresses.ts'
+import { holdPort } from '#platform/http-server.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 import { processName } from '#platform/process-name.ts'
@@ -33,6 +34,7 @@ import { openOperatorPlane } from './operator-plane.ts'
 import { soleSocket, takeSocket } from './operator-socket.ts'
 import { openRecoveryPlane } from './recovery-plane.ts'
 import { notReady, readyBut } from './readiness.ts'
+import { endFirstStart } from './first-start.ts'
 import { openStatusPlane } from './status-plane.ts'
 import { openTurnedAway } from './turned-away.ts'
 import { startUpkeep, type UpkeepTask } from './upkeep.ts'
@@ -63,15 +65,26 @@ export const runPlane = async (
   stop: AbortSignal,
 ): Promise<void> => {
   const log = openLog(config.logLevel, config.replica === null ? 'plane' : `plane ${config.replica}`)
-  const foundation = await layFoundation(config, log)
+  const beforeFirst = (): Promise<void> => refuseTakenPorts(config)
+  const foundation = await layFoundation(config, log, { replacing: null, beforeFirst })
   try {
     const plane = await openPlane(config, foundation)
+    endFirstStart(config.dataFolder)
     onReady(plane.ready)
     await aborted(stop)
     log.info('stopping')
     await plane.stop()
   } finally {
     await foundation.store.close()
+  }
+}
+
+/** Found out before a domain is made, so that a first start that fails leaves nothing behind. */
+const refuseTakenPorts = async (config: PlaneConfig): Promise<void> => {
+  if (config.replica !== null) return
+  const { nodeListen, recoveryListen, operatorListen, statusListen } = config
+  for (const listen of [nodeListen, recoveryListen, operatorListen, statusListen]) {
+    if (listen !== null) await (await holdPort(listen.host, listen.port)).release()
   }
 }
 
@@ -149,7 +162,6 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     keyBook,
     domainName: () => settings().name,
     // The heads that are kept outside the database come in here.
-    knownPlaces: () => [],
   })
   const metrics = openMetrics({
     ...parts,
@@ -258,7 +270,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     firstRun: foundation.firstRun,
     adminKeyHere: pathExists(adminKeyFile(config.dataFolder)),
     warnings: [
-      ...readyBut(settings()),
+      ...readyBut(settings(), []),
       ...authority.view().warnings,
       ...(rootKeyFile === null ? [] : [`the root key is in ${rootKeyFile}: take it offline now`]),
     ],

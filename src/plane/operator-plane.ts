@@ -86,7 +86,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     issuer: authority,
     arrivals,
     metrics: metrics.text,
-    warnings: () => [...readyBut(deps.settings()), ...damageInWords(deps.alerts)],
+    warnings: () => [...readyBut(deps.settings(), authority.lost()), ...damageInWords(deps.alerts)],
     notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
     openapi: () => describe(deps, routes),
   })

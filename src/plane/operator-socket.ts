@@ -2,6 +2,9 @@
 // commands look for, the others have names of their own.
 
 import * as path from 'node:path'
+import { socketAnswers } from '#platform/http-server.ts'
+import { readFileIfAny } from '#platform/files.ts'
+import { inUse } from '#plane/store/data-folder-lock.ts'
 import { lockFolder } from '#platform/private-folder.ts'
 
 export type OperatorSocket = {
@@ -17,6 +20,12 @@ export const soleSocket = (dataFolder: string): OperatorSocket => ({
   file: socketFile(dataFolder, 1),
   release: () => {},
 })
+
+/** Throws where a plane answers on the socket of this folder, whatever became of its lock. Nothing is opened or made. */
+export const refuseRunningPlane = async (dataFolder: string): Promise<void> => {
+  if (await socketAnswers(socketFile(dataFolder, 1)))
+    throw inUse(dataFolder, readFileIfAny(path.join(dataFolder, 'plane.pid')))
+}
 
 /** Held until it is released, or this process ends. */
 export const takeSocket = (dataFolder: string): OperatorSocket => {

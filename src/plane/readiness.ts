@@ -3,6 +3,7 @@
 import { doubtInWords } from '#domain/continuity.ts'
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import { haltInWords } from '#domain/issuance.ts'
+import type { AgingWarning } from './issuer/authority-warnings.ts'
 import type { Authority } from './issuer/authority.ts'
 import type { Standing } from './store/replicas.ts'
 import type { Store } from './store/store.ts'
@@ -32,5 +33,7 @@ const standingReasons = (standing: Standing): readonly string[] =>
   standing.kind === 'serving' ? [] : [`${standing.kind}: ${standing.why}`]
 
 /** What the plane cannot do though it is ready: whoever took it out of service for that would take the rest away too. */
-export const readyBut = (settings: DomainSettings): readonly string[] =>
-  [doubtInWords(settings), haltInWords(settings)].filter((words) => words !== null)
+export const readyBut = (settings: DomainSettings, lost: readonly AgingWarning[]): readonly string[] => [
+  ...[doubtInWords(settings), haltInWords(settings)].filter((words) => words !== null),
+  ...lost.map(({ text }) => text),
+]

@@ -13,7 +13,10 @@ import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.
 import { openSealedKeys } from '#plane/store/postgres/sealed-keys.ts'
 import { StoreFault, StoreRefused } from '#plane/store/store-errors.ts'
 import type { PlaneConfig } from './config.ts'
-import type { Base, Foundation } from './foundation.ts'
+import { refuseFolderOfDomain } from './data-folder.ts'
+import { readFirstStart, setLeftoversAside } from './first-start.ts'
+import { refuseExposed } from './issuer/start-refused.ts'
+import type { Base, OpenedStore, StartOptions } from './foundation.ts'
 import { checkSealing, openSharedHeadSigner } from './journal-key.ts'
 
 /** The database cannot be had now; it may be there in a moment. */
@@ -37,20 +40,29 @@ export const openSharedStore = async (
   target: PostgresTarget,
   witness: JournalWitness,
   domainName: () => string,
-): Promise<Pick<Foundation, 'store' | 'custody' | 'keySeal'>> => {
+  { replacing }: StartOptions,
+): Promise<OpenedStore> => {
   const access = openPgAccess({ ...base, target })
   try {
-    const kept = await keptSoFar(access, target)
+    const { kept, hasDomain } = await lookAt(access, target)
     const { dataFolder, sealKeyFile: keyFile, credentialsFolder } = config
-    const whenNone = kept.size === 0 ? 'make' : 'refuse'
+    // An empty folder is a new replica's, whatever the database holds.
+    if (!hasDomain) refuseFolderOfDomain(dataFolder)
+    const whenNone = kept.size === 0 && !hasDomain ? 'make' : 'refuse'
     const sealing = findSealingKey({ dataFolder, keyFile, credentialsFolder }, base.random, whenNone)
+    refuseExposed(sealing, dataFolder, credentialsFolder)
     checkSealing(kept, sealing.key)
+    if (!hasDomain && readFirstStart(dataFolder) !== null) setLeftoversAside(dataFolder, base.clock.nowMs())
     await migrateDatabase(access)
     const keys = openSealedKeys(access)
-    const signer = await openSharedHeadSigner(keys, sealing.key)
+    const signer = await openSharedHeadSigner(
+      keys,
+      sealing.key,
+      hasDomain && replacing !== 'journal' ? 'refuse' : 'make',
+    )
     const custody = await openSharedCustody(keys, sealing)
     const store = await openPostgresStore({ ...base, access, signer, witness, domainName, replicaName: processName() })
-    return { store, custody, keySeal: openKeySeal(sealing.key, domainName) }
+    return { store, custody, keySeal: openKeySeal(sealing.key, domainName), undo: () => {} }
   } catch (error) {
     await access.close()
     throw error instanceof StoreFault ? new DatabaseUnreachable(target, error) : error
@@ -58,13 +70,18 @@ export const openSharedStore = async (
 }
 
 /** Looks without touching. */
-const keptSoFar = async (access: PgAccess, target: PostgresTarget): Promise<ReadonlyMap<string, string>> => {
+const lookAt = async (
+  access: PgAccess,
+  target: PostgresTarget,
+): Promise<{ readonly kept: ReadonlyMap<string, string>; readonly hasDomain: boolean }> => {
   const session = await access.connect('look').catch((error: unknown) => {
     throw pgTrouble(error) === 'refused' ? refused(target, error) : new DatabaseUnreachable(target, error)
   })
   try {
     const { version } = await schemaOf(session)
-    return version === null ? new Map() : await openSealedKeys(access).all()
+    if (version === null) return { kept: new Map(), hasDomain: false }
+    const { rows } = await session.run({ name: 'any-domain', text: 'SELECT 1 FROM domain LIMIT 1' })
+    return { kept: await openSealedKeys(access).all(), hasDomain: rows.length > 0 }
   } finally {
     await session.end()
   }

@@ -103,5 +103,8 @@ export const errno = (error: unknown): string | null =>
 /** Whether its group or everybody may read it. */
 export const othersMayRead = (file: string): boolean => (fs.statSync(file).mode & 0o044) !== 0
 
+export const mayBeReadBy = (file: string, whom: 'group' | 'everybody'): boolean =>
+  (fs.statSync(file).mode & (whom === 'group' ? 0o040 : 0o004)) !== 0
+
 /** In bytes; 0 where there is none. */
 export const sizeOf = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0

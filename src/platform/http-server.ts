@@ -65,6 +65,16 @@ const removeDeadSocket = async (file: string): Promise<void> => {
   fs.rmSync(file)
 }
 
+/** False also where there is no such socket, or it may not be opened. */
+export const socketAnswers = async (file: string): Promise<boolean> => {
+  if (
+    Buffer.byteLength(file) > longestSocketPath ||
+    !(fs.lstatSync(file, { throwIfNoEntry: false })?.isSocket() ?? false)
+  )
+    return false
+  return answers(file).catch(() => false)
+}
+
 const answers = (file: string): Promise<boolean> =>
   new Promise((resolve, reject) => {
     const socket = net.connect({ path: file })

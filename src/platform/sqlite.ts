@@ -53,7 +53,7 @@ export const sqliteVersion = (): string => {
   }
 }
 
-export type SqliteTrouble = 'unique' | 'busy' | 'not-a-database' | 'other'
+export type SqliteTrouble = 'unique' | 'busy' | 'not-a-database' | 'corrupt' | 'other'
 
 /** Null: the error did not come from SQLite. */
 export const sqliteTrouble = (error: unknown): SqliteTrouble | null => {
@@ -61,7 +61,8 @@ export const sqliteTrouble = (error: unknown): SqliteTrouble | null => {
   // SQLITE_CONSTRAINT_UNIQUE and SQLITE_CONSTRAINT_PRIMARYKEY; every other constraint is a mistake of ours.
   if (error.errcode === 2067 || error.errcode === 1555) return 'unique'
   const primary = error.errcode & 0xff
-  return primary === 5 ? 'busy' : primary === 26 ? 'not-a-database' : 'other'
+  if (primary === 5) return 'busy'
+  return primary === 26 ? 'not-a-database' : primary === 11 ? 'corrupt' : 'other'
 }
 
 /** SQLite gives its WAL the mode of the database file, so the file has to have it first. */

@@ -1,4 +1,4 @@
-// Key files between starts and crashes: what is sealed wrongly is refused, what nothing names is dropped.
+// Key files between starts and crashes: what is sealed wrongly is refused, what nothing names is set aside.
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
@@ -111,16 +111,22 @@ test('a lost key of an intermediate means a new intermediate at the next start, 
   }
 })
 
-test('key files that no commit names are dropped at the next start', async (t) => {
+test('L1: key files that no commit names are set aside at the next start, byte for byte', async (t) => {
   const setup = await setUpWithFiles(t)
   const authority = await setup.open()
   const kept = setup.keyFiles()
-  for (const name of ['issuing.00aa.key', 'domain-ca.00bb.key']) {
+  const strangers = ['domain-ca.00bb.key', 'issuing.00aa.key']
+  for (const name of strangers) {
     fs.copyFileSync(keyFile(setup, 'issuing'), path.join(setup.folder, 'keys', name))
   }
   assert.notDeepEqual(setup.keyFiles(), kept)
   const again = await setup.open()
-  assert.deepEqual(setup.keyFiles(), kept)
+  assert.deepEqual(setup.keyFiles(), [...kept, 'set-aside'])
+  const aside = path.join(setup.folder, 'keys', 'set-aside')
+  assert.deepEqual(fs.readdirSync(aside).sort(), strangers)
+  for (const name of strangers) {
+    assert.deepEqual(fs.readFileSync(path.join(aside, name)), fs.readFileSync(keyFile(setup, 'issuing')))
+  }
   assert.equal(again.serverIdentity().chainPem, authority.serverIdentity().chainPem)
 })
 

@@ -24,6 +24,7 @@ import { openRecoveryAuthority } from '#plane/issuer/open-recovery-authority.ts'
 import type { RecoveryAuthority } from '#plane/issuer/recovery-authority.ts'
 import { findSealingKey } from '#plane/issuer/sealing-key.ts'
 import { openSharedCustody } from '#plane/issuer/shared-custody.ts'
+import type { ReplaceableKey } from '#plane/issuer/key-inventory.ts'
 import type { Store } from '#plane/store/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
@@ -50,7 +51,7 @@ export type Setup = {
     sealKeyFile?: string,
     recovery?: AuthorityDeps['recovery'],
   ): Promise<Authority>
-  openRecovery(): Promise<RecoveryAuthority>
+  openRecovery(replacing?: ReplaceableKey | null): Promise<RecoveryAuthority>
   /** Where that store has its keys, opened once more. */
   custody(): Promise<KeyCustody>
   /** Every entry of a type, oldest first. */
@@ -130,7 +131,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
           ...options,
         },
       }),
-    openRecovery: async () =>
+    openRecovery: async (replacing = null) =>
       openRecoveryAuthority({
         store,
         feed: openFeed(),
@@ -138,6 +139,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
         random: systemRandom,
         log: silentLog,
         custody: await custodyWith(null),
+        replacing,
         options: {
           domain: 'test.example',
           serverNames: { dns: ['localhost'], ip: ['127.0.0.1', '::1'] },

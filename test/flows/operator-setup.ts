@@ -76,7 +76,6 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   const journalWatch = openJournalWatch({
     ...{ store, feed, clock, timers, random: systemRandom, log: silentLog, alerts, keyBook },
     domainName: () => 'test',
-    knownPlaces: () => [],
   })
   const metrics = openMetrics({
     store,

@@ -133,24 +133,28 @@ test('over thirty years nobody has to do anything: machines are given the next r
   )
 })
 
-test('a recovery root whose key is lost has a successor at the next start', async (t) => {
+test('L5: a recovery root whose key is lost has no successor until a person asks for one', async (t) => {
   const setup = await setUpWithFiles(t)
   const before = await setup.openRecovery()
   for (const name of [...keyFilesOf(setup, 'recovery'), ...keyFilesOf(setup, 'recovery-server')]) {
     fs.rmSync(path.join(setup.folder, 'keys', name))
   }
-  const after = await setup.openRecovery()
+  await assert.rejects(setup.openRecovery(), { code: 'KEY_MISSING' })
+  assert.deepEqual(keyFilesOf(setup, 'recovery'), [])
+  const after = await setup.openRecovery('recovery')
   assert.equal(after.roots().length, 2)
   assert.equal(after.roots()[1], before.roots()[0])
   assert.equal(splitPem(after.serverIdentity().chainPem)[1], after.roots()[0])
 })
 
-test('a statement key that is gone is made anew, and that is journaled and told; the first one is no news', async (t) => {
+test('L5: a statement key that is gone is made anew only when a person asks for it, and that is journaled and told', async (t) => {
   const setup = await setUpWithFiles(t)
   const first = await setup.openRecovery()
   assert.deepEqual(first.warnings(), [])
   for (const name of keyFilesOf(setup, 'statement')) fs.rmSync(path.join(setup.folder, 'keys', name))
-  const second = await setup.openRecovery()
+  await assert.rejects(setup.openRecovery(), { code: 'KEY_MISSING' })
+  assert.deepEqual(keyFilesOf(setup, 'statement'), [])
+  const second = await setup.openRecovery('statement')
   assert.notDeepEqual(second.statementKeys(), first.statementKeys())
   const authority = await setup.open({}, undefined, second)
   assert.ok(authority.view().warnings.some((warning) => /signs statements was gone .* repair-bundle/.test(warning)))

@@ -73,6 +73,21 @@ export const declareCa = (program: Command, cli: Cli): void => {
     .addOption(new Option('--lifetime <duration>', 'how long the intermediate is good for').default('1826d'))
   performs(cli, sign, async () => (await import('../ca-sign.ts')).caSign)
 
+  const replaceLost = planeOptions(
+    verb(
+      ca,
+      'replace-lost <key>',
+      'Make a key anew that is gone for good: issuing, recovery, statement, bearer, journal',
+      [
+        [
+          'muster ca replace-lost recovery --data /srv/muster',
+          'on the host of the stopped plane, when no backup has it',
+        ],
+      ],
+    ),
+  )
+  performs(cli, replaceLost, async () => (await import('../ca-replace-lost.ts')).caReplaceLost)
+
   const imported = verb(ca, 'import <file>', 'Hand what ca sign printed to the plane', [
     ['muster ca import intermediate.pem', 'on the plane'],
   ])

@@ -11,7 +11,7 @@ import { compareRows, type Comparison, type RowDifference } from './compare-rows
 import { fenceRow, type FenceDeps } from './fence-rows.ts'
 import { settleAlert, type SettleDeps } from './settle-alert.ts'
 import type { StandingAlerts } from './standing-alerts.ts'
-import type { KnownPlace, Store, Verification } from '#plane/store/store.ts'
+import type { Store, Verification } from '#plane/store/store.ts'
 
 export type JournalWatchDeps = FenceDeps &
   SettleDeps & {
@@ -23,8 +23,6 @@ export type JournalWatchDeps = FenceDeps &
     /** The rows of operator keys, which are judged by their MACs. */
     readonly keyBook: { lookAtAll(): Promise<void> }
     readonly domainName: () => string
-    /** Places of chains that are known from outside the database. */
-    readonly knownPlaces: () => readonly KnownPlace[]
   }
 
 export type Verified = {
@@ -57,13 +55,10 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
   const { store, clock, timers } = deps
   let last: Verified | null = null
   let asked: Promise<Verified> | null = null
-  /** Heads that this process has verified before: a chain never becomes shorter. */
-  let seen: readonly KnownPlace[] = []
 
   const run = async (rest: () => Promise<void>, again: () => Promise<void>): Promise<Verified> => {
     const startedAtMs = clock.nowMs()
-    const journal = await store.journal.verify({ known: [...seen, ...deps.knownPlaces()], rest })
-    if (journal.kind === 'intact') seen = journal.heads.map(({ chain, sequence, hash }) => ({ chain, sequence, hash }))
+    const journal = await store.journal.verify({ rest })
     const rows = await compareRows({ store, clock, rest, again })
     for (const difference of rows.differences) await fenceRow(deps, difference)
     await tell(deps, journal, rows)

@@ -9,7 +9,7 @@ import type { StandingAlerts } from './standing-alerts.ts'
 
 export type WatchAgingDeps = SettleDeps & {
   readonly standing: StandingAlerts
-  readonly authority: Pick<Authority, 'aging' | 'longestLeafMs'>
+  readonly authority: Pick<Authority, 'aging' | 'lost' | 'longestLeafMs'>
   /** What the listeners present now, by the listener's name. */
   readonly servers: () => Readonly<Record<string, ServerIdentity>>
 }
@@ -18,6 +18,7 @@ export const watchAging = async (deps: WatchAgingDeps): Promise<void> => {
   const wanted = alertsOfAging({
     servers: Object.entries(deps.servers()).map(([subject, identity]) => ({ subject, ...lifeOf(identity) })),
     authorities: deps.authority.aging(),
+    lost: deps.authority.lost(),
     signs: deps.authority.longestLeafMs() > 0,
     nowMs: deps.clock.nowMs(),
   })

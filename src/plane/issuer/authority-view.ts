@@ -2,6 +2,7 @@
 
 import type { CaView } from '#wire/ca-api.ts'
 import { isoTime } from '#platform/clock.ts'
+import { lostKeys, lostKeyText } from './key-inventory.ts'
 import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import { agingWarnings, type AgingWarning } from './authority-warnings.ts'
 import { certificateOf } from './ca-signer.ts'
@@ -17,6 +18,14 @@ export const agingNow = ({ clock, options, recovery }: AuthorityDeps, state: Aut
     longestLeafMs: state.longestLeafMs,
     nowMs: clock.nowMs(),
   })
+
+export const lostNow = ({ clock, custody, options, recovery }: AuthorityDeps, state: AuthorityState) =>
+  lostKeys({
+    issuers: [...state.book.rows.map(({ value }) => value), ...recovery.rootsOnRecord().map(({ record }) => record)],
+    names: custody.names(),
+    issuerKey: options.issuerKey,
+    nowMs: clock.nowMs(),
+  }).map((lost): AgingWarning => ({ issuer: lost.id ?? lost.role, text: lostKeyText(lost) }))
 
 const signs = ({ signer }: AuthorityState, nowMs: number): boolean =>
   signer !== null && signer.record.notAfterMs > nowMs
@@ -65,6 +74,7 @@ export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaVie
     warnings: [
       ...(protectedSealing ? [] : [unsealed]),
       ...deps.recovery.warnings(),
+      ...lostNow(deps, state).map(({ text }) => text),
       ...agingNow(deps, state).map(({ text }) => text),
     ],
   }

@@ -5,9 +5,10 @@ import type { SigningOrder } from '#domain/order.ts'
 import type { IssuerId } from '#domain/node.ts'
 import { isRefusal, refuse } from '#domain/refusal.ts'
 import { toPem } from '#pki/pem.ts'
+import { keyMissing } from './key-inventory.ts'
 import type { Authority, ServerIdentity } from './authority.ts'
 import { longestLeafNow, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
-import { agingNow, authorityView } from './authority-view.ts'
+import { agingNow, authorityView, lostNow } from './authority-view.ts'
 import { certificateOf, signerFrom } from './ca-signer.ts'
 import { dropAnsweredRequests, importIntermediate, requestIntermediate } from './ceremony.ts'
 import { bookOf, type IssuerBook } from './issuer-book.ts'
@@ -55,7 +56,7 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
     await renewServer(state.signer?.record.id === before?.record.id ? 'if due' : 'issuer replaced')
   }
   const identityNow = (): ServerIdentity => {
-    if (state.server === null) throw new Error('there is no server certificate, and no CA here that could sign one')
+    if (state.server === null) throw keyMissing({ role: 'issuing', id: state.book.issuing?.id ?? null })
     return state.server.identity
   }
   await renewServer('if due').catch((error: unknown) => {
@@ -129,6 +130,7 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
       }),
     view: () => authorityView(deps, state),
     aging: () => agingNow(deps, state),
+    lost: () => lostNow(deps, state),
 
     rotate: (by) =>
       inTurn(async () => {

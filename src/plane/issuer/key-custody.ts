@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
-import { namesIn } from '#platform/folder.ts'
+import { createFile, namesIn } from '#platform/folder.ts'
 import type { FoundSealingKey } from './sealing-key.ts'
 
 const roles = [
@@ -35,7 +35,17 @@ export type KeyCustody = {
   /** Null: it is not here. Throws where it is here and cannot be opened. */
   find(name: KeyName): string | null
   has(name: KeyName): boolean
+  /** For good: only where a record says that it is over. */
   drop(name: KeyName): Promise<void>
+  /**
+   * What no record names leaves service and is kept: the record may be in a newer database that is put back. What this
+   * process has made itself, and never committed, goes for good instead.
+   */
+  setAside(name: KeyName): Promise<void>
+  /** Those that can be taken back. */
+  asideNames(): readonly KeyName[]
+  /** Back into service, where no key of that name is. */
+  takeBack(name: KeyName): Promise<void>
   names(): readonly KeyName[]
   /** What other planes have kept and dropped is seen from here on. */
   refresh(): Promise<void>
@@ -57,17 +67,43 @@ export const keyNameOfSealed = (sealedName: string): KeyName | null => nameFrom(
 export const openKeyCustody = (folder: string, sealing: FoundSealingKey): KeyCustody => {
   makeFolder(folder, 0o700)
   const fileOf = (name: KeyName): string => path.join(folder, `${name.role}.${name.id}.key`)
-  const names = (): readonly KeyName[] => namesIn(folder).flatMap((file) => nameFrom(fileShape.exec(file)) ?? [])
+  const aside = path.join(folder, 'set-aside')
+  const asideOf = (name: KeyName): string => path.join(aside, path.basename(fileOf(name)))
+  const namesOf = (place: string): readonly KeyName[] =>
+    namesIn(place).flatMap((file) => nameFrom(fileShape.exec(file)) ?? [])
+  const names = (): readonly KeyName[] => namesOf(folder)
+  const made = new Set<string>()
+  // The copy is durable before the original goes; a crash in between leaves both, which is the same key twice.
+  const move = (from: string, to: string): void => {
+    const sealed = readFileIfAny(from)
+    if (sealed === null) return
+    if (createFile(to, sealed, 0o600) === 'exists' && readFileIfAny(to) !== sealed) {
+      throw new Error(`another key than ${from} is in ${to} already`)
+    }
+    removeFile(from)
+  }
 
   return {
     protection: sealing.protection,
-    keep: async (name, text) => replaceFile(fileOf(name), sealing.key.seal(sealedNameOf(name), text), 0o600),
+    async keep(name, text) {
+      replaceFile(fileOf(name), sealing.key.seal(sealedNameOf(name), text), 0o600)
+      made.add(sealedNameOf(name))
+    },
     find(name) {
       const sealed = readFileIfAny(fileOf(name))
       return sealed === null ? null : sealing.key.unseal(sealedNameOf(name), sealed)
     },
     has: (name) => names().some((one) => sealedNameOf(one) === sealedNameOf(name)),
     drop: async (name) => removeFile(fileOf(name)),
+    async setAside(name) {
+      if (made.has(sealedNameOf(name))) return removeFile(fileOf(name))
+      makeFolder(aside, 0o700)
+      move(fileOf(name), asideOf(name))
+    },
+    asideNames: () => namesOf(aside),
+    async takeBack(name) {
+      if (readFileIfAny(fileOf(name)) === null) move(asideOf(name), fileOf(name))
+    },
     names,
     // They are looked for on the disk each time.
     refresh: async () => {},

@@ -18,6 +18,7 @@ import {
   type RecoveryRoot,
 } from './recovery-roots.ts'
 import { findServerCertificate, renewServerCertificate, type ServerKind } from './server-identity.ts'
+import { keyMissing } from './key-inventory.ts'
 import { canonicalNames } from './server-names.ts'
 import { takeTurns } from './turns.ts'
 
@@ -30,7 +31,10 @@ export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<Recove
   // Everything here is made once for the domain, by whichever plane is first.
   const found = await deps.store.exclusively(async () => {
     await deps.custody.refresh()
-    const made = await makeMissingSecrets(deps.custody, deps.random)
+    // Made with the first recovery root: where there is one, they were lost.
+    const hadRecovery = (await deps.store.issuers()).some(({ value }) => value.role === 'recovery')
+    const mayMake = (role: 'statement' | 'bearer'): boolean => !hadRecovery || deps.replacing === role
+    const made = await makeMissingSecrets(deps.custody, deps.random, mayMake)
     const warnings = made === null ? [] : await tellStatementKey(deps, made)
     return { warnings, roots: await recoveryRootsInService(deps, null) }
   })
@@ -52,7 +56,7 @@ export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<Recove
     deps.log.error({ err: error }, 'the certificate of the recovery listener could not be renewed')
   })
   const identityNow = (): ServerIdentity => {
-    if (held === null) throw new Error('there is no certificate for the recovery listener')
+    if (held === null) throw keyMissing({ role: 'recovery', id: roots[0]?.id ?? null })
     return held.identity
   }
   identityNow()
@@ -101,7 +105,7 @@ const statementNames = (custody: KeyCustody): string =>
     .join(' ')
 
 const lostStatementKey =
-  'The key that signs statements was gone and has been made anew: machines take the new one with their next renewal; one whose certificate ends before that needs muster node repair-bundle or a new token. If a backup has keys/statement.*, put it back into keys/ and start the plane again'
+  'The key that signs statements was gone and has been made anew: machines take the new one with their next renewal; one whose certificate ends before that needs muster node repair-bundle or a new token'
 
 /** The first is made with the first recovery root: where there is a root, one was lost. */
 const tellStatementKey = async (

@@ -5,10 +5,21 @@ import { createHmac } from 'node:crypto'
 import { generateKey, keyId, loadPrivateKey, type PrivateKey } from '#pki/keys.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Random } from '#platform/random.ts'
+import { keyMissing } from './key-inventory.ts'
 import type { KeyCustody } from './key-custody.ts'
 
-/** The id of the statement key that had to be made; null: there was one. */
-export const makeMissingSecrets = async (custody: KeyCustody, random: Random): Promise<string | null> => {
+/**
+ * The id of the statement key that had to be made; null: there was one. `mayMake`: throws where one is gone that has been
+ * there, unless a person asked for another.
+ */
+export const makeMissingSecrets = async (
+  custody: KeyCustody,
+  random: Random,
+  mayMake: (role: 'statement' | 'bearer') => boolean,
+): Promise<string | null> => {
+  for (const role of ['bearer', 'statement'] as const) {
+    if (kept(custody, role).length === 0 && !mayMake(role)) throw keyMissing({ role, id: null })
+  }
   if (kept(custody, 'bearer').length === 0) {
     const secret = random.bytes(32).toString('hex')
     await custody.keep({ role: 'bearer', id: sha256Hex(secret).slice(0, 16) }, secret)

@@ -10,9 +10,12 @@ import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
 import { byItself, issuerEntry } from './issuer-entries.ts'
 import { halfLifeMs } from './issuer-life.ts'
 import { makeRecoveryRoot } from './make-issuer.ts'
+import type { ReplaceableKey } from './key-inventory.ts'
 import type { ServerCertificateDeps } from './server-identity.ts'
 
 export type RecoveryDeps = ServerCertificateDeps & {
+  /** A key that is known to be lost and is to be made anew; left out: none is. */
+  readonly replacing?: ReplaceableKey | null
   readonly store: Pick<Store, 'get' | 'issuers' | 'commit' | 'replicas' | 'sealedKeys' | 'exclusively'>
 }
 
@@ -27,13 +30,17 @@ export const recoveryRootsOnRecord = async (deps: RecoveryDeps): Promise<readonl
     .sort((a, b) => b.notBeforeMs - a.notBeforeMs)
 }
 
-/** Why one more is to be made; null: it is not. */
+/**
+ * Why one more is to be made; null: it is not. One on record whose key is gone has no successor made for it: every machine
+ * trusts it, and its key may be put back. Only who asks for it (`muster ca replace-lost recovery`) gets a new one.
+ */
 export const whyRecoveryRootDue = (
   deps: RecoveryDeps,
   roots: readonly IssuerRecord[],
-): 'none here' | 'half life' | null => {
+): 'none here' | 'half life' | 'replaces a lost one' | null => {
   const newest = roots.find((record) => isHere(deps, record))
-  if (newest === undefined) return 'none here'
+  if (newest === undefined && deps.replacing === 'recovery' && roots.length > 0) return 'replaces a lost one'
+  if (newest === undefined) return roots.length === 0 ? 'none here' : null
   return deps.clock.nowMs() < halfLifeMs(newest) ? null : 'half life'
 }
 

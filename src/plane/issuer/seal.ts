@@ -26,6 +26,19 @@ export class SealRefused extends Error {
   }
 }
 
+/** What lies there is not what was sealed: a bit has changed, it was cut off, or it is another file. */
+class KeyDamaged extends Error {
+  readonly code = 'KEY_DAMAGED'
+  readonly next: string
+
+  constructor(name: string, why: string, cause?: unknown) {
+    super(`${name} ${why}`, { cause })
+    this.name = 'KeyDamaged'
+    const file = name === 'journal/head' ? 'journal.key' : `${name.replace('/', '.')}.key`
+    this.next = `Restore keys/${file} from a backup of the data folder (with PostgreSQL: the row ${name} of the table sealed_key), then start again`
+  }
+}
+
 /** Names the format, so that a later one can be told from it. */
 const format = 'muster-sealed-1'
 const shape = /^muster-sealed-1:([0-9a-f]{16}):([A-Za-z0-9_-]{16}):([A-Za-z0-9_-]{22}):([A-Za-z0-9_-]+)\n?$/
@@ -50,7 +63,7 @@ export const sealingKeyOf = (secret: Uint8Array, random: Random): SealingKey => 
     },
     unseal(name, sealed) {
       const parts = shape.exec(sealed)
-      if (parts === null) throw new Error(`${name} is not a sealed file of a format this version knows`)
+      if (parts === null) throw new KeyDamaged(name, 'is not a sealed file of a format this version knows')
       const [, sealedWith, nonce, tag, body] = parts as unknown as [string, string, string, string, string]
       if (sealedWith !== id) {
         throw new SealRefused(`${name} was sealed with another key (${sealedWith}) than the one given (${id})`)
@@ -63,7 +76,7 @@ export const sealingKeyOf = (secret: Uint8Array, random: Random): SealingKey => 
       try {
         return decipher.update(Buffer.from(body, 'base64url'), undefined, 'utf8') + decipher.final('utf8')
       } catch (cause) {
-        throw new Error(`${name} has been altered, or is another file put in its place`, { cause })
+        throw new KeyDamaged(name, 'has been altered, or is another file put in its place', cause)
       }
     },
     mac: (purpose, text) =>

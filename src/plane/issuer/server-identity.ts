@@ -1,6 +1,6 @@
 // A certificate and key the plane presents, for nodes or for recovery: found at start, renewed without a restart. Its key
-// file is named for the certificate and durable before the commit; a file whose certificate was never committed is
-// dropped at the next start.
+// file is named for the certificate and durable before the commit; a file whose certificate is not on record is set aside
+// at the next start.
 
 import { certificateKey } from '#domain/certificate.ts'
 import type { IssuerId } from '#domain/node.ts'
@@ -62,16 +62,27 @@ export const findServerCertificate = async (
   kind: ServerKind,
 ): Promise<HeldServerCertificate | null> => {
   let best: HeldServerCertificate | null = null
+  const unknown: KeyName[] = []
+  // Set aside while the database was an older one: its certificate is on record again.
+  for (const name of deps.custody.asideNames().filter(({ role }) => role === keyRoles[kind.purpose])) {
+    if (await isCommitted(deps, name)) await deps.custody.takeBack(name)
+  }
   for (const name of deps.custody.names().filter(({ role }) => role === keyRoles[kind.purpose])) {
     const held = open(deps, kind, name)
-    const [issuer, serial] = name.id.split('.') as [string, string]
-    const committed = (await deps.store.get('certificate', certificateKey(issuer, serial))) !== null
+    const committed = await isCommitted(deps, name)
+    if (!committed) unknown.push(name)
     // The store forgets what has expired. Presenting that is still better than not starting: it lets an operator in.
     const ofUse = held !== null && (committed || held.presented.notAfterMs <= deps.clock.nowMs())
     if (ofUse && (best === null || held.presented.issuedAtMs > best.presented.issuedAtMs)) best = held
   }
+  for (const name of unknown) if (name.id !== best?.name.id) await deps.custody.setAside(name)
   await dropOthers(deps, kind, best)
   return best
+}
+
+const isCommitted = async ({ store }: ServerCertificateDeps, name: KeyName): Promise<boolean> => {
+  const [issuer, serial] = name.id.split('.') as [string, string]
+  return (await store.get('certificate', certificateKey(issuer, serial))) !== null
 }
 
 export type ServerRenewal = {

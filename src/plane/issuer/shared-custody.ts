@@ -6,12 +6,16 @@ import { keyNameOfSealed, sealedNameOf, type KeyCustody, type KeyName } from './
 import type { FoundSealingKey } from './sealing-key.ts'
 import { takeTurns } from './turns.ts'
 
+/** Not the name of a key, so that whoever looks for keys does not find it. */
+const asidePrefix = 'set-aside/'
+
 const itsOwn: readonly KeyName['role'][] = ['server', 'recovery-server']
 
 export const openSharedCustody = async (keys: SealedKeys, sealing: FoundSealingKey): Promise<KeyCustody> => {
   let shared = new Map(await keys.all())
   /** Not sealed: it never leaves this process. */
   const own = new Map<string, string>()
+  const made = new Set<string>()
   // A look that began before a key was kept must not end after it and forget it.
   const inTurn = takeTurns()
   const names = (): readonly KeyName[] =>
@@ -27,7 +31,10 @@ export const openSharedCustody = async (keys: SealedKeys, sealing: FoundSealingK
   const keepShared = async (name: KeyName, text: string): Promise<void> => {
     const sealedName = sealedNameOf(name)
     const sealed = sealing.key.seal(sealedName, text)
-    if (await keys.add(sealedName, sealed)) return void shared.set(sealedName, sealed)
+    if (await keys.add(sealedName, sealed)) {
+      made.add(sealedName)
+      return void shared.set(sealedName, sealed)
+    }
     await refresh()
     if (find(name) !== text) throw new Error(`another key is kept as ${sealedName} already`)
   }
@@ -48,6 +55,30 @@ export const openSharedCustody = async (keys: SealedKeys, sealing: FoundSealingK
         shared.delete(sealedName)
       })
     },
+    async setAside(name) {
+      const sealedName = sealedNameOf(name)
+      if (own.delete(sealedName)) return
+      await inTurn(async () => {
+        const sealed = shared.get(sealedName)
+        // Sealed as before, so that it still opens under its own name when it is taken back.
+        if (sealed !== undefined && !made.has(sealedName)) await keys.add(asidePrefix + sealedName, sealed)
+        await keys.remove(sealedName)
+        await refresh()
+      })
+    },
+    asideNames: () =>
+      [...shared.keys()].flatMap((name) =>
+        name.startsWith(asidePrefix) ? (keyNameOfSealed(name.slice(asidePrefix.length)) ?? []) : [],
+      ),
+    takeBack: (name) =>
+      inTurn(async () => {
+        const sealedName = sealedNameOf(name)
+        const sealed = shared.get(asidePrefix + sealedName)
+        if (sealed === undefined || shared.has(sealedName)) return
+        await keys.add(sealedName, sealed)
+        await keys.remove(asidePrefix + sealedName)
+        await refresh()
+      }),
     names,
     refresh: () => inTurn(refresh),
   }

@@ -1,6 +1,6 @@
 // A new authority takes the place of the old one. The order matters for a crash at any point: the new key is durable
 // before the commit that names it, the old key goes after the commit that retires it. What a crash can leave behind is
-// a key that no serving authority names; such keys are harmless, and dropped. What has signed leaves in service is kept
+// a key that no serving authority names; such keys are harmless, and leave service. What has signed leaves in service is kept
 // on for their revocation lists (list-signer.ts), before it goes from where it was.
 
 import { readOf, type Change } from '#domain/change.ts'
@@ -90,17 +90,27 @@ const takesThePlace = (made: IssuerRecord, other: IssuerRecord): boolean =>
   other.role === made.role || (made.role === 'issuing' && made.custody === 'file' && other.role === 'domain-ca')
 
 /**
- * Never a root's: losing one for want of a record would be beyond repair. Where planes share keys only while nobody else
- * can be about to commit what names one.
+ * Keys without a task leave service. One whose record says that it is over is dropped; one without such a record is set
+ * aside: this database may be older than the keys beside it, and the newer one may be put back. Then it is taken back.
+ * Roots stay in any case. Where planes share keys only while nobody else can be about to commit what names one.
  */
 export const dropOrphans = async (custody: KeyCustody, book: IssuerBook): Promise<void> => {
+  for (const name of custody.asideNames()) {
+    const record = book.find(name.id)?.value ?? null
+    if (record !== null && record.compromisedAtMs === null && isOnRecord(name, record)) await custody.takeBack(name)
+  }
   for (const name of custody.names()) {
     const record = book.find(name.id)?.value ?? null
     if (!isOrphan(name, record)) continue
     if (name.role === 'issuing' && record !== null && signsLists(record)) await keepForLists(custody, name.id)
-    await custody.drop(name)
+    if (record === null || (name.role === 'retired' && record.retiredAtMs === null)) await custody.setAside(name)
+    else await custody.drop(name)
   }
 }
+
+/** A responder is set aside by nobody here, and a server certificate is looked after where it is presented. */
+const isOnRecord = (name: KeyName, record: IssuerRecord): boolean =>
+  (name.role === 'issuing' || name.role === 'domain-ca' || name.role === 'retired') && !isOrphan(name, record)
 
 const isOrphan = ({ role }: KeyName, record: IssuerRecord | null): boolean => {
   switch (role) {

@@ -1,6 +1,7 @@
 // One plane a data folder, and the lock says which process has it.
 
 import * as path from 'node:path'
+import { pathExists } from '#platform/paths.ts'
 import { readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { lockFolder, type FolderLock } from '#platform/private-folder.ts'
 import { StoreRefused } from './store-errors.ts'
@@ -22,7 +23,15 @@ export const lockDataFolder = (folder: string): FolderLock => {
   }
 }
 
-const inUse = (folder: string, holder: string | null): StoreRefused => {
+/** Looks without leaving a file where there was none. */
+export const refuseLocked = (folder: string): void => {
+  if (!pathExists(path.join(folder, 'plane.lock'))) return
+  const lock = lockFolder(folder, 'plane.lock')
+  if (lock === 'taken') throw inUse(folder, readFileIfAny(path.join(folder, 'plane.pid')))
+  if (typeof lock === 'object') lock.release()
+}
+
+export const inUse = (folder: string, holder: string | null): StoreRefused => {
   const who = holder !== null && /^\d+\n$/.test(holder) ? ` (process ${holder.trim()})` : ''
   return new StoreRefused(
     'DATA_FOLDER_IN_USE',

@@ -31,6 +31,8 @@ import { openWebhookProgress } from './webhook-progress.ts'
 export type SqliteStoreDeps = {
   /** Made if need be. */
   readonly folder: string
+  /** Taken already, and released with the store; left out: it is taken here. */
+  readonly lock?: FolderLock
   readonly clock: Clock
   readonly timers: Timers
   readonly random: Random
@@ -50,10 +52,10 @@ const busyMs = 500
 export const openSqliteStore = async (deps: SqliteStoreDeps): Promise<Store> => {
   const opened: (() => void)[] = []
   try {
-    refuseOldSqlite(sqliteVersion())
     makeFolder(deps.folder, 0o700)
-    const lock = lockDataFolder(deps.folder)
+    const lock = deps.lock ?? lockDataFolder(deps.folder)
     opened.push(() => lock.release())
+    refuseOldSqlite(sqliteVersion())
     const database = openDatabase(path.join(deps.folder, 'muster.db'), busyMs)
     opened.push(() => database.close())
     prepareFile(database, deps.folder)
@@ -64,7 +66,11 @@ export const openSqliteStore = async (deps: SqliteStoreDeps): Promise<Store> => 
   }
 }
 
-const assemble = (deps: Required<SqliteStoreDeps>, database: Database, lock: FolderLock): Store => {
+const assemble = (
+  deps: SqliteStoreDeps & { readonly witness: JournalWitness },
+  database: Database,
+  lock: FolderLock,
+): Store => {
   const rows = openRowTables(database)
   const queries = openRowQueries(database)
   const hardware = openHardwareTable(database)

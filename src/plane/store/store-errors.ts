@@ -8,6 +8,7 @@ export type StoreRefusedCode =
   | 'DATA_FOLDER_IN_USE'
   | 'NOT_A_STORE'
   | 'JOURNAL_UNREADABLE'
+  | 'STORE_CORRUPT'
 
 /** The store does not open on this folder, and trying again changes nothing. */
 export class StoreRefused extends Error {
@@ -28,6 +29,13 @@ export const notAStore = (why: string): StoreRefused =>
     'NOT_A_STORE',
     `muster.db in the data folder is not a store of Muster: ${why}`,
     'Choose another data folder, move that file away, or restore it from a copy',
+  )
+
+export const storeCorrupt = (what: string, cause: unknown): StoreRefused =>
+  new StoreRefused(
+    'STORE_CORRUPT',
+    `${what} is damaged: ${cause instanceof Error ? cause.message : String(cause)}`,
+    'Keep a copy as evidence, then restore it from a backup; muster store status shows where it lies. Check the disk',
   )
 
 /** A full disk, a failing one, a store that is closed. Nothing of the call was kept unless its commit said so. */

@@ -10,8 +10,8 @@ const headFile = 'journal.key'
 /** The key that signs heads of the journal. */
 export const headKeyName = 'journal/head'
 
-/** Made by every plane for itself when it starts without: what it presents belongs to no other. */
-const notMoved = /^(recovery-)?server\//
+/** Made by every plane for itself when it starts without: what it presents belongs to no other. What was set aside stays. */
+const notMoved = /^((recovery-)?server|set-aside)\//
 
 export const isMoved = (name: string): boolean => !notMoved.test(name)
 

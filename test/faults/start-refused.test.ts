@@ -1,0 +1,233 @@
+// L5, L9 and "Besides" 6 to 8: what a plane says about keys that are gone, damage, and a plane that runs already; and that a
+// first start that fails leaves nothing behind. Exit codes are those the command ends with for the same error.
+
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as net from 'node:net'
+import * as path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test, type TestContext } from 'node:test'
+import { planeTrouble } from '#cli/plane-trouble.ts'
+import { planeConfig } from '#plane/config.ts'
+import { replaceLostKey } from '#plane/replace-lost-key.ts'
+import { silentLog } from '#platform/log.ts'
+import { withPeer } from '../peers/peer.ts'
+import { eventually } from '../process/eventually.ts'
+import { startPlaneHere, type PlaneHere } from '../process/plane-in-process.ts'
+import { postgresDatabase } from '../process/postgres-server.ts'
+import { runMuster } from '../process/run-muster.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+const domain = async (t: TestContext): Promise<string> => {
+  const data = path.join(tempFolder(t), 'd')
+  await (await startPlaneHere(data)).stop()
+  return data
+}
+
+const contentOf = (folder: string): Record<string, string> => {
+  const names = fs.existsSync(folder) ? (fs.readdirSync(folder, { recursive: true }) as string[]) : []
+  const files = names.filter((name) => fs.lstatSync(path.join(folder, name)).isFile())
+  return Object.fromEntries(files.map((name) => [name, fs.readFileSync(path.join(folder, name), 'base64')]))
+}
+
+/** The code and the exit code of a start that is refused; it has changed no file. */
+const refusalOf = async (
+  data: string,
+  start: () => Promise<PlaneHere> = () => startPlaneHere(data),
+): Promise<string> => {
+  const before = contentOf(data)
+  const failure = await start().then(
+    async (plane) => {
+      await plane.stop()
+      return assert.fail('the plane has started')
+    },
+    (error: unknown) => planeTrouble(error) as { code: string; exit?: number; message: string; next: string | null },
+  )
+  assert.deepEqual(contentOf(data), before)
+  assert.ok(failure.exit !== undefined, failure.message)
+  assert.ok((failure.next ?? '').length > 0)
+  return `${failure.code} ${failure.exit}`
+}
+
+const keysOf = (data: string, role: string): string[] =>
+  fs
+    .readdirSync(path.join(data, 'keys'))
+    .filter((name) => name.startsWith(`${role}.`))
+    .map((name) => path.join(data, 'keys', name))
+
+const takeAway = (files: readonly string[]): (() => void) => {
+  const kept = files.map((file) => [file, fs.readFileSync(file)] as const)
+  for (const file of files) fs.rmSync(file)
+  return () => kept.forEach(([file, bytes]) => fs.writeFileSync(file, bytes, { mode: 0o600 }))
+}
+
+const warningsOf = async (plane: PlaneHere): Promise<string> =>
+  JSON.stringify((await plane.api('GET', '/readyz')).body.warnings ?? [])
+
+test('L5: a plane whose issuing, journal, statement or bearer key is gone does not start, and makes none', async (t) => {
+  const data = await domain(t)
+  for (const role of ['issuing', 'journal', 'statement', 'bearer']) {
+    const putBack = takeAway(keysOf(data, role))
+    assert.equal(await refusalOf(data), 'KEY_MISSING 78', role)
+    assert.deepEqual(keysOf(data, role), [])
+    putBack()
+  }
+  const putBack = takeAway([...keysOf(data, 'recovery'), ...keysOf(data, 'recovery-server')])
+  assert.equal(await refusalOf(data), 'KEY_MISSING 78')
+  putBack()
+  const plane = await startPlaneHere(data)
+  assert.equal(await warningsOf(plane), '[]')
+  await plane.stop()
+})
+
+test('L5: a root or recovery root whose key is gone is a critical alert and a warning, and none is made', async (t) => {
+  const data = await domain(t)
+  for (const role of ['root', 'recovery']) {
+    const putBack = takeAway(keysOf(data, role))
+    const plane = await startPlaneHere(data)
+    const said = new RegExp(`key of the ${role === 'root' ? 'root' : 'recovery root'} .* gone`)
+    assert.match(await warningsOf(plane), said)
+    assert.match(JSON.stringify((await plane.api('GET', '/v1/ca')).body.warnings), said)
+    const alerts = await eventually('the alert', async () => {
+      const { body } = await plane.api('GET', '/v1/alerts')
+      return body.alerts.find(({ kind }: { kind: string }) => kind === 'authority_key_lost') ?? null
+    })
+    assert.equal(alerts.severity, 'critical')
+    await plane.stop()
+    assert.deepEqual(keysOf(data, role), [])
+    putBack()
+  }
+})
+
+test('L5: an offline root is no loss; below it a lost issuing key leaves a plane that the ceremony can repair', async (t) => {
+  const data = path.join(tempFolder(t), 'd')
+  const plane = await startPlaneHere(data, { rootOut: path.join(tempFolder(t), 'usb') })
+  assert.equal(await warningsOf(plane), '[]')
+  await plane.stop()
+  const putBack = takeAway(keysOf(data, 'issuing'))
+  const without = await startPlaneHere(data)
+  assert.match(await warningsOf(without), /key of the issuing CA .* gone: .* muster ca request/)
+  assert.match((await without.api('POST', '/v1/ca/request')).body.csr, /BEGIN CERTIFICATE REQUEST/)
+  await without.stop()
+  takeAway(keysOf(data, 'server'))
+  assert.equal(await refusalOf(data), 'KEY_MISSING 78')
+  putBack()
+  const whole = await startPlaneHere(data)
+  assert.equal(await warningsOf(whole), '[]')
+  await whole.stop()
+})
+
+test('L5: an operator can have a lost recovery root replaced, and only a lost one', async (t) => {
+  const data = await domain(t)
+  const config = planeConfig({ data }, {})
+  await assert.rejects(replaceLostKey(config, 'recovery', silentLog), /is not lost/)
+  takeAway(keysOf(data, 'recovery'))
+  await replaceLostKey(config, 'recovery', silentLog)
+  assert.equal(keysOf(data, 'recovery').length, 1)
+  takeAway(keysOf(data, 'journal'))
+  await replaceLostKey(config, 'journal', silentLog)
+  const plane = await startPlaneHere(data)
+  assert.equal(await warningsOf(plane), '[]')
+  const { body } = await plane.api('GET', '/v1/ca')
+  assert.equal(body.authorities.filter(({ role }: { role: string }) => role === 'recovery').length, 2)
+  await plane.stop()
+})
+
+test('L9: damage is called damage, with exit code 78, and nothing is changed', async (t) => {
+  const data = await domain(t)
+  const file = path.join(data, 'muster.db')
+  const whole = fs.readFileSync(file)
+  const trying = async (bytes: Buffer): Promise<string> => {
+    fs.writeFileSync(file, bytes)
+    return refusalOf(data)
+  }
+  assert.equal(
+    await trying(Buffer.from('this is no database, but it is longer than nothing'.repeat(50))),
+    'NOT_A_STORE 78',
+  )
+  const torn = Buffer.from(whole)
+  // From the second page on: the header is whole, the tables are not.
+  torn.fill(0xff, 4096, 4096 * 12)
+  assert.equal(await trying(torn), 'STORE_CORRUPT 78')
+  fs.writeFileSync(file, whole)
+  const database = new DatabaseSync(file)
+  database.exec("PRAGMA journal_mode = DELETE; UPDATE issuer SET doc = substr(doc, 1, 40) WHERE doc LIKE '%recovery%'")
+  database.close()
+  assert.equal(await refusalOf(data), 'STORE_CORRUPT 78')
+  fs.writeFileSync(file, whole)
+  for (const role of ['issuing', 'server', 'journal']) {
+    const [key = ''] = keysOf(data, role)
+    const sealed = fs.readFileSync(key)
+    const flipped = Buffer.from(sealed)
+    flipped[flipped.length - 60] = (flipped[flipped.length - 60] ?? 0) ^ 1
+    fs.writeFileSync(key, flipped)
+    assert.equal(await refusalOf(data), 'KEY_DAMAGED 78', role)
+    fs.writeFileSync(key, sealed)
+  }
+})
+
+test('Besides 6: with plane.lock deleted under a running plane, a second one does not touch the store', async (t) => {
+  const data = path.join(tempFolder(t), 'd')
+  const plane = await startPlaneHere(data)
+  try {
+    fs.rmSync(path.join(data, 'plane.lock'))
+    const failure = await startPlaneHere(data).catch(planeTrouble)
+    assert.equal((failure as { code?: string }).code, 'DATA_FOLDER_IN_USE')
+    assert.ok(!fs.existsSync(path.join(data, 'plane.lock')))
+  } finally {
+    await plane.stop()
+  }
+})
+
+test('Besides 7 and 8: a missing sealing key is not made anew, and one that others can read is refused', async (t) => {
+  const data = await domain(t)
+  const file = path.join(data, 'seal.key')
+  const putBack = takeAway([file])
+  assert.equal(await refusalOf(data), 'SEALING_KEY_REFUSED 78')
+  assert.ok(!fs.existsSync(file))
+  putBack()
+  for (const mode of [0o644, 0o640]) {
+    fs.chmodSync(file, mode)
+    assert.equal(await refusalOf(data), 'SEALING_KEY_EXPOSED 78')
+  }
+  fs.chmodSync(file, 0o600)
+  await (await startPlaneHere(data)).stop()
+})
+
+test('L1: a first start that fails leaves the folder as it was, and the next one is the first again', async (t) => {
+  const data = path.join(tempFolder(t), 'd')
+  const holder = net.createServer()
+  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
+  t.after(() => holder.close())
+  const { port } = holder.address() as net.AddressInfo
+  const taken = ['--operator-listen', `127.0.0.1:${port}`]
+  const listen = ['node', 'recovery', 'status'].flatMap((door) => [`--${door}-listen`, '127.0.0.1:0'])
+  const { code, stderr } = await runMuster(['plane', '--data', data, ...listen, ...taken])
+  assert.equal(code, 78, stderr)
+  assert.ok(!fs.existsSync(data))
+  const usb = tempFolder(t)
+  fs.writeFileSync(path.join(usb, 'root.key'), 'the root of another domain')
+  await assert.rejects(startPlaneHere(data, { rootOut: usb }), /is there already/)
+  assert.ok(!fs.existsSync(data), fs.existsSync(data) ? fs.readdirSync(data).join() : '')
+  const plane = await startPlaneHere(data)
+  assert.equal(plane.ready.firstRun, true)
+  await plane.stop()
+})
+
+test('L1: PostgreSQL without a domain beside the folder of one is refused; an empty folder is a new replica', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const [first, second] = [await postgresDatabase(t), await postgresDatabase(t)]
+  const [data, replica] = [path.join(tempFolder(t), 'd'), path.join(tempFolder(t), 'r')]
+  const on = (folder: string, { env }: typeof first, adminKey?: string) =>
+    startPlaneHere(folder, { store: 'postgres', sealKey: path.join(data, 'seal.key') }, adminKey, env)
+  const made = await startPlaneHere(data, { store: 'postgres' }, undefined, first.env)
+  await made.stop()
+  assert.equal(await refusalOf(data, () => on(data, second)), 'DATA_FOLDER_INCOMPLETE 78')
+  const joined = await on(replica, first, 'none')
+  assert.equal(joined.ready.rootFingerprint, made.ready.rootFingerprint)
+  assert.equal(joined.ready.firstRun, false)
+  await joined.stop()
+  const other = path.join(tempFolder(t), 'o')
+  await (await on(other, second)).stop()
+  assert.equal(await refusalOf(data, () => on(data, second)), 'DATA_FOLDER_MIXED 78')
+})
