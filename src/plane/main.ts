@@ -30,7 +30,7 @@ import { soleSocket, takeSocket } from './operator-socket.ts'
 import { openRecoveryPlane } from './recovery-plane.ts'
 import { notReady, readyBut } from './readiness.ts'
 import { openStatusPlane } from './status-plane.ts'
-import { openTurnedAway } from './turned-away.ts'
+import { openTurnedAway } from './listeners/turned-away.ts'
 import { startUpkeep, type UpkeepTask } from './upkeep.ts'
 
 export type PlaneReady = {
