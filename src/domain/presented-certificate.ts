@@ -50,6 +50,7 @@ export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | U
     proof: { by: 'certificate', issuer: record.issuer, serial: record.serial },
     notAfterMs: record.notAfterMs,
     evidenceOnly: node.membership.kind === 'quarantined',
+    ...(name === 'retired' ? { draining: true } : {}),
     source: facts.source,
   }
 }

@@ -17,6 +17,8 @@ export type NodePrincipal = {
   readonly notAfterMs: number
   /** In quarantine after a repair: it may show evidence, and nothing else. */
   readonly evidenceOnly: boolean
+  /** Its certificate has been replaced, and drains: a process that was never seen with it is a copy. */
+  readonly draining?: true
   readonly source: string
 }
 

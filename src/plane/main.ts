@@ -36,7 +36,7 @@ import { openRecoveryPlane } from './recovery-plane.ts'
 import { notReady, readyBut } from './readiness.ts'
 import { endFirstStart } from './first-start.ts'
 import { openStatusPlane } from './status-plane.ts'
-import { openTurnedAway } from './turned-away.ts'
+import { openTurnedAway } from './listeners/turned-away.ts'
 import { startUpkeep, type UpkeepTask } from './upkeep.ts'
 
 export type PlaneReady = {

@@ -26,7 +26,7 @@ import { openNodeListener } from './listeners/node-listener.ts'
 import { nodeRoutes } from './listeners/node-routes.ts'
 import { mostBehindMs } from './store/replicas.ts'
 import { openSteadyTime } from './steady-time.ts'
-import type { TurnedAway } from './turned-away.ts'
+import type { TurnedAway } from './listeners/turned-away.ts'
 import type { UpkeepTask } from './upkeep.ts'
 
 export type NodePlaneDeps = Foundation & {

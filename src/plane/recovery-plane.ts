@@ -13,7 +13,7 @@ import { openRecoveryListener, type RecoveryListener } from './listeners/recover
 import { recoveryRoutes, type RecoveryRouteDeps } from './listeners/recovery-routes.ts'
 import type { Route } from './listeners/route.ts'
 import type { Store } from './store/store.ts'
-import type { TurnedAway } from './turned-away.ts'
+import type { TurnedAway } from './listeners/turned-away.ts'
 
 export type RecoveryPlaneDeps = RecoveryRouteDeps &
   RefusalDeps & {

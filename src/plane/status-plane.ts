@@ -12,7 +12,7 @@ import { deltaListPath } from './issuer/status-places.ts'
 import { openStatusListener, type StatusListener } from './listeners/status-listener.ts'
 import type { StatusMeasures } from './metrics/measure-status.ts'
 import { openSteadyTime } from './steady-time.ts'
-import type { TurnedAway } from './turned-away.ts'
+import type { TurnedAway } from './listeners/turned-away.ts'
 import type { UpkeepTask } from './upkeep.ts'
 
 export type StatusPlaneDeps = Foundation & {

@@ -100,12 +100,14 @@ test('a short-lived certificate is renewed over and over, each with a channel of
   assert.ok(node.certificates.some(({ serial }) => serials.has(serial)))
 })
 
-test('a diskless node that reboots while its old channel is blackholed is not told to wait', async (t) => {
+test('a diskless node that reboots while its old channel is blackholed comes back after the silence of its profile (P1)', async (t) => {
   const plane = await startPlane(t)
   const mac = '52:54:00:00:00:07'
   const file = hardwareFile(t, mac)
   const registered = await plane.muster('node', 'enroll', 'hpc-7', '--mac', mac, '--profile', 'hpc-diskless')
   assert.equal(registered.code, 0, registered.stderr)
+  const set = await plane.muster('profile', 'set', 'hpc-diskless', 'probeSilenceMs=9s')
+  assert.equal(set.code, 0, set.stderr)
   const join = `muster1,${plane.nodeUrl},${plane.domain},sha256:${plane.rootFingerprint},-`
   const agent = startAgent(t, { join, args: ['--hardware-file', file] })
   await connected(plane, 'hpc-7')

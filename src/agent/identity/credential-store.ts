@@ -23,7 +23,7 @@ export class DamagedCredentials extends Error {}
 
 export const identityFile = (stateFolder: string): string => path.join(stateFolder, 'identity.json')
 
-export const damagedFile = (stateFolder: string): string => `${identityFile(stateFolder)}.damaged`
+const damagedFile = (stateFolder: string): string => `${identityFile(stateFolder)}.damaged`
 
 export const fileCredentialStore = (stateFolder: string): CredentialStore => {
   const file = identityFile(stateFolder)

@@ -14,7 +14,7 @@ import type { Credentials, Generation, Identity, KeyRequest } from './credential
 export const damagedCode = 'credentials_damaged'
 
 /** What is wrong with a generation, in words that repeat nothing of the key; null: it can be used. */
-export const faultOfGeneration = ({ keyPem, chainPem }: Generation): string | null => {
+const faultOfGeneration = ({ keyPem, chainPem }: Generation): string | null => {
   const chain = allFromPem('CERTIFICATE', chainPem)
   const [leafDer] = chain ?? []
   if (chain === null || leafDer === undefined) return 'its certificate chain cannot be read'
@@ -27,7 +27,7 @@ export const faultOfGeneration = ({ keyPem, chainPem }: Generation): string | nu
   return sameBytes(leaf.spki, spki) ? null : 'its private key does not fit its certificate'
 }
 
-export const faultOfKey = (keyPem: string): string | null =>
+const faultOfKey = (keyPem: string): string | null =>
   publicKeyOf(keyPem) === null ? 'the key cannot be read' : null
 
 const publicKeyOf = (keyPem: string): Uint8Array | null => {

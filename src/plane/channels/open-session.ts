@@ -5,7 +5,6 @@
 import type { Node } from '#domain/node.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
-import { slotNameOf, slotsOf } from '#domain/slots.ts'
 import { holderUnknown, type HasChannel } from '#plane/flows/live-holder.ts'
 import { refuseCopy, type CopyDeps } from '#plane/flows/refuse-copy.ts'
 import { useCertificate, type UseDeps } from '#plane/flows/use-certificate.ts'
@@ -110,11 +109,10 @@ const refuseReplaced = async (
   deps: OpeningDeps,
   { principal, evidence, correlation }: Opening,
 ): Promise<Refusal | null> => {
-  const { id, proof, source, evidenceOnly } = principal
-  if (evidence === null || evidenceOnly) return null
+  const { id, proof, source, evidenceOnly, draining } = principal
+  if (evidence === null || evidenceOnly || draining !== true) return null
   const node = await deps.store.get('node', id)
-  const slots = node === null ? null : slotsOf(node.value)
-  if (node === null || slots === null || slotNameOf(slots, proof.issuer, proof.serial) !== 'retired') return null
+  if (node === null) return null
   const { instance } = evidence
   const observed = await deps.store.observation(id)
   if (observed.evidence?.instance === instance || observed.report?.instance === instance) return null

@@ -5,7 +5,6 @@ import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
 import { refusals, type RefusalCode } from '#domain/refusal.ts'
 import { headerTroubles, type HeaderTrouble } from '#platform/proxied-server.ts'
 import { cutReasons, type CutReason } from '#platform/connections.ts'
-import { listenerNames, type ListenerName } from '#plane/turned-away.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import { deliveryOutcomes, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -15,6 +14,9 @@ import { measureStatus, type StatusMeasures } from './measure-status.ts'
 import { measureStore } from './measure-store.ts'
 import { openReplicaGauges, type ReplicaGaugesDeps } from './replica-gauges.ts'
 import { openPlaneGauges, type PlaneGaugesDeps } from './plane-gauges.ts'
+
+const listenerNames = ['node', 'recovery', 'operator', 'status'] as const
+export type ListenerName = (typeof listenerNames)[number]
 
 export type MetricsDeps = FleetGaugesDeps &
   ReplicaGaugesDeps &

@@ -6,9 +6,7 @@ import { coalesced } from '#platform/coalesced-log.ts'
 import type { ConnectionLimits, CutReason } from '#platform/connections.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
-
-export const listenerNames = ['node', 'recovery', 'operator', 'status'] as const
-export type ListenerName = (typeof listenerNames)[number]
+import type { ListenerName } from '#plane/metrics/open-metrics.ts'
 
 export type TurnedAwayDeps = {
   readonly clock: Clock
