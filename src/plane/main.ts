@@ -23,6 +23,7 @@ import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openMetrics } from './metrics/open-metrics.ts'
 import { startLeading } from './leading.ts'
+import { openLivedTime } from './lived-time.ts'
 import { openNodePlane } from './node-plane.ts'
 import type { OperatorListener } from './listeners/operator-listener.ts'
 import { openOperatorPlane } from './operator-plane.ts'
@@ -108,7 +109,19 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const correlation = (): string => sortableId(clock.nowMs(), random)
   const recoverability = recoverabilityCounts(store, clock, foundation.timers)
   const balancers = openBalancers({ ...foundation, onRefused: (why) => metrics.unproxied(why) }, config.proxyFrom)
-  const parts = { ...foundation, feed, authority, recovery, settings, correlation, urls, recoverability, balancers }
+  const lived = openLivedTime(foundation)
+  const parts = {
+    ...foundation,
+    lived,
+    feed,
+    authority,
+    recovery,
+    settings,
+    correlation,
+    urls,
+    recoverability,
+    balancers,
+  }
   // Not the recovery listener's certificate: whoever takes the plane out of service for that takes the runtime away too.
   // There is an alert for it.
   const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])

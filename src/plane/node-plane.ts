@@ -21,10 +21,10 @@ import { openStrangersBudget, sharedLimits } from './flows/strangers-budget.ts'
 import type { Foundation } from './foundation.ts'
 import type { Authority } from './issuer/authority.ts'
 import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
+import type { LivedTime } from './lived-time.ts'
 import { openNodeListener } from './listeners/node-listener.ts'
 import { nodeRoutes } from './listeners/node-routes.ts'
 import { mostBehindMs } from './store/replicas.ts'
-import { openSteadyTime } from './steady-time.ts'
 import type { UpkeepTask } from './upkeep.ts'
 
 export type NodePlaneDeps = Foundation & {
@@ -38,13 +38,16 @@ export type NodePlaneDeps = Foundation & {
   readonly settings: () => DomainSettings
   readonly onRefusal: (refused: Refused) => void
   readonly onReport: () => void
+  readonly lived: LivedTime
 }
 
 /** Enrollments in progress at once; the rest is told when to come back. */
 const admissionCapacity = 1024
+/** What a restart loses of the lived time, at most. */
+const livedEveryMs = 300_000
 
 export const openNodePlane = async (deps: NodePlaneDeps) => {
-  const { store, feed, clock, timers, log, authority, settings } = deps
+  const { store, feed, clock, timers, log, authority, settings, lived } = deps
   const denyList = await openDenyList(store, feed)
   const budget = () =>
     openStrangersBudget(clock, () => {
@@ -97,7 +100,6 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   })
   authority.onServerIdentity((identity) => listener.replaceIdentity(identity, authority.roots()))
 
-  const steadyMs = openSteadyTime(clock)
   const upkeep: UpkeepTask[] = [
     { name: 'channels', where: 'each', everyMs: 1000, run: () => sweepSessions(sessions, clock) },
     { name: 'receipts', where: 'leader', everyMs: 1000, run: (asLeader) => receipts.goOn(asLeader) },
@@ -114,16 +116,17 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
       name: 'deny-list',
       where: 'each',
       everyMs: 3_600_000,
-      run: () => denyList.prune(steadyMs()),
+      run: async () => denyList.prune(await lived.nowMs()),
     },
     {
       name: 'forget',
       where: 'leader',
       everyMs: 3_600_000,
       run: async (asLeader) => {
-        await asLeader.forget(steadyMs())
+        await asLeader.forget(await lived.nowMs())
       },
     },
+    { name: 'lived time', where: 'leader', everyMs: livedEveryMs, run: (asLeader) => lived.add(asLeader) },
   ]
   const endChannels = (): void => sessions.close('PLANE_STOPPING', 'the plane is restarting')
   return { routes, listener, channels, receipts, admission, upkeep, endChannels, shared }

@@ -85,6 +85,10 @@ export const migrations: readonly string[] = [
    CREATE INDEX claim_by_hardware ON claim (hardware, key);
    CREATE INDEX claim_by_domain ON claim (domain, key);
    ${documents('hardware_profile', '')}`,
+
+  // 0.2.1. lived: how long planes have led on this store, in milliseconds of monotonic time (lived-time.ts).
+  `CREATE TABLE lived (id INTEGER PRIMARY KEY CHECK (id = 1), ms INTEGER NOT NULL) STRICT;
+   INSERT INTO lived (id, ms) VALUES (1, 0);`,
 ]
 
 export const newestSchema = migrations.length

@@ -81,4 +81,11 @@ export const migrations: readonly string[] = [
    CREATE INDEX claim_by_hardware ON claim (hardware, key);
    CREATE INDEX claim_by_domain ON claim (domain, key);
    ${documents('hardware_profile', '')}`,
+
+  // 0.2.1.
+  `-- How long planes have led on this store, in milliseconds of monotonic time (lived-time.ts).
+   CREATE TABLE lived (id SMALLINT PRIMARY KEY CHECK (id = 1), ms BIGINT NOT NULL);
+   INSERT INTO lived (id, ms) VALUES (1, 0);
+   -- How far the clock of a replica is from the database's, above 0 ahead; null: a release that does not say.
+   ALTER TABLE replica ADD COLUMN clock_offset_ms BIGINT;`,
 ]

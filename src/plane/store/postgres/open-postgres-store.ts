@@ -14,6 +14,7 @@ import { forgetEndedRows } from './forget.ts'
 import { openPgGroupCommit } from './group-commit.ts'
 import { openPgHealth } from './health.ts'
 import { openPgJournalReader } from './journal-reader.ts'
+import { openPgLived } from './lived.ts'
 import { openListQueries } from './list-queries.ts'
 import { openPgObservations } from './observations.ts'
 import { openPgReplicas, type PgReplicas } from './open-pg-replicas.ts'
@@ -106,7 +107,8 @@ const assemble = (deps: PostgresStoreDeps, shared: PgReplicas): Store => {
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
     journal: openPgJournalReader({ ...deps, known: () => commits.known() }),
-    forget: (nowMs) => forgetEndedRows(access, replicas.self, nowMs),
+    forget: (livedMs) => forgetEndedRows(access, replicas.self, livedMs),
+    ...openPgLived({ access, self: () => replicas.self }),
     ...openPgWebhookProgress({ access, self: () => replicas.self }),
     onCommitGroup: (run) => void groupListeners.push(run),
     trouble: () => health.trouble(),
