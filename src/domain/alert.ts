@@ -13,6 +13,7 @@ export const alertKinds = [
   'server_certificate_aging',
   'authority_aging',
   'store_in_doubt',
+  'clock_off',
   'quarantined',
   'issuance_halted',
   'authority_compromised',

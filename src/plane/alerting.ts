@@ -10,6 +10,7 @@ import { followAlerts } from './flows/follow-alerts.ts'
 import type { RefusedCall } from './flows/record-refusal.ts'
 import type { StandingAlerts } from './flows/standing-alerts.ts'
 import { watchAging, type WatchAgingDeps } from './flows/watch-aging.ts'
+import { watchClocks } from './flows/watch-clocks.ts'
 import { watchFailures } from './flows/watch-failures.ts'
 import { openWithdrawnWatch } from './flows/watch-withdrawn.ts'
 import type { Foundation } from './foundation.ts'
@@ -25,6 +26,7 @@ export type AlertingDeps = Foundation &
     readonly feed: Feed
     readonly standing: StandingAlerts
     readonly webhook: WebhookTarget | null
+    readonly clockToleranceMs: number
     readonly onDelivery: (outcome: DeliveryOutcome) => void
   }
 
@@ -59,6 +61,7 @@ export const openAlerting = (deps: AlertingDeps): Alerting => {
         await failures.sweep(asLeader)
         await watchAging(leading)
         await watchWithdrawn()
+        await watchClocks(leading)
       }
       const endUpkeep = startUpkeep(leading, [{ name: 'alerts', where: 'leader', everyMs: 10_000, run }])
       return {

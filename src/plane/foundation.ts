@@ -11,6 +11,7 @@ import { openKeyCustody, type KeyCustody } from '#plane/issuer/key-custody.ts'
 import { findSealingKey } from '#plane/issuer/sealing-key.ts'
 import { openSqliteStore } from '#plane/store/open-sqlite-store.ts'
 import type { Store } from '#plane/store/store.ts'
+import { refuseBeforeAuthority } from './clock-check.ts'
 import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { initialiseDomain, type Initialised } from './initialise.ts'
 import { openHeadSigner } from './journal-key.ts'
@@ -44,6 +45,7 @@ export const layFoundation = async (config: PlaneConfig, log: Log): Promise<Foun
       domainName = (await store.get('domain', 'domain'))?.value.name ?? domainName
     }
     await learnName()
+    await refuseBeforeAuthority(foundation)
     const initialised = await initialiseDomain(foundation, config)
     // Another plane may have made it meanwhile, under another name.
     await learnName()

@@ -12,6 +12,7 @@ import { openBalancers } from './balancers.ts'
 import { callPeer } from './claims/call-peer.ts'
 import { publishClaims } from './claims/publish-claims.ts'
 import type { PlaneUrls } from './channels/configuration.ts'
+import { openClockWarning } from './clock-check.ts'
 import { nodeUrlOf, type PlaneConfig } from './config.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
 import { recoverabilityCounts } from './flows/count-recoverable.ts'
@@ -110,6 +111,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const recoverability = recoverabilityCounts(store, clock, foundation.timers)
   const balancers = openBalancers({ ...foundation, onRefused: (why) => metrics.unproxied(why) }, config.proxyFrom)
   const lived = openLivedTime(foundation)
+  const clockWarnings = await openClockWarning(foundation)
   const parts = {
     ...foundation,
     lived,
@@ -151,6 +153,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     standing: alerts,
     servers: () => ({ node: authority.serverIdentity(), recovery: recovery.serverIdentity() }),
     webhook: config.alertWebhook,
+    clockToleranceMs: config.clockToleranceMs,
     onDelivery: (outcome) => metrics.delivered(outcome),
   })
   const statusPlane = openStatusPlane({ ...parts, statusUrl: config.statusUrl, measures: metrics.status })
@@ -177,6 +180,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
         machineRoutes: { node: nodePlane.routes, recovery: recoveryPlane.routes },
         version: musterVersion,
         unready,
+        clockWarnings,
       },
       {
         socket: socket.file,
@@ -235,6 +239,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     adminKeyHere: pathExists(adminKeyFile(config.dataFolder)),
     warnings: [
       ...readyBut(settings()),
+      ...clockWarnings(),
       ...authority.view().warnings,
       ...(rootKeyFile === null ? [] : [`the root key is in ${rootKeyFile}: take it offline now`]),
     ],

@@ -57,6 +57,8 @@ export type OperatorPlaneDeps = {
   readonly balancers: Balancers | null
   /** Keeps the plane from being ready besides what it sees itself; empty when nothing does. */
   readonly unready: () => readonly string[]
+  /** What speaks against this machine's clock. */
+  readonly clockWarnings: () => readonly string[]
 }
 
 /** Followers of the journal each hold a connection. */
@@ -74,7 +76,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     issuer: authority,
     arrivals,
     metrics: metrics.text,
-    warnings: () => readyBut(deps.settings()),
+    warnings: () => [...readyBut(deps.settings()), ...deps.clockWarnings()],
     notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
     openapi: () => describe(deps, routes),
   })

@@ -1,15 +1,19 @@
 // The store of planes that share one: PostgreSQL, with the sealed keys of the domain in it. Whoever brings another
 // sealing key than the one it was made with is turned away before anything is written.
 
-import { pgTrouble, type PostgresTarget } from '#platform/postgres.ts'
+import type { Clock } from '#platform/clock.ts'
+import { pgTrouble, type PgSession, type PostgresTarget, type Prepared } from '#platform/postgres.ts'
 import { processName } from '#platform/process-name.ts'
 import { openSharedCustody } from '#plane/issuer/shared-custody.ts'
 import { findSealingKey } from '#plane/issuer/sealing-key.ts'
+import { clockOffset, clockTrouble } from '#plane/store/postgres/clock-offset.ts'
 import { openPostgresStore } from '#plane/store/postgres/open-postgres-store.ts'
 import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
 import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.ts'
 import { openSealedKeys } from '#plane/store/postgres/sealed-keys.ts'
+import { instantOf } from '#plane/store/postgres/standing-at.ts'
 import { StoreFault, StoreRefused } from '#plane/store/store-errors.ts'
+import { ClockOff } from './clock-check.ts'
 import type { PlaneConfig } from './config.ts'
 import type { Base, Foundation } from './foundation.ts'
 import { checkSealing, openSharedHeadSigner } from './journal-key.ts'
@@ -37,7 +41,9 @@ export const openSharedStore = async (
 ): Promise<Pick<Foundation, 'store' | 'custody'>> => {
   const access = openPgAccess({ ...base, target })
   try {
-    const kept = await keptSoFar(access, target)
+    const kept = await keptSoFar(access, target, (session) =>
+      refuseSkewed(base.clock, session, config.clockToleranceMs),
+    )
     const { dataFolder, sealKeyFile: keyFile, credentialsFolder } = config
     const whenNone = kept.size === 0 ? 'make' : 'refuse'
     const sealing = findSealingKey({ dataFolder, keyFile, credentialsFolder }, base.random, whenNone)
@@ -46,7 +52,9 @@ export const openSharedStore = async (
     const keys = openSealedKeys(access)
     const signer = await openSharedHeadSigner(keys, sealing.key)
     const custody = await openSharedCustody(keys, sealing)
-    const store = await openPostgresStore({ ...base, access, signer, domainName, replicaName: processName() })
+    const { clockToleranceMs } = config
+    const replica = { replicaName: processName(), clockToleranceMs }
+    const store = await openPostgresStore({ ...base, access, signer, domainName, ...replica })
     return { store, custody }
   } catch (error) {
     await access.close()
@@ -55,16 +63,38 @@ export const openSharedStore = async (
 }
 
 /** Looks without touching. */
-const keptSoFar = async (access: PgAccess, target: PostgresTarget): Promise<ReadonlyMap<string, string>> => {
+const keptSoFar = async (
+  access: PgAccess,
+  target: PostgresTarget,
+  check: (session: PgSession) => Promise<void>,
+): Promise<ReadonlyMap<string, string>> => {
   const session = await access.connect('look').catch((error: unknown) => {
     throw pgTrouble(error) === 'refused' ? refused(target, error) : new DatabaseUnreachable(target, error)
   })
   try {
+    await check(session)
     const { version } = await schemaOf(session)
     return version === null ? new Map() : await openSealedKeys(access).all()
   } finally {
     await session.end()
   }
+}
+
+/** Before anything is written: a domain, or a certificate, made by a wrong clock would have to be outlived. */
+const refuseSkewed = async (clock: Clock, session: PgSession, toleranceMs: number): Promise<void> => {
+  const sent = instantOf(clock)
+  const { rows } = await session.run(askTime)
+  const received = instantOf(clock)
+  const trouble = clockTrouble(clockOffset(sent, received, Number(rows[0]?.['nowMs'])), received, toleranceMs)
+  if (trouble !== null) throw new ClockOff(trouble, setEither)
+}
+
+const setEither =
+  "Set the clock that is wrong, this machine's (timedatectl set-ntp true) or the database's, then start the plane"
+
+const askTime: Prepared = {
+  name: 'ask-time',
+  text: 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs"',
 }
 
 const refused = ({ user, database }: PostgresTarget, error: unknown): StoreRefused =>

@@ -99,6 +99,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       correlation: () => `call-${calls++}`,
       balancers: null,
       unready: () => unready,
+      clockWarnings: () => [],
       settings: await settingsNow(store, feed),
     },
     {

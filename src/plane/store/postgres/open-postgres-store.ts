@@ -35,6 +35,8 @@ export type PostgresStoreDeps = {
   domainName(): string
   /** Host and process, for people. */
   readonly replicaName: string
+  /** How far this machine's clock may be from the database's; left out: they are not compared. */
+  readonly clockToleranceMs?: number
 }
 
 /** Written all the time, and nobody waits for others to hear of them: of a denial somebody does. */
