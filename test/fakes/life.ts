@@ -165,7 +165,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
   }
 
   const enrollByToken = (event: Extract<LifeEvent, { do: 'enroll' }>): Change | null => {
-    const credential = judgeToken(newest('token', event.on), nowMs)
+    const credential = judgeToken(newest('token', event.on), nowMs, 300_000)
     if ('code' in credential || credential.method !== 'token') return null
     const { scope, state } = credential.token.value
     if (scope.kind === 'node') return enroll(credential, scope.node, event.key, 'silent')
@@ -193,6 +193,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       denied,
       issuerWithdrawn: table.get('denial', issuerDenialKey(issuer)) !== null,
       source: '192.0.2.8',
+      toleranceMs: 300_000,
       nowMs,
     })
     return 'code' in who ? null : { principal: who, node }
