@@ -5,7 +5,7 @@
 const leastMs = 60_000
 
 /** Where the setting of the domain is not at hand. */
-export const usualClockToleranceMs = 5 * 60_000
+const usualClockToleranceMs = 5 * 60_000
 
 export const isFromFuture = (madeAtMs: number, nowMs: number, toleranceMs = usualClockToleranceMs): boolean =>
   madeAtMs - nowMs > Math.max(toleranceMs, leastMs)

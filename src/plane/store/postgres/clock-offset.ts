@@ -29,6 +29,6 @@ export const clockTrouble = (measured: ClockOffset, now: Instant, toleranceMs: n
   return Math.abs(offsetMs) - measured.uncertainMs > toleranceMs ? clockTroubleWords(offsetMs, toleranceMs) : null
 }
 
-export const clockTroubleWords = (offsetMs: number, toleranceMs: number): string =>
+const clockTroubleWords = (offsetMs: number, toleranceMs: number): string =>
   `the clock of this machine is ${durationWords(Math.abs(offsetMs))} ${offsetMs > 0 ? 'ahead of' : 'behind'} the database's, ` +
   `and ${durationWords(toleranceMs)} are tolerated`
