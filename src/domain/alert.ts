@@ -14,6 +14,7 @@ export const alertKinds = [
   'authority_aging',
   'authority_key_lost',
   'store_in_doubt',
+  'clock_off',
   'quarantined',
   'issuance_halted',
   'authority_compromised',

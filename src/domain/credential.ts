@@ -2,6 +2,7 @@
 // strangers are charged before they cost anything (ruling 2).
 
 import type { Row } from './change.ts'
+import { isFromFuture } from './clock-tolerance.ts'
 import type { HardwareIdentity, Node } from './node.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import type { Token } from './token.ts'
@@ -12,7 +13,7 @@ export type Credential =
   | { readonly method: 'hardware'; readonly node: Row<Node> }
 
 /** `token` is null when no row has the hash of the secret. */
-export const judgeToken = (token: Row<Token> | null, nowMs: number): Credential | Refusal => {
+export const judgeToken = (token: Row<Token> | null, nowMs: number, toleranceMs: number): Credential | Refusal => {
   if (token === null) return refuse('TOKEN_INVALID')
   switch (token.value.state.kind) {
     case 'revoked':
@@ -22,6 +23,8 @@ export const judgeToken = (token: Row<Token> | null, nowMs: number): Credential 
       return { method: 'token', token, standing: 'taken' }
     case 'unused':
       if (nowMs >= token.value.expiresAtMs) return refuse('TOKEN_EXPIRED')
+      if (isFromFuture(token.value.createdAtMs, nowMs, toleranceMs))
+        return refuse('TOKEN_INVALID', 'it was made by a clock that was ahead')
       return { method: 'token', token, standing: 'unused' }
   }
 }

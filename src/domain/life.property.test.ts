@@ -199,7 +199,14 @@ const checkEndedCertificate = ({ table, nowMs }: Life, record: CertificateRecord
   assert.ok(denial !== null && denial.value.untilMs > record.notAfterMs, 'a denial outlives what it denies')
   // Not even the deny-list is needed: the node's own row refuses it.
   const holder = table.get('node', node)?.value ?? null
-  const verdict = judgeCertificate({ record, node: holder, ...notDenied, source: '192.0.2.8', nowMs: nowMs() })
+  const verdict = judgeCertificate({
+    record,
+    node: holder,
+    ...notDenied,
+    source: '192.0.2.8',
+    toleranceMs: 300_000,
+    nowMs: nowMs(),
+  })
   assert.ok('code' in verdict, `a certificate of an epoch that ended still speaks for ${node}`)
 }
 
@@ -210,7 +217,14 @@ const checkOneEpoch = ({ table, nowMs }: Life): void => {
   for (const { value: node } of table.all('node')) {
     const working = table.all('certificate').flatMap(({ value: record }) => {
       if (record.subject.kind !== 'node' || record.subject.node !== node.id) return []
-      const who = judgeCertificate({ record, node, ...notDenied, source: '192.0.2.8', nowMs: nowMs() })
+      const who = judgeCertificate({
+        record,
+        node,
+        ...notDenied,
+        source: '192.0.2.8',
+        toleranceMs: 300_000,
+        nowMs: nowMs(),
+      })
       return 'code' in who ? [] : [who]
     })
     assert.ok(new Set(working.map(({ epoch }) => epoch)).size <= 1, 'two epochs never work at once')

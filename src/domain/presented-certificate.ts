@@ -1,6 +1,8 @@
 // May whoever presented this certificate speak for its node, now? Asked on every request, before any handler.
 
+import { isoTime } from '#platform/clock.ts'
 import type { CertificateRecord } from './certificate.ts'
+import { isFromFuture } from './clock-tolerance.ts'
 import type { Node } from './node.ts'
 import type { NodePrincipal } from './principal.ts'
 import { refuse, type Refusal } from './refusal.ts'
@@ -18,11 +20,17 @@ export type PresentedCertificate = {
   /** The deny-list names the authority that issued it. */
   readonly issuerWithdrawn: boolean
   readonly source: string
+  /** How far the clock that dated it may have been from ours. */
+  readonly toleranceMs: number
   readonly nowMs: number
 }
 
-/** A refusal here that betrays a second holder of an identity carries who was impersonated. */
-export type Unaccepted = Refusal & { readonly secondHolderOf?: { readonly node: Node; readonly serial: string } }
+export type Unaccepted = Refusal & {
+  /** It betrays a second holder of an identity: who was impersonated. */
+  readonly secondHolderOf?: { readonly node: Node; readonly serial: string }
+  /** It was issued while a clock was ahead. Its holder has done nothing wrong, and recovers. */
+  readonly fromFuture?: true
+}
 
 export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | Unaccepted => {
   const { record, node, nowMs } = facts
@@ -34,6 +42,11 @@ export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | U
   // Its holder has done nothing wrong, and comes back at once.
   if (facts.issuerWithdrawn) return refuse('ISSUER_WITHDRAWN')
   if (facts.denied || record.subject.epoch !== node.epoch) return refuse('CLIENT_CERT_DENIED')
+  if (isFromFuture(record.issuedAtMs, nowMs, facts.toleranceMs)) {
+    // In a word that agents of every release know: it sends them into recovery.
+    const begins = `it was issued by a clock that was ahead, and begins ${isoTime(record.issuedAtMs)}`
+    return { ...refuse('CLIENT_CERT_DENIED', begins), fromFuture: true }
+  }
 
   const slots = slotsOf(node)
   if (slots === null) return refuse('CLIENT_CERT_DENIED')

@@ -3,6 +3,7 @@
 import { approvalComplete, recoveryApproved } from './approval.ts'
 import type { KeyBan } from './certificate.ts'
 import type { Row } from './change.ts'
+import { isFromFuture } from './clock-tolerance.ts'
 import { issuanceBarred } from './continuity.ts'
 import { decideRaise, type Unchanged } from './conditions.ts'
 import type { Attribution } from './decision.ts'
@@ -124,11 +125,13 @@ const credentialIsTheirs = ({ node, credential, key }: RecoverFacts): boolean =>
 }
 
 /** An operator decided already, whoever else may hold the identity: neither counter nor budget is asked. */
-const repairBarred = ({ node, credential, nowMs }: RecoverFacts): Refusal | null => {
+const repairBarred = ({ node, domain, credential, nowMs }: RecoverFacts): Refusal | null => {
   const { repair, membership } = node.value
   if (credential.by !== 'repair' || repair?.hash !== credential.hash) return refuse('REPAIR_TOKEN_INVALID')
   if (repair.usedBy !== null) return refuse('REPAIR_TOKEN_INVALID', 'it has been used')
   if (nowMs >= repair.expiresAtMs) return refuse('REPAIR_TOKEN_INVALID', 'it has expired')
+  if (isFromFuture(repair.issuedAtMs, nowMs, domain.value.clockToleranceMs))
+    return refuse('REPAIR_TOKEN_INVALID', 'it was made by a clock that was ahead')
   return membership.kind === 'quarantined'
     ? null
     : refuse('REPAIR_TOKEN_INVALID', 'the node is no longer in quarantine')
@@ -185,8 +188,11 @@ const notAllowed = ({ node, profile, withdrawn, nowMs }: RecoverFacts): Refusal 
   return spent < limit ? null : refuse('RECOVERY_BUDGET_SPENT', `${spent} recoveries, ${limit} are allowed`)
 }
 
-export const recoveriesInWindow = (node: Node, { recovery }: Profile, nowMs: number): number =>
-  node.recovery === null ? 0 : node.recovery.recoveredAtMs.filter((atMs) => atMs > nowMs - recovery.windowMs).length
+/** Those of a clock that was ahead do not count: they would for as long as it was, which may be years. */
+export const recoveriesInWindow = (node: Node, { recovery }: Profile, nowMs: number): number => {
+  const counts = (atMs: number): boolean => atMs > nowMs - recovery.windowMs && !isFromFuture(atMs, nowMs)
+  return node.recovery === null ? 0 : node.recovery.recoveredAtMs.filter(counts).length
+}
 
 const admit = (facts: RecoverFacts, key: KeyInRequest): RecoverVerdict => {
   const before = facts.node.value

@@ -5,6 +5,7 @@ import type { KeyBan } from './certificate.ts'
 import type { Row } from './change.ts'
 import { issuanceBarred } from './continuity.ts'
 import type { Attribution } from './decision.ts'
+import { isFromFuture } from './clock-tolerance.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import {
   decideDuplicate,
@@ -86,7 +87,12 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   // The same request again, on a connection that has not heard of its answer having been used already.
   if (asking === 'retired' && slots.current.spki === key.spkiHash) return { kind: 'repeat', slot: slots.current }
   const { pending } = slots
-  const succeeded = pending !== null && pending.notAfterMs > nowMs && !isWithdrawn(pending) ? pending : null
+  // One that nobody can use, because a clock that was ahead has dated it, is no successor.
+  const isUsable = (slot: Slot): boolean =>
+    slot.notAfterMs > nowMs &&
+    !isWithdrawn(slot) &&
+    !isFromFuture(slot.issuedAtMs, nowMs, facts.domain.value.clockToleranceMs)
+  const succeeded = pending !== null && isUsable(pending) ? pending : null
   if (asking === 'current' && succeeded?.spki === key.spkiHash) return { kind: 'repeat', slot: succeeded }
 
   const lineage = judgeLineage(facts, asking, succeeded)

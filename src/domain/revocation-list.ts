@@ -49,7 +49,8 @@ export const fullList = ({ denied, nowMs, leastNumber }: ListFacts): RevocationL
     // A denial by a replica whose clock is ahead must not make a list that is not good yet.
     thisUpdateMs: Math.min(number, nowMs),
     nextUpdateMs: dueMs + fullGoodForMs,
-    entries,
+    // Nor must a verifier wait for the moment that a clock which was ahead has put down.
+    entries: entries.map((one) => ({ ...one, atMs: Math.min(one.atMs, nowMs) })),
   }
 }
 

@@ -1,6 +1,7 @@
 // Which of a node's certificates is which, and what becomes of them.
 
 import type { Denial } from './certificate.ts'
+import { isFromFuture } from './clock-tolerance.ts'
 import type { IssuerId, Node, Slot, Slots } from './node.ts'
 
 export type SlotName = 'current' | 'pending' | 'retired'
@@ -49,7 +50,9 @@ export const servesUntilMs = (slots: Slots, issuer: IssuerId, serial: string): n
 
 /** The slot that was signed for this key and is still good: what a repeated request is answered with. */
 export const slotForKey = (slots: Slots, spki: string, nowMs: number): Slot | null =>
-  [slots.current, slots.pending].find((slot) => slot !== null && slot.spki === spki && slot.notAfterMs > nowMs) ?? null
+  [slots.current, slots.pending].find(
+    (slot) => slot !== null && slot.spki === spki && slot.notAfterMs > nowMs && !isFromFuture(slot.issuedAtMs, nowMs),
+  ) ?? null
 
 /** The pending certificate has been used: it is the current one now, and the one before drains until a deadline. */
 export const promote = (slots: Slots, pending: Slot, drainUntilMs: number): Slots => ({

@@ -10,6 +10,7 @@ import { followAlerts } from './flows/follow-alerts.ts'
 import type { RefusedCall } from './flows/record-refusal.ts'
 import type { StandingAlerts } from './flows/standing-alerts.ts'
 import { watchAging, type WatchAgingDeps } from './flows/watch-aging.ts'
+import { watchClocks } from './flows/watch-clocks.ts'
 import { watchFailures } from './flows/watch-failures.ts'
 import { claimKnownKeys, watchSharedKeys } from './flows/watch-shared-keys.ts'
 import { openWithdrawnWatch } from './flows/watch-withdrawn.ts'
@@ -26,6 +27,7 @@ export type AlertingDeps = Foundation &
     readonly feed: Feed
     readonly standing: StandingAlerts
     readonly webhook: WebhookTarget | null
+    readonly clockToleranceMs: number
     readonly onDelivery: (outcome: DeliveryOutcome) => void
   }
 
@@ -62,6 +64,7 @@ export const openAlerting = (deps: AlertingDeps): Alerting => {
         await failures.sweep(asLeader)
         await watchAging(leading)
         await watchWithdrawn()
+        await watchClocks(leading)
       }
       let over = false
       const lookAtKeys = async (): Promise<void> => {

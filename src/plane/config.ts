@@ -48,6 +48,8 @@ export type PlaneConfig = {
   readonly rootLifetimeMs: number
   readonly intermediateLifetimeMs: number
   readonly serverCertificateLifetimeMs: number
+  /** How far this machine's clock may be from the database's. */
+  readonly clockToleranceMs: number
   /** Where alerts are delivered to. */
   readonly alertWebhook: WebhookTarget | null
   readonly logLevel: string
@@ -119,6 +121,7 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
     rootLifetimeMs: duration('rootLifetime', 3653 * day),
     intermediateLifetimeMs: duration('intermediateLifetime', 1826 * day),
     serverCertificateLifetimeMs: duration('serverLifetime', 90 * day),
+    clockToleranceMs: duration('clockTolerance', 30_000),
     alertWebhook: alertWebhook(given, options['alertWebhookNetwork'], env['MUSTER_ALERT_WEBHOOK_NETWORK']),
     logLevel: oneOf('logLevel', logLevels, 'info'),
   }

@@ -19,6 +19,7 @@ import { lockDataFolder, refuseLocked } from '#plane/store/data-folder-lock.ts'
 import { openSqliteStore } from '#plane/store/open-sqlite-store.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal-witness.ts'
 import type { Store } from '#plane/store/store.ts'
+import { refuseBeforeAuthority } from './clock-check.ts'
 import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { initialiseDomain, type Initialised } from './initialise.ts'
 import { keepWitness, verifiedAgainst } from './keep-witness.ts'
@@ -89,7 +90,10 @@ export const layFoundation = async (
         domainName = domain?.value.name ?? domainName
         return domain !== null
       }
-      if (await learnName()) await checkRecords(foundation, config, options)
+      if (await learnName()) {
+        await refuseBeforeAuthority(foundation)
+        await checkRecords(foundation, config, options)
+      }
       stopKeeping = await keepWitness({ ...foundation, domainName: asked }, dataFolder)
       const initialised = await initialiseDomain(foundation, config, options.beforeFirst)
       undo = () => {}

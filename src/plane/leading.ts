@@ -19,7 +19,8 @@ export const fencedStore = (store: Store, fence: Fence): Store => {
   return {
     ...store,
     commit: (change) => store.commit(change, fence),
-    forget: (nowMs) => ifLeading(() => store.forget(nowMs)),
+    forget: (livedMs) => ifLeading(() => store.forget(livedMs)),
+    addLived: (ms) => ifLeading(() => store.addLived(ms)),
     keepWebhookProgress: (progress) => ifLeading(() => store.keepWebhookProgress(progress)),
   }
 }

@@ -14,6 +14,7 @@ import { openBalancers } from './balancers.ts'
 import { callPeer } from './claims/call-peer.ts'
 import { publishClaims } from './claims/publish-claims.ts'
 import type { PlaneUrls } from './channels/configuration.ts'
+import { openClockWarning } from './clock-check.ts'
 import { nodeUrlOf, type PlaneConfig } from './config.ts'
 import { openKeyBook } from './authn/operator-key-book.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
@@ -28,6 +29,7 @@ import type { Refused } from './listeners/http-reply.ts'
 import { openMetrics } from './metrics/open-metrics.ts'
 import { startLeading } from './leading.ts'
 import { openJournalWatch } from './flows/journal-watch.ts'
+import { openLivedTime } from './lived-time.ts'
 import { openNodePlane } from './node-plane.ts'
 import type { OperatorListener } from './listeners/operator-listener.ts'
 import { openOperatorPlane } from './operator-plane.ts'
@@ -136,7 +138,9 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     },
     config.connectionsPerSource,
   )
-  const followed = { feed, settings, correlation, urls, recoverability }
+  const lived = openLivedTime(foundation)
+  const clockWarnings = await openClockWarning(foundation)
+  const followed = { lived, feed, settings, correlation, urls, recoverability }
   const parts = { ...foundation, ...followed, authority, recovery, balancers, turnedAway }
   // Not the recovery listener's certificate: whoever takes the plane out of service for that takes the runtime away too.
   // There is an alert for it.
@@ -177,6 +181,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     standing: alerts,
     servers: () => ({ node: authority.serverIdentity(), recovery: recovery.serverIdentity() }),
     webhook: config.alertWebhook,
+    clockToleranceMs: config.clockToleranceMs,
     onDelivery: (outcome) => metrics.delivered(outcome),
   })
   const statusPlane = openStatusPlane({ ...parts, statusUrl: config.statusUrl, measures: metrics.status })
@@ -210,6 +215,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
         machineRoutes: { node: nodePlane.routes, recovery: recoveryPlane.routes },
         version: musterVersion,
         unready,
+        clockWarnings,
       },
       {
         socket: socket.file,
@@ -271,6 +277,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     adminKeyHere: pathExists(adminKeyFile(config.dataFolder)),
     warnings: [
       ...readyBut(settings(), []),
+      ...clockWarnings(),
       ...authority.view().warnings,
       ...(rootKeyFile === null ? [] : [`the root key is in ${rootKeyFile}: take it offline now`]),
     ],

@@ -25,7 +25,7 @@ import { challengeLimits } from './listeners/challenge-route.ts'
 import { openNodeListener } from './listeners/node-listener.ts'
 import { nodeRoutes } from './listeners/node-routes.ts'
 import { mostBehindMs } from './store/replicas.ts'
-import { openSteadyTime } from './steady-time.ts'
+import type { LivedTime } from './lived-time.ts'
 import type { TurnedAway } from './listeners/turned-away.ts'
 import type { UpkeepTask } from './upkeep.ts'
 
@@ -41,6 +41,7 @@ export type NodePlaneDeps = Foundation & {
   readonly settings: () => DomainSettings
   readonly onRefusal: (refused: Refused) => void
   readonly onReport: () => void
+  readonly lived: LivedTime
 }
 
 /** An agent holds one channel and makes a call now and then. A stolen certificate must not take all connections. */
@@ -48,9 +49,11 @@ const connectionsPerNode = 32
 
 /** Enrollments in progress at once; the rest is told when to come back. */
 const admissionCapacity = 1024
+/** What a restart loses of the lived time, at most. */
+const livedEveryMs = 300_000
 
 export const openNodePlane = async (deps: NodePlaneDeps) => {
-  const { store, feed, clock, timers, log, authority, settings } = deps
+  const { store, feed, clock, timers, log, authority, settings, lived } = deps
   const denyList = await openDenyList(store, feed)
   const strangers = openStrangersBudget(clock, () => {
     const { strangersPerMinute: perMinute, strangersPerMinutePerSource: perMinutePerSource } = settings()
@@ -111,7 +114,6 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   })
   authority.onServerIdentity((identity) => listener.replaceIdentity(identity, authority.roots()))
 
-  const steadyMs = openSteadyTime(clock)
   const upkeep: UpkeepTask[] = [
     { name: 'channels', where: 'each', everyMs: 1000, run: () => sweepSessions(sessions, clock) },
     { name: 'receipts', where: 'leader', everyMs: 1000, run: (asLeader) => receipts.goOn(asLeader) },
@@ -128,16 +130,17 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
       name: 'deny-list',
       where: 'each',
       everyMs: 3_600_000,
-      run: () => denyList.prune(steadyMs()),
+      run: async () => denyList.prune(await lived.nowMs()),
     },
     {
       name: 'forget',
       where: 'leader',
       everyMs: 3_600_000,
       run: async (asLeader) => {
-        await asLeader.forget(steadyMs())
+        await asLeader.forget(await lived.nowMs())
       },
     },
+    { name: 'lived time', where: 'leader', everyMs: livedEveryMs, run: (asLeader) => lived.add(asLeader) },
   ]
   const endChannels = (): void => sessions.close('PLANE_STOPPING', 'the plane is restarting')
   return { routes, listener, channels, receipts, admission, upkeep, endChannels, shared }

@@ -68,6 +68,8 @@ export type OperatorPlaneDeps = {
   readonly turnedAway: TurnedAway
   /** Keeps the plane from being ready besides what it sees itself; empty when nothing does. */
   readonly unready: () => readonly string[]
+  /** What speaks against this machine's clock. */
+  readonly clockWarnings: () => readonly string[]
 }
 
 const connectionsPerDoor = 512
@@ -86,7 +88,11 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     issuer: authority,
     arrivals,
     metrics: metrics.text,
-    warnings: () => [...readyBut(deps.settings(), authority.lost()), ...damageInWords(deps.alerts)],
+    warnings: () => [
+      ...readyBut(deps.settings(), authority.lost()),
+      ...damageInWords(deps.alerts),
+      ...deps.clockWarnings(),
+    ],
     notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
     openapi: () => describe(deps, routes),
   })

@@ -1,17 +1,21 @@
 // The store of planes that share one: PostgreSQL, with the sealed keys of the domain in it. Whoever brings another
 // sealing key than the one it was made with is turned away before anything is written.
 
-import { pgTrouble, type PostgresTarget } from '#platform/postgres.ts'
+import type { Clock } from '#platform/clock.ts'
+import { pgTrouble, type PgSession, type PostgresTarget, type Prepared } from '#platform/postgres.ts'
 import { processName } from '#platform/process-name.ts'
 import { openKeySeal } from '#plane/authn/operator-key-seal.ts'
 import { openSharedCustody } from '#plane/issuer/shared-custody.ts'
 import { findSealingKey } from '#plane/issuer/sealing-key.ts'
 import type { JournalWitness } from '#plane/store/journal-witness.ts'
+import { clockOffset, clockTrouble } from '#plane/store/postgres/clock-offset.ts'
 import { openPostgresStore } from '#plane/store/postgres/open-postgres-store.ts'
 import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
 import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.ts'
 import { openSealedKeys } from '#plane/store/postgres/sealed-keys.ts'
+import { instantOf } from '#plane/store/postgres/standing-at.ts'
 import { StoreFault, StoreRefused } from '#plane/store/store-errors.ts'
+import { ClockOff } from './clock-check.ts'
 import type { PlaneConfig } from './config.ts'
 import { refuseFolderOfDomain } from './data-folder.ts'
 import { readFirstStart, setLeftoversAside } from './first-start.ts'
@@ -44,7 +48,9 @@ export const openSharedStore = async (
 ): Promise<OpenedStore> => {
   const access = openPgAccess({ ...base, target })
   try {
-    const { kept, hasDomain } = await lookAt(access, target)
+    const { kept, hasDomain } = await lookAt(access, target, (session) =>
+      refuseSkewed(base.clock, session, config.clockToleranceMs),
+    )
     const { dataFolder, sealKeyFile: keyFile, credentialsFolder } = config
     // An empty folder is a new replica's, whatever the database holds.
     if (!hasDomain) refuseFolderOfDomain(dataFolder)
@@ -61,7 +67,8 @@ export const openSharedStore = async (
       hasDomain && replacing !== 'journal' ? 'refuse' : 'make',
     )
     const custody = await openSharedCustody(keys, sealing)
-    const store = await openPostgresStore({ ...base, access, signer, witness, domainName, replicaName: processName() })
+    const replica = { replicaName: processName(), clockToleranceMs: config.clockToleranceMs }
+    const store = await openPostgresStore({ ...base, access, signer, witness, domainName, ...replica })
     return { store, custody, keySeal: openKeySeal(sealing.key, domainName), undo: () => {} }
   } catch (error) {
     await access.close()
@@ -73,11 +80,13 @@ export const openSharedStore = async (
 const lookAt = async (
   access: PgAccess,
   target: PostgresTarget,
+  check: (session: PgSession) => Promise<void>,
 ): Promise<{ readonly kept: ReadonlyMap<string, string>; readonly hasDomain: boolean }> => {
   const session = await access.connect('look').catch((error: unknown) => {
     throw pgTrouble(error) === 'refused' ? refused(target, error) : new DatabaseUnreachable(target, error)
   })
   try {
+    await check(session)
     const { version } = await schemaOf(session)
     if (version === null) return { kept: new Map(), hasDomain: false }
     const { rows } = await session.run({ name: 'any-domain', text: 'SELECT 1 FROM domain LIMIT 1' })
@@ -85,6 +94,23 @@ const lookAt = async (
   } finally {
     await session.end()
   }
+}
+
+/** Before anything is written: a domain, or a certificate, made by a wrong clock would have to be outlived. */
+const refuseSkewed = async (clock: Clock, session: PgSession, toleranceMs: number): Promise<void> => {
+  const sent = instantOf(clock)
+  const { rows } = await session.run(askTime)
+  const received = instantOf(clock)
+  const trouble = clockTrouble(clockOffset(sent, received, Number(rows[0]?.['nowMs'])), received, toleranceMs)
+  if (trouble !== null) throw new ClockOff(trouble, setEither)
+}
+
+const setEither =
+  "Set the clock that is wrong, this machine's (timedatectl set-ntp true) or the database's, then start the plane"
+
+const askTime: Prepared = {
+  name: 'ask-time',
+  text: 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs"',
 }
 
 const refused = ({ user, database }: PostgresTarget, error: unknown): StoreRefused =>

@@ -9,6 +9,7 @@ import { dropEndedResponders } from './issuer/responder.ts'
 import { openResponders } from './issuer/responders.ts'
 import { openRevocationLists, type RevocationLists } from './issuer/revocation-lists.ts'
 import { deltaListPath } from './issuer/status-places.ts'
+import type { LivedTime } from './lived-time.ts'
 import { openStatusListener, type StatusListener } from './listeners/status-listener.ts'
 import type { StatusMeasures } from './metrics/measure-status.ts'
 import { openSteadyTime } from './steady-time.ts'
@@ -21,6 +22,7 @@ export type StatusPlaneDeps = Foundation & {
   readonly statusUrl: string | null
   readonly measures: StatusMeasures
   readonly turnedAway: TurnedAway
+  readonly lived: LivedTime
 }
 
 export type StatusPlane = {
@@ -34,12 +36,13 @@ const limits = { perMinute: 60_000, perMinutePerSource: 6000 }
 const connections = 128
 
 export const openStatusPlane = (deps: StatusPlaneDeps): StatusPlane => {
-  const { store, clock, custody, statusUrl, measures, turnedAway } = deps
+  const { store, clock, custody, statusUrl, measures, turnedAway, lived } = deps
   const steadyMs = openSteadyTime(clock)
   const standing = () => store.replicas.standing()
   const lists = openRevocationLists({
     ...deps,
     steadyMs,
+    livedMs: () => lived.nowMs(),
     deltaUrlOf: (issuer) => (statusUrl === null ? null : `${statusUrl}${deltaListPath(issuer)}`),
     onBuilt: measures.listMade,
   })
@@ -60,13 +63,13 @@ export const openStatusPlane = (deps: StatusPlaneDeps): StatusPlane => {
       name: 'responders',
       where: 'leader',
       everyMs: 3_600_000,
-      run: (asLeader) => dropEndedResponders({ custody, store: asLeader, nowMs: steadyMs() }),
+      run: async (asLeader) => dropEndedResponders({ custody, store: asLeader, nowMs: await lived.nowMs() }),
     },
     {
       name: 'keys of retired issuers',
       where: 'leader',
       everyMs: 3_600_000,
-      run: (asLeader) => dropEndedListKeys({ custody, store: asLeader, nowMs: steadyMs() }),
+      run: async (asLeader) => dropEndedListKeys({ custody, store: asLeader, nowMs: await lived.nowMs() }),
     },
   ]
   return { lists, listener, upkeep }

@@ -1,5 +1,6 @@
-// What is removed for good is judged by this time and not by the wall clock: one bad second of a clock that was set
-// months ahead would cost every node the record of its certificate. It may lag behind the wall clock, never lead it.
+// Revocation lists are dated by this time and not by the wall clock: a list from one bad second of a clock that was set
+// months ahead would have to be outlived. It may lag behind the wall clock, never lead it. It does not help against a clock
+// that was wrong when the process started: what is removed for good goes by the lived time (lived-time.ts).
 
 import type { Clock } from '#platform/clock.ts'
 

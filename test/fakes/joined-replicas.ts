@@ -36,6 +36,7 @@ const standings: Readonly<Record<Standing['kind'], Standing>> = {
   serving: { kind: 'serving' },
   behind: { kind: 'behind', why: 'the test says so' },
   'in-doubt': { kind: 'in-doubt', why: 'the test says so' },
+  skewed: { kind: 'skewed', why: 'the test says so' },
   expired: { kind: 'expired', why: 'the test says so' },
 }
 
@@ -106,6 +107,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
     self: member.number,
     standing: () => member.standing,
     behindMs: () => (member.unheard.length === 0 ? 0 : null),
+    clockOffsetMs: () => 0,
     onStanding: (run) => void member.onStanding.push(run),
     leadership: () => (leads(member) ? fence : null),
     onLeadership(run) {
@@ -115,7 +117,14 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
     leased: async () =>
       members
         .filter((each) => each.leased)
-        .map((each) => ({ number: each.number, name: 'test', version: '0', startedAtMs: 0, leads: leads(each) })),
+        .map((each) => ({
+          number: each.number,
+          name: 'test',
+          version: '0',
+          startedAtMs: 0,
+          leads: leads(each),
+          clockOffsetMs: 0,
+        })),
     leasedOrOverSince: async () => {
       needLease(member)
       return members.filter((each) => each.leased).map(({ number }) => ({ number, name: `test ${number}` }))

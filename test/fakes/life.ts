@@ -178,7 +178,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
   }
 
   const enrollByToken = (event: Extract<LifeEvent, { do: 'enroll' }>): Change | null => {
-    const credential = judgeToken(newest('token', event.on), nowMs)
+    const credential = judgeToken(newest('token', event.on), nowMs, 300_000)
     if ('code' in credential || credential.method !== 'token') return null
     const { scope, state } = credential.token.value
     if (scope.kind === 'node') return enroll(credential, scope.node, event.key, 'silent')
@@ -207,6 +207,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       keyBanned: false,
       issuerWithdrawn: table.get('denial', issuerDenialKey(issuer)) !== null,
       source: '192.0.2.8',
+      toleranceMs: 300_000,
       nowMs,
     })
     return 'code' in who ? null : { principal: who, node }

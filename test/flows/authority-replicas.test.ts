@@ -194,6 +194,7 @@ test('of an issuer that has retired both planes make the same list, and neither 
       clock: planes.clock,
       timers: systemTimers,
       steadyMs: () => planes.clock.nowMs(),
+      livedMs: async () => planes.clock.nowMs(),
       deltaUrlOf: () => null,
       onBuilt: () => {},
     }),

@@ -3,9 +3,10 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test, type TestContext } from 'node:test'
-import { certificateKey, type Denial } from '#domain/certificate.ts'
+import { certificateKey, slotOf, type Denial } from '#domain/certificate.ts'
 import { entry } from '#domain/decision.ts'
-import type { Write } from '#domain/change.ts'
+import type { Read, Write } from '#domain/change.ts'
+import { noHardware, type Membership } from '#domain/node.ts'
 import { encode, octets, oid, sequence, unsigned } from '#pki/der-writer.ts'
 import { keyHash } from '#pki/keys.ts'
 import { oids } from '#pki/oids.ts'
@@ -18,6 +19,7 @@ import { openResponders } from '#plane/issuer/responders.ts'
 import { openRevocationLists } from '#plane/issuer/revocation-lists.ts'
 import type { Standing } from '#plane/store/replicas.ts'
 import { systemTimers } from '#platform/timers.ts'
+import { memberships, nodeRow, slots } from '../fakes/sample-rows.ts'
 import { day, hour, leafOrder, operator, setUp } from './authority-setup.ts'
 
 const minute = 60_000
@@ -29,6 +31,7 @@ const open = async (t: TestContext) => {
   const feed = openFeed()
   const custody = await setup.custody()
   let standing: Standing = { kind: 'serving' }
+  let livedMs: number | null = null
   const answer = openOcsp({
     store,
     clock,
@@ -36,21 +39,26 @@ const open = async (t: TestContext) => {
     responders: openResponders({ store, clock, feed, custody }),
     standing: () => standing,
   })
-  const lists = openRevocationLists({
-    store,
-    feed,
-    clock,
-    timers: systemTimers,
-    custody,
-    steadyMs: () => clock.nowMs(),
-    deltaUrlOf: () => null,
-    onBuilt: () => {},
-  })
+  const openLists = () =>
+    openRevocationLists({
+      store,
+      feed,
+      clock,
+      timers: systemTimers,
+      custody,
+      steadyMs: () => clock.nowMs(),
+      livedMs: async () => livedMs ?? clock.nowMs(),
+      deltaUrlOf: () => null,
+      onBuilt: () => {},
+    })
+  const lists = openLists()
   const commit = async (...writes: Write[]): Promise<void> => {
-    const reads = writes.flatMap((write) =>
+    const reads = writes.flatMap((write): Read[] =>
       write.put === 'certificate'
         ? [{ row: write.put, key: certificateKey(write.value.issuer, write.value.serial), version: 0 }]
-        : [],
+        : write.put === 'node'
+          ? [{ row: write.put, key: write.value.id, version: 0 }]
+          : [],
     )
     const noted = entry(operator, clock.nowMs(), 'ca.requested', {}, {})
     const outcome = await store.commit({ reads, writes, entries: [noted] })
@@ -59,11 +67,22 @@ const open = async (t: TestContext) => {
   }
   const issue = async (node: string, lifetimeMs = day): Promise<IssuedCertificate> => {
     const issued = await authority.sign(leafOrder(clock.nowMs(), lifetimeMs))
-    await commit({
-      put: 'certificate',
-      value: { ...issued, subject: { kind: 'node', node, epoch: 1 }, renews: null },
-    })
+    const record = { ...issued, subject: { kind: 'node', node, epoch: 1 }, renews: null } as const
+    const { value } = nodeRow('active', { id: node, epoch: 1, hardware: noHardware })
+    const membership = { ...memberships.active, slots: slots({ current: slotOf(record) }) }
+    await commit({ put: 'certificate', value: record }, { put: 'node', value: { ...value, membership } })
     return issued
+  }
+  /** As somebody does it by hand in the database: the denials stay away. */
+  const changeNode = async (node: string, membership: Membership, epoch = 1): Promise<void> => {
+    const row = await store.get('node', node)
+    assert.ok(row !== null)
+    const reads = [{ row: 'node', key: node, version: row.version } as const]
+    const noted = entry(operator, clock.nowMs(), 'ca.requested', {}, {})
+    const writes = [{ put: 'node', value: { ...row.value, membership, epoch } } as const]
+    const outcome = await store.commit({ reads, writes, entries: [noted] })
+    assert.ok(outcome !== 'lost-race')
+    feed.publish(outcome)
   }
   const deny = (node: string, change: Partial<Denial> = {}): Promise<void> => {
     const value = { kind: 'epoch', node, epoch: 1, atMs: clock.nowMs(), untilMs: clock.nowMs() + day } as const
@@ -89,6 +108,9 @@ const open = async (t: TestContext) => {
     authority,
     custody,
     lists,
+    openLists,
+    changeNode,
+    live: (ms: number) => void (livedMs = ms),
     ask,
     answer,
     issue,
@@ -224,4 +246,33 @@ test('a retired issuer has lists until the last certificate it has signed has ex
   await upkeep()
   assert.equal(custody.has({ role: 'retired', id: issuer }), false)
   assert.equal(await lists.list(issuer, 'full'), null)
+})
+
+test('L2: OCSP answers and lists follow the row of the node where its denial is gone', async (t) => {
+  const { ask, issue, changeNode, openLists } = await open(t)
+  const leaves = []
+  for (const node of ['gpu-001', 'gpu-002', 'gpu-003', 'gpu-004']) leaves.push(await issue(node))
+  for (const leaf of leaves) assert.deepEqual((await ask(leaf)).outcomes, ['good'])
+  await changeNode('gpu-001', memberships.revoked)
+  await changeNode('gpu-002', memberships.quarantined)
+  await changeNode('gpu-003', memberships.active, 2)
+  for (const leaf of leaves.slice(0, 2)) assert.deepEqual((await ask(leaf)).outcomes, ['revoked'])
+  const asked = await ask(...leaves)
+  assert.deepEqual(asked.outcomes, ['revoked', 'revoked', 'revoked', 'good'])
+  const [leaf] = leaves
+  assert.equal((await openLists().list(leaf?.issuer ?? '', 'full'))?.entries, 3)
+})
+
+test('L2: a list has everything again when a clock that was ahead is set right, without a restart', async (t) => {
+  const { clock, lists, issue, deny, live } = await open(t)
+  const { issuer } = await issue('gpu-001')
+  await deny('gpu-001')
+  const nowMs = clock.nowMs()
+  live(nowMs)
+  assert.equal((await lists.list(issuer, 'full'))?.entries, 1)
+  clock.set(nowMs + 20 * day)
+  await lists.settle()
+  assert.equal((await lists.list(issuer, 'full'))?.entries, 0)
+  clock.set(nowMs + minute)
+  assert.equal((await lists.list(issuer, 'full'))?.entries, 1)
 })

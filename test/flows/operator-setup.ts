@@ -120,6 +120,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       balancers: null,
       turnedAway: nobodyTurnedAway,
       unready: () => unready,
+      clockWarnings: () => [],
       settings: await settingsNow(store, feed),
     },
     {

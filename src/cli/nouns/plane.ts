@@ -66,6 +66,10 @@ export const planeOptions = (command: Command): Command =>
     .option('--root-lifetime <duration>', 'at the first start (default 3653d)')
     .option('--intermediate-lifetime <duration>', 'of CAs the plane makes (default 1826d)')
     .option('--server-lifetime <duration>', 'of its own certificate (default 90d)')
+    .option(
+      '--clock-tolerance <duration>',
+      "with PostgreSQL: how far this machine's clock may be from the database's (default 30s, MUSTER_CLOCK_TOLERANCE)",
+    )
     .option('--alert-webhook <url>', 'where alerts are delivered to, signed (MUSTER_ALERT_WEBHOOK)')
     .option('--alert-webhook-secret-file <file>', 'what deliveries are signed with (MUSTER_ALERT_WEBHOOK_SECRET_FILE)')
     .option(

@@ -12,7 +12,7 @@ test('who was let in is let in no more by a denial of its certificate, its epoch
   const principal = testPrincipal('gpu-001', { epoch: 4, proof })
   const codeWith = async (denial: Denial): Promise<string | null> => {
     const feed = openFeed()
-    const list = await openDenyList({ denials: async () => [] }, feed)
+    const list = await openDenyList({ denials: async () => [], issuers: async () => [] }, feed)
     feed.publish({ kind: 'committed', origin: 'here', writes: [{ put: 'denial', value: denial }], entries: [] })
     const code = list.refusalOf(principal)?.code ?? null
     list.prune(story.untilMs)

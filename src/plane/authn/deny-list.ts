@@ -4,9 +4,11 @@ import {
   certificateDenialKey,
   denialKey,
   epochDenialKey,
+  issuerDenialKey,
   type CertificateRecord,
   type Denial,
 } from '#domain/certificate.ts'
+import { denialOfIssuer } from '#domain/issuer-withdrawal.ts'
 import type { IssuerId, NodeId } from '#domain/node.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
@@ -20,11 +22,11 @@ export type DenyList = {
   /** The authorities whose every certificate is denied, the latest first. */
   withdrawnIssuers(): readonly IssuerId[]
   size(): number
-  /** Forgets what can deny nothing any more. */
-  prune(nowMs: number): void
+  /** Forgets what can deny nothing any more. `livedMs`: a time that is never ahead of the real one. */
+  prune(livedMs: number): void
 }
 
-export const openDenyList = async (store: Pick<Store, 'denials'>, feed: Feed): Promise<DenyList> => {
+export const openDenyList = async (store: Pick<Store, 'denials' | 'issuers'>, feed: Feed): Promise<DenyList> => {
   const untilMs = new Map<string, number>()
   let withdrawn: readonly Extract<Denial, { kind: 'issuer' }>[] = []
   const add = (denial: Denial): void => {
@@ -40,6 +42,12 @@ export const openDenyList = async (store: Pick<Store, 'denials'>, feed: Feed): P
     for (const write of writes) if (write.put === 'denial') add(write.value)
   })
   for (const denial of await store.denials()) add(denial)
+  // Its own record says so too: a withdrawn authority stays withdrawn without its denial.
+  for (const { value } of await store.issuers()) {
+    const { id, compromisedAtMs } = value
+    if (compromisedAtMs === null || untilMs.has(issuerDenialKey(id))) continue
+    add(denialOfIssuer(value, 0, 'withdrawn', compromisedAtMs))
+  }
 
   const deniesCertificate = ({ issuer, serial }: Pick<CertificateRecord, 'issuer' | 'serial'>): boolean =>
     untilMs.has(certificateDenialKey(issuer, serial))
@@ -55,9 +63,9 @@ export const openDenyList = async (store: Pick<Store, 'denials'>, feed: Feed): P
     },
     withdrawnIssuers: () => withdrawn.map(({ issuer }) => issuer),
     size: () => untilMs.size,
-    prune(nowMs) {
-      withdrawn = withdrawn.filter((denial) => denial.untilMs > nowMs)
-      for (const [key, until] of untilMs) if (until <= nowMs) untilMs.delete(key)
+    prune(livedMs) {
+      withdrawn = withdrawn.filter((denial) => denial.untilMs > livedMs)
+      for (const [key, until] of untilMs) if (until <= livedMs) untilMs.delete(key)
     },
   }
 }

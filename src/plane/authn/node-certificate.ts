@@ -2,6 +2,7 @@
 // byte for byte (ruling 9). Nothing after this looks at a certificate.
 
 import { certificateKey } from '#domain/certificate.ts'
+import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { NodeId } from '#domain/node.ts'
 import type { Anonymous, NodePrincipal } from '#domain/principal.ts'
 import { judgeCertificate, type Unaccepted } from '#domain/presented-certificate.ts'
@@ -32,6 +33,7 @@ export type NodeAuthnDeps = {
   readonly store: Store
   readonly feed: Feed
   readonly clock: Clock
+  readonly settings: () => Pick<DomainSettings, 'clockToleranceMs'>
   readonly denyList: DenyList
   readonly returns: ReturnSlots
   readonly holdOff: HoldOff
@@ -74,6 +76,7 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
       keyBanned: keyBan !== null,
       issuerWithdrawn: record !== null && deps.denyList.withdrawnIssuers().includes(record.issuer),
       source,
+      toleranceMs: deps.settings().clockToleranceMs,
       nowMs: deps.clock.nowMs(),
     })
     if (verdict.kind === 'refused' && verdict.secondHolderOf !== undefined) {
@@ -84,6 +87,10 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
       // In the word that every agent knows, also one of the release before: it sends him into recovery, and not in a circle.
       const said = refuse('CLIENT_CERT_DENIED', 'the authority that issued it has been withdrawn')
       return { ...said, retryAfterMs: deps.returns.nextMs(), about: aboutNode(node.value.id) }
+    }
+    if (verdict.kind === 'refused' && verdict.fromFuture === true && node !== null) {
+      // A clock that was ahead has dated the certificates of many: they do not all recover in the same moment.
+      return { ...verdict, retryAfterMs: deps.returns.nextMs(), about: aboutNode(node.value.id) }
     }
     if (verdict.kind === 'node' && deps.holdOff.over(verdict.id) !== null) {
       return { ...refuse('BUSY', 'an operator is deciding about this node'), retryAfterMs: 1000 }

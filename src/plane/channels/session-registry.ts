@@ -62,8 +62,10 @@ export const openSessionRegistry = (clock: Clock, replicas: Pick<Replicas, 'self
   }
 
   const mayGoOn = (): boolean => {
-    if (replicas.standing().kind !== 'expired') return true
-    if (open > 0) endAll('UNAVAILABLE', 'this replica of the plane has lost touch with the others: connect again')
+    const { kind } = replicas.standing()
+    if (kind === 'serving' || kind === 'behind') return true
+    const why = kind === 'skewed' ? 'the clock of this replica is off' : 'this replica has lost touch with the others'
+    if (open > 0) endAll('UNAVAILABLE', `${why}: connect again`)
     return false
   }
 

@@ -1,5 +1,6 @@
 // A question about the status of certificates, from anybody, and its answer, signed by whoever answers for their issuer.
 
+import type { Write } from '#domain/change.ts'
 import { buildOcspResponse, ocspError, type OcspError, type SingleAnswer } from '#pki/ocsp-response.ts'
 import { parseOcspRequest, type CertId, type OcspRequest } from '#pki/ocsp-request.ts'
 import { wholeSecondMs } from '#pki/der-time.ts'
@@ -40,7 +41,7 @@ export const openOcsp = (deps: AnswerOcspDeps): AnswerOcsp => {
   const repeated = new Map<string, Repeated>()
   let denials = 0
   deps.feed.subscribe(({ writes }) => {
-    if (!writes.some(({ put }) => put === 'denial' || put === 'issuer')) return
+    if (!writes.some(mayRevoke)) return
     denials++
     repeated.clear()
   })
@@ -63,6 +64,12 @@ export const openOcsp = (deps: AnswerOcspDeps): AnswerOcsp => {
     }
     return reply
   }
+}
+
+/** Renewals and first uses write nodes all the time, and revoke nothing. */
+const mayRevoke = (write: Write): boolean => {
+  if (write.put === 'node') return ['revoked', 'quarantined'].includes(write.value.membership.kind)
+  return write.put === 'denial' || write.put === 'issuer' || write.put === 'key-ban'
 }
 
 const answer = async (deps: AnswerOcspDeps, { asked, nonce }: OcspRequest): Promise<OcspReply> => {

@@ -16,7 +16,20 @@ export const certificateStatusOf = async (
   serial: string,
 ): Promise<FoundStatus> => {
   const record = (await store.get('certificate', certificateKey(issuer, serial)))?.value ?? null
-  const rows = await Promise.all(denialKeysFor(issuer, serial, record).map((key) => store.get('denial', key)))
-  const denials = rows.flatMap((row) => (row === null ? [] : [row.value]))
-  return { record, status: certificateStatus({ record, denials, nowMs: clock.nowMs() }) }
+  const subject = record?.subject.kind === 'node' ? record.subject : null
+  const [denials, node, ban, authority] = await Promise.all([
+    Promise.all(denialKeysFor(issuer, serial, record).map((key) => store.get('denial', key))),
+    subject === null ? null : store.get('node', subject.node),
+    record === null ? null : store.get('key-ban', record.spki),
+    store.get('issuer', issuer),
+  ])
+  const status = certificateStatus({
+    record,
+    denials: denials.flatMap((row) => (row === null ? [] : [row.value])),
+    node: node?.value ?? null,
+    ban: ban?.value ?? null,
+    issuer: authority?.value ?? null,
+    nowMs: clock.nowMs(),
+  })
+  return { record, status }
 }

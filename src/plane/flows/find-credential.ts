@@ -7,6 +7,7 @@ import type { HardwareIdentity } from '#domain/node.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Store } from '#plane/store/store.ts'
+import { domainSettingsRow } from './domain-settings-row.ts'
 
 export type FindDeps = { readonly store: Store; readonly clock: Clock }
 
@@ -29,7 +30,8 @@ export const findCredential = async (deps: FindDeps, call: Brought): Promise<Fou
 const findToken = async (deps: FindDeps, call: Brought): Promise<Credential | Refusal> => {
   if (call.secret === null || !tokenSecretShape.test(call.secret)) return refuse('TOKEN_MALFORMED')
   const token = await deps.store.get('token', sha256Hex(call.secret))
-  const judged = judgeToken(token, deps.clock.nowMs())
+  const { clockToleranceMs } = (await domainSettingsRow(deps.store)).value
+  const judged = judgeToken(token, deps.clock.nowMs(), clockToleranceMs)
   // Whoever brings an expired or withdrawn token knew its secret: the journal says which it was.
   return 'code' in judged && token !== null ? { ...judged, about: aboutToken(token.value) } : judged
 }

@@ -1,10 +1,12 @@
 // The revocation lists of the issuers whose keys are here, made when somebody asks for one: whatever this plane has heard
 // of by then is in it. Nothing is read or kept for a domain nobody asks about.
 
-import type { CertificateRecord, Denial } from '#domain/certificate.ts'
+import type { CertificateRecord, Denial, KeyBan } from '#domain/certificate.ts'
+import type { Row } from '#domain/change.ts'
 import { certificateKey } from '#domain/certificate.ts'
-import { revokedBy } from '#domain/certificate-status.ts'
-import type { IssuerId } from '#domain/node.ts'
+import { mayHaveRevoked, revokedBy, revokedByNode, type Revocation } from '#domain/certificate-status.ts'
+import type { IssuerId, Node } from '#domain/node.ts'
+import { everySlot, slotsOf } from '#domain/slots.ts'
 import { deltaList, fullList, isListed, type ListedCertificate, type RevocationList } from '#domain/revocation-list.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -31,13 +33,15 @@ export type RevocationLists = {
 }
 
 export type RevocationListsDeps = {
-  readonly store: Pick<Store, 'get' | 'list' | 'denials'>
+  readonly store: Pick<Store, 'get' | 'list' | 'denials' | 'nodes'>
   readonly feed: Pick<Feed, 'subscribe'>
   readonly custody: KeyCustody
   readonly clock: Clock
   readonly timers: Timers
   /** Never set ahead by mistake: a list from the future would have to be outlived. */
   readonly steadyMs: () => number
+  /** Never ahead of the real time, however wrong the clock is: what is let go of by it is not missed. */
+  readonly livedMs: () => Promise<number>
   /** Where others find the delta of an issuer; null: not told. */
   readonly deltaUrlOf: (issuer: IssuerId) => string | null
   readonly onBuilt: (kind: ListKind) => void
@@ -63,6 +67,7 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
   /** Heard of and not looked at yet; null: nobody has asked for anything. */
   let pending: Denial[] | null = null
   let loaded = false
+  let walked = false
   const signers = new Map<IssuerId, ListSigner>()
   const inTurn = takeTurns()
 
@@ -79,9 +84,9 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
     byIssuer.set(issuer, fresh)
     return fresh
   }
-  const add = (denial: Denial, { issuer, serial, issuedAtMs, notAfterMs }: CertificateRecord): void => {
+  const add = ({ issuer, serial, notAfterMs }: CertificateRecord, revocation: Revocation): void => {
     const issued = of(issuer)
-    const listed = { serial, notAfterMs, ...revokedBy(denial, { issuedAtMs }) }
+    const listed = { serial, notAfterMs, ...revocation }
     const before = issued.denied.get(serial)
     if (before !== undefined && before.atMs <= listed.atMs) return
     issued.denied.set(serial, listed)
@@ -105,9 +110,21 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
     loaded = true
     while (pending.length > 0) {
       const denial = pending[0] as Denial
-      for await (const record of certificatesOf(store, denial)) add(denial, record)
+      for await (const record of certificatesOf(store, denial)) add(record, revokedBy(denial, record))
       // Only now: whatever breaks in between is tried again.
       pending.shift()
+    }
+    if (!walked) await addFromNodes()
+    walked = true
+  }
+  /** After the denials, which know the reason: what they do not name and a node's own row or a banned key revokes. */
+  const addFromNodes = async (): Promise<void> => {
+    const bans = await bannedKeys(store)
+    for await (const { node, record } of certificatesOfNodes(store, bans)) {
+      const bannedAtMs = bans.get(record.spki)
+      const byBan = bannedAtMs === undefined ? null : ({ atMs: bannedAtMs, reason: 'unspecified' } as const)
+      const revocation = revokedByNode(record, node) ?? byBan
+      if (revocation !== null && !of(record.issuer).denied.has(record.serial)) add(record, revocation)
     }
   }
 
@@ -160,7 +177,7 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
         for (const issuer of [...signers.keys()]) await signerOf(issuer)
         if (pending === null) return
         await takeIn()
-        const nowMs = deps.steadyMs()
+        const nowMs = await deps.livedMs()
         for (const { denied } of byIssuer.values())
           for (const [serial, one] of denied) if (!isListed(one, nowMs)) denied.delete(serial)
       }),
@@ -184,11 +201,51 @@ const certificatesOf = async function* (
   }
   // Every list of a withdrawn issuer would be signed by the key that is not to be trusted.
   if (denial.kind === 'issuer') return
+  for await (const record of certificatesOfNode(store, denial.node)) {
+    if (record.subject.kind === 'node' && record.subject.epoch === denial.epoch) yield record
+  }
+}
+
+const certificatesOfNode = async function* (
+  store: RevocationListsDeps['store'],
+  node: string,
+): AsyncGenerator<CertificateRecord> {
   for (let after: string | null = null; ;) {
-    const rows = await store.list('certificate', { where: { node: denial.node }, after, limit: page })
-    for (const { value } of rows) if (value.subject.kind === 'node' && value.subject.epoch === denial.epoch) yield value
+    const rows = await store.list('certificate', { where: { node }, after, limit: page })
+    for (const { value } of rows) yield value
     const last = rows.at(-1)
     if (last === undefined || rows.length < page) return
     after = certificateKey(last.value.issuer, last.value.serial)
+  }
+}
+
+/** Of the nodes whose own row may revoke one, or whose key is banned. The others, nearly all, cost no question. */
+const certificatesOfNodes = async function* (
+  store: RevocationListsDeps['store'],
+  bans: ReadonlyMap<string, number>,
+): AsyncGenerator<{ readonly node: Node; readonly record: CertificateRecord }> {
+  for (let after: string | null = null; ;) {
+    const rows: readonly Row<Node>[] = await store.nodes({ membership: null, profile: null, after, limit: page })
+    for (const { value: node } of rows) {
+      const slots = slotsOf(node)
+      const hasBanned = slots !== null && everySlot(slots).some(({ spki }) => bans.has(spki))
+      if (!hasBanned && !mayHaveRevoked(node)) continue
+      for await (const record of certificatesOfNode(store, node.id)) yield { node, record }
+    }
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < page) return
+    after = last.value.id
+  }
+}
+
+/** Since when, by the hash of the key. */
+const bannedKeys = async (store: RevocationListsDeps['store']): Promise<ReadonlyMap<string, number>> => {
+  const bans = new Map<string, number>()
+  for (let after: string | null = null; ;) {
+    const rows: readonly Row<KeyBan>[] = await store.list('key-ban', { after, limit: page })
+    for (const { value } of rows) bans.set(value.spki, value.atMs)
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < page) return bans
+    after = last.value.spki
   }
 }

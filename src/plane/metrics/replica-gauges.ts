@@ -6,7 +6,7 @@ import { gaugeOf } from './gauge-of.ts'
 
 export type ReplicaGaugesDeps = { readonly store: { readonly replicas: Replicas } }
 
-const standings: readonly Standing['kind'][] = ['serving', 'behind', 'in-doubt', 'expired']
+const standings: readonly Standing['kind'][] = ['serving', 'behind', 'skewed', 'in-doubt', 'expired']
 
 export const openReplicaGauges = ({ store }: ReplicaGaugesDeps, registers: Registry[]): void => {
   const { replicas } = store
@@ -20,9 +20,14 @@ export const openReplicaGauges = ({ store }: ReplicaGaugesDeps, registers: Regis
     'How long ago this plane knew of everything the others had committed',
     () => (replicas.behindMs() ?? Number.POSITIVE_INFINITY) / 1000,
   )
+  gauge(
+    'muster_clock_offset_seconds',
+    "How far the clock of this plane is ahead of the database's; 0 with the embedded store",
+    () => (replicas.clockOffsetMs() ?? 0) / 1000,
+  )
   new Gauge({
     name: 'muster_standing',
-    help: 'How this plane stands: serving, behind (it decides nothing), in-doubt (its store has lost commits) or expired (it answers nothing)',
+    help: 'How this plane stands: serving, behind (it decides nothing), skewed (its clock is off), in-doubt (its store has lost commits) or expired (it answers nothing)',
     labelNames: ['standing'] as const,
     registers,
     collect() {

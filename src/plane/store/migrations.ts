@@ -108,7 +108,10 @@ export const migrations: readonly string[] = [
        SELECT json_extract(doc, '$.recovery.credential.spki'), key, 'recovery',
          json_extract(doc, '$.recovery.credential.registeredAtMs') FROM node)
        WHERE spki IS NOT NULL GROUP BY spki, node, use ORDER BY node, use)
-     GROUP BY spki;`,
+     GROUP BY spki;
+   -- lived: how long planes have led on this store, in milliseconds of monotonic time (lived-time.ts).
+   CREATE TABLE lived (id INTEGER PRIMARY KEY CHECK (id = 1), ms INTEGER NOT NULL) STRICT;
+   INSERT INTO lived (id, ms) VALUES (1, 0);`,
 ]
 
 export const newestSchema = migrations.length

@@ -18,6 +18,7 @@ import { openHealth } from './health.ts'
 import { openJournalReader } from './journal-reader.ts'
 import { openJournalWitness, type JournalWitness } from './journal-witness.ts'
 import { openJournal } from './journal.ts'
+import { openLived } from './lived.ts'
 import { checkSchema, migrate } from './migrations.ts'
 import { openObservations } from './observations.ts'
 import { openRowQueries } from './row-queries.ts'
@@ -78,6 +79,7 @@ const assemble = (
   const health = openHealth(deps, database)
   const observations = openObservations(deps, database)
   const progress = openWebhookProgress(database)
+  const lived = openLived(database)
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const { clock, timers, witness } = deps
   const onGroup = (group: CommitGroup): void => groupListeners.forEach((run) => run(group))
@@ -146,7 +148,9 @@ const assemble = (
     observation: (node) => reading(() => observations.of(node)),
     rehearsedAtMs: (node) => reading(() => observations.rehearsedAtMs(node)),
     journal: openJournalReader(deps, journal),
-    forget: (nowMs) => forgetEnded({ timers: deps.timers, database }, nowMs),
+    forget: (livedMs) => forgetEnded({ timers: deps.timers, database }, livedMs),
+    lived: () => reading(() => lived.read()),
+    addLived: async (ms) => lived.add(ms),
     webhookProgress: () => reading(() => progress.read()),
     keepWebhookProgress: async (now) => progress.keep(now),
     onCommitGroup: (run) => void groupListeners.push(run),

@@ -12,6 +12,8 @@ export type Standing =
   | { readonly kind: 'behind'; readonly why: string }
   /** The store has lost commits that this process knows of: no session, and no mutation that grants anything. */
   | { readonly kind: 'in-doubt'; readonly why: string }
+  /** The clock of this machine is too far from the database's: it decides nothing, leads nobody and holds no channel. */
+  | { readonly kind: 'skewed'; readonly why: string }
   /** Others may act as if this replica were gone: its channels are cut, and no reply leaves it. */
   | { readonly kind: 'expired'; readonly why: string }
 
@@ -25,6 +27,8 @@ export type Replicas = {
   standing(): Standing
   /** How long ago it was that everything others had committed was known here; null: not yet. */
   behindMs(): number | null
+  /** How far the clock of this machine is from that of the store, above 0 ahead; null: the store has no clock of its own. */
+  clockOffsetMs(): number | null
   /** Called when the kind of it changes, within a second of that. */
   onStanding(run: (standing: Standing) => void): void
   /** Null while another replica leads, or while this one is not serving. */
@@ -60,6 +64,8 @@ export type Replica = {
   readonly version: string
   readonly startedAtMs: number
   readonly leads: boolean
+  /** As it has said itself; null: it does not say. */
+  readonly clockOffsetMs: number | null
 }
 
 /** Which replica holds the channel of a node. Without a journal entry: it is where somebody is, not what happened. */

@@ -48,13 +48,16 @@ export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
     self,
     standing,
     behindMs: () => 0,
+    clockOffsetMs: () => null,
     onStanding: (run) => witness.onLoss(() => run(standing())),
     leadership,
     onLeadership(run) {
       witness.onLoss(() => run(leadership()))
       if (leadership() !== null) run(fence)
     },
-    leased: async () => [{ number: self, name, version, startedAtMs, leads: leadership() !== null }],
+    leased: async () => [
+      { number: self, name, version, startedAtMs, leads: leadership() !== null, clockOffsetMs: null },
+    ],
     leasedOrOverSince: async () => [{ number: self, name }],
     count: () => 1,
     holders,

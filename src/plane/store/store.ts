@@ -67,8 +67,15 @@ export type Store = {
 
   readonly journal: JournalReader
 
-  /** Removes deny-list entries and certificate rows that can no longer matter. Returns how many. */
-  forget(nowMs: number): Promise<number>
+  /**
+   * Removes deny-list entries, certificate rows and others that can no longer matter. Returns how many. `livedMs`: a time
+   * that is never ahead of the real one (lived-time.ts).
+   */
+  forget(livedMs: number): Promise<number>
+  /** For how long planes have led on this store, in all, as far as that was added. */
+  lived(): Promise<number>
+  /** So much of it has passed by a monotonic clock. Durable when the promise resolves; without an entry. */
+  addLived(ms: number): Promise<void>
   /** How far a webhook has come; null before it has begun. */
   webhookProgress(): Promise<WebhookProgress | null>
   /** Durable when the promise resolves, and without an entry: it is a reader's place, not something that happened. */

@@ -50,7 +50,7 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
   const witness = openJournalWitness()
   const feed = openForeignFeed({
     lease: {
-      renewal: () => ({ session, number: self, sentAt: instantOf(clock) }),
+      renewal: () => ({ session, number: self, sentAt: instantOf(clock), clock: null }),
       heard: ({ monotonicMs }) => void heard.push(monotonicMs),
       unheard: (why) => void unheard.push(why),
       onRenewed: () => {},

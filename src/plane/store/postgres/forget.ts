@@ -11,10 +11,10 @@ const slice = 500
 export const forgetEndedRows = async (
   access: Pick<PgAccess, 'write'>,
   self: ReplicaNumber,
-  nowMs: number,
+  livedMs: number,
 ): Promise<number> => {
   let total = 0
-  for (const { table, end, before } of endingRows(nowMs)) {
+  for (const { table, end, before } of endingRows(livedMs)) {
     const statement = removal(table, end)
     for (let removed = slice; removed === slice; total += removed)
       removed = (await access.write(statement, [before, self])).count

@@ -50,10 +50,19 @@ export const openLeadership = (deps: LeadershipDeps): Leadership => {
     }
   }
 
+  const fenceOf = async (seen: Seen, session: PgSession, number: ReplicaNumber): Promise<number | null> => {
+    if (lease.standing().kind === 'skewed') {
+      // Kept, it would keep those from leading whose clocks are right.
+      if (seen.leader === number) await leave(deps, session, number)
+      return null
+    }
+    if (seen.leader === number) return seen.fence
+    return seen.led ? null : take(deps, session, seen.fence, number)
+  }
   const look = async ({ session, number }: Renewal): Promise<void> => {
     const seen = await seenBy(deps, session)
     replicas = Math.max(1, seen.replicas)
-    const fence = seen.leader === number ? seen.fence : seen.led ? null : await take(deps, session, seen.fence, number)
+    const fence = await fenceOf(seen, session, number)
     held = fence === null ? null : { fence: { number: fence }, by: number }
     tell()
   }
@@ -105,12 +114,21 @@ const take = async (
   return count === 1 && !session.ended ? seen + 1 : null
 }
 
+const leave = async ({ timers, pace }: LeadershipDeps, session: PgSession, self: ReplicaNumber): Promise<void> => {
+  await answeredInTime(timers, session, pace.answerWithinMs, session.run(leaveStatement, [self]))
+}
+
 const lookStatement: Prepared = {
   name: 'leadership-look',
   text: `SELECT number AS fence, replica AS leader,
       EXISTS (SELECT FROM replica WHERE replica.number = leadership.replica AND expires_at > statement_timestamp()) AS led,
       (SELECT count(*) FROM replica WHERE expires_at > statement_timestamp()) AS replicas
     FROM leadership WHERE id = 1`,
+}
+
+const leaveStatement: Prepared = {
+  name: 'leadership-leave',
+  text: 'UPDATE leadership SET replica = NULL WHERE replica = $1',
 }
 
 const takeStatement: Prepared = {

@@ -12,6 +12,7 @@ import { Fenced, StoreFault } from '../store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
+import { clockOffset, offsetNow, type ClockOffset } from './clock-offset.ts'
 import { elapsedMs, instantOf, standingAt, type Instant } from './standing-at.ts'
 
 export type Lease = {
@@ -30,6 +31,8 @@ export type Lease = {
   unheard(why: string): void
   /** How long ago that was; null: nothing is known to have been told. */
   behindMs(): number | null
+  /** How far this machine's clock is ahead of the database's; null: not known yet. */
+  clockOffsetMs(): number | null
   /**
    * What is seen there was true on the primary: the same connection confirms a synchronous write afterwards, which a
    * primary that has been given up cannot.
@@ -41,7 +44,13 @@ export type Lease = {
 }
 
 /** A lease as it was confirmed last, and the connection that confirmed it. */
-export type Renewal = { readonly session: PgSession; readonly number: ReplicaNumber; readonly sentAt: Instant }
+export type Renewal = {
+  readonly session: PgSession
+  readonly number: ReplicaNumber
+  readonly sentAt: Instant
+  /** Null: the answer did not say. */
+  readonly clock: ClockOffset | null
+}
 
 export type LeaseDeps = {
   readonly access: Pick<PgAccess, 'connect'>
@@ -50,6 +59,8 @@ export type LeaseDeps = {
   readonly log: Log
   readonly pace: ReplicaPace
   readonly witness: Pick<JournalWitness, 'loss' | 'onLoss'>
+  /** How far this machine's clock may be from the database's; left out: they are not compared. */
+  readonly clockToleranceMs?: number
   /** Host and process, for people. */
   readonly name: string
   readonly version: string
@@ -57,7 +68,7 @@ export type LeaseDeps = {
 
 /** Rejects where no lease can be had. */
 export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
-  const { clock, timers, log, pace } = deps
+  const { clock, timers, log, pace, clockToleranceMs = Infinity } = deps
   const standingListeners: ((standing: Standing) => void)[] = []
   const renewalListeners: ((renewal: Renewal) => void)[] = []
   const startedAtMs = clock.nowMs()
@@ -74,7 +85,8 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
   let cancelRetry = (): void => {}
 
   const standing = (): Standing => {
-    const now = standingAt({ now: instantOf(clock), renewed, heard, unheard, ...pace })
+    const at = { now: instantOf(clock), renewed, heard, unheard, clock: renewal.clock, clockToleranceMs }
+    const now = standingAt({ ...at, ...pace })
     const loss = deps.witness.loss()
     return loss === null || now.kind === 'expired' ? now : { kind: 'in-doubt', why: lossInWords(loss) }
   }
@@ -110,11 +122,13 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
   const renewOn = async (on: PgSession): Promise<'renewed' | 'over'> => {
     const { number } = renewal
     const sentAt = instantOf(clock)
-    const { count } = await confirmedWrite(deps, on, renewStatement, [number, pace.leaseMs])
+    const known = renewal.clock === null ? 0 : Math.round(offsetNow(renewal.clock, sentAt))
+    const { count, rows } = await confirmedWrite(deps, on, renewStatement, [number, pace.leaseMs, known])
     // Meanwhile there may be another connection, and another number.
     if (number !== renewal.number) return 'over'
     if (count !== 1) learn(() => void (renewed = null))
-    else if (sentAt.monotonicMs >= renewal.sentAt.monotonicMs) keep({ session: on, number, sentAt })
+    else if (sentAt.monotonicMs >= renewal.sentAt.monotonicMs)
+      keep({ session: on, number, sentAt, clock: clockIn(deps, sentAt, rows) })
     return count === 1 ? 'renewed' : 'over'
   }
   const beatOnce = async (): Promise<void> => {
@@ -166,6 +180,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
       }),
     unheard: (why) => learn(() => void (unheard = why)),
     behindMs: () => (heard === null ? null : elapsedMs(heard, instantOf(clock))),
+    clockOffsetMs: () => (renewal.clock === null ? null : offsetNow(renewal.clock, instantOf(clock))),
     async confirmed(look) {
       const on = session
       // On one connection the one comes after the other, also where both are sent at once.
@@ -198,7 +213,12 @@ const register = async (deps: LeaseDeps, session: PgSession, startedAtMs: number
   const { rows } = await confirmedWrite(deps, session, registerStatement, values)
   const number = rows[0]?.['number'] as ReplicaNumber
   deps.log.info({ replica: number }, 'this replica has a lease')
-  return { session, number, sentAt }
+  return { session, number, sentAt, clock: clockIn(deps, sentAt, rows) }
+}
+
+const clockIn = ({ clock }: LeaseDeps, sentAt: Instant, rows: PgResult['rows']): ClockOffset | null => {
+  const databaseMs = rows[0]?.['nowMs']
+  return typeof databaseMs === 'number' ? clockOffset(sentAt, instantOf(clock), databaseMs) : null
 }
 
 const confirmedWrite = async (
@@ -228,13 +248,14 @@ const registerStatement: Prepared = {
   name: 'lease-register',
   text: `INSERT INTO replica (name, version, started_at, expires_at)
     VALUES ($1, $2, to_timestamp($3::float8 / 1000), clock_timestamp() + $4::float8 * interval '1 millisecond')
-    RETURNING number`,
+    RETURNING number, extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs"`,
 }
 
 const renewStatement: Prepared = {
   name: 'lease-renew',
-  text: `UPDATE replica SET expires_at = clock_timestamp() + $2::float8 * interval '1 millisecond'
-    WHERE number = $1 AND expires_at > clock_timestamp()`,
+  text: `UPDATE replica SET expires_at = clock_timestamp() + $2::float8 * interval '1 millisecond', clock_offset_ms = $3
+    WHERE number = $1 AND expires_at > clock_timestamp()
+    RETURNING extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs"`,
 }
 
 /** In the order in which claims lock them: when a plane stops, its agents claim them elsewhere in the same moment. */

@@ -105,5 +105,10 @@ export const migrations: readonly string[] = [
        SELECT doc::jsonb #>> '{recovery,credential,spki}', key, 'recovery',
          doc::jsonb #>> '{recovery,credential,registeredAtMs}' FROM node) AS held
        WHERE spki IS NOT NULL GROUP BY spki, node, use) AS holder
-     GROUP BY spki;`,
+     GROUP BY spki;
+   -- How long planes have led on this store, in milliseconds of monotonic time (lived-time.ts).
+   CREATE TABLE lived (id SMALLINT PRIMARY KEY CHECK (id = 1), ms BIGINT NOT NULL);
+   INSERT INTO lived (id, ms) VALUES (1, 0);
+   -- How far the clock of a replica is from the database's, above 0 ahead; null: a release that does not say.
+   ALTER TABLE replica ADD COLUMN clock_offset_ms BIGINT;`,
 ]

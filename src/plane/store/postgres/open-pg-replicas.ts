@@ -50,6 +50,8 @@ export type PgReplicasDeps = {
   readonly version: string
   readonly pace?: ReplicaPace
   readonly witness: JournalWitness
+  /** How far this machine's clock may be from the database's; left out: they are not compared. */
+  readonly clockToleranceMs?: number
 }
 
 /**
@@ -57,13 +59,13 @@ export type PgReplicasDeps = {
  * those. Rejects where there is no primary that confirms a write.
  */
 export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> => {
-  const { access, clock, timers, random, log, name, version, witness, pace = usualPace } = deps
+  const { access, clock, timers, random, log, witness, pace = usualPace } = deps
   const opened: (() => Promise<void>)[] = []
   const close = async (): Promise<void> => {
     for (const step of opened.splice(0).toReversed()) await step()
   }
   try {
-    const lease = await openLease({ access, clock, timers, log, pace, witness, name, version })
+    const lease = await openLease({ ...deps, pace })
     opened.push(() => lease.close())
     const feed = openForeignFeed({ lease, timers, log, pace, witness })
     const leadership = openLeadership({ lease, timers, log, pace })
@@ -90,6 +92,7 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
       },
       standing: () => lease.standing(),
       behindMs: () => lease.behindMs(),
+      clockOffsetMs: () => lease.clockOffsetMs(),
       onStanding: (run) => lease.onStanding(run),
       leadership: () => leadership.current(),
       onLeadership: (run) => leadership.onChange(run),
@@ -145,7 +148,7 @@ const leased = async (access: Pick<PgAccess, 'read'>): Promise<readonly Replica[
 const leasedStatement: Prepared = {
   name: 'replicas-leased',
   text: `SELECT replica.number, name, version, floor(extract(epoch FROM started_at) * 1000)::bigint AS "startedAtMs",
-      leadership.replica IS NOT NULL AS leads
+      leadership.replica IS NOT NULL AS leads, clock_offset_ms AS "clockOffsetMs"
     FROM replica LEFT JOIN leadership ON leadership.replica = replica.number
     WHERE expires_at > statement_timestamp() ORDER BY replica.number`,
 }

@@ -15,6 +15,7 @@ import { forgetEndedRows } from './forget.ts'
 import { openPgGroupCommit } from './group-commit.ts'
 import { openPgHealth } from './health.ts'
 import { openPgJournalReader } from './journal-reader.ts'
+import { openPgLived } from './lived.ts'
 import { openListQueries } from './list-queries.ts'
 import { openPgObservations } from './observations.ts'
 import { openPgReplicas, type PgReplicas } from './open-pg-replicas.ts'
@@ -37,6 +38,8 @@ export type PostgresStoreDeps = {
   readonly replicaName: string
   /** Absent: nothing is known of the journal from before. */
   readonly witness?: JournalWitness
+  /** How far this machine's clock may be from the database's; left out: they are not compared. */
+  readonly clockToleranceMs?: number
 }
 
 /** Written all the time, and nobody waits for others to hear of them: of a denial somebody does. */
@@ -63,7 +66,7 @@ export const openPostgresStore = async (deps: PostgresStoreDeps): Promise<Store>
   }
 }
 
-const assemble = (deps: Required<PostgresStoreDeps>, shared: PgReplicas): Store => {
+const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }, shared: PgReplicas): Store => {
   const { access, timers, log } = deps
   const { replicas } = shared
   const health = openPgHealth({ access, log, self: () => replicas.self })
@@ -114,7 +117,8 @@ const assemble = (deps: Required<PostgresStoreDeps>, shared: PgReplicas): Store 
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
     journal: openPgJournalReader({ ...deps, known: () => commits.known() }),
-    forget: (nowMs) => forgetEndedRows(access, replicas.self, nowMs),
+    forget: (livedMs) => forgetEndedRows(access, replicas.self, livedMs),
+    ...openPgLived({ access, self: () => replicas.self }),
     ...openPgWebhookProgress({ access, self: () => replicas.self }),
     onCommitGroup: (run) => void groupListeners.push(run),
     fileFault: async () => null,

@@ -3,6 +3,7 @@
 
 import type { Clock } from '#platform/clock.ts'
 import type { Standing } from '../replicas.ts'
+import { clockTrouble, type ClockOffset } from './clock-offset.ts'
 
 /** One moment by both clocks. */
 export type Instant = { readonly monotonicMs: number; readonly wallMs: number }
@@ -17,14 +18,21 @@ export type StandingFacts = {
   readonly heard: Instant | null
   /** What has kept it from hearing more; null: nothing but time, as far as is known. */
   readonly unheard: string | null
+  /** As the newest renewal showed it; null: it was not compared. */
+  readonly clock?: ClockOffset | null
+  /** How far it may be from the database's. */
+  readonly clockToleranceMs?: number
   readonly leaseMs: number
   readonly mostBehindMs: number
 }
 
-export const standingAt = ({ now, renewed, heard, unheard, leaseMs, mostBehindMs }: StandingFacts): Standing => {
+export const standingAt = (facts: StandingFacts): Standing => {
+  const { now, renewed, heard, unheard, clock = null, clockToleranceMs = Infinity, leaseMs, mostBehindMs } = facts
   if (renewed === null) return { kind: 'expired', why: 'this replica has no lease' }
   const unrenewedMs = elapsedMs(renewed, now)
   if (unrenewedMs >= leaseMs) return { kind: 'expired', why: `the lease was last renewed ${seconds(unrenewedMs)} ago` }
+  const skew = clock === null ? null : clockTrouble(clock, now, clockToleranceMs)
+  if (skew !== null) return { kind: 'skewed', why: skew }
   if (heard === null) return { kind: 'behind', why: 'what the other replicas have committed is still being read' }
   // Waiting for `mostBehindMs` is for silence. What is known to be missing is known now.
   if (unheard !== null) return { kind: 'behind', why: unheard }
