@@ -62,9 +62,10 @@ export const runPlane = async (
   try {
     const plane = await openPlane(config, foundation)
     onReady(plane.ready)
-    await aborted(stop)
+    const lost = await Promise.race([aborted(stop), storeLost(foundation)])
     log.info('stopping')
     await plane.stop()
+    if (lost instanceof Error) throw lost
   } finally {
     await foundation.store.close()
   }
@@ -221,7 +222,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     firstRun: foundation.firstRun,
     adminKeyHere: pathExists(adminKeyFile(config.dataFolder)),
     warnings: [
-      ...readyBut(settings()),
+      ...readyBut(settings(), store),
       ...authority.view().warnings,
       ...(rootKeyFile === null ? [] : [`the root key is in ${rootKeyFile}: take it offline now`]),
     ],
@@ -240,6 +241,9 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     },
   }
 }
+
+/** Resolves when this process may not go on with its store: another one has to read it anew. */
+const storeLost = ({ store }: Foundation): Promise<Error> => new Promise((resolve) => store.onLost(resolve))
 
 const urlOf = (host: string, port: number): string => `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 

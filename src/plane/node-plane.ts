@@ -2,7 +2,7 @@
 
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
-import type { Refused } from './listeners/http-reply.ts'
+import { troubleOf, type Refused } from './listeners/http-reply.ts'
 import { openDenyList } from './authn/deny-list.ts'
 import { openNodeAuthn } from './authn/node-certificate.ts'
 import { openChannelParts } from './channels/channel-parts.ts'
@@ -87,7 +87,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     roots: authority.roots(),
     connections: deps.connections,
     balancers: deps.balancers,
-    trouble: () => store.trouble(),
+    trouble: () => troubleOf(store),
     standing: () => store.replicas.standing(),
     withdrawn: (principal) => (principal.kind === 'node' ? denyList.refusalOf(principal) : null),
     onRefusal(refused) {

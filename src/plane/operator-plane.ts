@@ -16,7 +16,7 @@ import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
 import type { RevocationLists } from './issuer/revocation-lists.ts'
 import { operatorByKey } from './authn/operator-key.ts'
 import { httpApp } from './listeners/http-app.ts'
-import type { Refused } from './listeners/http-reply.ts'
+import { troubleOf, type Refused } from './listeners/http-reply.ts'
 import { openOperatorListener, type OperatorDoors, type OperatorListener } from './listeners/operator-listener.ts'
 import { operatorRoutes } from './listeners/operator-routes.ts'
 import type { Route } from './listeners/route.ts'
@@ -74,7 +74,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     issuer: authority,
     arrivals,
     metrics: metrics.text,
-    warnings: () => readyBut(deps.settings()),
+    warnings: () => readyBut(deps.settings(), store),
     notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
     openapi: () => describe(deps, routes),
   })
@@ -89,7 +89,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     routes,
     authenticate: (request, source) => operatorByKey(store, request.headers.authorization, source),
     correlation: deps.correlation,
-    trouble: () => store.trouble(),
+    trouble: () => troubleOf(store),
     callers: 'operators',
     standing: () => store.replicas.standing(),
     onRefusal,

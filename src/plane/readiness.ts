@@ -32,5 +32,7 @@ const standingReasons = (standing: Standing): readonly string[] =>
   standing.kind === 'serving' ? [] : [`${standing.kind}: ${standing.why}`]
 
 /** What the plane cannot do though it is ready: whoever took it out of service for that would take the rest away too. */
-export const readyBut = (settings: DomainSettings): readonly string[] =>
-  [doubtInWords(settings), haltInWords(settings)].filter((words) => words !== null)
+export const readyBut = (settings: DomainSettings, store: Pick<Store, 'warnings'>): readonly string[] => [
+  ...[doubtInWords(settings), haltInWords(settings)].filter((words) => words !== null),
+  ...store.warnings(),
+]

@@ -13,7 +13,7 @@ import { makeRecoveryRoot } from './make-issuer.ts'
 import type { ServerCertificateDeps } from './server-identity.ts'
 
 export type RecoveryDeps = ServerCertificateDeps & {
-  readonly store: Pick<Store, 'get' | 'issuers' | 'commit' | 'replicas' | 'sealedKeys' | 'exclusively'>
+  readonly store: Pick<Store, 'get' | 'issuers' | 'commit' | 'replicas' | 'sealedKeys' | 'exclusively' | 'makeRoom'>
 }
 
 export type RecoveryRoot = { readonly record: IssuerRecord; readonly signing: boolean }

@@ -1,7 +1,7 @@
 // Can the store be written to? As health.ts of the embedded one, with a write that has to be confirmed like any other.
 
 import type { Log } from '#platform/log.ts'
-import type { Prepared } from '#platform/postgres.ts'
+import { pgTrouble, type Prepared } from '#platform/postgres.ts'
 import type { ReplicaNumber } from '../replicas.ts'
 import { openTroubleRecord, type TroubleRecord } from '../trouble-record.ts'
 import type { PgAccess } from './pg-access.ts'
@@ -16,7 +16,7 @@ export const openPgHealth = (deps: {
   readonly log: Log
   self(): ReplicaNumber
 }): PgHealth => {
-  const record = openTroubleRecord(deps.log)
+  const record = openTroubleRecord(deps.log, (error) => pgTrouble(error) === 'disk')
   let probing = false
   return {
     ...record,

@@ -110,6 +110,11 @@ const assemble = (deps: PostgresStoreDeps, shared: PgReplicas): Store => {
     ...openPgWebhookProgress({ access, self: () => replicas.self }),
     onCommitGroup: (run) => void groupListeners.push(run),
     trouble: () => health.trouble(),
+    isDiskTrouble: () => health.isDisk(),
+    // The disk is the server's, and so is the care for it: it stops by itself when a flush fails.
+    warnings: () => [],
+    makeRoom: () => false,
+    onLost: () => {},
     close: () => (closing ??= close()),
   }
 }
