@@ -58,9 +58,10 @@ export const openPostgresStore = async (deps: PostgresStoreDeps): Promise<Store>
 }
 
 const assemble = (deps: PostgresStoreDeps, shared: PgReplicas): Store => {
-  const { access, timers, log } = deps
+  const { timers, log, clock } = deps
   const { replicas } = shared
-  const health = openPgHealth({ access, log, self: () => replicas.self })
+  const health = openPgHealth({ access: deps.access, clock, log, self: () => replicas.self })
+  const access = health.watched(deps.access)
   const rows = openRowReads({ access, timers })
   const observations = openPgObservations({ access, timers, log })
   const groupListeners: ((group: CommitGroup) => void)[] = []
@@ -105,7 +106,7 @@ const assemble = (deps: PostgresStoreDeps, shared: PgReplicas): Store => {
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
-    journal: openPgJournalReader({ ...deps, known: () => commits.known() }),
+    journal: openPgJournalReader({ ...deps, access, known: () => commits.known() }),
     forget: (nowMs) => forgetEndedRows(access, replicas.self, nowMs),
     ...openPgWebhookProgress({ access, self: () => replicas.self }),
     onCommitGroup: (run) => void groupListeners.push(run),
