@@ -1,6 +1,8 @@
 // A plane, from its configuration to its end. Everything real is made here and in foundation.ts, and nowhere else.
 
+import { cutOffKey } from '#domain/cut-off.ts'
 import type { DomainSettings } from '#domain/domain-settings.ts'
+import type { NodeId } from '#domain/node.ts'
 import { isIP } from '#platform/addresses.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
@@ -15,6 +17,9 @@ import type { PlaneUrls } from './channels/configuration.ts'
 import { nodeUrlOf, type PlaneConfig } from './config.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
 import { recoverabilityCounts } from './flows/count-recoverable.ts'
+import { openCutOffFiles } from './flows/cut-off-files.ts'
+import { barredByPending, forbiddenByPending, openPendingCutOffs } from './flows/pending-cut-offs.ts'
+import { performCutOff } from './flows/perform-cut-off.ts'
 import { openStandingAlerts } from './flows/standing-alerts.ts'
 import { layFoundation, type Foundation } from './foundation.ts'
 import { adminKeyFile, type Initialised } from './initialise.ts'
@@ -71,7 +76,10 @@ export const runPlane = async (
   }
 }
 
-const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialised) => {
+const openPlane = async (config: PlaneConfig, laid: Foundation & Initialised) => {
+  const cutOffFiles = openCutOffFiles(config.dataFolder, laid.log)
+  const pending = new Map(cutOffFiles.all().map((one) => [cutOffKey(one.order), one]))
+  const foundation = { ...laid, store: forbiddenByPending(laid.store, () => pending.values()) }
   const { store, clock, random } = foundation
   const feed = openFeed()
   // Before anything is loaded: what is committed elsewhere meanwhile is then seen twice, and never missed.
@@ -122,9 +130,14 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     onRehearsal: (outcome: 'passed' | 'failed') => metrics.rehearsed(outcome),
   }
   const connections = connectionShares(openFileLimit())
-  const nodePlane = await openNodePlane({ ...parts, ...seen, connections: connections.node })
+  const barred = (node: NodeId) => barredByPending(pending, node)
+  const nodePlane = await openNodePlane({ ...parts, ...seen, barred, connections: connections.node })
   const recoveryPlane = await openRecoveryPlane({ ...nodePlane.shared, ...seen, connections: connections.recovery })
-  const { channels } = nodePlane
+  const { channels, receipts } = nodePlane
+  const { sessions, peerProofs } = nodePlane.shared
+  const epochsHere = (node: NodeId) => sessions.of(node).map(({ principal }) => principal.epoch)
+  const cutOffs = openPendingCutOffs({ ...parts, files: cutOffFiles, epochsHere }, pending)
+  cutOffs.enforce()
   const alerts = await openStandingAlerts(store, feed)
   const metrics = openMetrics({
     ...parts,
@@ -158,8 +171,9 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
         ...parts,
         nodeUrl: () => urls().node,
         channels,
-        peers: nodePlane.shared.peerProofs,
-        receipts: nodePlane.receipts,
+        peers: peerProofs,
+        receipts,
+        cutOffs,
         metrics,
         revocationLists: statusPlane.lists,
         machineRoutes: { node: nodePlane.routes, recovery: recoveryPlane.routes },
@@ -184,6 +198,12 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
   const upkeep: readonly UpkeepTask[] = [
     ...nodePlane.upkeep,
     ...statusPlane.upkeep,
+    {
+      name: 'pending cut-offs',
+      where: 'each',
+      everyMs: 1000,
+      run: () => cutOffs.repeat((order) => performCutOff({ ...parts, channels, receipts, peers: peerProofs }, order)),
+    },
     { name: 'authority', where: 'each', everyMs: authorityEveryMs, run: maintain },
     // Apart from the other: trouble of one trust must not let the other grow old.
     { name: 'recovery authority', where: 'each', everyMs: authorityEveryMs, run: () => recovery.maintain() },

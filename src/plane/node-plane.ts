@@ -1,6 +1,8 @@
 // The part of the plane that nodes talk to, put together: authentication, admission, channels, liveness.
 
 import type { DomainSettings } from '#domain/domain-settings.ts'
+import type { NodeId } from '#domain/node.ts'
+import type { Refusal } from '#domain/refusal.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import { troubleOf, type Refused } from './listeners/http-reply.ts'
 import { openDenyList } from './authn/deny-list.ts'
@@ -38,6 +40,8 @@ export type NodePlaneDeps = Foundation & {
   readonly settings: () => DomainSettings
   readonly onRefusal: (refused: Refused) => void
   readonly onReport: () => void
+  /** Null: no order that waits for the store keeps this node out. */
+  readonly barred: (node: NodeId) => Refusal | null
 }
 
 /** Enrollments in progress at once; the rest is told when to come back. */

@@ -10,11 +10,12 @@ import { openArrivals } from './feed/arrivals.ts'
 import type { PlaneUrls } from './channels/configuration.ts'
 import type { RecoverabilityCounts } from './flows/count-recoverable.ts'
 import type { OpenChannels, PeerProofs } from './flows/open-channels.ts'
+import type { PendingCutOffs } from './flows/pending-cut-offs.ts'
 import type { Receipts } from './flows/receipts.ts'
 import type { Authority } from './issuer/authority.ts'
 import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
 import type { RevocationLists } from './issuer/revocation-lists.ts'
-import { operatorByKey } from './authn/operator-key.ts'
+import { openOperatorAuthn } from './authn/operator-key.ts'
 import { httpApp } from './listeners/http-app.ts'
 import { troubleOf, type Refused } from './listeners/http-reply.ts'
 import { openOperatorListener, type OperatorDoors, type OperatorListener } from './listeners/operator-listener.ts'
@@ -38,6 +39,7 @@ export type OperatorPlaneDeps = {
   readonly peers: PeerProofs
   readonly receipts: Receipts
   readonly metrics: Metrics
+  readonly cutOffs: Pick<PendingCutOffs, 'run' | 'warnings'>
   readonly revocationLists: Pick<RevocationLists, 'list'>
   readonly settings: () => DomainSettings
   readonly clock: Clock
@@ -74,7 +76,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     issuer: authority,
     arrivals,
     metrics: metrics.text,
-    warnings: () => readyBut(deps.settings(), store),
+    warnings: () => [...readyBut(deps.settings(), store), ...deps.cutOffs.warnings()],
     notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
     openapi: () => describe(deps, routes),
   })
@@ -85,9 +87,11 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
       log.error({ err: error }, 'a refusal could not be journaled'),
     )
   }
+  const operators = openOperatorAuthn(store, clock, feed)
   const app = httpApp({
     routes,
-    authenticate: (request, source) => operatorByKey(store, request.headers.authorization, source),
+    authenticate: (request, source, { cutOff }) =>
+      operators.byKey(request.headers.authorization, source, cutOff === true),
     correlation: deps.correlation,
     trouble: () => troubleOf(store),
     callers: 'operators',

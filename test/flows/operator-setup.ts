@@ -7,6 +7,8 @@ import { roles, type Role } from '#domain/principal.ts'
 import { openFeed, type Feed } from '#plane/feed/feed.ts'
 import { recoverabilityCounts } from '#plane/flows/count-recoverable.ts'
 import { createOperatorKey } from '#plane/flows/change-operator-keys.ts'
+import { openCutOffFiles } from '#plane/flows/cut-off-files.ts'
+import { openPendingCutOffs } from '#plane/flows/pending-cut-offs.ts'
 import type { OpenChannels, OpenSession } from '#plane/flows/open-channels.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
 import { openReceipts, type Receipts } from '#plane/flows/receipts.ts'
@@ -84,6 +86,19 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       peers,
       receipts,
       metrics,
+      cutOffs: openPendingCutOffs(
+        {
+          store,
+          feed,
+          clock,
+          timers,
+          random: systemRandom,
+          log: silentLog,
+          files: openCutOffFiles(folder, silentLog),
+          epochsHere: () => [],
+        },
+        new Map(),
+      ),
       // No issuer here has its key in a file of this setup.
       revocationLists: { list: async () => null },
       clock,

@@ -38,6 +38,8 @@ export type NodeAuthnDeps = {
   readonly findOtherHolder: FindOtherHolder
   readonly awaitReturn: AwaitReturn
   readonly lastHolders: Pick<LastHolders, 'isHolder'>
+  /** Null: no order that waits for the store keeps this node out. */
+  readonly barred: (node: NodeId) => Refusal | null
 }
 
 /** What a connection presented never changes; everything that can change is asked anew on every request. */
@@ -80,6 +82,8 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
       const said = refuse('CLIENT_CERT_DENIED', 'the authority that issued it has been withdrawn')
       return { ...said, retryAfterMs: deps.returns.nextMs(), about: aboutNode(node.value.id) }
     }
+    const barred = verdict.kind === 'node' ? deps.barred(verdict.id) : null
+    if (barred !== null) return barred
     if (verdict.kind === 'node' && deps.holdOff.over(verdict.id) !== null) {
       return { ...refuse('BUSY', 'an operator is deciding about this node'), retryAfterMs: 1000 }
     }
