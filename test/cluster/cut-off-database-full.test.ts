@@ -7,7 +7,7 @@ import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
-import type { Reply } from '../process/operator-call.ts'
+import { operatorCall, type Reply } from '../process/operator-call.ts'
 import { journalEntries, newSecret, targetByAddress } from '../process/plane-records.ts'
 import { serverOwner, startPostgres, type PostgresServer } from '../process/postgres-server.ts'
 import { rawNode, type RawNode } from '../process/raw-node.ts'
@@ -122,4 +122,53 @@ test('L4: on a full disk of the database a revoked node is out at the replica th
     JSON.stringify(alerts),
   )
   assert.deepEqual(fs.readdirSync(path.join(again.data, 'cut-offs')), [])
+})
+
+const long = process.env['MUSTER_LONG'] === '1'
+
+test('L4: without any database an operator known to the plane cuts a node off there, and nobody else does anything; back, it is committed', async (t) => {
+  if (!long) return t.skip('only in long counts')
+  if (withPeer(t, 'postgres') === null) return
+  const server = await startPostgres(t)
+  const database = await server.database(t)
+  const [plane] = await startReplicaPlanes(t, 1, database.env)
+  assert.ok(plane)
+  const stolen = await enrolled(plane, 'stolen')
+  const issuing = (await plane.api('GET', '/v1/ca')).body.authorities.find(
+    ({ role, signing }: { role: string; signing: boolean }) => role === 'issuing' && signing,
+  )
+  const { body: viewer } = await plane.api('POST', '/v1/keys', { name: 'unseen', role: 'platform-admin' })
+  const channel = await stolen.openChannel()
+  assert.ok('frames' in channel, JSON.stringify(channel))
+  await server.stop('crash')
+
+  const revoked = await plane.api('POST', '/v1/nodes/stolen/revoke', { reason: 'stolen' })
+  assert.deepEqual(
+    [revoked.status, revoked.body.code, revoked.body.in_force_here, revoked.body.replicas_unaware],
+    [503, 'CUT_OFF_PENDING', true, []],
+    JSON.stringify(revoked.body),
+  )
+  assert.equal(channel.ended(), true)
+  const withdrawn = await plane.api('POST', '/v1/ca/withdraw', { issuer: issuing.id, reason: 'its key is out' })
+  assert.equal(withdrawn.body.in_force_here, true, JSON.stringify(withdrawn.body))
+  // It has never been seen here, so nobody can tell whose it is.
+  const unseen = await operatorCall(plane.socket, viewer.secret, 'POST', '/v1/nodes/stolen/revoke', { reason: 'x' })
+  assert.deepEqual([unseen.status, unseen.body.in_force_here], [503, undefined], JSON.stringify(unseen.body))
+  const drained = await plane.api('POST', '/v1/nodes/stolen/drain', {})
+  assert.deepEqual([drained.status, drained.body.in_force_here], [503, undefined])
+
+  await server.start()
+  await eventually('the revocation', async () => (await membership(plane, 'stolen')) === 'revoked', {
+    withinMs: 60_000,
+    everyMs: 200,
+  })
+  await eventually(
+    'the withdrawal',
+    async () =>
+      (await plane.api('GET', '/v1/ca')).body.authorities.some(
+        ({ id, withdrawn_at: at }: { id: string; withdrawn_at?: string }) => id === issuing.id && at !== undefined,
+      ),
+    { withinMs: 30_000, everyMs: 200 },
+  )
+  assert.equal((await stolen.confirm()).status, 403)
 })

@@ -11,13 +11,14 @@ import { rawNode } from '../process/raw-node.ts'
 import { startPlane } from '../process/start-plane.ts'
 
 test('L4: a plane whose fsync fails stops with exit code 70 and DISK_FAILED, and started again it has everything it acknowledged', async (t) => {
-  if (withPeer(t, 'strace') === null) return
+  const strace = withPeer(t, 'strace')
+  if (strace === null) return
   const plane = await startPlane(t)
   const node = rawNode(await targetByAddress(plane))
   assert.equal((await node.enrollByToken(await newSecret(plane, 'gpu-001'))).status, 200)
 
   const inject = ['-f', '-p', String(plane.pid), '-o', '/dev/null', '-e', 'inject=fsync,fdatasync:error=EIO']
-  const tracer = spawn('strace', inject, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const tracer = spawn(strace, inject, { stdio: ['ignore', 'ignore', 'pipe'] })
   cleanup(t, () => void tracer.kill('SIGKILL'))
   let said = ''
   tracer.stderr.on('data', (text) => (said += String(text)))

@@ -2,10 +2,11 @@
 // file with real blocks that is made shorter, a step at a time, when a cut-off finds no room: the rest stays out of reach of
 // other programs that write to the same disk.
 
-import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { allocatedBytes, diskSpace, incompressible } from '#platform/disk-space.ts'
+import { allocatedBytes, diskSpace, lengthenFile, shortenFile } from '#platform/disk-space.ts'
+import { removeFile } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
+import { pathExists } from '#platform/paths.ts'
 
 export type DiskReserve = {
   /** A part of it was given up: nothing but cut-offs is committed until it is whole again. */
@@ -20,8 +21,8 @@ export type DiskReserve = {
 
 export const reserveName = 'muster.reserve'
 /**
- * A revocation writes about 100 KiB into the write-ahead log, which is reused after every one of them while the reserve is
- * spent, and lets the database grow by 3 to 6 KiB: enough for some hundred.
+ * A revocation of a node without peers and allocations writes about 80 KiB into the write-ahead log, which is reused after
+ * every one of them while the reserve is spent, and lets the database grow by up to 4 KiB: enough for several hundred.
  */
 export const reserveBytes = 4 << 20
 const stepBytes = 256 << 10
@@ -32,25 +33,13 @@ export const openDiskReserve = (folder: string, log: Log): DiskReserve => {
   const file = path.join(folder, reserveName)
   let kept = allocatedBytes(file)
   // No file: it was never made, so nothing of it can have been given up.
-  let spent = fs.existsSync(file) && kept < reserveBytes
+  let spent = pathExists(file) && kept < reserveBytes
 
-  const resize = (bytes: number): void => {
-    const fd = fs.openSync(file, 'r+')
+  const shorten = (bytes: number): void => {
     try {
-      fs.ftruncateSync(fd, bytes)
-      fs.fsyncSync(fd)
+      shortenFile(file, bytes)
     } finally {
-      fs.closeSync(fd)
       kept = allocatedBytes(file)
-    }
-  }
-  const append = (bytes: number): void => {
-    const fd = fs.openSync(file, 'a', 0o600)
-    try {
-      fs.writeFileSync(fd, incompressible(bytes))
-      fs.fsyncSync(fd)
-    } finally {
-      fs.closeSync(fd)
     }
   }
 
@@ -66,7 +55,7 @@ export const openDiskReserve = (folder: string, log: Log): DiskReserve => {
     release() {
       if (kept <= 0) return false
       try {
-        resize(Math.max(0, kept - stepBytes))
+        shorten(Math.max(0, kept - stepBytes))
       } catch (error) {
         log.error({ err: error }, 'the reserve of the store could not be released')
         return false
@@ -76,20 +65,22 @@ export const openDiskReserve = (folder: string, log: Log): DiskReserve => {
       return true
     },
     refill() {
+      // Somebody may have removed it to make room.
+      if (!pathExists(file)) kept = 0
       if (kept >= reserveBytes) return
       const before = kept
       const space = diskSpace(folder)
       if (space === null || space.availableBytes < reserveBytes - before + besideBytes) return
       try {
-        append(reserveBytes - before)
-        kept = allocatedBytes(file)
+        lengthenFile(file, reserveBytes - before)
+        // Written and flushed; some file systems count its blocks only later.
+        kept = reserveBytes
       } catch (error) {
         log.warn({ err: error }, 'the reserve of the store could not be made')
-        if (spent || before > 0) resize(before)
-        else fs.rmSync(file, { force: true })
+        if (spent || before > 0) shorten(before)
+        else removeFile(file)
         return
       }
-      if (kept < reserveBytes) return
       if (spent) log.info('the reserve of the store is whole again')
       spent = false
     },

@@ -23,7 +23,7 @@ import { openRowQueries } from './row-queries.ts'
 import { openRowTables } from './row-tables.ts'
 import { openSoleReplica } from './sole-replica.ts'
 import { refuseOldSqlite } from './sqlite-release.ts'
-import { notAStore, StoreFault, StoreLost, StoreRefused } from './store-errors.ts'
+import { notAStore, StoreFault, StoreRefused, type StoreLost } from './store-errors.ts'
 import type { CommitGroup, HeadSigner, Store } from './store.ts'
 import { openWebhookProgress } from './webhook-progress.ts'
 
