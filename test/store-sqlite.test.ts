@@ -87,7 +87,7 @@ describe('opening', () => {
   test('a folder is free again once its plane has closed', async (t) => {
     const { store, folder } = await opened(t)
     await store.close()
-    assert.deepEqual(fs.readdirSync(folder).sort(), ['muster.db', 'plane.lock'])
+    assert.deepEqual(fs.readdirSync(folder).sort(), ['muster.db', 'muster.reserve', 'plane.lock'])
     await (await openStore(folder, makeSigner())).close()
   })
 

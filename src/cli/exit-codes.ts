@@ -10,6 +10,7 @@ export const exitCodes = {
   partly: 6,
   notReady: 7,
   notEffective: 8,
+  inForceHereOnly: 9,
   unavailable: 69,
   fault: 70,
   tryLater: 75,
@@ -32,6 +33,8 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   partly: 'node enroll --batch: some lines failed',
   notReady: 'agent status: the agent is not running, or not connected',
   notEffective: 'node revoke, receipt show: decided, and not proven to be in effect everywhere yet',
+  inForceHereOnly:
+    'node revoke, node quarantine, issuance halt, ca rotate --compromised: in force at the replica that answered only, until its database commits it',
   unavailable: 'no plane answers there',
   fault: 'something broke, here or in the plane',
   tryLater: 'the plane cannot do it now; try again later',
@@ -46,6 +49,7 @@ export const exitCodeOf = (code: string, status: number): ExitCode => {
   if (['OPERATOR_KEY_REQUIRED', 'OPERATOR_KEY_INVALID', 'ROLE_FORBIDDEN', 'HOST_NOT_ALLOWED'].includes(code)) {
     return exitCodes.notAllowed
   }
+  if (code === 'CUT_OFF_PENDING') return exitCodes.inForceHereOnly
   if (status === 429 || status === 503) return exitCodes.tryLater
   return status >= 500 ? exitCodes.fault : exitCodes.refused
 }

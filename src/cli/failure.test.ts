@@ -43,11 +43,12 @@ test('every refusal has an exit code that says what kind of no it is', () => {
   assert.equal(codeOf('ROLE_FORBIDDEN'), exitCodes.notAllowed)
   assert.equal(codeOf('OPERATOR_KEY_INVALID'), exitCodes.notAllowed)
   assert.equal(codeOf('BUSY'), exitCodes.tryLater)
+  assert.equal(codeOf('CUT_OFF_PENDING'), exitCodes.inForceHereOnly)
   assert.equal(codeOf('RATE_LIMITED'), exitCodes.tryLater)
   assert.equal(codeOf('NODE_ALREADY_ENROLLED'), exitCodes.refused)
   assert.equal(exitCodeOf('SOMETHING_NEWER', 500), exitCodes.fault)
   for (const code of Object.keys(refusals) as (keyof typeof refusals)[]) {
-    assert.ok([1, 3, 4, 75].includes(codeOf(code)), `${code} exits with ${codeOf(code)}`)
+    assert.ok([1, 3, 4, 9, 75].includes(codeOf(code)), `${code} exits with ${codeOf(code)}`)
   }
 })
 

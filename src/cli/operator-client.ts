@@ -72,10 +72,24 @@ const readReply = <T extends TSchema>(reply: HttpReply, ask: Ask<T>): Static<T> 
     exit: exitCodeOf(body.code, reply.status),
     code: body.code,
     sentence: body.message,
-    detail: body.detail,
+    detail: detailOf(body),
     next: fillIn(body.next, ask.about ?? {}),
     retryAfterMs: body.retry_after_ms,
   })
+}
+
+/** With who does not know of an order that is in force at one replica only. */
+const detailOf = ({
+  detail,
+  in_force_here: here,
+  replicas_unaware: unaware,
+  kept_in: kept,
+}: ErrorBody): string | null => {
+  if (here !== true) return detail
+  const others =
+    unaware === undefined || unaware.length === 0 ? 'no other replica is known' : `not known to ${unaware.join(', ')}`
+  const lost = kept === 'memory' ? '; the order is kept in memory only and ends with the process of that plane' : ''
+  return `${detail === null ? '' : `${detail}; `}${others}${lost}`
 }
 
 const foreign = (detail: string): Failure =>

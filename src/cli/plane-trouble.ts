@@ -17,6 +17,11 @@ export const planeTrouble = (error: unknown): unknown => {
     const sentence = 'The plane cannot run now.'
     return new Failure({ exit: exitCodes.tryLater, code: 'DATABASE_UNREACHABLE', sentence, detail, next: String(next) })
   }
+  if (errno(error) === 'DISK_FAILED') {
+    const next = 'Check the disk (dmesg, smartctl); started again, the plane reads what is there and verifies it'
+    const sentence = 'The plane has stopped: its disk did not keep what was written.'
+    return new Failure({ exit: exitCodes.fault, code: 'DISK_FAILED', sentence, detail: error.message, next })
+  }
   // The store says by itself what is to be done.
   if ('next' in error && typeof error.next === 'string') {
     return failure(errno(error) ?? 'STORE_REFUSED', error.message, error.next)

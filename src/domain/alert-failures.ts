@@ -24,6 +24,7 @@ const notCounted: readonly RefusalCode[] = [
   'UNAVAILABLE',
   'DISK_TROUBLE',
   'REPLICA_BEHIND',
+  'CUT_OFF_PENDING',
   'STORE_IN_DOUBT',
   'ISSUANCE_HALTED',
   'RATE_LIMITED',

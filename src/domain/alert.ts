@@ -18,6 +18,7 @@ export const alertKinds = [
   'quarantined',
   'issuance_halted',
   'authority_compromised',
+  'cut_off_delayed',
   'unhealthy',
   'config_drift',
   'overlay_failed',

@@ -33,6 +33,7 @@ const permitted: ReadonlySet<EntryType> = new Set<EntryType>([
   'node.condition_cleared',
   'store.doubted',
   'store.confirmed',
+  'store.row_restored',
   // the plane itself
   'ca.created',
   'ca.requested',

@@ -219,6 +219,10 @@ export const refusals = {
     'The plane cannot write to its store.',
     'Make room or repair the disk of the plane; nothing was changed',
   ],
+  CUT_OFF_PENDING: [
+    'This is in force at this replica only: the database cannot commit it now.',
+    'Make room for the database or bring it back; this replica repeats it by itself until it is committed. Give the same order to the replicas that do not know it, or stop them',
+  ],
   REPLICA_BEHIND: [
     'This replica of the plane has lost touch with the others.',
     'Try again after the time in Retry-After: another replica, or this one once it is back, answers',
@@ -233,12 +237,21 @@ export const refusals = {
 
 export type RefusalCode = keyof typeof refusals
 
+export type InForceHere = {
+  /** Names of the replicas that do not know of it. */
+  readonly unaware: readonly string[]
+  /** Where the order survives: `memory` is lost with the process. */
+  readonly kept: 'data folder' | 'memory'
+}
+
 export type Refusal = {
   readonly kind: 'refused'
   readonly code: RefusalCode
   /** What exactly was wrong, for this caller; safe to show, bounded. */
   readonly detail: string | null
   readonly retryAfterMs: number | null
+  /** It was refused, and what was ordered is in force at this replica all the same. */
+  readonly inForceHere?: InForceHere
   /** Whom it concerns, where the caller's own credential says so: for the journal, and to fill in the next step. */
   readonly about?: {
     readonly node?: string | null

@@ -1,6 +1,8 @@
 // A plane, from its configuration to its end. Everything real is made here and in foundation.ts, and nowhere else.
 
+import { cutOffKey } from '#domain/cut-off.ts'
 import type { DomainSettings } from '#domain/domain-settings.ts'
+import type { NodeId } from '#domain/node.ts'
 import { isIP } from '#platform/addresses.ts'
 import { holdPort } from '#platform/http-server.ts'
 import { openLog } from '#platform/log.ts'
@@ -20,6 +22,9 @@ import { openKeyBook } from './authn/operator-key-book.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
 import { recoverabilityCounts } from './flows/count-recoverable.ts'
 import { recordLosses } from './flows/record-loss.ts'
+import { openCutOffFiles } from './flows/cut-off-files.ts'
+import { barredByPending, forbiddenByPending, openPendingCutOffs } from './flows/pending-cut-offs.ts'
+import { performCutOff } from './flows/perform-cut-off.ts'
 import { openStandingAlerts } from './flows/standing-alerts.ts'
 import { layFoundation, type Foundation } from './foundation.ts'
 import { adminKeyFile, type Initialised } from './initialise.ts'
@@ -73,9 +78,10 @@ export const runPlane = async (
     const plane = await openPlane(config, foundation)
     endFirstStart(config.dataFolder)
     onReady(plane.ready)
-    await aborted(stop)
+    const lost = await Promise.race([aborted(stop), storeLost(foundation)])
     log.info('stopping')
     await plane.stop()
+    if (lost instanceof Error) throw lost
   } finally {
     await foundation.store.close()
   }
@@ -90,7 +96,10 @@ const refuseTakenPorts = async (config: PlaneConfig): Promise<void> => {
   }
 }
 
-const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialised) => {
+const openPlane = async (config: PlaneConfig, laid: Foundation & Initialised) => {
+  const cutOffFiles = openCutOffFiles(config.dataFolder, laid.log)
+  const pending = new Map(cutOffFiles.all().map((one) => [cutOffKey(one.order), one]))
+  const foundation = { ...laid, store: forbiddenByPending(laid.store, () => pending.values()) }
   const { store, clock, random } = foundation
   const feed = openFeed()
   // Before anything is loaded: what is committed elsewhere meanwhile is then seen twice, and never missed.
@@ -154,9 +163,14 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     onRehearsal: (outcome: 'passed' | 'failed') => metrics.rehearsed(outcome),
   }
   const connections = connectionShares(openFileLimit())
-  const nodePlane = await openNodePlane({ ...parts, ...seen, connections: connections.node })
+  const barred = (node: NodeId) => barredByPending(pending, node)
+  const nodePlane = await openNodePlane({ ...parts, ...seen, barred, connections: connections.node })
   const recoveryPlane = await openRecoveryPlane({ ...nodePlane.shared, ...seen, connections: connections.recovery })
-  const { channels } = nodePlane
+  const { channels, receipts } = nodePlane
+  const { sessions, peerProofs } = nodePlane.shared
+  const epochsHere = (node: NodeId) => sessions.of(node).map(({ principal }) => principal.epoch)
+  const cutOffs = openPendingCutOffs({ ...parts, files: cutOffFiles, epochsHere }, pending)
+  cutOffs.enforce()
   const alerts = await openStandingAlerts(store, feed)
   const keyBook = await openKeyBook({ ...foundation, feed, alerts })
   const journalWatch = openJournalWatch({
@@ -165,7 +179,6 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     alerts,
     keyBook,
     domainName: () => settings().name,
-    // The heads that are kept outside the database come in here.
   })
   const metrics = openMetrics({
     ...parts,
@@ -208,8 +221,9 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
         keyBook,
         journalWatch,
         alerts,
-        peers: nodePlane.shared.peerProofs,
-        receipts: nodePlane.receipts,
+        peers: peerProofs,
+        receipts,
+        cutOffs,
         metrics,
         revocationLists: statusPlane.lists,
         machineRoutes: { node: nodePlane.routes, recovery: recoveryPlane.routes },
@@ -236,6 +250,12 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     ...nodePlane.upkeep,
     ...statusPlane.upkeep,
     { name: 'operator keys', where: 'leader', everyMs: operatorKeysEveryMs, run: () => keyBook.lookAtAll() },
+    {
+      name: 'pending cut-offs',
+      where: 'each',
+      everyMs: 1000,
+      run: () => cutOffs.repeat((order) => performCutOff({ ...parts, channels, receipts, peers: peerProofs }, order)),
+    },
     { name: 'authority', where: 'each', everyMs: authorityEveryMs, run: maintain },
     // Apart from the other: trouble of one trust must not let the other grow old.
     { name: 'recovery authority', where: 'each', everyMs: authorityEveryMs, run: () => recovery.maintain() },
@@ -276,7 +296,7 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     firstRun: foundation.firstRun,
     adminKeyHere: pathExists(adminKeyFile(config.dataFolder)),
     warnings: [
-      ...readyBut(settings(), []),
+      ...readyBut(settings(), [], store),
       ...clockWarnings(),
       ...authority.view().warnings,
       ...(rootKeyFile === null ? [] : [`the root key is in ${rootKeyFile}: take it offline now`]),
@@ -296,6 +316,9 @@ const openPlane = async (config: PlaneConfig, foundation: Foundation & Initialis
     },
   }
 }
+
+/** Resolves when this process may not go on with its store: another one has to read it anew. */
+const storeLost = ({ store }: Foundation): Promise<Error> => new Promise((resolve) => store.onLost(resolve))
 
 const urlOf = (host: string, port: number): string => `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 

@@ -1,8 +1,10 @@
 // The part of the plane that nodes talk to, put together: authentication, admission, channels, liveness.
 
 import type { DomainSettings } from '#domain/domain-settings.ts'
+import type { NodeId } from '#domain/node.ts'
+import type { Refusal } from '#domain/refusal.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
-import type { Refused } from './listeners/http-reply.ts'
+import { troubleOf, type Refused } from './listeners/http-reply.ts'
 import { openDenyList } from './authn/deny-list.ts'
 import { openNodeAuthn } from './authn/node-certificate.ts'
 import { openChannelParts } from './channels/channel-parts.ts'
@@ -42,6 +44,8 @@ export type NodePlaneDeps = Foundation & {
   readonly onRefusal: (refused: Refused) => void
   readonly onReport: () => void
   readonly lived: LivedTime
+  /** Null: no order that waits for the store keeps this node out. */
+  readonly barred: (node: NodeId) => Refusal | null
 }
 
 /** An agent holds one channel and makes a call now and then. A stolen certificate must not take all connections. */
@@ -104,7 +108,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
       strangers.charge(source)
     },
     balancers: deps.balancers,
-    trouble: () => store.trouble(),
+    trouble: () => troubleOf(store),
     standing: () => store.replicas.standing(),
     withdrawn: (principal) => (principal.kind === 'node' ? denyList.refusalOf(principal) : null),
     onRefusal(refused) {

@@ -10,18 +10,19 @@ import { openArrivals } from './feed/arrivals.ts'
 import type { PlaneUrls } from './channels/configuration.ts'
 import type { RecoverabilityCounts } from './flows/count-recoverable.ts'
 import type { OpenChannels, PeerProofs } from './flows/open-channels.ts'
+import type { PendingCutOffs } from './flows/pending-cut-offs.ts'
 import type { Receipts } from './flows/receipts.ts'
 import type { Authority } from './issuer/authority.ts'
 import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
 import type { RevocationLists } from './issuer/revocation-lists.ts'
 import { limitGuesses } from './authn/guessed-keys.ts'
-import { operatorByKey } from './authn/operator-key.ts'
+import { openOperatorAuthn } from './authn/operator-key.ts'
 import type { KeyBook } from './authn/operator-key-book.ts'
 import type { KeySeal } from '#domain/operator-keys.ts'
 import type { StandingAlerts } from './flows/standing-alerts.ts'
 import { damageInWords, type JournalWatch } from './flows/journal-watch.ts'
 import { httpApp } from './listeners/http-app.ts'
-import type { Refused } from './listeners/http-reply.ts'
+import { troubleOf, type Refused } from './listeners/http-reply.ts'
 import { openOperatorListener, type OperatorDoors, type OperatorListener } from './listeners/operator-listener.ts'
 import { operatorRoutes } from './listeners/operator-routes.ts'
 import type { Route } from './listeners/route.ts'
@@ -44,6 +45,7 @@ export type OperatorPlaneDeps = {
   readonly peers: PeerProofs
   readonly receipts: Receipts
   readonly metrics: Metrics
+  readonly cutOffs: Pick<PendingCutOffs, 'run' | 'warnings'>
   readonly revocationLists: Pick<RevocationLists, 'list'>
   readonly settings: () => DomainSettings
   readonly clock: Clock
@@ -89,9 +91,10 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     arrivals,
     metrics: metrics.text,
     warnings: () => [
-      ...readyBut(deps.settings(), authority.lost()),
+      ...readyBut(deps.settings(), authority.lost(), store),
       ...damageInWords(deps.alerts),
       ...deps.clockWarnings(),
+      ...deps.cutOffs.warnings(),
     ],
     notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
     openapi: () => describe(deps, routes),
@@ -103,15 +106,12 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
       log.error({ err: error }, 'a refusal could not be journaled'),
     )
   }
-  const authenticate = limitGuesses(
-    (authorization, source) => operatorByKey(store, deps.keyBook, authorization, source),
-    clock,
-  )
+  const authenticate = limitGuesses(openOperatorAuthn(store, deps.keyBook, clock, feed).byKey, clock)
   const app = httpApp({
     routes,
-    authenticate: (request, source) => authenticate(request.headers.authorization, source),
+    authenticate: (request, source, { cutOff }) => authenticate(request.headers.authorization, source, cutOff === true),
     correlation: deps.correlation,
-    trouble: () => store.trouble(),
+    trouble: () => troubleOf(store),
     callers: 'operators',
     standing: () => store.replicas.standing(),
     onRefusal,

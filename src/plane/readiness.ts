@@ -33,7 +33,12 @@ const standingReasons = (standing: Standing): readonly string[] =>
   standing.kind === 'serving' ? [] : [`${standing.kind}: ${standing.why}`]
 
 /** What the plane cannot do though it is ready: whoever took it out of service for that would take the rest away too. */
-export const readyBut = (settings: DomainSettings, lost: readonly AgingWarning[]): readonly string[] => [
+export const readyBut = (
+  settings: DomainSettings,
+  lost: readonly AgingWarning[],
+  store: Pick<Store, 'warnings'>,
+): readonly string[] => [
   ...[doubtInWords(settings), haltInWords(settings)].filter((words) => words !== null),
   ...lost.map(({ text }) => text),
+  ...store.warnings(),
 ]

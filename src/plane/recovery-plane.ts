@@ -8,7 +8,7 @@ import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
 import { recordRefusal, type RefusalDeps } from './flows/record-refusal.ts'
 import type { RecoveryAuthority } from './issuer/recovery-authority.ts'
-import type { Refused } from './listeners/http-reply.ts'
+import { troubleOf, type Refused } from './listeners/http-reply.ts'
 import { openRecoveryListener, type RecoveryListener } from './listeners/recovery-listener.ts'
 import { recoveryRoutes, type RecoveryRouteDeps } from './listeners/recovery-routes.ts'
 import type { Route } from './listeners/route.ts'
@@ -47,7 +47,7 @@ export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<Recove
       deps.strangers.charge(source)
     },
     balancers: deps.balancers,
-    trouble: () => store.trouble(),
+    trouble: () => troubleOf(store),
     standing: () => store.replicas.standing(),
     onRefusal(refused) {
       deps.onRefusal(refused)

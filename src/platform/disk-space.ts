@@ -81,5 +81,27 @@ export const allocateFile = (file: string, content: Uint8Array): void => {
   }
 }
 
+/** Gives back the room behind `bytes`, at once and for good. */
+export const shortenFile = (file: string, bytes: number): void => {
+  const fd = fs.openSync(file, 'r+')
+  try {
+    fs.ftruncateSync(fd, bytes)
+    fs.fsyncSync(fd)
+  } finally {
+    fs.closeSync(fd)
+  }
+}
+
+/** Makes it longer, or new, by bytes that really take room, and flushes them. What a full disk cut short stays. */
+export const lengthenFile = (file: string, bytes: number): void => {
+  const fd = fs.openSync(file, 'a', 0o600)
+  try {
+    fs.writeFileSync(fd, incompressible(bytes))
+    fs.fsyncSync(fd)
+  } finally {
+    fs.closeSync(fd)
+  }
+}
+
 /** A file system that compresses would keep no room for zeros. Means nothing, so no test has to foresee it. */
 export const incompressible = (bytes: number): Uint8Array => randomBytes(bytes)

@@ -55,6 +55,8 @@ export type PgTrouble =
   | 'connection'
   /** Name, password, database, rights. */
   | 'refused'
+  /** The disk of the server is full, or fails. */
+  | 'disk'
   | 'other'
 
 export type ConnectOptions = {
@@ -273,6 +275,7 @@ export const pgTrouble = (error: unknown): PgTrouble => {
   if (code === '23505') return 'unique'
   if (['40001', '40P01', '55P03'].includes(code)) return 'again'
   if (isOfConnection(code)) return 'connection'
+  if (code === '53100' || code === '58030') return 'disk'
   return /^(28|3D|42501)/.test(code) ? 'refused' : 'other'
 }
 

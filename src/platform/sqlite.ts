@@ -53,14 +53,34 @@ export const sqliteVersion = (): string => {
   }
 }
 
-export type SqliteTrouble = 'unique' | 'busy' | 'not-a-database' | 'corrupt' | 'other'
+export type SqliteTrouble =
+  | 'unique'
+  | 'busy'
+  | 'not-a-database'
+  /** The disk, or what this user may have of it, is full. Nothing was written. */
+  | 'full'
+  /** A flush failed: what the system has dropped of it, and whether a later one would say so, is not known. */
+  | 'flush'
+  | 'corrupt'
+  | 'disk'
+  | 'other'
+
+/** SQLITE_FULL; SQLITE_IOERR_WRITE (a quota); SQLITE_IOERR_SHMSIZE and SQLITE_IOERR_SHMMAP (no room for the index of the log). */
+const fullCodes: ReadonlySet<number> = new Set([13, 778, 4874, 5386])
+/** SQLITE_IOERR_FSYNC, SQLITE_IOERR_DIR_FSYNC. */
+const flushCodes: ReadonlySet<number> = new Set([1034, 1290])
+/** SQLITE_READONLY, SQLITE_IOERR, SQLITE_CANTOPEN. */
+const diskCodes: ReadonlySet<number> = new Set([8, 10, 14])
 
 /** Null: the error did not come from SQLite. */
 export const sqliteTrouble = (error: unknown): SqliteTrouble | null => {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return null
   // SQLITE_CONSTRAINT_UNIQUE and SQLITE_CONSTRAINT_PRIMARYKEY; every other constraint is a mistake of ours.
   if (error.errcode === 2067 || error.errcode === 1555) return 'unique'
+  if (fullCodes.has(error.errcode)) return 'full'
+  if (flushCodes.has(error.errcode)) return 'flush'
   const primary = error.errcode & 0xff
+  if (diskCodes.has(primary)) return 'disk'
   if (primary === 5) return 'busy'
   return primary === 26 ? 'not-a-database' : primary === 11 ? 'corrupt' : 'other'
 }

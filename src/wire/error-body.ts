@@ -13,7 +13,10 @@ export const errorBody = (refusal: Refusal): ErrorBody => {
   const retryAfterMs = refusal.retryAfterMs === null ? null : Math.ceil(refusal.retryAfterMs)
   // A detail may repeat what the caller sent, and answers end up in logs.
   const detail = refusal.detail === null ? null : redactSecrets(refusal.detail)
-  return { code: refusal.code, message, detail, next, retry_after_ms: retryAfterMs }
+  const body = { code: refusal.code, message, detail, next, retry_after_ms: retryAfterMs }
+  if (refusal.inForceHere === undefined) return body
+  const { unaware, kept } = refusal.inForceHere
+  return { ...body, in_force_here: true, replicas_unaware: [...unaware], kept_in: kept }
 }
 
 export type RefusalResponse = {

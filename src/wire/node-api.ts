@@ -191,5 +191,10 @@ export const ErrorBody = Type.Object({
   detail: Type.Union([Type.String(), Type.Null()]),
   next: Type.String(),
   retry_after_ms: Type.Union([Type.Integer(), Type.Null()]),
+  /** True: a cut-off that could not be committed is in force at the replica that answers. */
+  in_force_here: Type.Optional(Type.Boolean()),
+  /** With it: the replicas that do not know of it, and where the order is kept until it is committed. */
+  replicas_unaware: Type.Optional(Type.Array(Type.String())),
+  kept_in: Type.Optional(Type.Union([Type.Literal('data folder'), Type.Literal('memory')])),
 })
 export type ErrorBody = Static<typeof ErrorBody>

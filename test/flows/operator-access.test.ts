@@ -5,9 +5,11 @@ import * as http from 'node:http'
 import { test, type TestContext } from 'node:test'
 import { roleAllows, roles, type Role } from '#domain/principal.ts'
 import { httpApp } from '#plane/listeners/http-app.ts'
-import { operatorByKey } from '#plane/authn/operator-key.ts'
+import { openOperatorAuthn } from '#plane/authn/operator-key.ts'
+import { openFeed } from '#plane/feed/feed.ts'
 import { operatorRoutes, type OperatorRoutesDeps } from '#plane/listeners/operator-routes.ts'
 import { answer, type Route } from '#plane/listeners/route.ts'
+import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { setUpOperatorPlane } from './operator-setup.ts'
 
@@ -22,6 +24,7 @@ const garbage = ['{"a":', '[]', 'null', '{"__proto__":{}}', JSON.stringify({ rea
 const guardedApp = async (t: TestContext) => {
   const { store, keys, keyBook } = await setUpOperatorPlane(t)
   let reached = 0
+  const operators = openOperatorAuthn(store, keyBook, systemClock, openFeed())
   const app = httpApp({
     routes: routes.map((route) => ({
       ...route,
@@ -30,7 +33,7 @@ const guardedApp = async (t: TestContext) => {
         return answer({})
       },
     })),
-    authenticate: ({ headers }, source) => operatorByKey(store, keyBook, headers.authorization, source),
+    authenticate: ({ headers }, source) => operators.byKey(headers.authorization, source, false),
     correlation: () => 'walk',
     trouble: () => null,
     callers: 'operators',

@@ -10,6 +10,8 @@ import { openKeySeal } from '#plane/authn/operator-key-seal.ts'
 import { openFeed, type Feed } from '#plane/feed/feed.ts'
 import { recoverabilityCounts } from '#plane/flows/count-recoverable.ts'
 import { createOperatorKey } from '#plane/flows/change-operator-keys.ts'
+import { openCutOffFiles } from '#plane/flows/cut-off-files.ts'
+import { openPendingCutOffs } from '#plane/flows/pending-cut-offs.ts'
 import type { OpenChannels, OpenSession } from '#plane/flows/open-channels.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
 import { sealingKeyOf } from '#plane/issuer/seal.ts'
@@ -100,6 +102,19 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       peers,
       receipts,
       metrics,
+      cutOffs: openPendingCutOffs(
+        {
+          store,
+          feed,
+          clock,
+          timers,
+          random: systemRandom,
+          log: silentLog,
+          files: openCutOffFiles(folder, silentLog),
+          epochsHere: () => [],
+        },
+        new Map(),
+      ),
       // No issuer here has its key in a file of this setup.
       revocationLists: { list: async () => null },
       clock,

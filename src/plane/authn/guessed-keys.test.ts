@@ -15,7 +15,7 @@ const setUp = () => {
   }
   const limited = limitGuesses(authenticate, clock)
   const outcome = async (authorization: string | undefined, source: string): Promise<string> => {
-    const result = await limited(authorization, source)
+    const result = await limited(authorization, source, false)
     return isRefusal(result) ? result.code : 'operator'
   }
   return { clock, reads, outcome }

@@ -11,6 +11,7 @@ import type { Clock } from '#platform/clock.ts'
 export type AuthenticateOperator = (
   authorization: string | undefined,
   source: string,
+  cutOff: boolean,
 ) => Promise<OperatorPrincipal | Refusal>
 
 const limits = { perMinute: 6000, perMinutePerSource: 60 }
@@ -21,14 +22,14 @@ export const limitGuesses = (authenticate: AuthenticateOperator, clock: Clock): 
   const guesses = openStrangersBudget(clock, () => limits)
   // Hashes of headers, never the keys. Least recently used first.
   const worked = new Set<string>()
-  return async (authorization, source) => {
-    if (authorization === undefined || source === 'local') return authenticate(authorization, source)
+  return async (authorization, source, cutOff) => {
+    if (authorization === undefined || source === 'local') return authenticate(authorization, source, cutOff)
     const tried = sha256Hex(authorization)
     if (!worked.has(tried) && !guesses.room(source)) {
       guesses.charge(source)
       return { ...refuse('RATE_LIMITED', 'too many wrong operator keys'), retryAfterMs: guesses.retryAfterMs() }
     }
-    const outcome = await authenticate(authorization, source)
+    const outcome = await authenticate(authorization, source, cutOff)
     worked.delete(tried)
     if (isRefusal(outcome)) {
       if (outcome.code === 'OPERATOR_KEY_INVALID') guesses.charge(source)

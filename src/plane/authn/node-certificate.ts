@@ -40,6 +40,8 @@ export type NodeAuthnDeps = {
   readonly findOtherHolder: FindOtherHolder
   readonly awaitReturn: AwaitReturn
   readonly lastHolders: Pick<LastHolders, 'isHolder'>
+  /** Null: no order that waits for the store keeps this node out. */
+  readonly barred: (node: NodeId) => Refusal | null
 }
 
 /** What a connection presented never changes; everything that can change is asked anew on every request. */
@@ -92,6 +94,8 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
       // A clock that was ahead has dated the certificates of many: they do not all recover in the same moment.
       return { ...verdict, retryAfterMs: deps.returns.nextMs(), about: aboutNode(node.value.id) }
     }
+    const barred = verdict.kind === 'node' ? deps.barred(verdict.id) : null
+    if (barred !== null) return barred
     if (verdict.kind === 'node' && deps.holdOff.over(verdict.id) !== null) {
       return { ...refuse('BUSY', 'an operator is deciding about this node'), retryAfterMs: 1000 }
     }

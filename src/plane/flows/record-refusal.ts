@@ -30,6 +30,7 @@ const ours: readonly RefusalCode[] = [
   'UNAVAILABLE',
   'DISK_TROUBLE',
   'REPLICA_BEHIND',
+  'CUT_OFF_PENDING',
   'STORE_IN_DOUBT',
   'ISSUANCE_HALTED',
   'BUSY',

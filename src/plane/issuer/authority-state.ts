@@ -27,7 +27,7 @@ export type AuthorityOptions = {
 export type AuthorityDeps = {
   readonly store: Pick<
     Store,
-    'get' | 'issuers' | 'profiles' | 'commit' | 'journal' | 'replicas' | 'sealedKeys' | 'exclusively'
+    'get' | 'issuers' | 'profiles' | 'commit' | 'journal' | 'replicas' | 'sealedKeys' | 'exclusively' | 'makeRoom'
   >
   readonly feed: Pick<Feed, 'publish' | 'subscribe'>
   readonly clock: Clock

@@ -2,8 +2,9 @@
 // planes share a store, in there (shared-custody.ts). A key in memory custody is simply never given to it.
 
 import * as path from 'node:path'
-import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
+import { errno, makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { createFile, namesIn } from '#platform/folder.ts'
+import type { Store } from '#plane/store/store.ts'
 import type { FoundSealingKey } from './sealing-key.ts'
 
 const roles = [
@@ -107,5 +108,16 @@ export const openKeyCustody = (folder: string, sealing: FoundSealingKey): KeyCus
     names,
     // They are looked for on the disk each time.
     refresh: async () => {},
+  }
+}
+
+/** The files that a cut-off needs are written in the reserve of the store's disk where that is full, as its commit is. */
+export const withRoom = async (store: Pick<Store, 'makeRoom'>, write: () => Promise<void>): Promise<void> => {
+  for (;;) {
+    try {
+      return await write()
+    } catch (error) {
+      if (!['ENOSPC', 'EDQUOT'].includes(errno(error) ?? '') || !store.makeRoom()) throw error
+    }
   }
 }

@@ -16,7 +16,7 @@ import type { ServerCertificateDeps } from './server-identity.ts'
 export type RecoveryDeps = ServerCertificateDeps & {
   /** A key that is known to be lost and is to be made anew; left out: none is. */
   readonly replacing?: ReplaceableKey | null
-  readonly store: Pick<Store, 'get' | 'issuers' | 'commit' | 'replicas' | 'sealedKeys' | 'exclusively'>
+  readonly store: Pick<Store, 'get' | 'issuers' | 'commit' | 'replicas' | 'sealedKeys' | 'exclusively' | 'makeRoom'>
 }
 
 export type RecoveryRoot = { readonly record: IssuerRecord; readonly signing: boolean }

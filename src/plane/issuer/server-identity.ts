@@ -24,11 +24,11 @@ import { sortableId, type Random } from '#platform/random.ts'
 import type { ServerIdentity } from './authority.ts'
 import type { CaSigner } from './ca-signer.ts'
 import { byItself } from './issuer-entries.ts'
-import type { KeyCustody, KeyName } from './key-custody.ts'
+import { withRoom, type KeyCustody, type KeyName } from './key-custody.ts'
 import { signLeaf } from './sign-leaf.ts'
 
 export type ServerCertificateDeps = {
-  readonly store: Pick<Store, 'get' | 'commit'>
+  readonly store: Pick<Store, 'get' | 'commit' | 'makeRoom'>
   readonly feed: Pick<Feed, 'publish'>
   readonly clock: Clock
   readonly random: Random
@@ -130,7 +130,9 @@ const issue = async (
   })
   const issued = signLeaf(signer, order, random)
   const name: KeyName = { role: keyRoles[purpose], id: `${issued.issuer}.${issued.serial}` }
-  await custody.keep(name, key.pkcs8Pem() + toPem('CERTIFICATE', Buffer.from(issued.der, 'base64')))
+  const text = key.pkcs8Pem() + toPem('CERTIFICATE', Buffer.from(issued.der, 'base64'))
+  // Without a certificate of its own nobody reaches this plane to cut anybody off.
+  await withRoom(store, () => custody.keep(name, text))
 
   const renews = before === null ? null : before.presented.serial
   const change = serverCertificateIssued(issued, { why, purpose, names: options.serverNames, renews }, byItself)

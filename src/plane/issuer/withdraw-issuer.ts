@@ -17,6 +17,7 @@ import { signerAbove, type AuthorityDeps, type AuthorityState } from './authorit
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
 import { issuerEntry } from './issuer-entries.ts'
 import { memoryIssuerLifetimeMs } from './issuer-life.ts'
+import { withRoom } from './key-custody.ts'
 import { lookAgain, readBook } from './look-again.ts'
 import { makeIntermediate, type Making } from './make-issuer.ts'
 import { keepResponder } from './responder.ts'
@@ -53,7 +54,7 @@ export const withdrawIssuer = async (
   const successors: IssuerId[] = []
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
     await lookAgain(deps, state)
-    await dropOrphans(deps.custody, state.book)
+    await withRoom(deps.store, () => dropOrphans(deps.custody, state.book))
     const barred = withdrawalBarred(findOf(deps, state, wanted.issuer))
     if (barred !== null) return { ...barred, detail: barred.detail ?? wanted.issuer }
     const hit = rowsOf(state, wanted.issuer)
@@ -61,8 +62,8 @@ export const withdrawIssuer = async (
     const made = successorsOf(deps, state, new Set(hit.map(({ value }) => value.id)))
     if (made === 'above-offline') return refuse('CA_ROOT_OFFLINE', 'nothing here can sign its successor')
     for (const signer of made) {
-      await keepKey(deps.custody, signer)
-      await keepResponder(deps, signer)
+      await withRoom(deps.store, () => keepKey(deps.custody, signer))
+      await withRoom(deps.store, () => keepResponder(deps, signer))
     }
     const outcome = await deps.store.commit(await changeOf(deps, state, hit, made, wanted))
     await readBook(deps, state)
@@ -72,9 +73,11 @@ export const withdrawIssuer = async (
     await deps.custody.refresh()
     // As after any succession: the store may have forgotten a key that nothing had named yet.
     for (const { record, ...signer } of made) {
-      if (!deps.custody.has({ role: record.role, id: record.id })) await keepKey(deps.custody, { record, ...signer })
+      if (!deps.custody.has({ role: record.role, id: record.id })) {
+        await withRoom(deps.store, () => keepKey(deps.custody, { record, ...signer }))
+      }
     }
-    await dropOrphans(deps.custody, state.book)
+    await withRoom(deps.store, () => dropOrphans(deps.custody, state.book))
     issuers.push(...hit.map(({ value }) => value.id))
     successors.push(...made.map(({ record }) => record.id))
     deps.log.warn({ issuers, successors, reason: wanted.reason }, 'a certificate authority has been withdrawn')

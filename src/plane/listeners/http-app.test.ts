@@ -159,7 +159,7 @@ test('a fault is logged whole and answered without its cause', async () => {
   assert.equal(one.json().code, 'UNAVAILABLE')
   assert.doesNotMatch(one.body, /disk 7/)
   assert.match(String((logged[0] as { err: Error }).err), /disk 7 said: no/)
-  const full = await appWith([broken], { trouble: () => 'no space' }).app.inject('/broken')
+  const full = await appWith([broken], { trouble: () => 'disk' }).app.inject('/broken')
   assert.equal(full.json().code, 'DISK_TROUBLE')
 })
 

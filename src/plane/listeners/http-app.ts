@@ -29,7 +29,7 @@ import { sourceAddress } from './source-address.ts'
 export type HttpAppOptions = ReplyOptions & {
   readonly routes: readonly Route[]
   /** Asked for every route that is not open to anyone. */
-  readonly authenticate: (request: HttpRequest, source: string) => Promise<Principal | Refusal>
+  readonly authenticate: (request: HttpRequest, source: string, route: Route) => Promise<Principal | Refusal>
   /** Names one call in the journal, the log and the answer. */
   readonly correlation: () => string
 }
@@ -79,7 +79,7 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
   app.route({
     method: route.method,
     url: route.path,
-    config: { always: route.always === true } satisfies RouteConfig,
+    config: { always: route.always === true || route.cutOff === true } satisfies RouteConfig,
     schema: {
       ...(route.params !== undefined && { params: route.params }),
       ...(route.query !== undefined && { querystring: route.query }),
@@ -117,7 +117,7 @@ const admit = async (options: HttpAppOptions, route: Route, request: FastifyRequ
     request.setDecorator(principalField, { kind: 'anonymous', source })
     return
   }
-  const principal = await options.authenticate(request.raw, source)
+  const principal = await options.authenticate(request.raw, source, route)
   if (principal.kind === 'refused') return sendRefusal(options, request, reply, principal)
   request.setDecorator(principalField, principal)
   if (principal.kind !== 'anonymous') provenConnection(request.raw.socket, actorOf(principal))

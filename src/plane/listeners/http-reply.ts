@@ -8,6 +8,7 @@ import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Log } from '#platform/log.ts'
 import { refusalResponse } from '#wire/error-body.ts'
 import type { Standing } from '#plane/store/replicas.ts'
+import type { Store } from '#plane/store/store.ts'
 import { StoreInDoubt } from '#plane/store/store-errors.ts'
 import { isAborted, requestError } from './request-error.ts'
 import type { Answer } from './route.ts'
@@ -16,7 +17,7 @@ import { judgeStanding, type Callers } from './standing-gate.ts'
 
 export type ReplyOptions = {
   /** Null while the store can be written to; decides what a fault is called. */
-  readonly trouble: () => string | null
+  readonly trouble: () => StoreTrouble | null
   readonly callers: Callers
   readonly standing: () => Standing
   /** Null: who was let in may still be answered. Asked when the answer is there: it may have taken a while. */
@@ -26,6 +27,27 @@ export type ReplyOptions = {
   /** A caller hung up before its request was complete. */
   readonly onAborted: (source: string) => void
   readonly log: Log
+}
+
+export type StoreTrouble = 'disk' | 'database'
+
+export const troubleOf = (store: Pick<Store, 'trouble' | 'isDiskTrouble'>): StoreTrouble | null => {
+  if (store.trouble() === null) return null
+  return store.isDiskTrouble() ? 'disk' : 'database'
+}
+
+const retryFaultAfterMs = 2000
+
+/** How a fault is answered. Codes that agents of the last release know: one they do not know would send them to an operator. */
+export const faultRefusal = (trouble: StoreTrouble | null): Refusal => {
+  switch (trouble) {
+    case 'disk':
+      return refuse('DISK_TROUBLE')
+    case 'database':
+      return { ...refuse('UNAVAILABLE', 'the database takes no writes now'), retryAfterMs: retryFaultAfterMs }
+    case null:
+      return refuse('UNAVAILABLE')
+  }
 }
 
 export type Refused = {
@@ -117,5 +139,5 @@ export const fail = (options: ReplyOptions, request: FastifyRequest, reply: Fast
     { err: error, correlation: request.id, method: request.method, path: request.routeOptions.url },
     'call failed',
   )
-  return sendRefusal(options, request, reply, refuse(options.trouble() === null ? 'UNAVAILABLE' : 'DISK_TROUBLE'))
+  return sendRefusal(options, request, reply, faultRefusal(options.trouble()))
 }

@@ -24,7 +24,7 @@ import { refusalText } from '#wire/error-body.ts'
 import { authorise } from './authorise.ts'
 import { headerMistake } from './header-rules.ts'
 import { httpApp } from './http-app.ts'
-import type { Refused, ReplyOptions } from './http-reply.ts'
+import { faultRefusal, type Refused, type ReplyOptions } from './http-reply.ts'
 import type { Route } from './route.ts'
 import { sourceAddress } from './source-address.ts'
 import { judgeStanding } from './standing-gate.ts'
@@ -121,7 +121,7 @@ const upgrade = async (deps: NodeListenerDeps, request: HttpRequest, socket: Dup
     becameChannel(request.socket)
   } catch (error) {
     deps.log.error({ err: error, correlation }, 'a channel could not be opened')
-    refused(refuse(deps.trouble() === null ? 'UNAVAILABLE' : 'DISK_TROUBLE'), null)
+    refused(faultRefusal(deps.trouble()), null)
   }
 }
 

@@ -3,6 +3,7 @@
 import type { Static } from 'typebox'
 import { isRefusal } from '#domain/refusal.ts'
 import { withdrawAuthority, type WithdrawAuthorityDeps } from '#plane/flows/withdraw-authority.ts'
+import type { PendingCutOffs } from '#plane/flows/pending-cut-offs.ts'
 import type { Authority } from '#plane/issuer/authority.ts'
 import { WithdrawAnswer, WithdrawRequest } from '#wire/ca-withdrawal-api.ts'
 import { formatJoinString } from '#wire/join-string.ts'
@@ -14,6 +15,7 @@ import { answer, type Route } from './route.ts'
 export type CaRoutesDeps = WithdrawAuthorityDeps & {
   readonly authority: Pick<Authority, 'view' | 'rotate' | 'request' | 'importIssued' | 'roots' | 'rootFingerprint'>
   readonly nodeUrl: () => string
+  readonly cutOffs: Pick<PendingCutOffs, 'run'>
 }
 
 export const operatorCaRoutes = ({ authority, nodeUrl, ...deps }: CaRoutesDeps): readonly Route[] => [
@@ -42,11 +44,15 @@ export const operatorCaRoutes = ({ authority, nodeUrl, ...deps }: CaRoutesDeps):
     path: '/v1/ca/withdraw',
     access: 'platform-admin',
     summary: 'Somebody else may have its key: nothing this authority has signed is taken any more',
+    cutOff: true,
     body: WithdrawRequest,
     answer: WithdrawAnswer,
     handle: async (call) => {
       const { issuer, reason } = call.body as WithdrawRequest
-      const done = await withdrawAuthority({ authority, ...deps }, issuer, reason, attributionOf(call))
+      const by = attributionOf(call)
+      const done = await deps.cutOffs.run({ kind: 'withdraw', issuer, reason, by }, () =>
+        withdrawAuthority({ authority, ...deps }, issuer, reason, by),
+      )
       if (done.kind === 'refused') return done
       const { issuers, successors, channelsCut } = done
       return answer({

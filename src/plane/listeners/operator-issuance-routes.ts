@@ -2,13 +2,16 @@
 
 import { domainSettingsRow } from '#plane/flows/domain-settings-row.ts'
 import { haltIssuance, resumeIssuance, type IssuanceDeps } from '#plane/flows/change-issuance.ts'
+import type { PendingCutOffs } from '#plane/flows/pending-cut-offs.ts'
 import { issuanceView } from '#plane/views/issuance-view.ts'
 import { HaltRequest, IssuanceView } from '#wire/issuance-api.ts'
 import { EmptyRequest } from '#wire/operator-api.ts'
 import { attributionOf } from './operator-call.ts'
 import { answer, type Route } from './route.ts'
 
-export const operatorIssuanceRoutes = (deps: IssuanceDeps): readonly Route[] => [
+type IssuanceRoutesDeps = IssuanceDeps & { readonly cutOffs: Pick<PendingCutOffs, 'run'> }
+
+export const operatorIssuanceRoutes = (deps: IssuanceRoutesDeps): readonly Route[] => [
   {
     method: 'GET',
     path: '/v1/issuance',
@@ -22,11 +25,15 @@ export const operatorIssuanceRoutes = (deps: IssuanceDeps): readonly Route[] => 
     path: '/v1/issuance/halt',
     access: 'platform-admin',
     summary: 'No plane of the domain issues anything to a node any more; renewals go on where asked for',
+    cutOff: true,
     body: HaltRequest,
     answer: IssuanceView,
     handle: async (call) => {
       const { reason, renewals = false } = call.body as HaltRequest
-      const done = await haltIssuance(deps, { reason, renewals }, attributionOf(call))
+      const by = attributionOf(call)
+      const done = await deps.cutOffs.run({ kind: 'halt', reason, renewals, by }, (store) =>
+        haltIssuance({ ...deps, store }, { reason, renewals }, by),
+      )
       return done.kind === 'refused' ? done : answer(issuanceView(done.issuance))
     },
   },

@@ -5,6 +5,7 @@ import type { Refusal } from '#domain/refusal.ts'
 import { endpointSet, type PlaneUrls } from '#plane/channels/configuration.ts'
 import { changeNode, type NodeAction } from '#plane/flows/change-node.ts'
 import { issueRepairBundle, type RepairBundleDeps } from '#plane/flows/issue-repair-bundle.ts'
+import type { PendingCutOffs } from '#plane/flows/pending-cut-offs.ts'
 import { settleNode } from '#plane/flows/settle-node.ts'
 import { withdrawIdentity, type Withdrawal, type WithdrawDeps } from '#plane/flows/withdraw-identity.ts'
 import type { RecoveryAuthority } from '#plane/issuer/recovery-authority.ts'
@@ -22,6 +23,7 @@ export type NodeActionDeps = NodeRoutesDeps &
   RepairBundleDeps & {
     readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
     readonly urls: () => PlaneUrls
+    readonly cutOffs: Pick<PendingCutOffs, 'run'>
   }
 
 export const operatorNodeActions = (deps: NodeActionDeps): readonly Route[] => [
@@ -63,13 +65,15 @@ export const operatorNodeActions = (deps: NodeActionDeps): readonly Route[] => [
   },
   {
     ...withdrawing('quarantine', 'Denies the epoch of a node at once and keeps its record', 'operator'),
+    cutOff: true,
     body: ReasonRequest,
-    handle: (call) => withdraw(deps, call, { kind: 'quarantine', reason: reasonIn(call) }),
+    handle: (call) => cutOff(deps, call, 'quarantine'),
   },
   {
     ...withdrawing('revoke', 'Takes the identity of a node away for good', 'operator'),
+    cutOff: true,
     body: ReasonRequest,
-    handle: (call) => withdraw(deps, call, { kind: 'revoke', reason: reasonIn(call) }),
+    handle: (call) => cutOff(deps, call, 'revoke'),
   },
   {
     ...withdrawing('decommission', 'Revokes a node that has served its time', 'platform-admin'),
@@ -108,6 +112,13 @@ const settle = async (deps: NodeRoutesDeps, call: Call): Promise<Answer | Refusa
 const withdraw = async (deps: NodeActionDeps, call: Call, withdrawal: Withdrawal): Promise<Answer | Refusal> => {
   const done = await withdrawIdentity(deps, param(call, 'id'), withdrawal, attributionOf(call))
   return done.kind === 'refused' ? done : answer(receiptView(done.receipt, deps.store.replicas.count(), done.entry))
+}
+
+/** Where the store cannot commit it, it is in force here, and the refusal says so. */
+const cutOff = (deps: NodeActionDeps, call: Call, kind: 'quarantine' | 'revoke'): Promise<Answer | Refusal> => {
+  const reason = reasonIn(call)
+  const order = { kind, node: param(call, 'id'), reason, by: attributionOf(call) }
+  return deps.cutOffs.run(order, (store) => withdraw({ ...deps, store }, call, { kind, reason }))
 }
 
 /** The only time the token is shown. */

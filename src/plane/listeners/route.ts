@@ -21,6 +21,11 @@ export type Route<P extends Principal = Principal> = {
   readonly summary: string
   /** Says how the plane is, so it is answered whatever that is. */
   readonly always?: true
+  /**
+   * Cuts somebody off, so it is carried out whatever the standing, and also for an operator whom a database that cannot be
+   * read does not know any more but this process does (authn/operator-key.ts).
+   */
+  readonly cutOff?: true
   /** A node in quarantine may call it too, once a repair bundle has given it a certificate. */
   readonly inQuarantine?: true
   readonly params?: TSchema

@@ -2,7 +2,7 @@
 
 import * as path from 'node:path'
 import { pathExists } from '#platform/paths.ts'
-import { readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
+import { errno, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { lockFolder, type FolderLock } from '#platform/private-folder.ts'
 import { StoreRefused } from './store-errors.ts'
 
@@ -11,7 +11,7 @@ export const lockDataFolder = (folder: string): FolderLock => {
   const lock = lockFolder(folder, 'plane.lock')
   if (lock === 'taken') throw inUse(folder, readFileIfAny(holder))
   if (lock === 'impossible') throw new Error(`nothing can be locked in ${folder}: is its disk full or read-only?`)
-  replaceFile(holder, `${process.pid}\n`, 0o644)
+  nameHolder(holder)
   return {
     release() {
       try {
@@ -20,6 +20,16 @@ export const lockDataFolder = (folder: string): FolderLock => {
         lock.release()
       }
     },
+  }
+}
+
+/** For people only: a plane starts on a full disk without it, and then a file that names another process must not stay. */
+const nameHolder = (file: string): void => {
+  try {
+    replaceFile(file, `${process.pid}\n`, 0o644)
+  } catch (error) {
+    if (!['ENOSPC', 'EDQUOT'].includes(errno(error) ?? '')) throw error
+    removeFile(file)
   }
 }
 

@@ -6,14 +6,15 @@ import type { NodeId } from '#domain/node.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sqliteTrouble, type Database } from '#platform/sqlite.ts'
 import type { Timers } from '#platform/timers.ts'
+import type { DiskReserve } from './disk-reserve.ts'
 import { gatherCommits } from './gather-commits.ts'
 import type { HardwareTable } from './hardware-table.ts'
-import type { Health } from './health.ts'
+import { ReserveInUse, type Health } from './health.ts'
 import type { Journal, JournalGroup } from './journal.ts'
 import { refusedInDoubt, type JournalWitness } from './journal-witness.ts'
 import { lastsLonger, planCommit, type CommitPlan, type PlannedWrite } from './plan-commit.ts'
 import type { RowTables } from './row-tables.ts'
-import { StoreFault, StoreInDoubt } from './store-errors.ts'
+import { StoreFault, StoreInDoubt, StoreLost } from './store-errors.ts'
 import type { CommitGroup, Committed } from './store.ts'
 import { transact } from './transact.ts'
 
@@ -34,6 +35,9 @@ export type GroupCommitDeps = {
   readonly witness: JournalWitness
   readonly isHeld: (node: NodeId) => boolean
   readonly onGroup: (group: CommitGroup) => void
+  readonly reserve: DiskReserve
+  /** Nothing is committed after this. */
+  readonly onLost: (lost: StoreLost) => void
 }
 
 type Outcome = Committed | 'lost-race'
@@ -49,11 +53,13 @@ const largestGroup = 512
 export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
   let queue: Member[] = []
   let finished: (() => void) | null = null
+  let lost: StoreLost | null = null
 
   const next = (): void => {
     const group = queue.slice(0, largestGroup)
     queue = queue.slice(largestGroup)
-    answer(deps, withoutRefused(deps.witness, group))
+    lost ??= answer(deps, withoutRefused(deps.witness, group))
+    if (lost !== null) for (const member of queue.splice(0)) member.reject(lost)
     if (queue.length > 0) deps.timers.soon(next)
     else finished?.()
   }
@@ -62,6 +68,7 @@ export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
   return {
     async commit(change) {
       if (finished !== null) throw new StoreFault('nothing was committed', 'the store is closed')
+      if (lost !== null) throw lost
       const plan = planCommit(change)
       return new Promise<Outcome>((resolve, reject) => {
         queue.push({ plan, resolve, reject })
@@ -84,24 +91,79 @@ const withoutRefused = (witness: JournalWitness, group: readonly Member[]): read
     return refused === null
   })
 
-const answer = (deps: GroupCommitDeps, group: readonly Member[]): void => {
-  if (group.length === 0) return
-  let outcomes: readonly Outcome[]
+/** Null, or why nothing more may be committed by this process. */
+const answer = (deps: GroupCommitDeps, group: readonly Member[]): StoreLost | null => {
+  if (group.length === 0) return null
+  const inReserve = deps.reserve.spent()
+  const admitted = inReserve ? group.filter(({ plan }) => plan.cutOff) : group
   const startedMs = deps.clock.monotonicMs()
   const tell = (lostRaces: number, failed: boolean): void =>
     deps.onGroup({ commits: group.length, lostRaces, failed, ms: deps.clock.monotonicMs() - startedMs })
-  try {
-    outcomes = runGroup(deps, group)
-  } catch (error) {
-    const inDoubt = error instanceof StoreInDoubt
-    if (!inDoubt) deps.health.failed(error)
-    const fault = inDoubt ? error : new StoreFault('nothing was committed', error)
-    for (const member of group) member.reject(fault)
-    return tell(0, true)
+  const rejectAll = (members: readonly Member[], fault: StoreFault): void =>
+    members.forEach(({ reject }) => reject(fault))
+  if (inReserve) {
+    const others = group.filter(({ plan }) => !plan.cutOff)
+    rejectAll(others, new StoreFault('nothing was committed', new ReserveInUse()))
+    if (admitted.length === 0) {
+      tell(0, true)
+      return null
+    }
   }
-  deps.health.worked()
-  group.forEach((member, index) => member.resolve(outcomes[index] as Outcome))
+  let members = admitted
+  let outcomes: readonly Outcome[]
+  try {
+    try {
+      outcomes = runGroup(deps, members)
+    } catch (error) {
+      if (sqliteTrouble(error) !== 'full' || !members.some(({ plan }) => plan.cutOff)) throw error
+      // There is no room: the cut-offs among them get the reserve, and nobody else.
+      deps.health.failed(error)
+      const others = members.filter(({ plan }) => !plan.cutOff)
+      rejectAll(others, new StoreFault('nothing was committed', error))
+      members = members.filter(({ plan }) => plan.cutOff)
+      outcomes = runInReserve(deps, members, error)
+    }
+  } catch (error) {
+    if (error instanceof StoreInDoubt) {
+      rejectAll(members, error)
+      tell(0, true)
+      return null
+    }
+    deps.health.failed(error)
+    const lost = sqliteTrouble(error) === 'flush' ? new StoreLost(error) : null
+    rejectAll(members, lost ?? new StoreFault('nothing was committed', error))
+    tell(0, true)
+    if (lost !== null) deps.onLost(lost)
+    return lost
+  }
+  if (deps.reserve.spent()) reuseLog(deps.database)
+  else deps.health.worked()
+  members.forEach((member, index) => member.resolve(outcomes[index] as Outcome))
   tell(outcomes.filter((outcome) => outcome === 'lost-race').length, false)
+  return null
+}
+
+/** Frees a part of the reserve and tries again, until it fits or nothing is left of it. */
+const runInReserve = (deps: GroupCommitDeps, group: readonly Member[], full: unknown): readonly Outcome[] => {
+  let fault = full
+  while (deps.reserve.release()) {
+    try {
+      return runGroup(deps, group)
+    } catch (error) {
+      if (sqliteTrouble(error) !== 'full') throw error
+      fault = error
+    }
+  }
+  throw fault
+}
+
+/** The next commit then begins at the start of the log, and needs no more room than this one did. */
+const reuseLog = (database: Database): void => {
+  try {
+    database.exec('PRAGMA wal_checkpoint(PASSIVE)')
+  } catch {
+    // The database has to grow for it, and there is no room: the next commit is appended, in the reserve.
+  }
 }
 
 /**

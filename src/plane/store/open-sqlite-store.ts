@@ -11,10 +11,11 @@ import { quickCheck } from '#platform/sqlite-check.ts'
 import type { Timers } from '#platform/timers.ts'
 import { musterVersion } from '#platform/version.ts'
 import { lockDataFolder } from './data-folder-lock.ts'
+import { openDiskReserve, type DiskReserve } from './disk-reserve.ts'
 import { forgetEnded } from './forget.ts'
 import { openGroupCommit } from './group-commit.ts'
 import { openHardwareTable } from './hardware-table.ts'
-import { openHealth } from './health.ts'
+import { openHealth, ReserveInUse } from './health.ts'
 import { openJournalReader } from './journal-reader.ts'
 import { openJournalWitness, type JournalWitness } from './journal-witness.ts'
 import { openJournal } from './journal.ts'
@@ -25,7 +26,7 @@ import { openRowQueries } from './row-queries.ts'
 import { openRowTables } from './row-tables.ts'
 import { openSoleReplica } from './sole-replica.ts'
 import { refuseOldSqlite } from './sqlite-release.ts'
-import { notAStore, StoreFault, StoreRefused } from './store-errors.ts'
+import { notAStore, StoreFault, StoreRefused, type StoreLost } from './store-errors.ts'
 import type { CommitGroup, HeadSigner, Store } from './store.ts'
 import { openWebhookProgress } from './webhook-progress.ts'
 
@@ -57,13 +58,27 @@ export const openSqliteStore = async (deps: SqliteStoreDeps): Promise<Store> => 
     const lock = deps.lock ?? lockDataFolder(deps.folder)
     opened.push(() => lock.release())
     refuseOldSqlite(sqliteVersion())
-    const database = openDatabase(path.join(deps.folder, 'muster.db'), busyMs)
+    const reserve = openDiskReserve(deps.folder, deps.log)
+    const database = openInReserve(deps, reserve)
     opened.push(() => database.close())
-    prepareFile(database, deps.folder)
-    return assemble({ ...deps, witness: deps.witness ?? openJournalWitness() }, database, lock)
+    return assemble({ ...deps, witness: deps.witness ?? openJournalWitness() }, database, lock, reserve)
   } catch (error) {
     for (const undo of opened.toReversed()) undo()
     throw error instanceof StoreRefused ? error : new StoreFault('the store does not open', error)
+  }
+}
+
+/** A plane that cannot start cuts nobody off: opening takes from the reserve, too. */
+const openInReserve = (deps: SqliteStoreDeps, reserve: DiskReserve): Database => {
+  for (;;) {
+    const database = openDatabase(path.join(deps.folder, 'muster.db'), busyMs)
+    try {
+      prepareFile(database, deps)
+      return database
+    } catch (error) {
+      database.close()
+      if (sqliteTrouble(error) !== 'full' || !reserve.release()) throw error
+    }
   }
 }
 
@@ -71,12 +86,13 @@ const assemble = (
   deps: SqliteStoreDeps & { readonly witness: JournalWitness },
   database: Database,
   lock: FolderLock,
+  reserve: DiskReserve,
 ): Store => {
   const rows = openRowTables(database)
   const queries = openRowQueries(database)
   const hardware = openHardwareTable(database)
   const journal = openJournal(deps, database)
-  const health = openHealth(deps, database)
+  const health = openHealth({ ...deps, reserve }, database)
   const observations = openObservations(deps, database)
   const progress = openWebhookProgress(database)
   const lived = openLived(database)
@@ -91,29 +107,29 @@ const assemble = (
     activeNodes: async () => queries.activeNodes(),
   })
   const { isHeld } = replicas
-  const commits = openGroupCommit({
-    clock,
-    timers,
-    database,
-    rows,
-    hardware,
-    journal,
-    health,
-    witness,
-    isHeld,
-    onGroup,
-  })
+  let lost: StoreLost | null = null
+  const lostListeners: ((lost: Error) => void)[] = []
+  const onLost = (fault: StoreLost): void => {
+    lost = fault
+    deps.log.error({ err: fault }, 'a flush failed: nothing is committed any more, and this plane stops')
+    lostListeners.forEach((run) => run(fault))
+  }
+  const parts = { clock, timers, database, rows, hardware, journal, health, witness, reserve }
+  const commits = openGroupCommit({ ...parts, isHeld, onGroup, onLost })
+  /** Whatever is written beside the commits waits for room, and for a disk that can be relied on. */
+  const mayWrite = (): boolean => lost === null && !reserve.spent()
   const stopTicking = deps.timers.every(observationsEveryMs, () => {
-    void observations.flush()
-    health.probe()
+    if (lost === null) health.probe()
+    if (mayWrite()) void observations.flush()
   })
 
   const close = async (): Promise<void> => {
     stopTicking()
     await commits.finish()
-    await observations.flush()
+    if (mayWrite()) await observations.flush()
     try {
-      database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+      // The log keeps its room on a full disk.
+      if (lost === null) database.exec(`PRAGMA wal_checkpoint(${reserve.spent() ? 'PASSIVE' : 'TRUNCATE'})`)
     } catch (error) {
       // Nothing is lost: what was committed is in the log, and the next start finds it there.
       deps.log.warn({ err: error }, 'the write-ahead log could not be folded into the store')
@@ -148,14 +164,27 @@ const assemble = (
     observation: (node) => reading(() => observations.of(node)),
     rehearsedAtMs: (node) => reading(() => observations.rehearsedAtMs(node)),
     journal: openJournalReader(deps, journal),
-    forget: (livedMs) => forgetEnded({ timers: deps.timers, database }, livedMs),
+    forget: async (livedMs) => (mayWrite() ? forgetEnded({ timers: deps.timers, database }, livedMs) : 0),
     lived: () => reading(() => lived.read()),
-    addLived: async (ms) => lived.add(ms),
+    async addLived(ms) {
+      if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())
+      lived.add(ms)
+    },
     webhookProgress: () => reading(() => progress.read()),
-    keepWebhookProgress: async (now) => progress.keep(now),
+    async keepWebhookProgress(now) {
+      if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())
+      progress.keep(now)
+    },
     onCommitGroup: (run) => void groupListeners.push(run),
     fileFault: () => quickCheck(path.join(deps.folder, 'muster.db')),
     trouble: () => health.trouble(),
+    isDiskTrouble: () => health.isDisk(),
+    warnings: () => [reserve.warning()].filter((warning) => warning !== null),
+    makeRoom: () => reserve.release(),
+    onLost(run) {
+      if (lost === null) lostListeners.push(run)
+      else run(lost)
+    },
     close: () => (closing ??= close()),
   }
 }
@@ -169,16 +198,30 @@ const reading = async <T>(read: () => T): Promise<T> => {
   }
 }
 
-const prepareFile = (database: Database, folder: string): void => {
+const prepareFile = (database: Database, { folder, log }: SqliteStoreDeps): void => {
   try {
     checkSchema(database)
     // FULL: a commit is on the disk before it is answered. The limit gives a WAL that once grew its room back.
     database.exec(`
       PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;
       PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY`)
+    foldLog(database, log)
     migrate(database)
     flushFolder(folder)
   } catch (error) {
     throw sqliteTrouble(error) === 'not-a-database' ? notAStore('it is not a SQLite database') : error
+  }
+}
+
+/**
+ * What a process before this one wrote is read from memory of the system, also where its flush failed and the disk does not
+ * have it. Written into the database and flushed, it is there; else what is committed next could be lost behind it.
+ */
+const foldLog = (database: Database, log: Log): void => {
+  try {
+    database.exec('PRAGMA wal_checkpoint(RESTART)')
+  } catch (error) {
+    if (sqliteTrouble(error) !== 'full') throw error
+    log.warn({ err: error }, 'the write-ahead log stays as it is: there is no room to fold it into the store')
   }
 }

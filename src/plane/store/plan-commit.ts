@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import type { Denial } from '#domain/certificate.ts'
 import type { Change, Read, RowKind, Write } from '#domain/change.ts'
+import { isCutOff } from '#domain/cut-off.ts'
 import type { EntryDraft } from '#domain/journal-entry.ts'
 import type { NodeId } from '#domain/node.ts'
 import { canonicalJson } from './canonical-json.ts'
@@ -18,6 +19,8 @@ export type CommitPlan = {
   readonly holdings: readonly Holding[]
   readonly entries: readonly EncodedDraft[]
   readonly unheld: NodeId | null
+  /** It may be committed in the reserve of the disk. */
+  readonly cutOff: boolean
 }
 
 export type PlannedWrite = { readonly write: Write; readonly row: EncodedRow; readonly rule: WriteRule }
@@ -52,6 +55,7 @@ export const planCommit = (change: Change): CommitPlan => {
     holdings: holdingsOf(change.writes),
     entries: change.entries.map(encodeDraft),
     unheld: change.unheld ?? null,
+    cutOff: isCutOff(change),
   }
 }
 

@@ -46,6 +46,20 @@ export class StoreFault extends Error {
   }
 }
 
+/** A flush of the store's files failed: what the disk holds is not known, so this process may not go on with it. */
+export class StoreLost extends StoreFault {
+  readonly code = 'DISK_FAILED'
+
+  constructor(cause: unknown) {
+    super('a flush to the disk of the store failed', cause)
+    this.name = 'StoreLost'
+  }
+}
+
+/** What the trouble was at first, without the words of the store. */
+export const causeOf = (error: unknown): unknown =>
+  error instanceof StoreFault && error.cause !== undefined ? causeOf(error.cause) : error
+
 /** A cursor that is not a place in this journal: malformed, or of a chain that is not here. */
 export class CursorUnknown extends Error {
   constructor() {

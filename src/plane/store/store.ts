@@ -86,6 +86,14 @@ export type Store = {
   fileFault(): Promise<string | null>
   /** Null when the store can be written to, else what is wrong. */
   trouble(): string | null
+  /** What is wrong is a disk: full, failing or read-only. */
+  isDiskTrouble(): boolean
+  /** What an operator has to know though the store can be written to. */
+  warnings(): readonly string[]
+  /** Frees a part of the disk's reserve, for a file that a cut-off has to write. False: there is none. */
+  makeRoom(): boolean
+  /** Called once, when this process may not go on with the store: a flush failed, and nothing is committed any more. */
+  onLost(run: (lost: Error) => void): void
   close(): Promise<void>
 }
 

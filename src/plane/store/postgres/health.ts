@@ -1,39 +1,78 @@
-// Can the store be written to? As health.ts of the embedded one, with a write that has to be confirmed like any other.
+// Can the store be written to? As health.ts of the embedded one, with a write that has to be confirmed like any other, and
+// that waits for the same tables as a commit does. It is tried now and then also without trouble: a client that keeps a
+// table to itself makes every call wait, and nobody who only looks at /readyz would know.
 
+import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import type { Prepared } from '#platform/postgres.ts'
+import { pgTrouble, type Prepared } from '#platform/postgres.ts'
 import type { ReplicaNumber } from '../replicas.ts'
+import { causeOf } from '../store-errors.ts'
 import { openTroubleRecord, type TroubleRecord } from '../trouble-record.ts'
 import type { PgAccess } from './pg-access.ts'
 
 export type PgHealth = TroubleRecord & {
-  /** While in trouble, tries whether a write works by now. */
+  /** Tries whether a write works: each time while in trouble, else now and then. */
   probe(): Promise<void>
+  /** For reads: a table that is locked, or a server that is gone, is met there first. */
+  watched(access: PgAccess): PgAccess
 }
 
-export const openPgHealth = (deps: {
+export type PgHealthDeps = {
   readonly access: Pick<PgAccess, 'write'>
+  readonly clock: Clock
   readonly log: Log
   self(): ReplicaNumber
-}): PgHealth => {
-  const record = openTroubleRecord(deps.log)
+}
+
+const probeAnywayMs = 5000
+/** On a full disk a small write may fit where a commit does not: one that fitted says nothing for so long. */
+const diskTroubleMs = 10_000
+
+const isDiskFault = (error: unknown): boolean => pgTrouble(error) === 'disk'
+
+export const openPgHealth = (deps: PgHealthDeps): PgHealth => {
+  const { clock } = deps
+  const record = openTroubleRecord(deps.log, isDiskFault)
   let probing = false
+  let probedMs = clock.monotonicMs()
+  let diskFailedMs = -Infinity
+  const failed = (error: unknown): void => {
+    if (isDiskFault(causeOf(error))) diskFailedMs = clock.monotonicMs()
+    record.failed(error)
+  }
   return {
     ...record,
+    failed,
     async probe() {
-      if (record.trouble() === null || probing) return
+      const sinceMs = clock.monotonicMs()
+      if (probing || (record.trouble() === null && sinceMs - probedMs < probeAnywayMs)) return
       probing = true
+      probedMs = sinceMs
       try {
         const { count } = await deps.access.write(touch, [deps.self()])
         // None: this replica has no lease any more, and nothing was written.
-        if (count === 1) record.worked()
+        if (count === 1 && clock.monotonicMs() - diskFailedMs >= diskTroubleMs) record.worked()
       } catch (error) {
-        record.failed(error)
+        failed(error)
       }
       probing = false
     },
+    watched: (access) => ({
+      ...access,
+      read: (statement, values) =>
+        access.read(statement, values).catch((error: unknown) => {
+          failed(error)
+          throw error
+        }),
+    }),
   }
 }
 
-/** Changes nothing. */
-const touch: Prepared = { name: 'write-probe', text: 'UPDATE replica SET version = version WHERE number = $1' }
+/** Changes nothing, and waits for whoever has one of these tables to itself. */
+const touch: Prepared = {
+  name: 'write-probe',
+  text: `WITH nodes AS (UPDATE node SET version = version WHERE false),
+      entries AS (UPDATE journal SET touched = touched WHERE false),
+      chains AS (UPDATE chain SET settled = settled WHERE false)
+    UPDATE replica SET version = version WHERE number = $1`,
+}

@@ -67,9 +67,10 @@ export const openPostgresStore = async (deps: PostgresStoreDeps): Promise<Store>
 }
 
 const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }, shared: PgReplicas): Store => {
-  const { access, timers, log } = deps
+  const { timers, log, clock } = deps
   const { replicas } = shared
-  const health = openPgHealth({ access, log, self: () => replicas.self })
+  const health = openPgHealth({ access: deps.access, clock, log, self: () => replicas.self })
+  const access = health.watched(deps.access)
   const rows = openRowReads({ access, timers })
   const observations = openPgObservations({ access, timers, log })
   const groupListeners: ((group: CommitGroup) => void)[] = []
@@ -116,13 +117,18 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
-    journal: openPgJournalReader({ ...deps, known: () => commits.known() }),
+    journal: openPgJournalReader({ ...deps, access, known: () => commits.known() }),
     forget: (livedMs) => forgetEndedRows(access, replicas.self, livedMs),
     ...openPgLived({ access, self: () => replicas.self }),
     ...openPgWebhookProgress({ access, self: () => replicas.self }),
     onCommitGroup: (run) => void groupListeners.push(run),
     fileFault: async () => null,
     trouble: () => health.trouble(),
+    isDiskTrouble: () => health.isDisk(),
+    // The disk is the server's, and so is the care for it: it stops by itself when a flush fails.
+    warnings: () => [],
+    makeRoom: () => false,
+    onLost: () => {},
     close: () => (closing ??= close()),
   }
 }

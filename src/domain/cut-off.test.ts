@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Change } from './change.ts'
+import { cutOffKey, forbids, isCutOff, type CutOffOrder } from './cut-off.ts'
+
+const by = { actor: 'operator:anna', source: null, correlation: null }
+const entryOf = (type: string) => ({ type }) as unknown as Change['entries'][number]
+const changeOf = (types: readonly string[], writes: readonly unknown[]): Pick<Change, 'entries' | 'writes'> => ({
+  entries: types.map(entryOf) as unknown as Change['entries'],
+  writes: writes as Change['writes'],
+})
+const certificate = (node: string, issuer: string) => ({
+  put: 'certificate',
+  value: { issuer, subject: { kind: 'node', node, epoch: 1 } },
+})
+
+test('a revocation, a quarantine, a halt, a withdrawal and the progress of a receipt may use the reserve, and nothing else', () => {
+  for (const type of ['host.revoked', 'node.quarantined', 'issuance.halted', 'ca.compromised'])
+    assert.equal(isCutOff(changeOf(['alert.raised', type], [{ put: 'node' }])), true, type)
+  assert.equal(isCutOff(changeOf(['receipt.effective'], [{ put: 'receipt' }])), true)
+  assert.equal(isCutOff(changeOf(['host.enrolled'], [certificate('gpu-001', 'ca1')])), false)
+  assert.equal(isCutOff(changeOf(['issuance.resumed'], [{ put: 'domain' }])), false)
+  assert.equal(isCutOff(changeOf(['refused'], [])), false)
+  assert.equal(isCutOff(changeOf(['receipt.effective'], [{ put: 'receipt' }, { put: 'node' }])), false)
+})
+
+test('a pending order forbids certificates for what it names, and no others', () => {
+  const revoke: CutOffOrder = { kind: 'revoke', node: 'gpu-001', reason: 'stolen', by }
+  const withdraw: CutOffOrder = { kind: 'withdraw', issuer: 'ca1', reason: 'out', by }
+  const halt: CutOffOrder = { kind: 'halt', renewals: false, reason: 'x', by }
+  const renewal = changeOf(['node.renewed'], [certificate('gpu-001', 'ca1')])
+  const other = changeOf(['node.recovered'], [certificate('gpu-002', 'ca2')])
+  assert.deepEqual([forbids(revoke, renewal), forbids(revoke, other)], [true, false])
+  assert.deepEqual([forbids(withdraw, renewal), forbids(withdraw, other)], [true, false])
+  assert.deepEqual([forbids(halt, renewal), forbids(halt, other)], [true, true])
+  assert.deepEqual(
+    [forbids({ ...halt, renewals: true }, renewal), forbids({ ...halt, renewals: true }, other)],
+    [false, true],
+  )
+  assert.equal(forbids(halt, changeOf(['host.revoked'], [{ put: 'node' }])), false)
+  assert.equal(forbids(halt, changeOf(['enrollment_token.created'], [{ put: 'token' }])), false)
+})
+
+test('the same order has the same key, whoever gives it', () => {
+  const order: CutOffOrder = { kind: 'quarantine', node: 'gpu-001', reason: 'odd', by }
+  assert.equal(cutOffKey(order), cutOffKey({ ...order, reason: 'other', by: { ...by, actor: 'operator:ben' } }))
+  assert.notEqual(cutOffKey(order), cutOffKey({ ...order, kind: 'revoke' }))
+})

@@ -1,0 +1,74 @@
+// Which changes cut somebody off. They are committed when nothing else can be, on a disk that is full but for the reserve of
+// the store; and where they cannot be committed at all they are in force at the plane that was asked, until they are.
+
+import type { Change, Write } from './change.ts'
+import type { Attribution } from './decision.ts'
+import type { EntryType } from './journal-entry.ts'
+import type { IssuerId, NodeId } from './node.ts'
+
+const cutOffEntries: ReadonlySet<EntryType> = new Set<EntryType>([
+  'host.revoked',
+  'node.quarantined',
+  'issuance.halted',
+  'ca.compromised',
+  // What was signed by a withdrawn authority is not presented any more, so a withdrawal needs a new one.
+  'server_certificate.issued',
+])
+
+/** A revocation, a quarantine, a halt of issuance, the withdrawal of an authority with the server certificate it makes necessary, or the progress of a receipt of one. */
+export const isCutOff = ({ entries, writes }: Pick<Change, 'entries' | 'writes'>): boolean =>
+  entries.some(({ type }) => cutOffEntries.has(type)) || (writes.length > 0 && writes.every(isReceipt))
+
+const isReceipt = ({ put }: Write): boolean => put === 'receipt'
+
+/** What an operator ordered, in a form that can be repeated until it is committed. */
+export type CutOffOrder = { readonly by: Attribution; readonly reason: string } & (
+  | { readonly kind: 'quarantine' | 'revoke'; readonly node: NodeId }
+  | { readonly kind: 'halt'; readonly renewals: boolean }
+  | { readonly kind: 'withdraw'; readonly issuer: IssuerId }
+)
+
+/** Orders with the same key want the same; the later one takes the place of the earlier. */
+export const cutOffKey = (order: CutOffOrder): string => {
+  switch (order.kind) {
+    case 'quarantine':
+    case 'revoke':
+      return `${order.kind}/${order.node}`
+    case 'halt':
+      return 'halt'
+    case 'withdraw':
+      return `withdraw/${order.issuer}`
+  }
+}
+
+export const cutOffWords = (order: CutOffOrder): string => {
+  switch (order.kind) {
+    case 'quarantine':
+      return `the quarantine of ${order.node}`
+    case 'revoke':
+      return `the revocation of ${order.node}`
+    case 'halt':
+      return 'the halt of issuance'
+    case 'withdraw':
+      return `the withdrawal of the authority ${order.issuer}`
+  }
+}
+
+/** Whether an order that is not committed yet forbids this plane to commit that: a certificate for what was cut off. */
+export const forbids = (order: CutOffOrder, change: Pick<Change, 'entries' | 'writes'>): boolean => {
+  if (isCutOff(change)) return false
+  const issued = change.writes.flatMap((write) =>
+    write.put === 'certificate' && write.value.subject.kind === 'node'
+      ? [{ node: write.value.subject.node, issuer: write.value.issuer }]
+      : [],
+  )
+  switch (order.kind) {
+    case 'quarantine':
+    case 'revoke':
+      return issued.some(({ node }) => node === order.node)
+    case 'withdraw':
+      return issued.some(({ issuer }) => issuer === order.issuer)
+    case 'halt':
+      return issued.length > 0 && !(order.renewals && change.entries.some(({ type }) => type === 'node.renewed'))
+  }
+}

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { OperatorKey } from '#domain/principal.ts'
+import { openFeed } from '#plane/feed/feed.ts'
+import { StoreFault } from '#plane/store/store-errors.ts'
+import type { Store } from '#plane/store/store.ts'
+import { manualClock } from '../../../test/fakes/manual-clock.ts'
+import { openOperatorAuthn } from './operator-key.ts'
+
+const key = { id: 'k1', name: 'anna', role: 'operator', revokedAtMs: null } as unknown as OperatorKey
+const authorization = `Bearer muster_key_${'a'.repeat(43)}`
+const other = `Bearer muster_key_${'b'.repeat(43)}`
+
+const setUp = () => {
+  const clock = manualClock(1_000_000)
+  const feed = openFeed()
+  let reads: 'work' | 'fail' = 'work'
+  const get = async () => {
+    if (reads === 'fail') throw new StoreFault('the store cannot be read', 'gone')
+    return { value: key, version: 1 }
+  }
+  const book = { grants: async () => true }
+  const operators = openOperatorAuthn({ get } as unknown as Pick<Store, 'get'>, book, clock, feed)
+  const kindOf = async (given: string, cutOff: boolean): Promise<string> => {
+    try {
+      return (await operators.byKey(given, 'here', cutOff)).kind
+    } catch (error) {
+      assert.ok(error instanceof StoreFault)
+      return 'fault'
+    }
+  }
+  return { clock, feed, kindOf, fail: () => void (reads = 'fail') }
+}
+
+test('L4: while the store cannot be read, a key that was looked up before may cut off, and nothing else; an unseen key may not', async () => {
+  const { kindOf, fail } = setUp()
+  assert.equal(await kindOf(authorization, false), 'operator')
+  fail()
+  assert.equal(await kindOf(authorization, true), 'operator')
+  assert.equal(await kindOf(authorization, false), 'fault')
+  assert.equal(await kindOf(other, true), 'fault')
+})
+
+test('L4: a key is remembered for 15 minutes since it was last looked up, and not beyond its revocation', async () => {
+  const { clock, kindOf, fail } = setUp()
+  assert.equal(await kindOf(authorization, false), 'operator')
+  fail()
+  clock.advance(15 * 60_000)
+  assert.equal(await kindOf(authorization, true), 'operator', 'using it must not prolong it')
+  clock.advance(1)
+  assert.equal(await kindOf(authorization, true), 'fault')
+
+  const revoked = setUp()
+  assert.equal(await revoked.kindOf(authorization, false), 'operator')
+  revoked.fail()
+  const write = { put: 'operator-key', value: { ...key, revokedAtMs: 1 } } as const
+  revoked.feed.publish({ kind: 'committed', origin: 'elsewhere', writes: [write], entries: [] })
+  assert.equal(await revoked.kindOf(authorization, true), 'fault')
+})

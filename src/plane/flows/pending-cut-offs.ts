@@ -1,0 +1,220 @@
+// Cut-offs that the store cannot commit now. Each is in force at this replica from the moment it was ordered: what it denies
+// is denied, channels are cut, and no certificate is issued to what it names. It is repeated until it is committed, also
+// after a restart. No receipt is given before that, since other replicas know nothing of it.
+
+import type { Denial } from '#domain/certificate.ts'
+import type { Change } from '#domain/change.ts'
+import { cutOffKey, cutOffWords, forbids, type CutOffOrder } from '#domain/cut-off.ts'
+import { denialOfIssuer, withdrawnWith } from '#domain/issuer-withdrawal.ts'
+import type { NodeId } from '#domain/node.ts'
+import { isRefusal, refuse, type InForceHere, type Refusal } from '#domain/refusal.ts'
+import type { Feed } from '#plane/feed/feed.ts'
+import { StoreFault } from '#plane/store/store-errors.ts'
+import type { Store } from '#plane/store/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Random } from '#platform/random.ts'
+import { sleep, type Timers } from '#platform/timers.ts'
+import type { CutOffFiles } from './cut-off-files.ts'
+import { settleAlert } from './settle-alert.ts'
+
+export type PendingCutOff = {
+  readonly order: CutOffOrder
+  /** What is denied here meanwhile. */
+  readonly denials: readonly Denial[]
+  readonly sinceMs: number
+}
+
+export type PendingCutOffs = {
+  /**
+   * Carries out an order. Where the store fails it is in force here and pending, and the refusal says so; repeated, the
+   * answer is the same until it is committed.
+   */
+  run<T extends object>(order: CutOffOrder, attempt: (store: Store) => Promise<T | Refusal>): Promise<T | Refusal>
+  /** Denies again what was pending when the last process ended. Before anybody is let in. */
+  enforce(): void
+  /** One more try of everything that is pending. */
+  repeat(perform: (order: CutOffOrder) => Promise<object>): Promise<void>
+  warnings(): readonly string[]
+}
+
+export type PendingDeps = {
+  readonly store: Store
+  readonly feed: Pick<Feed, 'publish'>
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly timers: Timers
+  readonly files: CutOffFiles
+  /** The epochs of this node that have a channel here. */
+  readonly epochsHere: (node: NodeId) => readonly number[]
+}
+
+/** More than these are not kept; an operator who orders more hears that. */
+const mostPending = 1000
+const retryAfterMs = 2000
+/** Denied for so long where the end of what it denies could not be read. The commit says it better. */
+const denyAtLeastMs = 30 * 24 * 3600 * 1000
+const denyEarlyMs = 1500
+const lookAtReplicasMs = 10_000
+
+/** Null: nothing pending keeps this node out. */
+export const barredByPending = (pending: ReadonlyMap<string, PendingCutOff>, node: NodeId): Refusal | null => {
+  if (pending.has(`revoke/${node}`)) return refuse('CLIENT_CERT_DENIED')
+  return pending.has(`quarantine/${node}`) ? refuse('NODE_QUARANTINED') : null
+}
+
+/** As given, but for changes that a pending order forbids. */
+export const forbiddenByPending = (store: Store, pending: () => Iterable<PendingCutOff>): Store => ({
+  ...store,
+  commit(change: Change, fence) {
+    for (const { order } of pending())
+      if (forbids(order, change))
+        return Promise.reject(
+          new StoreFault('nothing was committed', `${cutOffWords(order)} is in force here and not committed yet`),
+        )
+    return store.commit(change, fence)
+  },
+})
+
+export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, PendingCutOff>): PendingCutOffs => {
+  const { store, feed, clock, log, files } = deps
+  const keptIn = new Map<string, InForceHere['kept']>([...pending.keys()].map((key) => [key, 'data folder']))
+  let others: readonly string[] = []
+  let lookedMs = -Infinity
+
+  const deny = (denials: readonly Denial[]): void =>
+    feed.publish({
+      kind: 'committed',
+      origin: 'here',
+      writes: denials.map((value) => ({ put: 'denial', value }) as const),
+      entries: [],
+    })
+
+  /** Where even the decision failed: what can be denied without reading anything. */
+  const denialsOf = async (order: CutOffOrder): Promise<readonly Denial[]> => {
+    const nowMs = clock.nowMs()
+    const told = { atMs: nowMs, untilMs: nowMs + denyAtLeastMs, why: order.reason, reason: 'unspecified' } as const
+    switch (order.kind) {
+      case 'quarantine':
+      case 'revoke':
+        return deps.epochsHere(order.node).map((epoch) => ({ kind: 'epoch', node: order.node, epoch, ...told }))
+      case 'halt':
+        return []
+      case 'withdraw': {
+        const rows = await store.issuers().catch(() => [])
+        const records = withdrawnWith(
+          order.issuer,
+          rows.map(({ value }) => value),
+        )
+        if (records.length > 0) return records.map((record) => denialOfIssuer(record, 0, order.reason, nowMs))
+        return [{ kind: 'issuer', issuer: order.issuer, ...told, reason: 'ca-compromise' }]
+      }
+    }
+  }
+
+  const keep = async (order: CutOffOrder, decided: readonly Denial[]): Promise<Refusal> => {
+    const key = cutOffKey(order)
+    const before = pending.get(key)
+    if (before === undefined) {
+      if (pending.size >= mostPending)
+        return { ...refuse('UNAVAILABLE', `${mostPending} cut-offs are pending already`), retryAfterMs }
+      const denials = decided.length > 0 ? decided : await denialsOf(order)
+      const one: PendingCutOff = { order, denials, sinceMs: clock.nowMs() }
+      pending.set(key, one)
+      deny(denials)
+      const kept = files.keep(key, one)
+      keptIn.set(key, kept)
+      log.error({ cutOff: key, kept }, `${cutOffWords(order)} is in force here and cannot be committed: it is repeated`)
+    }
+    await knowReplicas()
+    const inForceHere: InForceHere = { unaware: others, kept: keptIn.get(key) ?? 'memory' }
+    return { ...refuse('CUT_OFF_PENDING', cutOffWords(order)), retryAfterMs, inForceHere }
+  }
+
+  const over = (order: CutOffOrder): void => {
+    const key = cutOffKey(order)
+    pending.delete(key)
+    keptIn.delete(key)
+    files.drop(key)
+  }
+
+  const tellDurable = async ({ order, sinceMs }: PendingCutOff): Promise<void> => {
+    const subject = 'node' in order ? order.node : 'issuer' in order ? order.issuer : 'issuance'
+    const about = { kind: 'cut_off_delayed', subject, node: 'node' in order ? order.node : null } as const
+    const seconds = Math.round((clock.nowMs() - sinceMs) / 1000)
+    const reason = `${cutOffWords(order)} was in force at one replica only for ${seconds} s, until the store could commit it`
+    const wanted = { ...about, severity: 'critical', reason, sinceMs } as const
+    // Raised for whoever listens, and over: it is committed.
+    await settleAlert({ ...deps }, async () => ({ about, wanted, reliedOn: [] }))
+    await settleAlert({ ...deps }, async () => ({ about, wanted: null, reliedOn: [] }))
+  }
+
+  const durable = (one: PendingCutOff): void => {
+    over(one.order)
+    log.warn({ cutOff: cutOffKey(one.order) }, `${cutOffWords(one.order)} is committed`)
+    tellDurable(one).catch((error: unknown) => log.warn({ err: error }, 'a delayed cut-off raised no alert'))
+  }
+
+  const lookAtReplicas = async (): Promise<void> => {
+    lookedMs = clock.monotonicMs()
+    const leased = await store.replicas.leased()
+    others = leased.filter(({ number }) => number !== store.replicas.self).map(({ name }) => name)
+  }
+
+  /** As far as they can be listed in a second: those of the last look, else. */
+  const knowReplicas = async (): Promise<void> => {
+    const looking = lookAtReplicas().catch((error: unknown) =>
+      log.debug({ err: error }, 'the replicas could not be listed'),
+    )
+    await Promise.race([looking, sleep(deps.timers, 1000)])
+  }
+
+  return {
+    async run(order, attempt) {
+      let denials: readonly Denial[] = []
+      const watched: Store = {
+        ...store,
+        commit(change, fence) {
+          denials = change.writes.flatMap((write) => (write.put === 'denial' ? [write.value] : []))
+          // A database that does not answer is waited for; the machine that was stolen is not.
+          const cancel = deps.timers.after(denyEarlyMs, () => deny(denials))
+          return store.commit(change, fence).finally(cancel)
+        },
+      }
+      try {
+        const done = await attempt(watched)
+        const one = pending.get(cutOffKey(order))
+        if (one !== undefined && !isRefusal(done)) durable(one)
+        return done
+      } catch (error) {
+        if (!(error instanceof StoreFault) && store.trouble() === null) throw error
+        log.warn({ err: error, cutOff: cutOffKey(order) }, 'a cut-off could not be committed')
+        return keep(order, denials)
+      }
+    },
+    enforce: () => deny([...pending.values()].flatMap((one) => one.denials)),
+    async repeat(perform) {
+      if (clock.monotonicMs() - lookedMs >= lookAtReplicasMs && store.trouble() === null) await knowReplicas()
+      for (const one of [...pending.values()]) {
+        try {
+          const done = await perform(one.order)
+          if (!pending.has(cutOffKey(one.order))) continue
+          if (!isRefusal(done)) durable(one)
+          else if (done.retryAfterMs === null) {
+            // Another replica was given the same order, or the node is gone.
+            log.warn({ cutOff: cutOffKey(one.order), code: done.code }, 'a pending cut-off is not needed any more')
+            over(one.order)
+          }
+        } catch (error) {
+          log.debug({ err: error }, 'a pending cut-off is tried again')
+          return
+        }
+      }
+    },
+    warnings: () =>
+      [...pending.values()].map(
+        ({ order }) => `${cutOffWords(order)} is in force at this replica only: it is not committed yet`,
+      ),
+  }
+}

@@ -1,0 +1,60 @@
+// R4: what a database in trouble is called, and that /readyz says so.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { withPeer } from '../peers/peer.ts'
+import { eventually } from '../process/eventually.ts'
+import { postgresDatabase } from '../process/postgres-server.ts'
+import { startPlane } from '../process/start-plane.ts'
+
+const cancelCommits = {
+  name: '',
+  text: `SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+  WHERE application_name LIKE 'muster%' AND wait_event_type = 'Lock' AND datname = current_database()`,
+}
+
+test('R4: a cancelled statement is 503 UNAVAILABLE and not DISK_TROUBLE; while a table is locked /readyz says so, and is well afterwards', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const database = await postgresDatabase(t)
+  const plane = await startPlane(t, { env: { MUSTER_STORE: 'postgres', ...database.env } })
+  const session = await database.connect()
+  await session.exec('BEGIN')
+  await session.exec('LOCK TABLE journal')
+  const create = plane.api('POST', '/v1/tokens', { node: 'gpu-001' })
+  const other = await database.connect()
+  await eventually('the commit to wait', async () => (await other.run(cancelCommits)).count > 0, { everyMs: 50 })
+  const cancelled = await create
+  assert.deepEqual([cancelled.status, cancelled.body.code], [503, 'UNAVAILABLE'], JSON.stringify(cancelled.body))
+  assert.ok(Number(cancelled.headers['retry-after']) > 0)
+
+  const unready = await eventually(
+    '/readyz to say so',
+    async () => {
+      const readiness = await plane.api('GET', '/readyz')
+      return readiness.status === 503 && readiness
+    },
+    { withinMs: 15_000, everyMs: 100 },
+  )
+  assert.match(unready.body.reasons.join('\n'), /the store cannot be written to/)
+
+  await session.exec('ROLLBACK')
+  await eventually('the plane to be ready', async () => (await plane.api('GET', '/readyz')).status === 200, {
+    withinMs: 15_000,
+    everyMs: 100,
+  })
+  assert.equal((await plane.api('POST', '/v1/tokens', { node: 'gpu-001' })).status, 201)
+
+  if (process.env['MUSTER_LONG'] === undefined) return
+  // Nobody calls: the plane finds out by itself.
+  await session.exec('BEGIN')
+  await session.exec('LOCK TABLE node')
+  await eventually('/readyz to say so', async () => (await plane.api('GET', '/readyz')).status === 503, {
+    withinMs: 15_000,
+    everyMs: 100,
+  })
+  await session.exec('ROLLBACK')
+  await eventually('the plane to be ready', async () => (await plane.api('GET', '/readyz')).status === 200, {
+    withinMs: 15_000,
+    everyMs: 100,
+  })
+})
