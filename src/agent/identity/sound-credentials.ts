@@ -27,8 +27,7 @@ const faultOfGeneration = ({ keyPem, chainPem }: Generation): string | null => {
   return sameBytes(leaf.spki, spki) ? null : 'its private key does not fit its certificate'
 }
 
-const faultOfKey = (keyPem: string): string | null =>
-  publicKeyOf(keyPem) === null ? 'the key cannot be read' : null
+const faultOfKey = (keyPem: string): string | null => (publicKeyOf(keyPem) === null ? 'the key cannot be read' : null)
 
 const publicKeyOf = (keyPem: string): Uint8Array | null => {
   try {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { JournalEntry } from '#domain/journal-entry.ts'
 import type { OperatorKey } from '#domain/principal.ts'
 import { openFeed } from '#plane/feed/feed.ts'
 import { StoreFault } from '#plane/store/store-errors.ts'
@@ -53,7 +54,8 @@ test('L4: a key is remembered for 15 minutes since it was last looked up, and no
   const revoked = setUp()
   assert.equal(await revoked.kindOf(authorization, false), 'operator')
   revoked.fail()
-  const write = { put: 'operator-key', value: { ...key, revokedAtMs: 1 } } as const
-  revoked.feed.publish({ kind: 'committed', origin: 'elsewhere', writes: [write], entries: [] })
+  const entry = { type: 'operator_key.revoked', body: { key_id: 'k1' } } as unknown as JournalEntry
+  const stored = { cursor: '' as never, bytes: '', hash: '', entry }
+  revoked.feed.publish({ kind: 'committed', origin: 'elsewhere', writes: [], entries: [stored] })
   assert.equal(await revoked.kindOf(authorization, true), 'fault')
 })
