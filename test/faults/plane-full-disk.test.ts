@@ -120,7 +120,7 @@ test('a full disk in the middle of enrollments: nobody is told of a success that
   disk.free()
   const [first, ...others] = failed
   assert.ok(first)
-  // Once the reserve is whole again, which is looked at every five seconds.
+  // Once the reserve is whole again, which is looked at every second.
   await eventually('the plane to be ready', async () => (await plane.api('GET', '/readyz')).status === 200, {
     withinMs: 15_000,
     everyMs: 100,

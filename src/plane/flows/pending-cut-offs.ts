@@ -203,7 +203,10 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
           if (!isRefusal(done)) durable(one)
           else if (done.retryAfterMs === null) {
             // Another replica was given the same order, or the node is gone.
-            log.warn({ cutOff: cutOffKey(one.order), code: done.code }, 'a pending cut-off is not needed any more')
+            log.warn(
+              { cutOff: cutOffKey(one.order), code: done.code },
+              'a pending cut-off was refused when it was repeated, and is dropped',
+            )
             over(one.order)
           }
         } catch (error) {

@@ -47,6 +47,7 @@ export type SqliteStoreDeps = {
 }
 
 const observationsEveryMs = 5000
+const probeEveryMs = 1000
 /** A backup or a curious operator may hold the file for a moment. Waiting for them blocks everything, so not long. */
 const busyMs = 500
 
@@ -118,13 +119,17 @@ const assemble = (
   const commits = openGroupCommit({ ...parts, isHeld, onGroup, onLost })
   /** Whatever is written beside the commits waits for room, and for a disk that can be relied on. */
   const mayWrite = (): boolean => lost === null && !reserve.spent()
-  const stopTicking = deps.timers.every(observationsEveryMs, () => {
-    if (lost === null) health.probe()
-    if (mayWrite()) void observations.flush()
-  })
+  const stops = [
+    timers.every(observationsEveryMs, () => {
+      if (mayWrite()) void observations.flush()
+    }),
+    timers.every(probeEveryMs, () => {
+      if (lost === null) health.probe()
+    }),
+  ]
 
   const close = async (): Promise<void> => {
-    stopTicking()
+    for (const stop of stops) stop()
     await commits.finish()
     if (mayWrite()) await observations.flush()
     try {
