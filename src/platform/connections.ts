@@ -10,8 +10,8 @@ import type { Timers } from './timers.ts'
 
 export const cutReasons = ['source_pace', 'source_share', 'caller_share', 'handshakes', 'pipelined', 'unread'] as const
 /**
- * Why a connection was closed. `source_pace`: earlier ones of its source led to nothing; `source_share`: its source holds too many; `caller_share`: an authenticated caller does;
- * `handshakes`: too many are unfinished; `pipelined`: it sent requests without waiting for answers; `unread`: it did not
+ * Why a connection was closed. `source_pace`: earlier ones of its source led to nothing; `source_share`: its source holds
+ * too many; `caller_share`: an authenticated caller does; `handshakes`: too many are unfinished; `pipelined`: it sent requests without waiting for answers; `unread`: it did not
  * read its answer.
  */
 export type CutReason = (typeof cutReasons)[number]
@@ -80,6 +80,12 @@ export const provenConnection = (socket: object, caller: string): void => (socke
 /** False: answers are outstanding, which a channel would be mixed up with. */
 export const mayBecomeChannel = (socket: object): boolean => connectionOf(socket)?.answering !== true
 
+/** A refusal was written to the bare socket, as of an upgrade: its peer has got an answer. */
+export const refusedUpgrade = (socket: object): void => {
+  const connection = connectionOf(socket)
+  if (connection !== null) connection.readAtLastAnswer = connection.socket.bytesRead
+}
+
 export const becameChannel = (socket: object): void => {
   const connection = connectionOf(socket)
   if (connection !== null) connection.channel = true
@@ -111,6 +117,7 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
     if (connection.closed) return
     connection.closed = true
     if (connection.readAtLastAnswer === null && !connection.channel) offended(connection)
+    else if (connection.source !== null) pace.credited(connection.source)
     open.delete(connection)
     answering.delete(connection)
     unkeep(connection)

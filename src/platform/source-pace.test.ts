@@ -26,3 +26,12 @@ test('a source that goes on is never shut out, and is itself again half a minute
   for (let second = 0; second < 20; second++) pace.tick()
   assert.equal(admittedOf(pace, 'a', 100), 100)
 })
+
+test('a fleet behind one address is not slowed by the part of its connections that break', () => {
+  const pace = openSourcePace()
+  for (let each = 0; each < 10_000; each++) {
+    assert.equal(pace.admits('gateway'), true)
+    if (each % 3 === 0) pace.offended('gateway')
+    else pace.credited('gateway')
+  }
+})

@@ -1,11 +1,14 @@
 // A source whose connections end without an answered request is slowed down: a handshake is what a stranger can make the
-// plane pay for most cheaply. It is slowed and not shut out, because honest machines may share its address.
+// plane pay for most cheaply. It is slowed and not shut out, because honest machines may share its address: a fleet behind
+// one address, of whose many connections some break, is never slowed, because every good one makes up for a broken one.
 
 export type SourcePace = {
   /** Whether a connection of that source may begin now; counts it if so. */
   admits(source: string): boolean
   /** A connection of that source cost something and led to nothing; `weight`: as much as so many of them. */
   offended(source: string, weight?: number): void
+  /** A connection of that source was answered, or became a channel: it makes up for one that led to nothing. */
+  credited(source: string): void
   /** To be called every second. */
   tick(): void
 }
@@ -21,6 +24,11 @@ export const openSourcePace = (): SourcePace => {
   /** Forgiven one a second. */
   const offences = new Map<string, number>()
   const admitted = new Map<string, number>()
+  const forgive = (source: string): void => {
+    const count = offences.get(source) ?? 0
+    if (count > 1) offences.set(source, count - 1)
+    else offences.delete(source)
+  }
   return {
     admits(source) {
       if ((offences.get(source) ?? 0) <= freeOffences) return true
@@ -33,12 +41,10 @@ export const openSourcePace = (): SourcePace => {
       if (!offences.has(source) && offences.size >= mostSources) return
       offences.set(source, Math.min(mostOffences, (offences.get(source) ?? 0) + weight))
     },
+    credited: forgive,
     tick() {
       admitted.clear()
-      for (const [source, count] of offences) {
-        if (count > 1) offences.set(source, count - 1)
-        else offences.delete(source)
-      }
+      for (const source of offences.keys()) forgive(source)
     },
   }
 }

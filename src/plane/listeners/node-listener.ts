@@ -4,7 +4,13 @@
 import { actorOf, type Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import { boundServer } from '#platform/bounded-server.ts'
-import { becameChannel, mayBecomeChannel, provenConnection, type ConnectionLimits } from '#platform/connections.ts'
+import {
+  becameChannel,
+  mayBecomeChannel,
+  provenConnection,
+  refusedUpgrade,
+  type ConnectionLimits,
+} from '#platform/connections.ts'
 import { listenTcp, stopServer, type HttpRequest, type SharedAddress } from '#platform/http-server.ts'
 import type { Log } from '#platform/log.ts'
 import {
@@ -100,6 +106,7 @@ const upgrade = async (deps: NodeListenerDeps, request: HttpRequest, socket: Dup
     const refusal = notNow() ?? decided
     const path = matchUpgrade(deps.routes, request.url ?? '')?.route.path ?? null
     deps.onRefusal({ refusal, principal, source, method: 'GET', path, correlation } satisfies Refused)
+    refusedUpgrade(request.socket)
     // Destroyed once it is said: a caller that does not hang up would keep its half of the connection for good.
     socket.end(refusalText(refusal), () => socket.destroy())
   }
