@@ -76,6 +76,7 @@ test('only a key or a bundle that is of no use is forgotten', () => {
   })
   assert.deepEqual(forgotten, [
     ['REPAIR_TOKEN_INVALID', 'bundle'],
+    ['KEY_IN_USE', 'key'],
     ['KEY_BLOCKED', 'key'],
     ['CSR_INVALID', 'key'],
   ])

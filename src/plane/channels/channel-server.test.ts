@@ -52,6 +52,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
       return { kind: 'committed', origin: 'here', writes: change.writes, entries: [] }
     },
     denials: async () => [],
+    issuers: async () => [],
     observe: () => {},
     observation: async () => nothingObserved,
   } as unknown as Store
