@@ -68,7 +68,11 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     const { strangersPerMinute: perMinute } = settings()
     return sharedLimits({ perMinute, perMinutePerSource: perMinute }, store.replicas.count())
   })
-  const challenges = openStrangersBudget(clock, () => sharedLimits(challengeLimits, store.replicas.count()))
+  // A balancer may send all of one site to one replica: only what all callers cost is shared out.
+  const challenges = openStrangersBudget(clock, () => ({
+    ...sharedLimits(challengeLimits, store.replicas.count()),
+    perMinutePerSource: challengeLimits.perMinutePerSource,
+  }))
   const admission = openAdmissionQueue(clock, admissionCapacity)
   const pace = openNodePace(clock, () => store.replicas.count())
   const parts = await openChannelParts({ ...deps, issuer: authority })
@@ -103,9 +107,9 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     identity: authority.serverIdentity(),
     roots: authority.roots(),
     limits: deps.turnedAway.limits('node', { connections: deps.connections, perCaller: connectionsPerNode }),
-    onAborted(source) {
+    onAborted(source, principal) {
       deps.turnedAway.aborted('node', source)
-      strangers.charge(source)
+      ;(principal?.kind === 'node' ? acquaintances : strangers).charge(source)
     },
     balancers: deps.balancers,
     trouble: () => troubleOf(store),

@@ -115,9 +115,9 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     callers: 'operators',
     standing: () => store.replicas.standing(),
     onRefusal,
-    onAborted(source) {
+    onAborted(source, principal) {
       turnedAway.aborted('operator', source)
-      recording.strangers.charge(source)
+      ;(principal?.kind === 'operator' ? recording.acquaintances : recording.strangers).charge(source)
     },
     log,
   })

@@ -101,7 +101,7 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
   const byCaller = openSourceShares(limits.perCaller)
   const handshakesBySource = openSourceShares(Math.floor(handshakeLimit / 2))
   const answering = new Set<Connection>()
-  /** Answered and kept by their peers, of those that count for a source. */
+  /** Answered and kept by their peers, by the caller or else the source that they count for. */
   const kept = new Map<string, Set<Connection>>()
   let requests = 0
   const free = (): number => limits.connections - open.size
@@ -116,8 +116,11 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
   const forget = (connection: Connection): void => {
     if (connection.closed) return
     connection.closed = true
-    if (connection.readAtLastAnswer === null && !connection.channel) offended(connection)
-    else if (connection.source !== null) pace.credited(connection.source)
+    // One that sent nothing has cost nothing: load balancers check by connecting.
+    const cost = connection.socket.bytesRead > 0
+    if (connection.readAtLastAnswer === null && !connection.channel) {
+      if (cost) offended(connection)
+    } else if (connection.source !== null) pace.credited(connection.source)
     open.delete(connection)
     answering.delete(connection)
     unkeep(connection)
@@ -135,18 +138,22 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
   }
 
   const keep = (connection: Connection): void => {
-    const { source, caller, closed } = connection
-    if (source === null || caller !== null || closed) return
-    const those = kept.get(source) ?? new Set()
-    kept.set(source, those.add(connection))
+    const owner = connection.caller ?? connection.source
+    if (owner === null || connection.closed) return
+    const those = kept.get(owner) ?? new Set()
+    kept.set(owner, those.add(connection))
   }
   const unkeep = (connection: Connection): void => {
-    const those = connection.source === null ? undefined : kept.get(connection.source)
-    if (those?.delete(connection) === true && those.size === 0) kept.delete(connection.source ?? '')
+    const owner = connection.caller ?? connection.source
+    const those = owner === null ? undefined : kept.get(owner)
+    if (owner !== null && those?.delete(connection) === true && those.size === 0) kept.delete(owner)
   }
-  /** A connection that is only kept for later makes room for the next one of the same source. */
-  const closeIdleOf = (source: string): boolean => {
-    const idle = [...(kept.get(source)?.values().take(idleLookedAt) ?? [])].find(isIdle)
+  /**
+   * A connection that is only kept for later makes room for the next one of the same owner. A copy of a node's certificate
+   * could otherwise keep the node out by holding as many as one caller may have.
+   */
+  const closeIdleOf = (owner: string): boolean => {
+    const idle = [...(kept.get(owner)?.values().take(idleLookedAt) ?? [])].find(isIdle)
     if (idle === undefined) return false
     forget(idle)
     idle.socket.destroy()
@@ -188,7 +195,7 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
   }
   const prove = (connection: Connection, caller: string): void => {
     if (connection.closed || connection.caller === caller) return
-    if (!byCaller.fits(caller, free())) return cut(connection, 'caller_share')
+    if (!byCaller.fits(caller, free()) && !closeIdleOf(caller)) return cut(connection, 'caller_share')
     if (connection.caller !== null) byCaller.remove(connection.caller)
     else if (connection.source !== null) bySource.remove(connection.source)
     unkeep(connection)

@@ -5,25 +5,25 @@ import { openSourcePace } from './source-pace.ts'
 const admittedOf = (pace: ReturnType<typeof openSourcePace>, source: string, tries: number): number =>
   Array.from({ length: tries }, () => pace.admits(source)).filter(Boolean).length
 
-test('a source is slowed after more than ten fruitless connections, and others are not', () => {
+test('a source is slowed after more than thirty fruitless connections, and others are not', () => {
   const pace = openSourcePace()
-  for (let each = 0; each < 10; each++) pace.offended('a')
+  for (let each = 0; each < 30; each++) pace.offended('a')
   assert.equal(admittedOf(pace, 'a', 100), 100)
   pace.offended('a')
-  assert.equal(admittedOf(pace, 'a', 100), 5)
+  assert.equal(admittedOf(pace, 'a', 100), 20)
   assert.equal(admittedOf(pace, 'b', 100), 100)
   pace.tick()
-  assert.equal(admittedOf(pace, 'a', 100), 100, 'one offence is forgiven a second')
+  assert.equal(admittedOf(pace, 'a', 100), 100, 'three offences are forgiven a second')
 })
 
-test('a source that goes on is never shut out, and is itself again half a minute after it stopped', () => {
+test('a source that goes on is never shut out, and is itself again a quarter of a minute after it stopped', () => {
   const pace = openSourcePace()
   for (let second = 0; second < 100; second++) {
     for (let each = 0; each < 50; each++) pace.offended('a')
     pace.tick()
-    assert.equal(admittedOf(pace, 'a', 100), 5)
+    assert.equal(admittedOf(pace, 'a', 100), 20)
   }
-  for (let second = 0; second < 20; second++) pace.tick()
+  for (let second = 0; second < 15; second++) pace.tick()
   assert.equal(admittedOf(pace, 'a', 100), 100)
 })
 

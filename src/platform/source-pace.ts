@@ -13,20 +13,21 @@ export type SourcePace = {
   tick(): void
 }
 
-/** Port scans, health checks and broken links come to a few. */
-const freeOffences = 10
-const mostOffences = 30
-const pacedPerSecond = 5
+/** Port scans and broken links come to a few. */
+const freeOffences = 30
+const mostOffences = 60
+/** A handshake costs about half a millisecond: a source that is slowed costs a hundredth of a processor. */
+const pacedPerSecond = 20
+const forgivenPerSecond = 3
 /** Beyond so many, sources are not remembered: an attacker with that many addresses is not stopped by pacing them. */
 const mostSources = 16_384
 
 export const openSourcePace = (): SourcePace => {
-  /** Forgiven one a second. */
   const offences = new Map<string, number>()
   const admitted = new Map<string, number>()
-  const forgive = (source: string): void => {
+  const forgive = (source: string, most: number): void => {
     const count = offences.get(source) ?? 0
-    if (count > 1) offences.set(source, count - 1)
+    if (count > most) offences.set(source, count - most)
     else offences.delete(source)
   }
   return {
@@ -41,10 +42,10 @@ export const openSourcePace = (): SourcePace => {
       if (!offences.has(source) && offences.size >= mostSources) return
       offences.set(source, Math.min(mostOffences, (offences.get(source) ?? 0) + weight))
     },
-    credited: forgive,
+    credited: (source) => forgive(source, 1),
     tick() {
       admitted.clear()
-      for (const source of offences.keys()) forgive(source)
+      for (const source of offences.keys()) forgive(source, forgivenPerSecond)
     },
   }
 }

@@ -82,6 +82,8 @@ test('beyond their budget strangers are told when to come back and counted in on
   // The budget's minute is one of the monotonic clock, so this plane's goes with the test as well.
   const time = openFakeTime(tempFolder(t), library)
   const plane = await startPlane(t, { env: { ...time.env, FAKETIME_DONT_FAKE_MONOTONIC: '0' } })
+  // All of them come from one address, which gets a quarter of the budget by default.
+  await plane.api('PATCH', '/v1/domain', { set: { strangersPerMinutePerSource: 100 } })
   const target = await targetByAddress(plane)
   const secrets = await Promise.all(['gpu-001', 'gpu-002'].map((node) => newSecret(plane, node)))
   const strangers = async (count: number): Promise<readonly Reply[]> =>

@@ -53,3 +53,10 @@ test('the memory of keys that worked is bounded', async () => {
   assert.equal(await outcome('good 999', '192.0.2.1'), 'operator')
   assert.equal(await outcome('good 0', '192.0.2.1'), 'RATE_LIMITED')
 })
+
+test('many sources that guess do not lock out an operator who comes from another address', async () => {
+  const { outcome } = setUp()
+  for (let i = 0; i < 200; i++)
+    for (let each = 0; each < 61; each++) await outcome(`bad ${i} ${each}`, `2001:db8:${i.toString(16)}::1`)
+  assert.equal(await outcome('good', '192.0.2.1'), 'operator')
+})

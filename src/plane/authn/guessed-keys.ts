@@ -4,9 +4,9 @@
 
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
 import type { OperatorPrincipal } from '#domain/principal.ts'
-import { openStrangersBudget } from '#plane/flows/strangers-budget.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
+import { sourceOf } from '#platform/source-shares.ts'
 
 export type AuthenticateOperator = (
   authorization: string | undefined,
@@ -14,25 +14,41 @@ export type AuthenticateOperator = (
   cutOff: boolean,
 ) => Promise<OperatorPrincipal | Refusal>
 
-const limits = { perMinute: 6000, perMinutePerSource: 60 }
+const windowMs = 60_000
+const triesPerWindow = 60
+/** Beyond so many, sources are not counted: refusing them all would let an attacker lock operators out. */
+const sourcesCounted = 16_384
 const keysRemembered = 256
 
 /** `local`: callers on the Unix socket, which only the plane's own user and group can open, are not limited. */
 export const limitGuesses = (authenticate: AuthenticateOperator, clock: Clock): AuthenticateOperator => {
-  const guesses = openStrangersBudget(clock, () => limits)
+  let startedMs = clock.monotonicMs()
+  let tries = new Map<string, number>()
   // Hashes of headers, never the keys. Least recently used first.
   const worked = new Set<string>()
-  return async (authorization, source, cutOff) => {
-    if (authorization === undefined || source === 'local') return authenticate(authorization, source, cutOff)
-    const tried = sha256Hex(authorization)
-    if (!worked.has(tried) && !guesses.room(source)) {
-      guesses.charge(source)
-      return { ...refuse('RATE_LIMITED', 'too many wrong operator keys'), retryAfterMs: guesses.retryAfterMs() }
+  const spent = (source: string): boolean => {
+    const nowMs = clock.monotonicMs()
+    if (nowMs - startedMs >= windowMs) {
+      startedMs = nowMs
+      tries = new Map()
     }
-    const outcome = await authenticate(authorization, source, cutOff)
+    return (tries.get(source) ?? 0) >= triesPerWindow
+  }
+  const count = (source: string): void => {
+    if (tries.has(source) || tries.size < sourcesCounted) tries.set(source, (tries.get(source) ?? 0) + 1)
+  }
+  return async (authorization, address, cutOff) => {
+    if (authorization === undefined || address === 'local') return authenticate(authorization, address, cutOff)
+    const tried = sha256Hex(authorization)
+    const source = sourceOf(address)
+    if (!worked.has(tried) && spent(source)) {
+      const retryAfterMs = Math.max(1000, startedMs + windowMs - clock.monotonicMs())
+      return { ...refuse('RATE_LIMITED', 'too many wrong operator keys'), retryAfterMs }
+    }
+    const outcome = await authenticate(authorization, address, cutOff)
     worked.delete(tried)
     if (isRefusal(outcome)) {
-      if (outcome.code === 'OPERATOR_KEY_INVALID') guesses.charge(source)
+      if (outcome.code === 'OPERATOR_KEY_INVALID') count(source)
       return outcome
     }
     if (worked.size >= keysRemembered) for (const oldest of worked.keys()) if (worked.delete(oldest)) break

@@ -25,7 +25,7 @@ export type ReplyOptions = {
   /** Hears of every refusal, in the turn in which it is answered. */
   readonly onRefusal: (refused: Refused) => void
   /** A caller hung up before its request was complete. */
-  readonly onAborted: (source: string) => void
+  readonly onAborted: (source: string, principal: Principal | null) => void
   readonly log: Log
 }
 
@@ -129,7 +129,7 @@ export const sendRefusal = (options: ReplyOptions, request: FastifyRequest, repl
 export const fail = (options: ReplyOptions, request: FastifyRequest, reply: FastifyReply, error: unknown) => {
   // The caller's doing, and nobody is left to answer: what is sent goes nowhere.
   if (error instanceof Error && isAborted(request.raw, error)) {
-    options.onAborted(sourceAddress(request.raw.socket))
+    options.onAborted(sourceAddress(request.raw.socket), principalOf(request))
     return reply.code(400).send()
   }
   const mistake = requestError(error)
