@@ -123,6 +123,8 @@ const checkRecords = async (
 ): Promise<void> => {
   const issuers = (await store.issuers()).map(({ value }) => value)
   refuseOtherDomain(dataFolder, issuers)
+  // Behind the records: another replica may have made an authority since the keys were read. A key is kept before its record.
+  await custody.refresh()
   refuseLostKeys({ issuers, names: custody.names(), issuerKey, nowMs: clock.nowMs() }, replacing)
 }
 

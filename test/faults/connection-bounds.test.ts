@@ -173,9 +173,10 @@ for (const kind of ['plain', 'tls'] as const) {
       await eventually(`an answer to ${name}`, () => text().includes('here'))
     }
     assert.deepEqual(cuts, [])
-    await prove('/a')
-    await eventually('the fifth of a caller to be cut off', () => cuts.length === 1)
-    assert.deepEqual(cuts, ['caller_share'])
+    // A fifth takes the place of one that is only kept for later: who holds a copied certificate cannot keep its node out.
+    const fifth = await prove('/a')
+    await eventually('the fifth of a caller to be answered', () => fifth().includes('here'))
+    assert.deepEqual(cuts, [])
   })
 }
 
