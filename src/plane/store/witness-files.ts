@@ -10,11 +10,11 @@
 // Processes of `muster plane --replicas` share one data folder. Each has files of its own, with its number in the name
 // (journal-heads.2.json): a process that was paused must not replace what another has learned since. A start reads all.
 
-import * as fs from 'node:fs'
 import * as path from 'node:path'
 import type { Finding } from '#domain/continuity.ts'
 import type { SeenHead } from '#domain/sighting.ts'
 import { readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
+import { namesIn } from '#platform/folder.ts'
 import type { Log } from '#platform/log.ts'
 
 const headsFile = 'journal-heads'
@@ -42,7 +42,7 @@ export const openWitnessFiles = (folder: string, log: Log, replica: number | nul
   const at = (name: string): string => path.join(folder, name)
   const ownName = (kind: string): string => (replica === null ? `${kind}.json` : `${kind}.${replica}.json`)
   const everyName = (kind: string): readonly string[] =>
-    fs.readdirSync(folder).filter((name) => name.startsWith(kind) && /^(\.\d+)?\.json$/.test(name.slice(kind.length)))
+    namesIn(folder).filter((name) => name.startsWith(kind) && /^(\.\d+)?\.json$/.test(name.slice(kind.length)))
   const read = <T>(name: string, isWhole: (value: Partial<T>) => boolean): T | null => {
     const text = readFileIfAny(at(name))
     if (text === null) return null
