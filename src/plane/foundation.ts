@@ -94,7 +94,7 @@ export const layFoundation = async (
         await refuseBeforeAuthority(foundation)
         await checkRecords(foundation, config, options)
       }
-      stopKeeping = await keepWitness({ ...foundation, domainName: asked }, dataFolder)
+      stopKeeping = await keepWitness({ ...foundation, domainName: asked, replica: config.replica }, dataFolder)
       const initialised = await initialiseDomain(foundation, config, options.beforeFirst)
       undo = () => {}
       // Another plane may have made it meanwhile, under another name.

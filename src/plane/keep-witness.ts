@@ -16,6 +16,8 @@ export type KeepWitnessDeps = {
   readonly log: Log
   /** Asked at each write: a new domain gets its name after this. */
   domainName(): string
+  /** The number of this process where several share the data folder. */
+  readonly replica: number | null
 }
 
 const keptEveryMs = 1000
@@ -26,7 +28,7 @@ const keptEveryMs = 1000
  */
 export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promise<() => void> => {
   const { store, witness, log } = deps
-  const files = openWitnessFiles(folder, log)
+  const files = openWitnessFiles(folder, log, deps.replica)
   const domain = (await store.get('domain', 'domain'))?.value ?? null
 
   if (domain !== null) {

@@ -344,10 +344,14 @@ const operatorKeysEveryMs = 30_000
 /** Cheap when nothing is due. */
 const authorityEveryMs = 5000
 
-/** On whichever plane an operator has confirmed the store. */
+/** On any plane. A domain that is in doubt has not been confirmed, whatever its lineage. */
 const followConfirmations = ({ witness }: Foundation, feed: Feed): void => {
   feed.subscribe(({ writes }) => {
-    for (const write of writes) if (write.put === 'domain') witness.confirmed(write.value.continuity.lineage)
+    for (const write of writes) {
+      if (write.put !== 'domain') continue
+      const { lineage, doubt } = write.value.continuity
+      if (doubt === null) witness.confirmed(lineage)
+    }
   })
 }
 

@@ -10,6 +10,7 @@ import { test, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { act, makeToken, succeeded } from '../compliance/ask-plane.ts'
 import { peer, withPeer } from '../peers/peer.ts'
+import { nodeCall } from '../process/node-call.ts'
 import { eventually } from '../process/eventually.ts'
 import type { Reply } from '../process/operator-call.ts'
 import { postgresDatabase, startPostgres, startStandby, type TestDatabase } from '../process/postgres-server.ts'
@@ -112,6 +113,28 @@ const keptOut = (what: string, call: Promise<Reply>): Promise<void> =>
       assert.ok(!(error instanceof assert.AssertionError) || /503/.test(error.message), String(error)),
   )
 
+const recoverAt = async (plane: Plane, node: RecoverableNode): Promise<Reply> => {
+  const target = { ...node.target, url: plane.recoveryUrl }
+  const challenge = await node.challenge(target)
+  return nodeCall(target, null, 'POST', '/v1/recover', await node.body({ challenge }))
+}
+
+const isInDoubt = async (plane: Plane): Promise<boolean> => {
+  const { status, body } = await plane.api('GET', '/readyz')
+  return status === 503 && /in-doubt/.test(JSON.stringify(body))
+}
+
+/** By the plane itself, with all that it has known since it was started. */
+const assertIntact = async (plane: Plane): Promise<void> => {
+  const verified = await plane.muster('journal', 'verify')
+  assert.equal(verified.code, 0, verified.stdout + verified.stderr)
+}
+
+const confirmStore = async (plane: Plane): Promise<void> => {
+  const confirmed = await plane.muster('store', 'confirm', '--reason', 'the standby had not got it')
+  assert.equal(confirmed.code, 0, confirmed.stderr)
+}
+
 /** All that should not get in, at every plane, again and again, beside ordinary work. */
 const besiege = async (
   planes: readonly Plane[],
@@ -125,13 +148,7 @@ const besiege = async (
       for (const secret of spent) await keptOut('a spent token', rawNode(await plane.target()).enrollByToken(secret))
     },
     async () => {
-      for (const node of revoked) {
-        const target = { ...node.target, url: plane.recoveryUrl }
-        await keptOut(
-          'a revoked node',
-          node.recover().catch(() => ({ status: 0, body: target }) as unknown as Reply),
-        )
-      }
+      for (const node of revoked) await keptOut('a revoked node', recoverAt(plane, node))
     },
     async () => void (await plane.api('POST', '/v1/tokens', { node: `work-${at}` }).catch(() => undefined)),
   ])
@@ -163,12 +180,8 @@ for (const { way, planes: count, entries, restart } of long ? every : few)
     await losing.lose()
     await besiege(planes, secrets, [stolen], long ? 12_000 : 1500)
 
-    const inDoubt = async (plane: Plane): Promise<boolean> => {
-      const { status, body } = await plane.api('GET', '/readyz')
-      return status === 503 && /in-doubt/.test(JSON.stringify(body))
-    }
     for (const plane of planes) {
-      await eventually('the plane to be in doubt', () => inDoubt(plane), patience)
+      await eventually('the plane to be in doubt', () => isInDoubt(plane), patience)
       assert.match(fs.readFileSync(doubtFile(plane), 'utf8'), /"hash": "[0-9a-f]{64}"/)
     }
     const doubt = await eventually('the doubt to be on record', () => doubtOf(first), patience)
@@ -184,7 +197,7 @@ for (const { way, planes: count, entries, restart } of long ? every : few)
     if (restart) {
       for (const plane of planes) await plane.stop()
       planes = await Promise.all(planes.map((plane) => plane.restart()))
-      for (const plane of planes) assert.ok(await inDoubt(plane), 'a restart forgets nothing')
+      for (const plane of planes) assert.ok(await isInDoubt(plane), 'a restart forgets nothing')
       await besiege(planes, secrets, [stolen], 500)
     }
     const [one] = planes as readonly [Plane]
@@ -192,13 +205,49 @@ for (const { way, planes: count, entries, restart } of long ? every : few)
     assert.deepEqual([granted.status, granted.body.code], [503, 'STORE_IN_DOUBT'])
     // A stolen machine can always be cut off, and the store is confirmed afterwards.
     await act(one, 'stolen', 'revoke', { reason: 'stolen, as before' })
-    const confirmed = await one.muster('store', 'confirm', '--reason', 'the standby had not got it')
-    assert.equal(confirmed.code, 0, confirmed.stderr)
+    await confirmStore(one)
     for (const plane of planes) {
       await eventually('the plane to be ready again', () => isReady(plane), patience)
       assert.ok(!fs.existsSync(doubtFile(plane)), 'what is confirmed is not doubted after the next start')
     }
-    await keptOut('the revoked node', stolen.recover())
+    for (const plane of planes) {
+      await keptOut('the revoked node', recoverAt(plane, stolen))
+      await assertIntact(plane)
+    }
     assert.equal((await faithful.node.confirm()).status, 200)
     succeeded(await planes.at(-1)!.api('POST', '/v1/tokens', { node: 'newcomer' }))
   })
+
+test('R1: a plane that stood still while commits were lost and confirmed does not put the store in doubt again', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const losing = await olderDump(t)
+  const [awake, stopped] = (await startReplicaPlanes(t, 2, losing.env)) as [Plane, Plane]
+  const stolen = await recoverableNode(stopped, 'stolen')
+  await losing.mark()
+  for (const plane of [awake, stopped]) await makeToken(plane, { node: 'lost' })
+
+  stopped.signal('SIGSTOP')
+  try {
+    await losing.lose()
+    await eventually('the plane to be in doubt', () => isInDoubt(awake), patience)
+    await eventually('the doubt to be on record', () => doubtOf(awake), patience)
+    await act(awake, 'stolen', 'revoke', { reason: 'stolen' })
+    await confirmStore(awake)
+    await eventually('the plane to be ready again', () => isReady(awake), patience)
+  } finally {
+    stopped.signal('SIGCONT')
+  }
+  const missed = () => /was confirmed since/.test(stopped.stdout() + stopped.stderr())
+  await eventually('the other to notice what it missed', missed, patience)
+  await eventually('the other to be ready', () => isReady(stopped), patience)
+  assert.equal((await stolen.node.confirm()).status, 403, 'it has heard of what was revoked meanwhile')
+  for (const plane of [awake, stopped]) {
+    assert.equal(await doubtOf(plane), null)
+    assert.ok(!fs.existsSync(doubtFile(plane)))
+    succeeded(await plane.api('POST', '/v1/tokens', { node: 'newcomer' }))
+    await assertIntact(plane)
+    assert.ok(await isReady(plane))
+  }
+  const doubted = succeeded(await awake.api('GET', '/v1/journal?type=store.doubted&limit=10'))
+  assert.equal(doubted.entries.length, 1)
+})

@@ -43,6 +43,8 @@ export const recordLosses = (deps: RecordLossDeps): void => {
 const recordLoss = async (deps: RecordLossDeps, finding: Finding): Promise<void> => {
   for (let attempt = 0; attempt < tries; attempt++) {
     const domain = await domainSettingsRow(deps.store)
+    // Found under an earlier lineage and confirmed since: the store is not doubted again for it.
+    if (domain.value.continuity.lineage > finding.lineage) return
     const alert = await deps.store.get('alert', doubtAlertKey(domain.value))
     const nowMs = deps.clock.nowMs()
     const verdict = decideDoubt({

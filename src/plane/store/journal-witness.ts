@@ -24,7 +24,12 @@ export type JournalWitness = {
   lose(finding: Omit<Finding, 'lineage'> & { readonly lineage?: number }, known?: readonly SeenHead[]): void
   /** An operator has confirmed the store as it is under this lineage. Ends a loss found under an earlier one. */
   confirmed(lineage: number): void
-  /** Called in the turn of a loss, and of its end with null. */
+  /**
+   * An operator confirmed the store under this later lineage before this process noticed what was lost. The known places
+   * belong to an earlier lineage and are forgotten.
+   */
+  startOver(lineage: number): void
+  /** Called in the turn of a loss, and with null when it ends and after `startOver`. */
   onLoss(run: (loss: Finding | null) => void): void
 }
 
@@ -59,6 +64,16 @@ export const openJournalWitness = (): JournalWitness => {
       if (loss === null || now <= loss.lineage) return
       loss = null
       evidence = null
+      tell()
+    },
+    startOver(now) {
+      if (now <= lineage) return
+      lineage = now
+      places = new Map()
+      if (loss === null || loss.lineage < now) {
+        loss = null
+        evidence = null
+      }
       tell()
     },
     onLoss: (run) => void listeners.push(run),

@@ -6,31 +6,43 @@
 //                       operator has confirmed the store
 //
 // Neither is a secret. A database that is set back cannot set these back with it, so a restart forgets nothing.
+//
+// Processes of `muster plane --replicas` share one data folder. Each has files of its own, with its number in the name
+// (journal-heads.2.json): a process that was paused must not replace what another has learned since. A start reads all.
 
 import * as path from 'node:path'
 import type { Finding } from '#domain/continuity.ts'
 import type { SeenHead } from '#domain/sighting.ts'
 import { readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
+import { namesIn } from '#platform/folder.ts'
 import type { Log } from '#platform/log.ts'
 
-const headsFile = 'journal-heads.json'
-const doubtFile = 'store-doubt.json'
+const headsFile = 'journal-heads'
+const doubtFile = 'store-doubt'
 
 export type KeptHeads = { readonly domain: string; readonly lineage: number; readonly heads: readonly SeenHead[] }
 export type KeptDoubt = Finding & { readonly domain: string }
 
 export type WitnessFiles = {
-  /** Null: there is none, or it cannot be read, which is logged. */
+  /** Of all processes: the newest place of every chain under the newest lineage. A file that is damaged is left out and logged. */
   heads(): KeptHeads | null
+  /** The one with the newest lineage. */
   doubt(): KeptDoubt | null
   keepHeads(heads: KeptHeads): void
   keepDoubt(doubt: KeptDoubt): void
+  /** Of all processes: what ends it for one ends it for all. */
   dropDoubt(): void
 }
 
-/** A disk that takes no more must not stop the plane: what could not be written is tried again with the next change. */
-export const openWitnessFiles = (folder: string, log: Log): WitnessFiles => {
+/**
+ * A disk that takes no more must not stop the plane: what could not be written is tried again with the next change.
+ * `replica`: the number of this process where several share the folder.
+ */
+export const openWitnessFiles = (folder: string, log: Log, replica: number | null = null): WitnessFiles => {
   const at = (name: string): string => path.join(folder, name)
+  const ownName = (kind: string): string => (replica === null ? `${kind}.json` : `${kind}.${replica}.json`)
+  const everyName = (kind: string): readonly string[] =>
+    namesIn(folder).filter((name) => name.startsWith(kind) && /^(\.\d+)?\.json$/.test(name.slice(kind.length)))
   const read = <T>(name: string, isWhole: (value: Partial<T>) => boolean): T | null => {
     const text = readFileIfAny(at(name))
     if (text === null) return null
@@ -43,7 +55,15 @@ export const openWitnessFiles = (folder: string, log: Log): WitnessFiles => {
     log.error({ file: at(name) }, 'a file about the journal is damaged and is not used')
     return null
   }
-  const write = (name: string, value: object): void => {
+  const readEvery = <T extends { readonly lineage: number }>(
+    kind: string,
+    isWhole: (value: Partial<T>) => boolean,
+  ): readonly T[] =>
+    everyName(kind)
+      .flatMap((name) => read<T>(name, isWhole) ?? [])
+      .toSorted((one, other) => other.lineage - one.lineage)
+  const write = (kind: string, value: object): void => {
+    const name = ownName(kind)
     try {
       replaceFile(at(name), `${JSON.stringify(value, null, 2)}\n`, 0o600)
     } catch (error) {
@@ -51,26 +71,34 @@ export const openWitnessFiles = (folder: string, log: Log): WitnessFiles => {
     }
   }
   return {
-    heads: () =>
-      read<KeptHeads>(
-        headsFile,
-        ({ domain, lineage, heads }) =>
-          typeof domain === 'string' && Number.isSafeInteger(lineage) && Array.isArray(heads) && heads.every(isHead),
-      ),
-    doubt: () =>
-      read<KeptDoubt>(
-        doubtFile,
-        ({ domain, lineage, chain, sequence }) =>
-          typeof domain === 'string' &&
-          Number.isSafeInteger(lineage) &&
-          typeof chain === 'string' &&
-          Number.isSafeInteger(sequence),
-      ),
+    heads: () => merged(readEvery<KeptHeads>(headsFile, isWholeHeads)),
+    doubt: () => readEvery<KeptDoubt>(doubtFile, isWholeDoubt)[0] ?? null,
     keepHeads: (heads) => write(headsFile, heads),
     keepDoubt: (doubt) => write(doubtFile, doubt),
-    dropDoubt: () => removeFile(at(doubtFile)),
+    dropDoubt: () => everyName(doubtFile).forEach((name) => removeFile(at(name))),
   }
 }
+
+/** `kept`: newest lineage first. */
+const merged = (kept: readonly KeptHeads[]): KeptHeads | null => {
+  const [first] = kept
+  if (first === undefined) return null
+  const newest = new Map<string, SeenHead>()
+  for (const { domain, lineage, heads } of kept) {
+    if (domain !== first.domain || lineage !== first.lineage) continue
+    for (const head of heads) if (head.sequence > (newest.get(head.chain)?.sequence ?? -1)) newest.set(head.chain, head)
+  }
+  return { ...first, heads: [...newest.values()] }
+}
+
+const isWholeHeads = ({ domain, lineage, heads }: Partial<KeptHeads>): boolean =>
+  typeof domain === 'string' && Number.isSafeInteger(lineage) && Array.isArray(heads) && heads.every(isHead)
+
+const isWholeDoubt = ({ domain, lineage, chain, sequence }: Partial<KeptDoubt>): boolean =>
+  typeof domain === 'string' &&
+  Number.isSafeInteger(lineage) &&
+  typeof chain === 'string' &&
+  Number.isSafeInteger(sequence)
 
 const isHead = (value: unknown): value is SeenHead => {
   if (typeof value !== 'object' || value === null) return false

@@ -1,6 +1,7 @@
 // What the feed reads: where the chains end, what is new in them, and how the rows stand that were written.
 
 import type { RowKind, Write } from '#domain/change.ts'
+import { unbroken, type Continuity } from '#domain/continuity.ts'
 import type { PgResult, PgValue, Prepared } from '#platform/postgres.ts'
 import { tableShapes } from '../columns.ts'
 import { hexOf } from '../journal-chain.ts'
@@ -61,6 +62,12 @@ export const rowsOf = async (
     }),
   )
   return (kind, key) => found.get(`${kind} ${key}`) ?? null
+}
+
+/** As the domain's row has it now; a database without a domain was never confirmed. */
+export const continuityOf = async (run: Run): Promise<Continuity> => {
+  const found = (await rowsOf(run, [['domain', 'domain']]))('domain', 'domain')
+  return found?.write.put === 'domain' ? found.write.value.continuity : unbroken
 }
 
 /** Looked up whenever they are needed, and in nobody's memory; a storm writes one of each for every node. */

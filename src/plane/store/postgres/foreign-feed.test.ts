@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Change } from '#domain/change.ts'
+import { unbroken, type Continuity } from '#domain/continuity.ts'
+import { defaultDomainSettings } from '#domain/domain-settings.ts'
 import type { EntryDraft } from '#domain/journal-entry.ts'
 import { silentLog } from '#platform/log.ts'
 import type { PgRow, PgSession, PgValue } from '#platform/postgres.ts'
@@ -19,6 +21,7 @@ const hash = (sequence: number): Buffer => Buffer.from([sequence])
 const setUp = async (t: { readonly end: number; readonly writer: number }) => {
   const clock = manualClock(0)
   let chain = t
+  let continuity: Continuity = unbroken
   const entry = (sequence: number): PgRow => ({
     chain: 'c',
     sequence,
@@ -33,6 +36,9 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
       const there = sequence <= chain.end ? hash(sequence) : null
       return [{ chain: 'c', base: 0, end: chain.end, hash: there }]
     },
+    'feed-rows-domain': () => [
+      { key: 'domain', version: 1, doc: JSON.stringify({ ...defaultDomainSettings('lab.example'), continuity }) },
+    ],
     'feed-entries': ([, from]) => {
       const [first] = from as readonly [number]
       return Array.from({ length: chain.end + 1 - first }, (_, at) => entry(first + at))
@@ -47,6 +53,7 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
   const heard: number[] = []
   const unheard: string[] = []
   const told: number[] = []
+  const lineages: number[] = []
   const witness = openJournalWitness()
   const feed = openForeignFeed({
     lease: {
@@ -62,15 +69,20 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
     pace: usualPace,
   })
   feed.onForeignCommit(({ entries }) => told.push(...entries.map(({ entry: { sequence } }) => sequence)))
+  feed.onForeignCommit(({ writes }) => {
+    for (const write of writes) if (write.put === 'domain') lineages.push(write.value.continuity.lineage)
+  })
   await feed.start()
   return {
     feed,
     heard,
     unheard,
     told,
+    lineages,
     witness,
-    async look(now: typeof t) {
+    async look(now: typeof t, confirmed: Continuity = continuity) {
       chain = now
+      continuity = confirmed
       clock.advance(1000)
       feed.look()
       await new Promise((resolve) => setImmediate(resolve))
@@ -108,4 +120,32 @@ test('R1: a database that was set back is a loss at once, and stays one when its
   assert.deepEqual(witness.loss(), loss)
   await look({ end: 5, writer: 1 })
   assert.deepEqual(witness.loss(), loss)
+})
+
+test('R1: a replica that looks only after the loss was confirmed does not lose again, and goes on from there', async () => {
+  const { heard, told, look, witness } = await setUp({ end: 5, writer: 1 })
+  const ends: (string | null)[] = []
+  witness.onLoss((loss) => ends.push(loss?.chain ?? null))
+  await look({ end: 3, writer: 1 }, { lineage: 1, doubt: null })
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual([witness.loss(), witness.lineage(), ends], [null, 1, [null]])
+  assert.deepEqual(witness.places(), [{ chain: 'c', sequence: 3, hash: '03' }])
+  assert.deepEqual(heard, [0, 1000], 'it serves again')
+  await look({ end: 4, writer: 1 })
+  assert.deepEqual(told, [4])
+  await look({ end: 2, writer: 1 })
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual([witness.loss()?.sequence, witness.loss()?.lineage], [4, 1], 'the next loss is one')
+})
+
+test('R1: a confirmation whose entry was not read is found in the row of the domain', async () => {
+  const { lineages, look, witness } = await setUp({ end: 5, writer: 1 })
+  await look({ end: 3, writer: 1 })
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(witness.loss()?.sequence, 5)
+  const finding = { why: 'missing', chain: 'c', sequence: 5, ours: 3, lineage: 1 } as const
+  await look({ end: 3, writer: 1 }, { lineage: 1, doubt: { ...finding, sinceMs: 0, node: 'a', newestEntryMs: null } })
+  assert.deepEqual(lineages, [], 'in doubt is not confirmed')
+  await look({ end: 3, writer: 1 }, { lineage: 1, doubt: null })
+  assert.deepEqual(lineages, [1])
 })

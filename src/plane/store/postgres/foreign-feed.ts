@@ -3,13 +3,14 @@
 
 import type { Change } from '#domain/change.ts'
 import type { Log } from '#platform/log.ts'
+import type { PgSession } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { SeenHead } from '#domain/sighting.ts'
-import { lossAmong, lossInWords, type JournalWitness } from '../journal-witness.ts'
+import { lossAmong, lossInWords, type FoundPlace, type JournalWitness } from '../journal-witness.ts'
 import type { Committed } from '../store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { readChain, type Position, type ReadCommit } from './chain-reading.ts'
-import { chainEnds, entriesBehind, rowsOf, type ChainEnd, type Run } from './feed-reads.ts'
+import { chainEnds, continuityOf, entriesBehind, rowsOf, type ChainEnd, type Run } from './feed-reads.ts'
 import { findPlaces } from './known-places.ts'
 import type { Lease, Renewal } from './lease.ts'
 import { openOwnCommits } from './own-commits.ts'
@@ -63,7 +64,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     if (hash !== null) witness.learn({ chain, sequence, hash })
   }
 
-  const tell = ({ entries, touched }: ReadCommit, found: (kind: string, key: string) => FoundRow | null): void => {
+  const tell = ({ entries, touched }: Told, found: (kind: string, key: string) => FoundRow | null): void => {
     const writes = touched.flatMap(([kind, key]) => {
       const row = found(kind, key)
       return row === null ? [] : [toldRows.telling(row)]
@@ -150,6 +151,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     const [ends, found] = await Promise.all([chainEnds(run), findPlaces(run, known)])
     const missing = lossAmong(found)
     if (missing !== null) return judgeLoss(missing, known)
+    await hearConfirmation(run)
     for (const { chain, base, end, writer } of ends) {
       // Also where everything up to the place has been pruned: there is no entry left to compare.
       if ((positions.get(chain)?.sequence ?? base) === base) positions.set(chain, { sequence: base, hash: null })
@@ -166,16 +168,56 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
    */
   const judgeLoss = async (suspected: Missing, known: readonly SeenHead[]): Promise<void> => {
     lease.unheard(lossInWords({ ...suspected, lineage: witness.lineage() }))
-    const found = await lease.confirmed((session) =>
-      findPlaces((statement, values) => session.run(statement, values), known),
+    const [found, { lineage }] = await lease.confirmed((session) =>
+      Promise.all([findPlaces(runOn(session), known), continuityOf(runOn(session))]),
     )
     const missing = lossAmong(found)
     if (missing === null) return
-    witness.lose(missing)
-    log.error({ ...missing }, 'the store has lost commits that this plane knows of: see muster store confirm')
-    await start()
+    if (lineage > witness.lineage()) {
+      // This replica was paused or cut off while others noticed the loss and an operator confirmed the store.
+      witness.startOver(lineage)
+      log.warn({ ...missing, lineage }, 'the store has lost commits that this plane knew of, and was confirmed since')
+    } else {
+      witness.lose(missing)
+      log.error({ ...missing }, 'the store has lost commits that this plane knows of: see muster store confirm')
+    }
+    await resume(found)
+    look()
   }
-  /** Also after a loss: how the store is confirmed is heard of by following the chains as they are now. */
+
+  /**
+   * Chains that still hold what is known are followed from there, and new ones from their beginning: what others wrote
+   * there before this replica noticed the loss may be a revocation, or the confirmation. A chain that lost entries is
+   * followed from its present end.
+   */
+  const resume = async (found: readonly FoundPlace[]): Promise<void> => {
+    const ends = await chainEnds(runIn(deps, lease.renewal()))
+    const cut = new Set(found.filter((place) => lossAmong([place]) !== null).map(({ known }) => known.chain))
+    const before = new Map(positions)
+    positions.clear()
+    for (const chain of cut) own.forget(chain)
+    for (const { chain, base, end, hash } of ends) {
+      const atEnd = { sequence: end, hash: end === base ? null : hash }
+      moveTo(chain, cut.has(chain) ? atEnd : (before.get(chain) ?? { sequence: base, hash: null }))
+    }
+  }
+
+  /** The entry of a confirmation may be in a chain that lost entries, where it is not read. So the row is asked as well. */
+  const hearConfirmation = async (run: Run): Promise<void> => {
+    const loss = witness.loss()
+    if (loss === null) return
+    const { lineage, doubt } = await continuityOf(run)
+    if (doubt !== null || lineage <= loss.lineage) return
+    const touched = [['domain', 'domain']] as const
+    toldRows.beginReading()
+    try {
+      const found = await lease.confirmed((session) => rowsOf(runOn(session), touched))
+      tell({ entries: [], touched }, found)
+    } finally {
+      toldRows.endReading()
+    }
+  }
+
   const start = async (): Promise<void> => {
     const renewal = lease.renewal()
     const ends = await chainEnds(runIn(deps, renewal))
@@ -230,10 +272,17 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
   }
 }
 
+type Told = Pick<ReadCommit, 'entries' | 'touched'>
+
 type Missing = NonNullable<ReturnType<typeof lossAmong>>
 
 /** `told`: by a flow of this replica. */
 type Step = { readonly chain: string; readonly commit: ReadCommit; readonly told: boolean }
+
+const runOn =
+  (session: PgSession): Run =>
+  (statement, values) =>
+    session.run(statement, values)
 
 const runIn =
   ({ timers, pace }: ForeignFeedDeps, { session }: Renewal): Run =>

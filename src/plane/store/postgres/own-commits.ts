@@ -18,6 +18,8 @@ export type OwnCommits = {
   /** The feed has come past them. */
   passed(entries: readonly StoredEntry[]): void
   mayBeAnswered(chain: string, sequence: number): boolean
+  /** The chain has lost entries: other entries may take their places. */
+  forget(chain: string): void
   /** An entry that had to wait has to wait no more. */
   onAnswered(run: () => void): void
 }
@@ -76,6 +78,7 @@ export const openOwnCommits = (): OwnCommits => {
       waiting.set(chain, one)
       return one.for.size > 0
     },
+    forget: (chain) => void told.delete(chain),
     onAnswered: (run) => void listeners.push(run),
   }
 }

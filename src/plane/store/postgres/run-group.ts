@@ -57,9 +57,10 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
   let writer: Writer | null = null
   let own: OwnChain | null = null
   let unsettled: Unsettled | null = null
-  // The chain it wrote may be the one that was cut short.
+  // The chain it wrote may be the one that was cut short, and places from before a loss are not to be verified after it.
   deps.witness.onLoss((loss) => {
     if (loss !== null) own = null
+    places.clear()
   })
 
   const connected = async (): Promise<Writer> => {
