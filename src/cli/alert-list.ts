@@ -28,7 +28,7 @@ export const alertList = async (cli: Cli, options: AlertListOptions): Promise<vo
   )
 }
 
-const everyAlert = async (plane: OperatorClient, all: boolean): Promise<AlertView[]> => {
+export const everyAlert = async (plane: OperatorClient, all: boolean): Promise<AlertView[]> => {
   const alerts: AlertView[] = []
   let after: string | undefined
   do {

@@ -30,6 +30,7 @@ import { refuse, type Refusal } from './refusal.ts'
 import { firstTenure, newNode } from './registration.ts'
 import { slotForKey, slotsOf } from './slots.ts'
 import { spentOn } from './spent-token.ts'
+import { hasComeBack } from './supersession.ts'
 import { wireguardBarred, type WireguardFacts, type WireguardHeld } from './wireguard-part.ts'
 
 export type EnrollFacts = {
@@ -62,7 +63,8 @@ export type EnrollFacts = {
 }
 
 /** `silentMs`: for how long the channel that is open, or was last, has been silent. */
-export type ProbeOutcome = 'not-tried' | 'answered' | { readonly silentMs: number }
+/** `closedByHolder`: the holder had closed its channel itself before. Else one went silent, or nobody can tell. */
+export type ProbeOutcome = 'not-tried' | 'answered' | { readonly silentMs: number; readonly closedByHolder?: true }
 
 export type EnrollVerdict =
   | Refusal
@@ -226,7 +228,10 @@ const anotherKeyWhileActive = (facts: EnrollFacts, node: Row<Node>): EnrollVerdi
       if (facts.probe === 'answered') {
         return refuse('ALREADY_ACTIVE', 'the machine that holds this identity answered just now')
       }
-      return silentForTooShort(profile.value, facts.probe.silentMs) ?? admit(facts, node.value, 'an active identity')
+      return (
+        (hasComeBack(facts) ? null : silentForTooShort(profile.value, facts.probe.silentMs)) ??
+        admit(facts, node.value, 'an active identity')
+      )
   }
 }
 

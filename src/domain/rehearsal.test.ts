@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { entryTypesOf, expectDecided, readsOf } from '../../test/fakes/expect-decision.ts'
 import {
   alice,
@@ -10,10 +10,12 @@ import {
   nodeRow,
   noonMs,
   profileRow,
+  slot,
+  slots,
 } from '../../test/fakes/sample-rows.ts'
 import type { Membership, Node, Recovery, Rehearsal } from './node.ts'
 import { recoverabilityOf } from './recoverability.ts'
-import { decideRehearsal, decideRehearsalReported, type RehearseFacts } from './rehearsal.ts'
+import { decideRehearsal, decideRehearsalReported, judgeCounter, type RehearseFacts } from './rehearsal.ts'
 
 const rehearsing = (changes: Partial<Node> = {}, kind: Membership['kind'] = 'active') =>
   nodeRow(kind, { recovery: keyRecovery(), counter: 5, ...changes })
@@ -102,6 +104,47 @@ test('what only the agent saw is taken from its channel, once', () => {
   })
   assert.equal(report({ value: node, version: 8 }).kind, 'unchanged')
   assert.equal(report(rehearsing({}, 'revoked')).kind, 'unchanged')
+})
+
+describe('L7: an old counter at a rehearsal', () => {
+  const draining = { slot: slot('a0'), untilMs: noonMs + minute }
+  const active = (changes: Parameters<typeof slots>[0] = {}, more: Partial<Node> = {}): Node =>
+    rehearsing({ membership: { kind: 'active', sinceMs: noonMs - hour, slots: slots(changes) }, ...more }).value
+  const judge = (node: Node, counter: number, { hasCurrent = false, connected = false } = {}) => {
+    const presented = { domain: 'lab.example', node: 'gpu-001', epoch: 4, counter }
+    return judgeCounter(node, presented, { hasCurrent, connected }, noonMs)
+  }
+
+  test('is the holder itself, overtaken by its own renewal, where the sender has the current certificate', () => {
+    assert.equal(judge(active(), 4, { hasCurrent: true }), 'overtaken')
+    assert.equal(judge(active({ retired: draining }), 3, { hasCurrent: true, connected: true }), 'overtaken')
+  })
+
+  test('is the holder itself while its channel with the certificate before is still open', () => {
+    assert.equal(judge(active({ retired: draining }), 4, { connected: true }), 'overtaken')
+    assert.equal(judge(active({ retired: { ...draining, untilMs: noonMs } }), 4, { connected: true }), 'second-holder')
+    assert.equal(judge(active({ retired: draining }), 3, { connected: true }), 'second-holder')
+    assert.equal(judge(active(), 4, { connected: true }), 'second-holder')
+  })
+
+  test('says nothing before the newer counter was used', () => {
+    assert.equal(judge(active({ pending: slot('a2') }), 4), 'good')
+    assert.equal(judge(active({ pending: slot('a2') }), 3), 'second-holder')
+    assert.equal(judge(rehearsing({}, 'enrolled').value, 4), 'overtaken')
+    assert.equal(judge(rehearsing({}, 'enrolled').value, 3), 'second-holder')
+  })
+
+  test('is a second holder where another process has used the newer one, also while the certificate before drains', () => {
+    assert.equal(judge(active(), 4), 'second-holder')
+    assert.equal(judge(active({ retired: draining }), 4), 'second-holder')
+    assert.equal(judge(active(), 5), 'good')
+  })
+
+  test('is no second holder where the node could not keep the newer one', () => {
+    const reason = 'its disk is full'
+    const condition = { name: 'not_persisted', sinceMs: noonMs, reason, evidence: {} } as const
+    assert.equal(judge(active({}, { conditions: [condition] }), 4), 'not-kept')
+  })
 })
 
 test('a node is proven recoverable by a rehearsal of its epoch that is not long ago; else it is said why not', () => {

@@ -76,12 +76,46 @@ const failingStep = (facts: RehearseFacts): Failing | null => {
   return null
 }
 
-/** It betrays a copy, unless the node has said that it could not keep the newer one. */
-export const hasOldCounter = (node: Node, counter: PresentedCounter | null): boolean =>
-  counter !== null &&
-  counter.node === node.id &&
-  counter.counter < oldestCounter(node) &&
-  !hasCondition(node, 'not_persisted')
+/** What the plane knows of the process that presents a counter. */
+export type CounterSender = {
+  /** It was the last to have a channel with the node's current certificate, so the newer counter is its own. */
+  readonly hasCurrent: boolean
+  /** It has a channel open, with whichever certificate. */
+  readonly connected: boolean
+}
+
+/**
+ * An old counter betrays a copy only if somebody else holds the newer one. `overtaken`: a request of the holder itself that
+ * a renewal has overtaken on the way, or nobody has used the newer counter yet. Neither says anything about the node.
+ * `not-kept`: the node has said that it could not keep the newer one.
+ */
+export type CounterVerdict = 'good' | 'overtaken' | 'not-kept' | 'second-holder'
+
+export const judgeCounter = (
+  node: Node,
+  counter: PresentedCounter | null,
+  sender: CounterSender,
+  nowMs: number,
+): CounterVerdict => {
+  if (!hasOldCounter(node, counter)) return 'good'
+  if (hasCondition(node, 'not_persisted')) return 'not-kept'
+  return sender.hasCurrent || (counter.counter === node.counter - 1 && isChanging(node, sender, nowMs))
+    ? 'overtaken'
+    : 'second-holder'
+}
+
+/** Of another node, or none: that fails the rehearsal, and is no sign of a copy of this one. */
+export const hasOldCounter = (node: Node, counter: PresentedCounter | null): counter is PresentedCounter =>
+  counter !== null && counter.node === node.id && counter.counter < oldestCounter(node)
+
+/**
+ * The newest certificate has not been used, or it was used a moment ago and the sender's channel with its predecessor is
+ * still open: no process but the one that has rotated may open a channel with a certificate that drains.
+ */
+const isChanging = ({ membership }: Node, { connected }: CounterSender, nowMs: number): boolean => {
+  if (membership.kind === 'enrolled') return true
+  return membership.kind === 'active' && connected && (membership.slots.retired?.untilMs ?? 0) > nowMs
+}
 
 /** Under `approve` people would be asked: that is how it is meant, and nothing is wrong with the ceremony. */
 const budgetOf = (node: Node, profile: Profile, nowMs: number): string | null => {

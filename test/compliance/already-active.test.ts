@@ -58,6 +58,11 @@ const boot = (t: Scope, plane: Plane, mac: string): Agent => {
   })
 }
 
+const openAlerts = async (plane: Plane, id: string): Promise<string[]> => {
+  const { alerts } = (await plane.api('GET', '/v1/alerts')).body
+  return alerts.filter(({ subject }: Json) => subject === id).map(({ kind }: Json) => kind)
+}
+
 const untilConnected = (plane: Plane, id: string, epoch: number): Promise<Json> =>
   eventually(
     `${id} to be connected in epoch ${epoch}`,
@@ -78,6 +83,7 @@ const reboot = async (t: Scope, { plane, proxy }: Network, agent: Agent, mac: st
 describe('a machine that lost its key while its old channel is still open', { concurrency: true }, () => {
   // One each: what one of them does to its network must not happen to the other.
   const [waiting, probing] = [shared(network), shared(network)]
+  const orderly = shared((scope) => startPlane(scope))
 
   test('ruling 3: under reject it waits out the grace, says so in agent status, and is back when it ends', async (t) => {
     const { plane } = waiting()
@@ -190,6 +196,24 @@ describe('a machine that lost its key while its old channel is still open', { co
     const acknowledged = await plane.muster('alert', 'ack', raised?.id)
     assert.equal(acknowledged.code, 0, acknowledged.stderr)
     assert.deepEqual(await kinds(), ['spoof_suspected'])
+  })
+
+  test('P1: a diskless machine that restarts in order is back at once, and nobody has to look at it', async (t) => {
+    const plane = orderly()
+    const mac = '52:54:00:00:01:04'
+    await register(plane, 'orderly-1', 'hpc-diskless', mac)
+    const agent = boot(t, plane, mac)
+    await untilConnected(plane, 'orderly-1', 1)
+    await agent.stop()
+    boot(t, plane, mac)
+    await untilConnected(plane, 'orderly-1', 2)
+    const [superseded] = await journalOf(plane, { node: 'orderly-1', type: 'node.superseded' })
+    const { was, closed_by_holder: closed, silent_ms: silentMs } = superseded.body
+    assert.deepEqual([was, closed], ['active', true])
+    assert.ok(silentMs < 30_000, 'it waited for a silence')
+    assert.match(superseded.body.holder, /instance/)
+    assert.match(superseded.body.claimant, /instance.*52:54:00:00:01:04/)
+    assert.deepEqual(await openAlerts(plane, 'orderly-1'), [])
   })
 
   test('ruling 3: under prove another key is refused and suspected; a token made with --replace admits it and cuts the old channel', async () => {

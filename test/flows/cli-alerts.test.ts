@@ -67,6 +67,25 @@ test('an acknowledgement says who and why; a second one changes nothing; a viewe
   assert.equal((await plane.journal('alert.acknowledged')).length, 1)
 })
 
+test('P1: every open alert of a kind is acknowledged with one command, over pages, with progress', async (t) => {
+  const plane = await setUp(t, 1205)
+  assert.equal((await plane.muster('alert', 'ack', idOf(3), '--note', 'before')).code, exitCodes.ok)
+  const other = await plane.muster('alert', 'ack', '--kind', 'quarantined')
+  assert.deepEqual([other.code, other.out], [exitCodes.ok, '0 alerts acknowledged: quarantined\n'])
+  const all = await plane.muster('alert', 'ack', '--kind', 'cert_expired', '--note', 'power was lost')
+  assert.deepEqual([all.code, all.out], [exitCodes.ok, '1204 alerts acknowledged: cert_expired\n'])
+  assert.match(all.err, /500 of 1204 acknowledged\n1000 of 1204 acknowledged/)
+  const { alerts } = JSON.parse((await plane.muster('alert', 'list', '-o', 'json')).out) as {
+    alerts: { state: string; note: string }[]
+  }
+  assert.ok(alerts.every(({ state }) => state === 'acknowledged'))
+  assert.equal(alerts.filter(({ note: said }) => said === 'before').length, 1)
+
+  for (const args of [[], [idOf(1), '--kind', 'cert_expired'], ['--kind', 'no_such']]) {
+    assert.equal((await plane.muster('alert', 'ack', ...args)).code, exitCodes.usage, args.join(' '))
+  }
+})
+
 test('no alert of that id, and no alerts at all, are told from each other', async (t) => {
   const plane = await setUp(t, 0)
   const missing = await plane.muster('alert', 'ack', idOf(7))

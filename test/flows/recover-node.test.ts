@@ -437,6 +437,34 @@ test('a rehearsal of another process than the one that is connected is refused, 
   )
 })
 
+test('L7: a rehearsal that a renewal of the same process overtakes says nothing; of another process it is an alert', async (t) => {
+  const setup = await setUpRecovery(t)
+  const key = generateKey('p256')
+  const { counter } = await setup.recoverable('n1', key)
+  const conditions = async () => (await setup.nodeNow('n1')).conditions.map(({ name }) => name)
+  const rehearse = () => {
+    const credential = setup.keyCredential(key, { node: 'n1', csr: null, counter })
+    return setup.rehearse({ node: 'n1', credential, counter })
+  }
+  const { instance } = evidenceOf('a')
+  assert.equal((await setup.renew('n1', { counter, evidence: evidenceOf('a') })).kind, 'renewed')
+  await setup.firstUse('n1')
+  const failed = { kind: 'rehearsed', outcome: 'failed', step: 'counter', why: 'DUPLICATE_IDENTITY' }
+
+  // The certificate it came with drains, and the channel with its successor is not open yet.
+  setup.live.channelOf = instance
+  assert.deepEqual(await rehearse(), failed)
+  setup.live.channelOf = null
+  setup.live.lastHolder = instance
+  assert.deepEqual(await rehearse(), failed)
+  assert.deepEqual(await conditions(), [])
+  assert.equal((await setup.nodeNow('n1')).rehearsal, null)
+
+  setup.live.lastHolder = evidenceOf('b').instance
+  assert.deepEqual(await rehearse(), failed)
+  assert.deepEqual((await conditions()).sort(), ['duplicate_identity', 'not_recoverable'])
+})
+
 test('with a repair bundle another key is registered, on a challenge for this node or for nobody, and for no other', async (t) => {
   const setup = await setUpRecovery(t)
   await setup.recoverable('n1', generateKey('p256'))

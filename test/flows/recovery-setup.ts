@@ -60,6 +60,8 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
   const live = {
     holder: null as LiveHolder | null,
     channelOf: null as string | null,
+    /** The process that had the current certificate on a channel last. */
+    lastHolder: null as string | null,
     /** Who comes back while it is waited for. */
     returning: null as LiveHolder | null,
   }
@@ -96,6 +98,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
       return returning === null ? 'nothing' : 'waited'
     },
     hasChannel: async (_node: string, instance: string) => instance === live.channelOf,
+    lastHolders: { isHolder: async (_node: Node, instance: string) => instance === live.lastHolder },
     nodeUrl: () => 'https://localhost:1',
   }
 

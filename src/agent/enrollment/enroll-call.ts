@@ -1,6 +1,7 @@
 // One enrollment request on a connection that has been verified, and the identity made of its answer.
 
 import { sha256Hex } from '#platform/bytes.ts'
+import { evidenceHeader, formatEvidence } from '#wire/agent-evidence.ts'
 import { EnrollResponse, nodeIdShape, type EnrollRequest } from '#wire/node-api.ts'
 import type { JoinString } from '#wire/join-string.ts'
 import type { WireguardConfig } from '#wire/peers.ts'
@@ -9,6 +10,7 @@ import { fingerprint } from '#pki/fingerprint.ts'
 import { fromPem } from '#pki/pem.ts'
 import type { AgentParts } from '../agent-deps.ts'
 import type { AgentConfig } from '../config.ts'
+import { agentEvidence } from '../evidence.ts'
 import { hardwareReport, type HardwareReport } from '../hardware-report.ts'
 import {
   faultOfEndpoints,
@@ -53,7 +55,11 @@ export const enrollCall = async (
   }
   const json = enrollBody(agent.config, join, request, hardware, registration.body)
   const ask = (body: object): ReturnType<typeof knock<typeof EnrollResponse>> =>
-    knock(agent, door, { path: '/v1/enroll', json: body, answer: EnrollResponse, timeoutMs: answerTimeoutMs })
+    knock(agent, door, {
+      ...({ path: '/v1/enroll', json: body, answer: EnrollResponse, timeoutMs: answerTimeoutMs } as const),
+      // Tells a machine that comes back from another one that shows its hardware. A plane that knows no such header skips it.
+      headers: { [evidenceHeader]: formatEvidence(agentEvidence(agent, join.domain)) },
+    })
   const withKey = wireguard.body === null ? json : { ...json, wireguard: wireguard.body }
   let answer = await ask(withKey)
   if (withKey !== json && isUnknownField(answer, 'wireguard')) {

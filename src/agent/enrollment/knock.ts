@@ -27,6 +27,7 @@ export type Door = {
 export type Knock<S extends TSchema> = {
   readonly path: '/v1/challenge' | '/v1/enroll' | '/v1/recover' | '/v1/rehearse'
   readonly json: object
+  readonly headers?: Readonly<Record<string, string>>
   readonly answer: S
   readonly timeoutMs: number
 }
@@ -49,13 +50,16 @@ const knockAt = async <S extends TSchema>(
   agent: AgentParts,
   { trust, purpose, pinned }: Door,
   base: string,
-  { path, json, answer: schema, timeoutMs }: Knock<S>,
+  { path, json, headers = {}, answer: schema, timeoutMs }: Knock<S>,
 ): Promise<Answered<Static<S>> | PlaneFailure> => {
   const url = new URL(under(base, path))
   const target = { url, trust, purpose, client: admissionToShow(agent.config), ...(pinned === null ? {} : { pinned }) }
   const connected = await connectPlane(agent, target, agent.signal)
   if (connected.kind !== 'connected') return connected
-  const request = { method: 'POST', path: url.pathname, authority: url.host, json, timeoutMs, longestAnswer } as const
+  const request = {
+    ...({ method: 'POST', path: url.pathname, authority: url.host } as const),
+    ...{ json, headers, timeoutMs, longestAnswer },
+  }
   try {
     const answer = await exchangeOn(agent.timers, connected.socket, request, agent.signal)
     return parseAnswer(schema, answer, { at: purpose, certificate: null })

@@ -17,12 +17,15 @@ export const declareAlert = (program: Command, cli: Cli): void => {
 
   const ack = verb(
     alert,
-    'ack <id>',
+    'ack [id]',
     'Say that somebody looks after an alert; it resolves when what it is about is over',
     [
       ['muster alert ack 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', 'an id as alert list shows it'],
       ['muster alert ack 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5 --note "replacing its disk"', ''],
+      ['muster alert ack --kind superseded_by_hardware --note "power was lost"', 'every open alert of a kind'],
     ],
-  ).option('--note <text>', 'what is being done; goes into the journal')
+  )
+    .option('--kind <kind>', 'instead of an id: every alert of this kind that is open now')
+    .option('--note <text>', 'what is being done; goes into the journal')
   performs(cli, ack, async () => (await import('../alert-ack.ts')).alertAck)
 }

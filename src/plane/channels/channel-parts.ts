@@ -65,8 +65,8 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
 
   const returns = openReturnSlots(clock)
   feed.subscribe(followCommits({ sessions, presence, updates, cuts, returns }))
-  sessions.onAbsent((node) => {
-    presence.left(node)
+  sessions.onAbsent((node, { closedByHolder }) => {
+    presence.left(node, closedByHolder)
     reports.forget(node)
     overlays.forget(node)
     peersIntake.forget(node)

@@ -78,6 +78,9 @@ export const openChannelServer = (deps: ChannelDeps): ChannelServer => {
 /** How long the other side has to hear why its frames are not taken. */
 const lastWordsMs = 1000
 
+/** As an agent that stops closes it. */
+const orderlyClose = 1000
+
 const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void => {
   const { id } = session.principal
   const inbox = openInbox(deps.timers, session, (text) =>
@@ -95,7 +98,10 @@ const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void =>
   }
   // Nothing it sends is read any more, and the library has said why: cut off with bytes unread, that would be lost.
   socket.on('error', () => void deps.timers.after(lastWordsMs, () => session.destroy()))
-  socket.on('close', () => session.destroy())
+  socket.on('close', (code) => {
+    session.closedByHolder = session.alive && code === orderlyClose
+    session.destroy()
+  })
   socket.on('pong', seen)
   socket.on('ping', (payload) => {
     if (seen()) inbox.ping(payload)

@@ -3,17 +3,14 @@
 
 import type { Node, NodeId } from '#domain/node.ts'
 import { slotNameOf, slotsOf } from '#domain/slots.ts'
+import type { LastHolder } from '#plane/flows/live-holder.ts'
 import type { Replicas } from '#plane/store/replicas.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { Holding } from './holding.ts'
 import { answerReplicas, askReplica, lastHolderQuestion, lookUpWithinMs } from './replica-questions.ts'
 import type { Session } from './session.ts'
 
-export type LastHolders = {
-  opened(session: Session, node: Node): void
-  /** True when this process is known to have moved on to the node's current certificate. */
-  isHolder(node: Node, instance: string): Promise<boolean | 'unknown'>
-}
+export type LastHolders = LastHolder & { opened(session: Session, node: Node): void }
 
 export type LastHoldersDeps = {
   readonly store: Pick<Store, 'observation'>

@@ -8,13 +8,15 @@ export type Presence = {
   /** The node has no channel, and has just been heard of. */
   lastHere(node: NodeId): void
   /** Its last channel on this replica has just ended. */
-  left(node: NodeId): void
+  left(node: NodeId, closedByHolder?: boolean): void
   /** The node has a channel, or is no longer active. */
   forget(node: NodeId): void
   /** How long it has been away; null for a node that is here, or is not awaited. */
   silentMs(node: NodeId): number | null
   /** How long ago its last channel on this replica ended; null: it has one, or had none of late. */
   leftMs(node: NodeId): number | null
+  /** Its last channel on this replica was closed by the node itself, over the channel: it had not gone silent. */
+  closedByHolder(node: NodeId): boolean
   /** Everybody not heard of for so long, longest first; at most so many. */
   absentFor(ms: number, most: number): readonly NodeId[]
   /** These are away, and at that (monotonic) time nobody else was. Whoever was not known to be away counts from now. */
@@ -30,19 +32,25 @@ const mostRemembered = 100_000
 export const openPresence = (clock: Clock): Presence => {
   const awaited = times(clock)
   const departed = times(clock)
+  const closed = times(clock)
   return {
     lastHere: (node) => awaited.set(node),
-    left(node) {
+    left(node, closedByHolder = false) {
       awaited.set(node)
       departed.set(node)
       departed.keepAtMost(mostRemembered)
+      if (closedByHolder) closed.set(node)
+      else closed.delete(node)
+      closed.keepAtMost(mostRemembered)
     },
     forget(node) {
       awaited.delete(node)
       departed.delete(node)
+      closed.delete(node)
     },
     silentMs: (node) => awaited.agoMs(node),
     leftMs: (node) => departed.agoMs(node),
+    closedByHolder: (node) => closed.agoMs(node) !== null,
     absentFor: (ms, most) => awaited.olderThan(ms, most),
     awaitOnly(absent, atMs) {
       const now = new Set(absent)

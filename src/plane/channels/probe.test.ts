@@ -111,3 +111,18 @@ test('P1: a node that left a moment ago is told of at once, where the silence th
   timers.advance(1000)
   assert.deepEqual(await probe('left', 30_000), { silentMs: 1000 })
 })
+
+test('P1: a channel that the node closed itself did not go silent; one that broke did, for all anybody knows', async () => {
+  const { timers, sessions, presence, probe } = setUp()
+  presence.left('stopped', true)
+  presence.left('broken')
+  presence.left('both', true)
+  presence.left('both')
+  timers.advance(31_000)
+  assert.deepEqual(await probe('stopped', 30_000), { silentMs: 31_000, closedByHolder: true })
+  assert.deepEqual(await probe('broken', 30_000), { silentMs: 31_000 })
+  assert.deepEqual(await probe('both', 30_000), { silentMs: 31_000 })
+  presence.forget('stopped')
+  openTestSession(sessions, testSocket(), testPrincipal('stopped'))
+  assert.equal(presence.closedByHolder('stopped'), false)
+})

@@ -15,8 +15,8 @@ import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
 import type { Silence } from './silence.ts'
 
-/** `silentMs`: so far; it may be less than what was asked for. */
-export type ProbeAnswer = 'answered' | 'unknown' | { readonly silentMs: number }
+/** `silentMs`: so far; it may be less than what was asked for. `closedByHolder`: no channel went silent, the node closed it. */
+export type ProbeAnswer = 'answered' | 'unknown' | { readonly silentMs: number; readonly closedByHolder?: true }
 
 /** `enoughMs`: the silence that matters to whoever asks. Answers within seconds, however long that is. */
 export type Probe = (node: NodeId, enoughMs: number) => Promise<ProbeAnswer>
@@ -65,7 +65,8 @@ export const openProbe = ({ sessions, silence, holding, replicas, clock, timers 
     const open = sessions.of(node)
     if (open.length > 0) return { silentMs: clock.monotonicMs() - Math.max(...open.map(({ heardMs }) => heardMs)) }
     const silentMs = await silence.of(node)
-    return silentMs === 'unknown' ? silentMs : { silentMs }
+    if (silentMs === 'unknown') return silentMs
+    return (await silence.closedByHolder(node)) ? { silentMs, closedByHolder: true } : { silentMs }
   }
 
   const here = async (node: NodeId, enoughMs: number): Promise<ProbeAnswer> => {

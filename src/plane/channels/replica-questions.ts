@@ -61,6 +61,13 @@ export const lastHereQuestion = question(
   Type.Array(Type.Union([Type.Literal('here'), Type.Number(), Type.Null()])),
 )
 
+/** How long ago the last channel of the node there ended, and whether the node closed it; null: it had none of late. */
+export const lastClosedQuestion = question(
+  'channel.last-closed',
+  Type.Object({ node: Node }),
+  orNull(Type.Object({ leftMs: Type.Number(), closedByHolder: Type.Boolean() })),
+)
+
 /** Whether this process is known there to have moved on to this certificate of its node; null: nothing is known. */
 export const lastHolderQuestion = question(
   'channel.last-holder',

@@ -20,7 +20,7 @@ export type SessionRegistry = {
   /** Called when a channel has ended. */
   onEnd(run: (node: NodeId, session: Session) => void): void
   /** Called when a node's last channel has ended. */
-  onAbsent(run: (node: NodeId) => void): void
+  onAbsent(run: (node: NodeId, last: Session) => void): void
   /** False: the lease of this replica is over, and every session has ended in this turn at the latest. */
   mayGoOn(): boolean
   /** Ends them all, and no other may be opened. */
@@ -36,7 +36,7 @@ const stride = 256
 export const openSessionRegistry = (clock: Clock, replicas: Pick<Replicas, 'self' | 'standing'>): SessionRegistry => {
   const byNode = new Map<NodeId, readonly Session[]>()
   const ended: ((node: NodeId, session: Session) => void)[] = []
-  const absent: ((node: NodeId) => void)[] = []
+  const absent: ((node: NodeId, last: Session) => void)[] = []
   // Starts from the clock, so that a number is not given twice across restarts.
   let round = Math.floor((clock.nowMs() * 1000) / stride)
   let open = 0
@@ -54,7 +54,7 @@ export const openSessionRegistry = (clock: Clock, replicas: Pick<Replicas, 'self
     if (rest.length > 0) byNode.set(id, rest)
     else byNode.delete(id)
     for (const run of ended) run(id, session)
-    if (rest.length === 0) for (const run of absent) run(id)
+    if (rest.length === 0) for (const run of absent) run(id, session)
   }
 
   const endAll = (code: string, detail: string): void => {

@@ -5,24 +5,37 @@ import type { NodeId } from '#domain/node.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { ReplicaNumber, Replicas } from '#plane/store/replicas.ts'
 import type { Presence } from './presence.ts'
-import { answerReplicas, askReplica, lastHereQuestion, lookUpWithinMs } from './replica-questions.ts'
+import {
+  answerReplicas,
+  askReplica,
+  lastClosedQuestion,
+  lastHereQuestion,
+  lookUpWithinMs,
+} from './replica-questions.ts'
 import type { SessionRegistry } from './session-registry.ts'
 
 export type Silence = {
   /** Never longer than this replica has been looking. `unknown`: a replica with a lease does not answer. */
   of(node: NodeId): Promise<number | 'unknown'>
+  /**
+   * The node closed its last channel itself, wherever that was. False where nobody can tell: the channel broke or was given
+   * up, the plane has restarted since, or a replica does not answer.
+   */
+  closedByHolder(node: NodeId): Promise<boolean>
   /** Who of these was last on another replica, and how long ago; a node that is on one now was so just now. */
   lastElsewhere(nodes: readonly NodeId[]): Promise<ReadonlyMap<NodeId, number> | 'unknown'>
 }
 
 export type SilenceDeps = {
   readonly sessions: Pick<SessionRegistry, 'of'>
-  readonly presence: Pick<Presence, 'silentMs' | 'leftMs'>
+  readonly presence: Pick<Presence, 'silentMs' | 'leftMs' | 'closedByHolder'>
   readonly clock: Clock
   readonly replicas: Replicas
   /** This replica has a channel of the node. */
   readonly claimAgain: (node: NodeId) => void
 }
+
+type LastClosed = { readonly leftMs: number; readonly closedByHolder: boolean }
 
 /** A question is carried by the store, which takes short ones. */
 const nodesAtOnce = 50
@@ -40,6 +53,23 @@ export const openSilence = ({ sessions, presence, clock, replicas, claimAgain }:
     return 'here'
   }
   answerReplicas(replicas, lastHereQuestion, async ({ nodes }) => nodes.map(lastHere))
+
+  const lastClosed = (node: NodeId): LastClosed | null => {
+    const leftMs = presence.leftMs(node)
+    return leftMs === null ? null : { leftMs, closedByHolder: presence.closedByHolder(node) }
+  }
+  answerReplicas(replicas, lastClosedQuestion, async ({ node }) => lastClosed(node))
+
+  const closedByHolder = async (node: NodeId): Promise<boolean> => {
+    const others = (await replicas.leased()).filter(({ number }) => number !== replicas.self)
+    const asked = await Promise.all(
+      others.map(({ number }) => askReplica(replicas, number, lastClosedQuestion, { node }, lookUpWithinMs)),
+    )
+    if (asked.some(({ kind }) => kind === 'no-answer')) return false
+    const told = [lastClosed(node), ...asked.map((answer) => (answer.kind === 'answer' ? answer.value : null))]
+    const [last] = told.filter((one) => one !== null).sort((one, other) => one.leftMs - other.leftMs)
+    return last?.closedByHolder === true
+  }
 
   const askOne = async (
     replica: ReplicaNumber,
@@ -69,6 +99,7 @@ export const openSilence = ({ sessions, presence, clock, replicas, claimAgain }:
   }
 
   return {
+    closedByHolder,
     lastElsewhere,
     async of(node) {
       const elsewhere = await lastElsewhere([node])

@@ -8,7 +8,7 @@ import { alertKey } from '#domain/alert.ts'
 import { withAlert } from '#domain/alert-decisions.ts'
 import type { Change } from '#domain/change.ts'
 import { decideEnroll, type Admission, type EnrollFacts, type ProbeOutcome } from '#domain/enrollment.ts'
-import { isByHardwareAlone, supersessionAlert } from '#domain/supersession.ts'
+import { isAlarming, supersessionAlert } from '#domain/supersession.ts'
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { Profile } from '#domain/profile.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/node.ts'
@@ -175,7 +175,7 @@ const joinLimit = async (deps: EnrollDeps, { source }: EnrollCall, node: NodeId)
 }
 
 const alerted = async (deps: EnrollDeps, admission: Admission, change: Change): Promise<Change> => {
-  if (!isByHardwareAlone(admission)) return change
+  if (!isAlarming(admission)) return change
   const standing = await deps.store.get(
     'alert',
     alertKey({ kind: 'superseded_by_hardware', subject: admission.before.id }),

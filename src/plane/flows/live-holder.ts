@@ -1,7 +1,7 @@
 // Who has a channel of this node open just now, on whichever replica, as the decision about two holders of one identity
 // needs to know it. `unknown`: a replica that may hold it does not answer, and nothing may be concluded.
 
-import type { NodeId } from '#domain/node.ts'
+import type { Node, NodeId } from '#domain/node.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
 
@@ -25,6 +25,11 @@ export type AwaitReturn = (node: NodeId) => Promise<'waited' | 'nothing' | 'unkn
 
 /** Whether this process has a channel of the node open. */
 export type HasChannel = (node: NodeId, instance: string) => Promise<boolean>
+
+export type LastHolder = {
+  /** True when this process is known to have moved on to the node's current certificate. */
+  isHolder(node: Node, instance: string): Promise<boolean | 'unknown'>
+}
 
 /** Never admission: within the time of a lease the other replica answers, or is given up. */
 export const holderUnknown = (node: NodeId): Refusal => ({

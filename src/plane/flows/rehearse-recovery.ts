@@ -5,7 +5,9 @@ import type { Row } from '#domain/change.ts'
 import type { Attribution } from '#domain/decision.ts'
 import { suspicionOf } from '#domain/duplicate.ts'
 import type { Node, NodeId, RehearsalStep } from '#domain/node.ts'
-import { decideRehearsal, hasOldCounter } from '#domain/rehearsal.ts'
+import { recoveryKeyBanned } from '#domain/recovery.ts'
+import type { PresentedCounter } from '#domain/recovery-credential.ts'
+import { decideRehearsal, hasOldCounter, judgeCounter, type CounterVerdict } from '#domain/rehearsal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
@@ -14,9 +16,9 @@ import type { AdmissionQueue } from './admission-queue.ts'
 import { claimantFacts } from './holder-facts.ts'
 import type { ChallengeDeps } from './issue-challenge.ts'
 import type { NodePace } from './node-pace.ts'
-import { recoveryKeyBanned } from '#domain/recovery.ts'
 import { credentialBan } from './key-claims.ts'
 import { proveRecovery } from './prove-recovery.ts'
+import { holderUnknown, type HasChannel, type LastHolder } from './live-holder.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
 import { refuseCopy, type CopyDeps } from './refuse-copy.ts'
 import { readCounter } from './signed-counter.ts'
@@ -28,6 +30,8 @@ export type RehearseDeps = ChallengeDeps &
     readonly strangers: StrangersBudget
     readonly admission: AdmissionQueue
     readonly pace: NodePace
+    readonly hasChannel: HasChannel
+    readonly lastHolders: LastHolder
     /** Counts them. */
     readonly onRehearsal: (outcome: 'passed' | 'failed') => void
   }
@@ -98,6 +102,10 @@ const rehearse = async (
     const nowMs = clock.nowMs()
     const facts = { node, profile, domain, credential, counter, diskReserve, clockSkewMs, by, nowMs }
     const { decided, outcome, step, why } = decideRehearsal(facts)
+    const sent = await senderVerdict(deps, node.value, counter, evidence.instance)
+    if (sent === 'unknown') return holderUnknown(call.node)
+    // It fails for the counter alone, which its holder has replaced meanwhile: the next one tells.
+    if (sent === 'overtaken') return { kind: 'rehearsed', outcome, step, why }
     if (decided !== null) {
       const wait = deps.pace.hurry(call.node)
       if (wait !== null) return wait
@@ -105,12 +113,25 @@ const rehearse = async (
       if (committed === 'lost-race') continue
       deps.feed.publish(committed)
     }
-    if (hasOldCounter(node.value, counter)) await alarm(deps, node, call, by)
+    if (sent === 'second-holder') await alarm(deps, node, call, by)
     store.observe(call.node, { rehearsedAtMs: nowMs })
     deps.onRehearsal(outcome)
     return { kind: 'rehearsed', outcome, step, why }
   }
   return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+}
+
+const senderVerdict = async (
+  deps: RehearseDeps,
+  node: Node,
+  counter: PresentedCounter | null,
+  instance: string,
+): Promise<CounterVerdict | 'unknown'> => {
+  if (!hasOldCounter(node, counter)) return 'good'
+  const hasCurrent = await deps.lastHolders.isHolder(node, instance)
+  if (hasCurrent === 'unknown') return hasCurrent
+  const connected = await deps.hasChannel(node.id, instance)
+  return judgeCounter(node, counter, { hasCurrent, connected }, deps.clock.nowMs())
 }
 
 /** Of the process that rehearses: it is connected, and yet another has been here with a newer counter. */
