@@ -44,6 +44,7 @@ const factsOf = (
   domain: domainRow(),
   key: { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: key },
   keyBan: null,
+  currentKeyBan: null,
   keyClaims: noKeyClaims,
   counter: null,
   register: null,
