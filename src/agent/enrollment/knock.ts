@@ -4,6 +4,7 @@
 import type { Static, TSchema } from 'typebox'
 import type { Purpose } from '#domain/failure-class.ts'
 import { exchangeOn } from '#platform/http-exchange.ts'
+import { knownCodesHeaders } from '#wire/newer-codes.ts'
 import { ChallengeResponse, type ChallengeRequest } from '#wire/recovery-api.ts'
 import type { AgentParts } from '../agent-deps.ts'
 import type { Pinned } from '../ask-time.ts'
@@ -55,7 +56,15 @@ const knockAt = async <S extends TSchema>(
   const target = { url, trust, purpose, client: admissionToShow(agent.config), ...(pinned === null ? {} : { pinned }) }
   const connected = await connectPlane(agent, target, agent.signal)
   if (connected.kind !== 'connected') return connected
-  const request = { method: 'POST', path: url.pathname, authority: url.host, json, timeoutMs, longestAnswer } as const
+  const request = {
+    method: 'POST',
+    path: url.pathname,
+    authority: url.host,
+    headers: knownCodesHeaders,
+    json,
+    timeoutMs,
+    longestAnswer,
+  } as const
   try {
     const answer = await exchangeOn(agent.timers, connected.socket, request, agent.signal)
     return parseAnswer(schema, answer, { at: purpose, certificate: null })
