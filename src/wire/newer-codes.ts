@@ -5,7 +5,7 @@
 import type { Refusal, RefusalCode } from '#domain/refusal.ts'
 
 /** With calls of agents: the newer codes they know, separated by spaces. A plane of the release before ignores it. */
-export const knownCodesHeader = 'muster-knows-codes'
+const knownCodesHeader = 'muster-knows-codes'
 
 /** Each with the code for agents that do not know it. */
 const newerCodes: Partial<Readonly<Record<RefusalCode, RefusalCode>>> = { KEY_IN_USE: 'KEY_BLOCKED' }
