@@ -4,6 +4,7 @@
 
 import * as path from 'node:path'
 import { isLater, withEarlier } from '#domain/sighting.ts'
+import { verifySignature } from '#pki/keys.ts'
 import { makeFolder } from '#platform/files.ts'
 import { openSlottedFile, readSlottedFile, type SlottedFile } from '#platform/slotted-file.ts'
 import { longestEarlier } from '#wire/channel.ts'
@@ -17,6 +18,11 @@ export type SightingKeeper = {
   earlier(domain: string): readonly string[]
   /** Keeps it where it is later than what there is. False: it is not a sighting of this domain. */
   saw(statement: string, domain: string): boolean
+  /**
+   * After an enrollment, with the keys that sign this plane's statements. What none of them has signed is of a domain that
+   * was made anew under the same name: it is dropped, since nothing this plane says would ever be later.
+   */
+  enrolledUnder(statementKeys: readonly string[]): void
 }
 
 const slotBytes = longestSighting + 64
@@ -66,7 +72,23 @@ export const openSightingKeeper = (
       if (isLater(seen, ofDomain(domain)?.seen ?? null)) replace({ statement, seen })
       return true
     },
+    enrolledUnder(statementKeys) {
+      if (kept === null || statementKeys.length === 0 || isSignedBy(kept.statement, statementKeys)) return
+      // First the newest: without it nothing counts as earlier.
+      newestFile.write('')
+      earlierFile.write(JSON.stringify(noneEarlier))
+      kept = null
+      earlier = noneEarlier
+    },
   }
+}
+
+const isSignedBy = (text: string, statementKeys: readonly string[]): boolean => {
+  const statement = parseStatement('sighting', text)
+  return (
+    statement !== null &&
+    statementKeys.some((key) => verifySignature(Buffer.from(key, 'base64'), statement.signed, statement.signature))
+  )
 }
 
 /** What does not fit is dropped, the oldest first. */

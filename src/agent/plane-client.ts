@@ -4,6 +4,7 @@ import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { parseIsoTime } from '#platform/clock.ts'
 import { exchangeOn } from '#platform/http-exchange.ts'
+import { knownCodesHeaders } from '#wire/newer-codes.ts'
 import type { AgentParts } from './agent-deps.ts'
 import type { ConnectingAgent } from './connect-at.ts'
 import { connectPlane } from './connect-plane.ts'
@@ -61,7 +62,7 @@ const callAt = async <S extends TSchema>(
     path: url.pathname,
     authority: url.host,
     json: call.json,
-    headers: evidenceHeaders(agent, identity),
+    headers: { ...evidenceHeaders(agent, identity), ...knownCodesHeaders },
     timeoutMs: answerTimeoutMs,
     longestAnswer,
   }

@@ -32,13 +32,16 @@ export type Unaccepted = Refusal & {
   readonly fromFuture?: true
 }
 
+export const keyBanned = (): Refusal =>
+  refuse('CLIENT_CERT_DENIED', 'its key was banned with another node that had the same one')
+
 export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | Unaccepted => {
   const { record, node, nowMs } = facts
   if (record === null || record.subject.kind !== 'node' || node === null) return refuse('CLIENT_CERT_UNKNOWN')
   if (nowMs >= record.notAfterMs) return refuse('CLIENT_CERT_EXPIRED')
   if (node.membership.kind === 'revoked') return refuse('NODE_REVOKED')
   if (node.membership.kind === 'quarantined' && node.membership.slots === null) return refuse('NODE_QUARANTINED')
-  if (facts.keyBanned) return refuse('CLIENT_CERT_DENIED', 'its key was banned with another node that had the same one')
+  if (facts.keyBanned) return keyBanned()
   // Its holder has done nothing wrong, and comes back at once.
   if (facts.issuerWithdrawn) return refuse('ISSUER_WITHDRAWN')
   if (facts.denied || record.subject.epoch !== node.epoch) return refuse('CLIENT_CERT_DENIED')
@@ -60,7 +63,7 @@ export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | U
     kind: 'node',
     id: node.id,
     epoch: node.epoch,
-    proof: { by: 'certificate', issuer: record.issuer, serial: record.serial },
+    proof: { by: 'certificate', issuer: record.issuer, serial: record.serial, spki: record.spki },
     notAfterMs: record.notAfterMs,
     evidenceOnly: node.membership.kind === 'quarantined',
     ...(name === 'retired' ? { draining: true } : {}),

@@ -13,7 +13,13 @@ export type NodePrincipal = {
   readonly kind: 'node'
   readonly id: NodeId
   readonly epoch: number
-  readonly proof: { readonly by: 'certificate'; readonly issuer: IssuerId; readonly serial: string }
+  readonly proof: {
+    readonly by: 'certificate'
+    readonly issuer: IssuerId
+    readonly serial: string
+    /** SHA-256 of its key, hex: a key can be banned with another node that has the same one. */
+    readonly spki: string
+  }
   readonly notAfterMs: number
   /** In quarantine after a repair: it may show evidence, and nothing else. */
   readonly evidenceOnly: boolean

@@ -89,6 +89,7 @@ test('a recovery is one change: a new epoch, the old one denied, the certificate
       ['profile', 5],
       ['domain', 3],
       ['key-ban', 0],
+      ['key-ban', 0],
       ['key-claim', 0],
     ],
   )

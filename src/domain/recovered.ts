@@ -72,6 +72,8 @@ export const recovered = (
     readOf('profile', profile.value.name, profile),
     readOf('domain', 'domain', domain),
     readOf('key-ban', issued.spki, null),
+    // A revocation of another node with the same recovery key bans it, and does not write this node.
+    ...(facts.credential.by === 'key' ? [readOf('key-ban', facts.credential.spki, null)] : []),
     ...keys.reads,
   ]
   return { node, change: { reads, writes, entries: entriesOf(recovery, certificate, node) } }

@@ -18,6 +18,7 @@ import { issuanceHalted } from './issuance.ts'
 import { hasCondition } from './conditions.ts'
 import { keyInUse, type KeyClaimFacts, type KeyInUseFacts } from './key-claim.ts'
 import { keyUnfit } from './key-fitness.ts'
+import { keyBanned } from './presented-certificate.ts'
 import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
 import type { IssuerId, Node, Slot, Slots } from './node.ts'
 import type { SigningOrder } from './order.ts'
@@ -34,6 +35,8 @@ export type RenewFacts = {
   readonly domain: Row<DomainSettings>
   readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
   readonly keyBan: Row<KeyBan> | null
+  /** Of the key of the current certificate, which alone is renewed. */
+  readonly currentKeyBan: Row<KeyBan> | null
   readonly keyClaims: KeyClaimFacts
   /** Null: an older agent, which is not held to it. */
   readonly counter: PresentedCounter | null
@@ -81,6 +84,8 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
 
   const { slots } = membership
   const isWithdrawn = ({ issuer }: Slot): boolean => facts.withdrawn.includes(issuer)
+  // Authentication has looked already; the key may have been banned since.
+  if (facts.currentKeyBan !== null) return keyBanned()
   // Whoever still drains with the one before has to recover like all that live by it.
   if (isWithdrawn(slots.current)) return refuse('CLIENT_CERT_DENIED', 'the authority that issued it has been withdrawn')
   const asking = slotNameOf(slots, principal.proof.issuer, principal.proof.serial)

@@ -61,6 +61,8 @@ export const renewed = (
         readOf('profile', profile.value.name, profile),
         readOf('domain', 'domain', domain),
         readOf('key-ban', issued.spki, null),
+        // A revocation of another node with the same key bans it, and does not write this node.
+        readOf('key-ban', slots.current.spki, null),
         ...keys.reads,
       ],
       writes,

@@ -1,11 +1,12 @@
-// Three planes take the same token at once. Whoever comes first, at whichever plane: one key is certified.
+// Three planes take the same token at once. Whoever comes first, at whichever plane: one key is certified. And three planes
+// take the same key at once for several nodes: it is certified for one of them.
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import type { CertificateRecord } from '#domain/certificate.ts'
 import { makeCsr } from '#pki/csr.ts'
-import { generateKey, spkiHash } from '#pki/keys.ts'
+import { generateKey, spkiHash, type PrivateKey } from '#pki/keys.ts'
 import { peer, withPeer } from '../peers/peer.ts'
 import { within } from '../process/eventually.ts'
 import { nodeCall } from '../process/node-call.ts'
@@ -22,18 +23,18 @@ const callers = long ? 200 : 40
 
 const three = 'path' in peer('postgres') ? shared<ThreePlanes>((scope) => startThreePlanes(scope)) : null
 
+type Asking = { readonly key: PrivateKey; readonly secret: string }
 type Attempt = { readonly keyHash: string; readonly reply: Reply; readonly plane: number; readonly repeats: number }
 
 /** Everybody connected, spread over the planes, which are held until all have asked; `first` is the first to go on. */
 const askAllAtOnce = async (
   doors: readonly ReplicaDoor[],
-  secret: string,
+  asking: readonly Asking[],
   first: number,
 ): Promise<readonly Attempt[]> => {
   const ready = await Promise.all(
-    Array.from({ length: callers }, async (_, number) => {
+    asking.map(async ({ key, secret }, number) => {
       const plane = number % doors.length
-      const key = generateKey('ed25519')
       const body = { method: 'token', enrollment_token: secret, csr: makeCsr(key, 'node') }
       const { target } = doors[plane] as ReplicaDoor
       return { plane, keyHash: spkiHash(key.spki), body, target, call: await readyCall(target, null) }
@@ -72,7 +73,9 @@ test(`${callers} callers at three planes with one token, each with its own key, 
   let repeats = 0
   for (let round = 0; round < rounds; round++) {
     const node = `prize-${round}`
-    const attempts = await askAllAtOnce(doors, await newSecret(doors[0].plane, node), round % 3)
+    const secret = await newSecret(doors[0].plane, node)
+    const asking = Array.from({ length: callers }, () => ({ key: generateKey('ed25519'), secret }))
+    const attempts = await askAllAtOnce(doors, asking, round % 3)
     const won = attempts.filter(({ reply }) => reply.status === 200)
     assert.equal(won.length, 1, `round ${round}: ${won.length} callers were told that they had won`)
     for (const { reply } of attempts)
@@ -101,6 +104,38 @@ test(`${callers} callers at three planes with one token, each with its own key, 
     assert.equal(body.intact, true, JSON.stringify(body))
   }
   t.diagnostic(`winners at the planes: ${wins.join(', ')}; ${repeats} calls had to be repeated`)
+})
+
+test(`L3: six nodes with one key at three planes, ${rounds} times: it is certified for one, and the others keep their tokens`, async (t) => {
+  if (three === null) return void withPeer(t, 'postgres')
+  const { doors, tables } = three()
+  const wins = doors.map(() => 0)
+  for (let round = 0; round < rounds; round++) {
+    const key = generateKey('ed25519')
+    const nodes = Array.from({ length: 6 }, (_, number) => `twin-${round}-${number}`)
+    const secrets = await Promise.all(nodes.map((node) => newSecret(doors[0].plane, node)))
+    const asking = secrets.map((secret) => ({ key, secret }))
+    const attempts = await askAllAtOnce(doors, asking, round % 3)
+    const won = nodes.filter((_, at) => attempts[at]?.reply.status === 200)
+    assert.equal(won.length, 1, `round ${round}: ${won.join(', ')} have one key`)
+    for (const { reply, plane } of attempts) {
+      if (reply.status === 200) wins[plane] = (wins[plane] ?? 0) + 1
+      else assert.deepEqual([reply.status, reply.body.code], [409, 'KEY_IN_USE'])
+    }
+    const [claim] = await tables.rows('SELECT doc FROM key_claim WHERE key = $1', [spkiHash(key.spki)])
+    const { holders } = JSON.parse(String(claim?.['doc']))
+    assert.deepEqual(
+      holders.map(({ node }: { node: string }) => node),
+      won,
+    )
+    for (const node of nodes) {
+      assert.equal((await certificatesOf(tables, node)).length, won.includes(node) ? 1 : 0, node)
+      const tokens = await tables.rows('SELECT doc FROM token WHERE node = $1', [node])
+      const states = tokens.map(({ doc }) => JSON.parse(String(doc)).state.kind)
+      assert.deepEqual(states, [won.includes(node) ? 'used' : 'unused'], node)
+    }
+  }
+  t.diagnostic(`winners at the planes: ${wins.join(', ')}`)
 })
 
 const serialOf = (chainPem: string): string => BigInt(`0x${new X509Certificate(chainPem).serialNumber}`).toString(16)

@@ -1,14 +1,21 @@
 // This release beside the one before it (ruling 27): its data folder, its agents, its planes, and its replicas.
 
 import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
 import { test } from 'node:test'
+import { formatJoinString } from '#wire/join-string.ts'
+import { refusalIn } from '../compliance/ask-plane.ts'
 import { withPeer } from '../peers/peer.ts'
 import { musterCommand } from '../process/child.ts'
+import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
+import { freePort } from '../process/free-port.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
 import { startReplicaPlanes } from '../process/replica-planes.ts'
 import { startAgent } from '../process/start-agent.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 import { previousRelease } from './previous-release.ts'
 
 const membershipOf = async (plane: Plane, node: string): Promise<string> =>
@@ -58,9 +65,29 @@ test('a data folder of the release before is taken over with its nodes, its agen
   // A machine with the agent of the release before joins.
   startAgent(t, { command, join: await plane.token('--node', 'gpu-003') })
   await toBeConnected(plane, 'gpu-003')
+  await clonesOfAnImage(t, plane, command)
   const verified = await plane.muster('journal', 'verify')
   assert.equal(verified.code, 0, verified.stdout + verified.stderr)
 })
+
+/** Both send the key of the image. The second is refused in a word it knows, makes a key of its own, and joins. */
+const clonesOfAnImage = async (t: Scope, plane: Plane, command: string): Promise<void> => {
+  const { domain, rootFingerprint } = plane
+  const url = `https://127.0.0.1:${await freePort()}`
+  const join = formatJoinString({ url, domain, rootFingerprint, secret: `enroll_${'x'.repeat(43)}` })
+  const image = startAgent(t, { command, join })
+  await eventually('the request to be kept', async () => fs.existsSync(path.join(image.state, 'identity.json')))
+  await image.kill9()
+  for (const name of ['clone-1', 'clone-2']) {
+    const state = path.join(tempFolder(t), 'state')
+    fs.cpSync(image.state, state, { recursive: true })
+    startAgent(t, { command, state, join: await plane.token('--node', name) })
+    await toBeConnected(plane, name)
+  }
+  await refusalIn(plane, 'KEY_IN_USE')
+  const { alerts } = (await plane.api('GET', '/v1/alerts')).body
+  assert.ok(alerts.some(({ kind }: { kind: string }) => kind === 'copied_image'))
+}
 
 test('an agent of this release works with a plane of the release before', async (t) => {
   const release = previousRelease(t)

@@ -93,10 +93,14 @@ test('L3: nodes that share a key go on working and are named in an alert, the pl
   assert.deepEqual(revoked?.body.also_cut, ['twin-b'])
 })
 
-test('A5: a certificate over a banned key is refused also where no claim leads from the ban to it', async (t) => {
+test('A5: a certificate over a banned key is refused, and its channel ends, also where no claim leads from the ban to it', async (t) => {
   const { plane, twin } = await started(t)
+  const channel = await twin.openChannel({ closes: 'ignored', pings: 'ignored' })
+  assert.ok('frames' in channel, JSON.stringify(channel))
+  await channel.frame('hello')
   await forgetClaims(plane)
   await act(plane, 'twin-a', 'revoke', { reason: 'stolen' })
+  await eventually('the channel of the other to end', () => channel.ended(), { withinMs: 1000, everyMs: 5 })
   assert.deepEqual(refusal(await twin.confirm()), [403, 'CLIENT_CERT_DENIED'])
   // The leader finds it when it looks through the nodes, and tells those who ask for its status.
   await plane.stop()

@@ -213,6 +213,11 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     return 'code' in who ? null : { principal: who, node }
   }
 
+  const heldKeyBan = (node: Node) => {
+    const slots = slotsOf(node)
+    return slots === null ? null : table.get('key-ban', slots.current.spki)
+  }
+
   /** As the flow does it: a first use is committed before anything else, so a renewal may take two events. */
   const renew = (event: Extract<LifeEvent, { do: 'renew' }>): Change | null => {
     const caller = presented(event.on)
@@ -226,6 +231,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       ...facts,
       key: keyOf(event.key),
       keyBan: ban,
+      currentKeyBan: heldKeyBan(caller.node.value),
       keyClaims: claimsOf(event.key, registrationOf(caller.node.value.id, event.key)),
       counter: counterOf(caller.node.value, event.behind ?? null),
       register: registrationOf(caller.node.value.id, event.key),

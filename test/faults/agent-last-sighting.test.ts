@@ -8,6 +8,7 @@ import { test } from 'node:test'
 import { openSightingKeeper } from '#agent/last-sighting.ts'
 import { openStorage, reserveBytes } from '#agent/storage.ts'
 import { openVitals } from '#agent/vitals.ts'
+import { generateKey, type PrivateKey } from '#pki/keys.ts'
 import { allocatedBytes } from '#platform/disk-space.ts'
 import { formatStatement } from '#wire/statement.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
@@ -82,6 +83,31 @@ test('R1c: earlier sightings are kept at growing distances, across processes, an
   assert.deepEqual(keeper.earlier('other.example'), [])
   keeper.saw(seen(3, 1), domain)
   assert.deepEqual(openSightingKeeper(folder, anyDisk).earlier(domain), [])
+})
+
+test('R1: sightings of a domain that was made anew under its name are dropped by the enrollment, those of the same are not', (t) => {
+  const folder = tempFolder(t)
+  const [before, anew] = [generateKey('p256'), generateKey('p256')]
+  const signed = (sequence: number, key: PrivateKey): string => {
+    const heads = [{ chain: 'c1', sequence, hash: 'ab'.repeat(32) }]
+    return formatStatement('sighting', { domain, lineage: 0, heads }, (bytes) => key.sign(bytes))
+  }
+  const spkiOf = (key: PrivateKey): string => Buffer.from(key.spki).toString('base64')
+  const keeper = openSightingKeeper(folder, anyDisk)
+  for (const sequence of [50, 60, 70]) keeper.saw(signed(sequence, before), domain)
+  const kept = keeper.newest(domain)
+  for (const keys of [[], [spkiOf(anew), spkiOf(before)]]) {
+    keeper.enrolledUnder(keys)
+    assert.equal(openSightingKeeper(folder, anyDisk).newest(domain), kept)
+  }
+  keeper.enrolledUnder([spkiOf(anew)])
+  for (const one of [keeper, openSightingKeeper(folder, anyDisk)]) {
+    assert.deepEqual([one.newest(domain), one.earlier(domain)], [null, []])
+  }
+  const next = signed(3, anew)
+  keeper.saw(next, domain)
+  const again = openSightingKeeper(folder, anyDisk)
+  assert.deepEqual([again.newest(domain), again.earlier(domain)], [next, []])
 })
 
 test('a file that is damaged counts as none', (t) => {

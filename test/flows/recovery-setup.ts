@@ -141,7 +141,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     assert('slots' in node.membership && node.membership.slots !== null)
     const { current, pending } = node.membership.slots
     const slot = pending ?? current
-    const proof = { by: 'certificate', issuer: slot.issuer, serial: slot.serial } as const
+    const proof = { by: 'certificate', issuer: slot.issuer, serial: slot.serial, spki: slot.spki } as const
     const { epoch } = node
     return { kind: 'node', id, epoch, proof, notAfterMs: slot.notAfterMs, evidenceOnly: false, source } as const
   }

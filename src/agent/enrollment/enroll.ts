@@ -78,6 +78,7 @@ const proveWithFormerKey = ({ keeper }: AgentParts): void => {
 
 const accept = (agent: AgentParts, { identity, serverTime, wireguard }: Enrolled): Provided => {
   agent.lastConfig.forget()
+  agent.sightings.enrolledUnder(identity.recovery?.trust.statement_keys ?? [])
   agent.wireguard.enrolled(wireguard, identity.profile.key_storage === 'file')
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('enroll: identity kept')

@@ -4,6 +4,7 @@
 import type { Static, TSchema } from 'typebox'
 import type { Purpose } from '#domain/failure-class.ts'
 import { exchangeOn } from '#platform/http-exchange.ts'
+import { knownCodesHeaders } from '#wire/newer-codes.ts'
 import { ChallengeResponse, type ChallengeRequest } from '#wire/recovery-api.ts'
 import type { AgentParts } from '../agent-deps.ts'
 import type { Pinned } from '../ask-time.ts'
@@ -58,7 +59,7 @@ const knockAt = async <S extends TSchema>(
   if (connected.kind !== 'connected') return connected
   const request = {
     ...({ method: 'POST', path: url.pathname, authority: url.host } as const),
-    ...{ json, headers, timeoutMs, longestAnswer },
+    ...{ json, headers: { ...knownCodesHeaders, ...headers }, timeoutMs, longestAnswer },
   }
   try {
     const answer = await exchangeOn(agent.timers, connected.socket, request, agent.signal)

@@ -5,7 +5,7 @@ import { openFeed } from '#plane/feed/feed.ts'
 import { testPrincipal } from '../../../test/fakes/test-session.ts'
 import { openDenyList } from './deny-list.ts'
 
-const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1' } as const
+const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
 const story = { atMs: 0, untilMs: 10, why: 'x', reason: 'unspecified' } as const
 
 test('who was let in is let in no more by a denial of its certificate, its epoch or its authority, and by no other', async () => {
@@ -25,4 +25,13 @@ test('who was let in is let in no more by a denial of its certificate, its epoch
   assert.equal(await codeWith({ kind: 'certificate', issuer: 'ca1', serial: 'a2', ...story }), null)
   assert.equal(await codeWith({ kind: 'epoch', node: 'gpu-001', epoch: 3, ...story }), null)
   assert.equal(await codeWith({ kind: 'issuer', issuer: 'ca2', ...story }), null)
+})
+
+test('A5: who was let in is let in no more once its key is banned, as a channel that was about to open', async () => {
+  const feed = openFeed()
+  const list = await openDenyList({ denials: async () => [], issuers: async () => [] }, feed)
+  const ban = { put: 'key-ban', value: { spki: proof.spki, why: 'stolen', atMs: 0 } } as const
+  feed.publish({ kind: 'committed', origin: 'elsewhere', writes: [ban], entries: [] })
+  assert.equal(list.refusalOf(testPrincipal('gpu-002', { proof }))?.code, 'CLIENT_CERT_DENIED')
+  assert.equal(list.refusalOf(testPrincipal('gpu-002', { proof: { ...proof, spki: 'another' } })), null)
 })

@@ -10,6 +10,7 @@ import {
 } from '#domain/certificate.ts'
 import { denialOfIssuer } from '#domain/issuer-withdrawal.ts'
 import type { IssuerId, NodeId } from '#domain/node.ts'
+import { keyBanned } from '#domain/presented-certificate.ts'
 import type { NodePrincipal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Feed } from '#plane/feed/feed.ts'
@@ -28,6 +29,8 @@ export type DenyList = {
 
 export const openDenyList = async (store: Pick<Store, 'denials' | 'issuers'>, feed: Feed): Promise<DenyList> => {
   const untilMs = new Map<string, number>()
+  /** Since the start: what was banned before is read from the store with every request, and these may come after that. */
+  const banned = new Set<string>()
   let withdrawn: readonly Extract<Denial, { kind: 'issuer' }>[] = []
   const add = (denial: Denial): void => {
     const key = denialKey(denial)
@@ -39,7 +42,10 @@ export const openDenyList = async (store: Pick<Store, 'denials' | 'issuers'>, fe
 
   // Subscribed before loading: what is committed in between is then seen twice, and never missed.
   feed.subscribe(({ writes }) => {
-    for (const write of writes) if (write.put === 'denial') add(write.value)
+    for (const write of writes) {
+      if (write.put === 'denial') add(write.value)
+      if (write.put === 'key-ban') banned.add(write.value.spki)
+    }
   })
   for (const denial of await store.denials()) add(denial)
   // Its own record says so too: a withdrawn authority stays withdrawn without its denial.
@@ -59,6 +65,7 @@ export const openDenyList = async (store: Pick<Store, 'denials' | 'issuers'>, fe
       (record.subject.kind === 'node' && deniesEpoch(record.subject.node, record.subject.epoch)),
     refusalOf({ id, epoch, proof }) {
       if (deniesCertificate(proof) || deniesEpoch(id, epoch)) return refuse('CLIENT_CERT_DENIED')
+      if (banned.has(proof.spki)) return keyBanned()
       return withdrawn.some(({ issuer }) => issuer === proof.issuer) ? refuse('ISSUER_WITHDRAWN') : null
     },
     withdrawnIssuers: () => withdrawn.map(({ issuer }) => issuer),

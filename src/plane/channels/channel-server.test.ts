@@ -76,7 +76,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     lastHolders: openLastHolders({ store, holding, replicas }),
     hasChannel: async () => false,
   })
-  const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1' } as const
+  const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
   const principal = testPrincipal('gpu-001', { epoch: 4, proof, notAfterMs: noonMs * 2 })
   /** By a process of that name; null: one that does not name itself. */
   const open = (process: string | null = null) => {

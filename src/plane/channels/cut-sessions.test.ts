@@ -19,7 +19,7 @@ const setUp = () => {
   const registry = openSessionRegistry(clock, oneReplica())
   const open = (id: string, epoch: number, serial: string) => {
     const socket = testSocket()
-    const proof = { by: 'certificate', issuer: 'ca1', serial } as const
+    const proof = { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` } as const
     const session = openTestSession(registry, socket, testPrincipal(id, { epoch, proof, notAfterMs: day }))
     return { session, end: (): string | null => socket.sent.at(-1)?.body?.code ?? null, socket }
   }
@@ -81,6 +81,32 @@ test('a denied certificate ends the channel it opened', () => {
     }),
   )
   assert.deepEqual([mine.session.alive, other.session.alive], [false, true])
+})
+
+test('A5: a banned key ends the channels of every certificate over it, and no others; a denial gives its own reason', () => {
+  const { registry, open } = setUp()
+  const [mine, twin, other] = [open('a', 1, 'a1'), open('b', 1, 'a1'), open('c', 1, 'c1')]
+  const ban = { put: 'key-ban', value: { spki: 'key-of-a1', why: 'stolen', atMs: 1 } } as const
+  const { writes } = denied({
+    kind: 'epoch',
+    node: 'a',
+    epoch: 1,
+    atMs: 1,
+    untilMs: day,
+    why: 'x',
+    reason: 'unspecified',
+  })
+  const commit = { kind: 'committed', origin: 'elsewhere', entries: [], writes: [ban, ...writes] } as const
+  assert.equal(cutDenied(registry, returns)(commit), 2)
+  assert.deepEqual(
+    [mine, twin, other].map(({ session, end }) => [session.alive, end()]),
+    [
+      [false, 'CLIENT_CERT_DENIED'],
+      [false, 'CLIENT_CERT_DENIED'],
+      [true, null],
+    ],
+  )
+  assert.equal(mine.socket.sent.at(-1)?.body?.detail, 'x')
 })
 
 test('a channel ends at the expiry of its certificate, by the wall clock alone', () => {

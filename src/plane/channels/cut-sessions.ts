@@ -2,6 +2,7 @@
 
 import type { Denial } from '#domain/certificate.ts'
 import type { Node } from '#domain/node.ts'
+import { keyBanned } from '#domain/presented-certificate.ts'
 import { servesUntilMs, slotsOf } from '#domain/slots.ts'
 import type { ReturnSlots } from '#plane/flows/return-slots.ts'
 import type { Committed } from '#plane/store/store.ts'
@@ -25,8 +26,19 @@ export const cutDenied =
         else session.end('CLIENT_CERT_DENIED', denial.why)
       }
     }
+    cutBanned(sessions, writes)
     return before - sessions.count()
   }
+
+/** After the denials, whose reason is the better one. A certificate that no claim leads to has only the ban of its key. */
+const cutBanned = (sessions: SessionRegistry, writes: Committed['writes']): void => {
+  const banned = new Set(writes.flatMap((write) => (write.put === 'key-ban' ? [write.value.spki] : [])))
+  if (banned.size === 0) return
+  const { code, detail } = keyBanned()
+  for (const session of [...sessions.all()]) {
+    if (banned.has(session.principal.proof.spki)) session.end(code, detail)
+  }
+}
 
 const isDenied = (denial: Denial, { principal: { epoch, proof } }: Session): boolean => {
   switch (denial.kind) {

@@ -19,7 +19,9 @@ const setUp = (observed: Partial<Observation> = {}) => {
     replicas: oneReplica(),
   })
   const open = (name: string, serial: string): void => {
-    const principal = testPrincipal(node.id, { proof: { by: 'certificate', issuer: 'ca1', serial } })
+    const principal = testPrincipal(node.id, {
+      proof: { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` },
+    })
     holders.opened(openTestSession(sessions, testSocket(), principal, evidenceOf(name)), node)
   }
   return { open, isHolder: (name: string, now = node) => holders.isHolder(now, instanceOf(name)) }

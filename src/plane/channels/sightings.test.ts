@@ -173,7 +173,7 @@ test('what this plane has not signed is written down once, and the channel goes 
   const { sightings, open, pass, now, counted } = setUp()
   const liar = open('a')
   now.judged = 'foreign'
-  await sightings.shown(liar.session, 'made up')
+  await sightings.shown(liar.session, 'made up', ['made up before', 'and before that'])
   await pass()
   assert.equal(counted.journaled, 1)
   assert.deepEqual([liar.session.alive, liar.told()], [true, ['0:10']])

@@ -107,16 +107,20 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
     session.send({ type: 'sighting', body: { statement: made.statement } })
   }
 
-  const judge = async ({ principal, number }: Session, statement: string): Promise<Judged> => {
+  /** Up to the first that is doubtful or foreign: an agent of a domain before this one would have each of them journaled. */
+  const judgeAll = async ({ principal, number }: Session, statements: readonly string[]): Promise<Judged> => {
     const { id, source } = principal
     const correlation = `session-${number}`
-    const judged = await deps.sightingJudge.judge(statement, id, { actor: actorOf(principal), source, correlation })
-    if (judged === 'foreign') {
+    for (const statement of statements) {
+      const judged = await deps.sightingJudge.judge(statement, id, { actor: actorOf(principal), source, correlation })
+      if (judged === 'doubtful') return judged
+      if (judged === 'fitting') continue
       // Not held against the channel: the key that signed it may be lost, and the node would never get in again.
       const refusal = refuse('REQUEST_INVALID', 'the sighting is not one that this plane has signed')
       await recordRefusal(deps, { refusal, principal, source, method: 'frame', path: 'sighting', correlation })
+      return judged
     }
-    return judged
+    return 'fitting'
   }
 
   deps.feed.subscribe((committed) => {
@@ -128,10 +132,7 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
     async shown(session, statement, earlier = []) {
       if (heard.has(session)) return session.end('REQUEST_INVALID', 'a second sighting')
       heard.add(session)
-      let judged: Judged = 'fitting'
-      for (const each of [...(statement === null ? [] : [statement]), ...earlier]) {
-        if (judged !== 'doubtful') judged = await judge(session, each)
-      }
+      const judged = await judgeAll(session, [...(statement === null ? [] : [statement]), ...earlier])
       const { lineage } = settings().continuity
       told.set(session, { statement: null, fromLineage: judged === 'doubtful' ? lineage + 1 : 0 })
       if (made === null) look()

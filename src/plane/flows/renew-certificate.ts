@@ -10,6 +10,7 @@ import type { RecoveryRegistrationFacts } from '#domain/recovery-credential.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
 import { decideRenew, type RenewFacts, type RenewVerdict } from '#domain/renewal.ts'
 import { renewed } from '#domain/renewed.ts'
+import { slotsOf } from '#domain/slots.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/issuer/issuer.ts'
 import type { AgentEvidence } from '#wire/agent-evidence.ts'
@@ -151,16 +152,27 @@ const factsOf = async (
   { store, issuer, clock, random }: RenewDeps,
   { node, profile, domain }: InUse,
   key: RenewFacts['key'],
-): Promise<Pick<RenewFacts, 'node' | 'profile' | 'domain' | 'key' | 'keyBan' | 'withdrawn' | 'orderId' | 'nowMs'>> => ({
+): Promise<
+  Pick<
+    RenewFacts,
+    'node' | 'profile' | 'domain' | 'key' | 'keyBan' | 'currentKeyBan' | 'withdrawn' | 'orderId' | 'nowMs'
+  >
+> => ({
   node,
   profile,
   domain,
   key,
   keyBan: key.kind === 'key' ? await store.get('key-ban', key.spkiHash) : null,
+  currentKeyBan: await currentKeyBan(store, node.value),
   withdrawn: issuer.withdrawnIssuers(),
   orderId: sortableId(clock.nowMs(), random),
   nowMs: clock.nowMs(),
 })
+
+const currentKeyBan = async (store: RenewDeps['store'], node: Node): Promise<RenewFacts['currentKeyBan']> => {
+  const slots = slotsOf(node)
+  return slots === null ? null : store.get('key-ban', slots.current.spki)
+}
 
 /** Who was last seen is only named, and only where there are two: nobody else's renewal has to read it. */
 const decide = async ({ store }: RenewDeps, facts: RenewFacts): Promise<RenewVerdict> => {

@@ -7,6 +7,7 @@ import type { Principal } from '#domain/principal.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Log } from '#platform/log.ts'
 import { refusalResponse } from '#wire/error-body.ts'
+import { inKnownWords } from '#wire/newer-codes.ts'
 import type { Standing } from '#plane/store/replicas.ts'
 import type { Store } from '#plane/store/store.ts'
 import { StoreInDoubt } from '#plane/store/store-errors.ts'
@@ -121,7 +122,7 @@ export const sendRefusal = (options: ReplyOptions, request: FastifyRequest, repl
     path: request.is404 ? null : (request.routeOptions.url ?? null),
     correlation: request.id,
   })
-  const { status, headers, body } = refusalResponse(refusal)
+  const { status, headers, body } = refusalResponse(inKnownWords(refusal, request.headers))
   return reply.code(status).headers(headers).header('muster-correlation', request.id).send(body)
 }
 
