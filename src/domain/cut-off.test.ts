@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Change } from './change.ts'
-import { cutOffKey, forbids, isCutOff, type CutOffOrder } from './cut-off.ts'
+import { cutOffKey, forbids, isCutOff, isOverruled, isSameOrder, type CutOffOrder } from './cut-off.ts'
 
 const by = { actor: 'operator:anna', source: null, correlation: null }
 const entryOf = (type: string) => ({ type }) as unknown as Change['entries'][number]
@@ -45,4 +45,29 @@ test('the same order has the same key, whoever gives it', () => {
   const order: CutOffOrder = { kind: 'quarantine', node: 'gpu-001', reason: 'odd', by }
   assert.equal(cutOffKey(order), cutOffKey({ ...order, reason: 'other', by: { ...by, actor: 'operator:ben' } }))
   assert.notEqual(cutOffKey(order), cutOffKey({ ...order, kind: 'revoke' }))
+})
+
+test('an order is given once more when it is of the same operator, for the same reason and as strict', () => {
+  const halt: CutOffOrder = { kind: 'halt', renewals: true, reason: 'x', by }
+  assert.equal(isSameOrder(halt, { ...halt, by: { ...by, correlation: 'another call' } }), true)
+  assert.equal(isSameOrder(halt, { ...halt, renewals: false }), false)
+  assert.equal(isSameOrder(halt, { ...halt, reason: 'y' }), false)
+  assert.equal(isSameOrder(halt, { ...halt, by: { ...by, actor: 'operator:ben' } }), false)
+})
+
+test('a pending order is overruled by what operators did since, and not by what a stolen machine does by itself', () => {
+  const about = { node: 'gpu-001', reason: 'odd', by }
+  const [quarantine, revoke] = [
+    { kind: 'quarantine', ...about },
+    { kind: 'revoke', ...about },
+  ] as const
+  const halt: CutOffOrder = { kind: 'halt', renewals: false, reason: 'x', by }
+  assert.equal(isOverruled(quarantine, ['node.quarantined', 'node.released']), true)
+  assert.equal(isOverruled(quarantine, ['host.revoked', 'node.registered']), true)
+  assert.equal(isOverruled(quarantine, ['node.recovered', 'host.enrolled', 'node.quarantined']), false)
+  assert.equal(isOverruled(revoke, ['host.revoked', 'host.enrolled']), true)
+  assert.equal(isOverruled(revoke, ['node.quarantined', 'node.released', 'node.recovered']), false)
+  assert.equal(isOverruled(halt, ['issuance.halted']), false)
+  assert.equal(isOverruled(halt, ['issuance.halted', 'issuance.resumed']), true)
+  assert.equal(isOverruled({ kind: 'withdraw', issuer: 'ca1', reason: 'x', by }, ['issuance.resumed']), false)
 })

@@ -28,7 +28,7 @@ export type CutOffOrder = { readonly by: Attribution; readonly reason: string } 
   | { readonly kind: 'withdraw'; readonly issuer: IssuerId }
 )
 
-/** Orders with the same key want the same; the later one takes the place of the earlier. */
+/** Of orders with the same key the later one takes the place of the earlier. */
 export const cutOffKey = (order: CutOffOrder): string => {
   switch (order.kind) {
     case 'quarantine':
@@ -39,6 +39,45 @@ export const cutOffKey = (order: CutOffOrder): string => {
     case 'withdraw':
       return `withdraw/${order.issuer}`
   }
+}
+
+/** The same order once more: a caller that tries again. */
+export const isSameOrder = (one: CutOffOrder, other: CutOffOrder): boolean =>
+  cutOffKey(one) === cutOffKey(other) &&
+  one.reason === other.reason &&
+  one.by.actor === other.by.actor &&
+  (one.kind === 'halt' && one.renewals) === (other.kind === 'halt' && other.renewals)
+
+/** Entries about what an order names that are read to know whether it still stands. */
+export const aboutOrder = (order: CutOffOrder): readonly EntryType[] => {
+  switch (order.kind) {
+    case 'quarantine':
+      return [...cutsNode, 'node.released', ...startsAgain]
+    case 'revoke':
+      return ['host.revoked', ...startsAgain]
+    case 'halt':
+      return ['issuance.resumed']
+    case 'withdraw':
+      return []
+  }
+}
+
+const cutsNode: readonly EntryType[] = ['node.quarantined', 'host.revoked']
+const startsAgain: readonly EntryType[] = ['node.registered', 'host.enrolled', 'node.recovered']
+
+/**
+ * Whether operators have undone a pending order, given the entries since then, oldest first. That a node enrolled or
+ * recovered counts only after it was cut off by another replica: a stolen machine does both by itself at a replica that
+ * does not know of the order.
+ */
+export const isOverruled = (order: CutOffOrder, since: readonly EntryType[]): boolean => {
+  const known = aboutOrder(order)
+  let cut = false
+  for (const type of since.filter((one) => known.includes(one))) {
+    if (cutsNode.includes(type)) cut = true
+    else if (cut || !startsAgain.includes(type)) return true
+  }
+  return false
 }
 
 export const cutOffWords = (order: CutOffOrder): string => {

@@ -41,5 +41,6 @@ export const entry = (
 export const boundedText = (text: string, length = 256): string => {
   // Control characters would let a node forge lines in whatever prints the journal.
   const clean = redactSecrets(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
-  return clean.length <= length ? clean : clean.slice(0, length - 1) + '…'
+  // A cut may leave half of a surrogate pair, which PostgreSQL cannot keep.
+  return (clean.length <= length ? clean : clean.slice(0, length - 1) + '…').toWellFormed()
 }

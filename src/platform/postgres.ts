@@ -57,6 +57,8 @@ export type PgTrouble =
   | 'refused'
   /** The disk of the server is full, or fails. */
   | 'disk'
+  /** The server works and does not accept this statement or its values: a fault of this program, or input nobody refused. */
+  | 'statement'
   | 'other'
 
 export type ConnectOptions = {
@@ -276,7 +278,8 @@ export const pgTrouble = (error: unknown): PgTrouble => {
   if (['40001', '40P01', '55P03'].includes(code)) return 'again'
   if (isOfConnection(code)) return 'connection'
   if (code === '53100' || code === '58030') return 'disk'
-  return /^(28|3D|42501)/.test(code) ? 'refused' : 'other'
+  if (/^(28|3D|42501)/.test(code)) return 'refused'
+  return /^(0A|2[0-3]|42|54)/.test(code) ? 'statement' : 'other'
 }
 
 /** 57P: the server stops, or has not started; 25006: it has become a standby; 25P03: we were silent too long. */

@@ -5,6 +5,7 @@ import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 import { HardwareIdentityBody } from './node-api.ts'
+import { unfitText } from './unfit-text.ts'
 
 export const AgentEvidence = Type.Object(
   {
@@ -31,7 +32,7 @@ export const parseEvidence = (header: string | undefined): AgentEvidence | null 
   if (header === undefined || header.length > longestHeader) return null
   try {
     const value: unknown = JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
-    return Value.Check(AgentEvidence, value) ? withoutSecrets(value) : null
+    return Value.Check(AgentEvidence, value) && unfitText(value) === null ? withoutSecrets(value) : null
   } catch {
     return null
   }

@@ -8,6 +8,7 @@ import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { Claims, longestClaims } from './claim-api.ts'
 import { closed } from './shapes.ts'
+import { unfitText } from './unfit-text.ts'
 
 const short = Type.String({ maxLength: 256 })
 const whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
@@ -84,7 +85,7 @@ export const parseStatement = <K extends StatementKind>(kind: K, text: string): 
   if (head === undefined || body === undefined || signature === undefined || name !== `${kind}1`) return null
   try {
     const value: unknown = JSON.parse(Buffer.from(body, 'base64url').toString('utf8'))
-    if (!Value.Check(shapes[kind], value)) return null
+    if (!Value.Check(shapes[kind], value) || unfitText(value) !== null) return null
     return {
       value,
       signed: Buffer.from(head),

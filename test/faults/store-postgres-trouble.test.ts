@@ -2,6 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { openPgHealth } from '#plane/store/postgres/health.ts'
+import { StoreFault } from '#plane/store/store-errors.ts'
+import { systemClock } from '#platform/clock.ts'
+import { silentLog } from '#platform/log.ts'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
@@ -57,4 +61,35 @@ test('R4: a cancelled statement is 503 UNAVAILABLE and not DISK_TROUBLE; while a
     withinMs: 15_000,
     everyMs: 100,
   })
+})
+
+test('a value or a statement that the server does not accept is no trouble of the store; a cancelled or lost one is', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const database = await postgresDatabase(t)
+  const session = await database.connect()
+  const faultOf = async (text: string, values: readonly string[] = []): Promise<StoreFault> =>
+    session.run({ name: '', text }, values).then(
+      () => assert.fail(`${text} was accepted`),
+      (error: unknown) => new StoreFault('the store cannot be read', error),
+    )
+  const troubleAfter = async (fault: StoreFault): Promise<boolean> => {
+    const health = openPgHealth({
+      access: { write: () => Promise.reject(fault) },
+      clock: systemClock,
+      log: silentLog,
+      self: () => 1 as never,
+    })
+    const failing = () => Promise.reject(fault)
+    const reads = health.watched({ read: failing, write: failing, connect: failing, close: failing })
+    await assert.rejects(reads.read({ name: '', text: '' }))
+    return health.trouble() !== null
+  }
+  assert.equal(await troubleAfter(await faultOf('SELECT $1::text', ['a\u0000b'])), false)
+  assert.equal(await troubleAfter(await faultOf('SELECT 1 / 0')), false)
+  assert.equal(await troubleAfter(await faultOf('SELECT * FROM no_such_table')), false)
+  assert.equal(await troubleAfter(new StoreFault('the store cannot be read', new Error('no answer in time'))), true)
+  await session.exec(`SET statement_timeout = '20ms'`)
+  assert.equal(await troubleAfter(await faultOf('SELECT pg_sleep(5)')), true)
+  await session.exec(`SET statement_timeout = 0`)
+  assert.equal(await troubleAfter(await faultOf('SELECT pg_terminate_backend(pg_backend_pid())')), true)
 })

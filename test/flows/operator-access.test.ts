@@ -116,6 +116,30 @@ test('a role below the one a route asks for is refused before its body is read',
   assert.equal(reached(), 0)
 })
 
+test('a NUL character or half of a surrogate pair in any field of any route is refused, and nothing is reached', async (t) => {
+  const { inject, keys, reached } = await guardedApp(t)
+  let fields = 0
+  for (const route of routes.filter(({ method }) => method !== 'GET')) {
+    const { properties = {} } = route.body as { properties?: object }
+    for (const field of [...Object.keys(properties), 'unknown\u0000'])
+      for (const text of ['a\u0000', '\ud800', ['\udc00']]) {
+        const payload = JSON.stringify({ [field]: text })
+        const expected = { status: 400, code: 'REQUEST_INVALID' }
+        const got = await inject(route, `Bearer ${keys['platform-admin']}`, payload)
+        assert.deepEqual(got, expected, `${nameOf(route)} ${field}`)
+        fields++
+      }
+  }
+  for (const route of routes.filter(({ path, access }) => path.includes('/:') && access !== 'anyone')) {
+    const named = { ...route, path: route.path.replace(/:\w+/, 'a%00') }
+    const { status } = await inject(named, `Bearer ${keys['platform-admin']}`, '{}')
+    assert.equal(status, 400, nameOf(route))
+    fields++
+  }
+  assert.ok(fields > 200, String(fields))
+  assert.equal(reached(), 0)
+})
+
 test('with the right role, garbage is refused by the schema and still reaches nothing', async (t) => {
   const { inject, keys, reached } = await guardedApp(t)
   for (const route of routes.filter(({ method }) => method !== 'GET')) {

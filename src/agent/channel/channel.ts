@@ -181,7 +181,7 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
     if (socket === null) return
     if (socket.waitingBytes() > mostWaitingBytes) return cut('the plane does not read')
     sent += 1
-    socket.send(JSON.stringify({ stream: 0, seq: sent, ack: handled, type, body }))
+    socket.send(JSON.stringify({ stream: 0, seq: sent, ack: handled, type, body }, wellFormed))
   }
 
   const watch = (planePingsEveryMs: number): void => {
@@ -272,3 +272,6 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
     },
   }
 }
+
+/** Text that was cut to a length may end in half of a surrogate pair: the plane would end the channel for it. */
+const wellFormed = (_key: string, value: unknown): unknown => (typeof value === 'string' ? value.toWellFormed() : value)

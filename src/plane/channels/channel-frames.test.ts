@@ -23,6 +23,14 @@ test('a frame that names a key twice is malformed: two readers could read two fr
   assert.equal(readFrame(text.replace('{', '{"type":"report",')).kind, 'malformed')
 })
 
+test('a frame with text that cannot be stored is malformed', () => {
+  for (const unfit of ['1\u0000', '1\ud800'])
+    assert.deepEqual(read({ ...envelope, type: 'hello', body: { ...hello, agent_version: unfit } }), {
+      kind: 'malformed',
+      why: 'it has a NUL character or half of a surrogate pair',
+    })
+})
+
 test('anything else is malformed', () => {
   for (const frame of [
     { ...envelope, type: 'hello', body: { ...hello, more: 1 } },

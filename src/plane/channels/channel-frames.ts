@@ -3,6 +3,7 @@
 import { Compile } from 'typebox/compile'
 import { AgentFrame } from '#wire/channel.ts'
 import { hasDuplicateKeys } from '#wire/duplicate-keys.ts'
+import { unfitText } from '#wire/unfit-text.ts'
 
 const known = Compile(AgentFrame)
 const knownTypes: ReadonlySet<unknown> = new Set([
@@ -31,6 +32,7 @@ export const readFrame = (text: string): ReadFrame => {
   if (typeof value !== 'object' || value === null || !('type' in value && 'seq' in value && 'stream' in value)) {
     return malformed('not a frame')
   }
+  if (unfitText(value) !== null) return malformed('it has a NUL character or half of a surrogate pair')
   // Only the control stream exists: whoever uses another counts on something this plane never offered.
   if (value.stream !== 0) return malformed('no such stream is open')
   if (known.Check(value)) return { kind: 'frame', seq: value.seq, frame: value }

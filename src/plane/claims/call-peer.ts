@@ -4,6 +4,7 @@ import { Value } from 'typebox/value'
 import type { PeerDomain } from '#domain/peer-domain.ts'
 import { openHttpClient } from '#platform/http-client.ts'
 import { ClaimsAnswer } from '#wire/claim-api.ts'
+import { unfitText } from '#wire/unfit-text.ts'
 
 /** Rejects where it did not answer, or not as it should. */
 export type CallPeer = (peer: PeerDomain, statement: string, signal: AbortSignal) => Promise<ClaimsAnswer>
@@ -32,7 +33,7 @@ export const callPeer: CallPeer = async ({ url, roots }, statement, signal) => {
     })
     if (status !== 200) throw new Error(`it answered ${status}${codeIn(body)}`)
     const answer: unknown = JSON.parse(body)
-    if (!Value.Check(ClaimsAnswer, answer)) throw new Error('its answer is not one')
+    if (!Value.Check(ClaimsAnswer, answer) || unfitText(answer) !== null) throw new Error('its answer is not one')
     return answer
   } finally {
     signal.removeEventListener('abort', stop)

@@ -2,9 +2,17 @@
 // is denied, channels are cut, and no certificate is issued to what it names. It is repeated until it is committed, also
 // after a restart. No receipt is given before that, since other replicas know nothing of it.
 
-import type { Denial } from '#domain/certificate.ts'
+import { denialKey, type Denial } from '#domain/certificate.ts'
 import type { Change } from '#domain/change.ts'
-import { cutOffKey, cutOffWords, forbids, type CutOffOrder } from '#domain/cut-off.ts'
+import {
+  aboutOrder,
+  cutOffKey,
+  cutOffWords,
+  forbids,
+  isOverruled,
+  isSameOrder,
+  type CutOffOrder,
+} from '#domain/cut-off.ts'
 import { denialOfIssuer, withdrawnWith } from '#domain/issuer-withdrawal.ts'
 import type { NodeId } from '#domain/node.ts'
 import { isRefusal, refuse, type InForceHere, type Refusal } from '#domain/refusal.ts'
@@ -22,7 +30,10 @@ export type PendingCutOff = {
   readonly order: CutOffOrder
   /** What is denied here meanwhile. */
   readonly denials: readonly Denial[]
+  /** In force here since then. */
   readonly sinceMs: number
+  /** When it was ordered last: what operators did before that does not undo it. */
+  readonly orderedMs: number
 }
 
 export type PendingCutOffs = {
@@ -57,6 +68,8 @@ const retryAfterMs = 2000
 const denyAtLeastMs = 30 * 24 * 3600 * 1000
 const denyEarlyMs = 1500
 const lookAtReplicasMs = 10_000
+/** Entries about one order that are read, the newest: enough to see how the last of its kind ended. */
+const entriesRead = 50
 
 /** Null: nothing pending keeps this node out. */
 export const barredByPending = (pending: ReadonlyMap<string, PendingCutOff>, node: NodeId): Refusal | null => {
@@ -115,17 +128,27 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
 
   const keep = async (order: CutOffOrder, decided: readonly Denial[]): Promise<Refusal> => {
     const key = cutOffKey(order)
-    const before = pending.get(key)
-    if (before === undefined) {
-      if (pending.size >= mostPending)
+    const known = pending.get(key)
+    if (known === undefined || !isSameOrder(known.order, order)) {
+      const ordered = decided.length > 0 ? decided : await denialsOf(order)
+      const nowMs = clock.nowMs()
+      // Another call may have kept one while this one waited.
+      const before = pending.get(key)
+      if (before === undefined && pending.size >= mostPending)
         return { ...refuse('UNAVAILABLE', `${mostPending} cut-offs are pending already`), retryAfterMs }
-      const denials = decided.length > 0 ? decided : await denialsOf(order)
-      const one: PendingCutOff = { order, denials, sinceMs: clock.nowMs() }
+      const denials = [
+        ...new Map([...(before?.denials ?? []), ...ordered].map((one) => [denialKey(one), one])).values(),
+      ]
+      const one: PendingCutOff = { order, denials, sinceMs: before?.sinceMs ?? nowMs, orderedMs: nowMs }
       pending.set(key, one)
       deny(denials)
       const kept = files.keep(key, one)
       keptIn.set(key, kept)
       log.error({ cutOff: key, kept }, `${cutOffWords(order)} is in force here and cannot be committed: it is repeated`)
+    } else {
+      const one = { ...known, orderedMs: clock.nowMs() }
+      pending.set(key, one)
+      if (files.keep(key, one) === 'data folder') keptIn.set(key, 'data folder')
     }
     await knowReplicas()
     const inForceHere: InForceHere = { unaware: others, kept: keptIn.get(key) ?? 'memory' }
@@ -139,21 +162,48 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
     files.drop(key)
   }
 
-  const tellDurable = async ({ order, sinceMs }: PendingCutOff): Promise<void> => {
+  const alertOnce = async ({ order, sinceMs }: PendingCutOff, ending: string): Promise<void> => {
     const subject = 'node' in order ? order.node : 'issuer' in order ? order.issuer : 'issuance'
     const about = { kind: 'cut_off_delayed', subject, node: 'node' in order ? order.node : null } as const
     const seconds = Math.round((clock.nowMs() - sinceMs) / 1000)
-    const reason = `${cutOffWords(order)} was in force at one replica only for ${seconds} s, until the store could commit it`
+    const reason = `${cutOffWords(order)} was in force at one replica only for ${seconds} s, ${ending}`
     const wanted = { ...about, severity: 'critical', reason, sinceMs } as const
-    // Raised for whoever listens, and over: it is committed.
+    // Raised for its receivers, and over at once: nothing is pending any more.
     await settleAlert({ ...deps }, async () => ({ about, wanted, reliedOn: [] }))
     await settleAlert({ ...deps }, async () => ({ about, wanted: null, reliedOn: [] }))
   }
 
+  const tell = (one: PendingCutOff, ending: string): void =>
+    void alertOnce(one, ending).catch((error: unknown) => log.warn({ err: error }, 'a delayed cut-off raised no alert'))
+
   const durable = (one: PendingCutOff): void => {
     over(one.order)
     log.warn({ cutOff: cutOffKey(one.order) }, `${cutOffWords(one.order)} is committed`)
-    tellDurable(one).catch((error: unknown) => log.warn({ err: error }, 'a delayed cut-off raised no alert'))
+    tell(one, 'until the store could commit it')
+  }
+
+  /** Operators have undone it, or given the order at another replica and undone that: it must not be carried out now. */
+  const overruled = async ({ order, orderedMs }: PendingCutOff): Promise<boolean> => {
+    const type = aboutOrder(order)
+    if (type.length === 0) return false
+    const node = 'node' in order ? order.node : null
+    const entries = await store.journal.read({ after: null, last: entriesRead, limit: entriesRead, node, type })
+    return isOverruled(
+      order,
+      entries.flatMap(({ entry }) => (entry.atMs > orderedMs ? [entry.type] : [])),
+    )
+  }
+
+  const dropOverruled = (one: PendingCutOff): void => {
+    over(one.order)
+    log.error(
+      { cutOff: cutOffKey(one.order), by: one.order.by.actor, sinceMs: one.sinceMs },
+      `${cutOffWords(one.order)} is dropped: operators have undone it at another replica since it was ordered`,
+    )
+    tell(
+      one,
+      'and is dropped: operators have undone it at another replica since. Order it again where it is still wanted',
+    )
   }
 
   const lookAtReplicas = async (): Promise<void> => {
@@ -198,8 +248,15 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
       if (clock.monotonicMs() - lookedMs >= lookAtReplicasMs && store.trouble() === null) await knowReplicas()
       for (const one of [...pending.values()]) {
         try {
+          if (await overruled(one)) {
+            // Ordered once more meanwhile, it is judged anew.
+            if (pending.get(cutOffKey(one.order)) === one) dropOverruled(one)
+            continue
+          }
           const done = await perform(one.order)
-          if (!pending.has(cutOffKey(one.order))) continue
+          // Committed by a call meanwhile, or replaced by a later order.
+          const now = pending.get(cutOffKey(one.order))
+          if (now === undefined || !isSameOrder(now.order, one.order)) continue
           if (!isRefusal(done)) durable(one)
           else if (done.retryAfterMs === null) {
             // Another replica was given the same order, or the node is gone.

@@ -4,6 +4,7 @@
 import type { NodeId } from '#domain/node.ts'
 import { isCursor } from '#plane/store/journal-cursor.ts'
 import type { Cursor } from '#plane/store/store.ts'
+import { unfitText } from '#wire/unfit-text.ts'
 
 export type SchedulingPlace =
   | { readonly kind: 'listing'; readonly behind: NodeId; readonly since: Cursor }
@@ -20,5 +21,6 @@ export const readPlace = (text: string): SchedulingPlace | null => {
   if (since === undefined || !isCursor(since) || rest.length > 0) return null
   if (kind === 'w' && behind === undefined) return { kind: 'watching', since }
   if (kind !== 'l' || behind === undefined || !/^[A-Za-z0-9_-]{1,400}$/.test(behind)) return null
-  return { kind: 'listing', behind: Buffer.from(behind, 'base64url').toString('utf8'), since }
+  const node = Buffer.from(behind, 'base64url').toString('utf8')
+  return unfitText(node) === null ? { kind: 'listing', behind: node, since } : null
 }

@@ -22,7 +22,7 @@ import {
   type RouteConfig,
 } from './http-reply.ts'
 import { queryReader } from './query-values.ts'
-import { duplicateKeys, secretDetail, secretName } from './request-text.ts'
+import { duplicateKeys, secretDetail, secretName, unfitRequest } from './request-text.ts'
 import type { Route } from './route.ts'
 import { sourceAddress } from './source-address.ts'
 
@@ -90,7 +90,10 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
       if (reply.sent) return reply
       askForBody(request.raw, reply.raw)
     },
-    preValidation: (request, _reply, done) => {
+    preValidation: (request, reply, done) => {
+      // Before the schema, whose complaint would repeat a field's name.
+      const unfit = unfitRequest(request)
+      if (unfit !== null) return void sendRefusal(options, request, reply, unfit)
       // No body at all is an empty one: the schema then names the field that is missing.
       if (request.body === undefined) request.body = {}
       if (readQuery !== null) request.query = readQuery(request.query as Record<string, unknown>)

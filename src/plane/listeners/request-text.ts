@@ -1,7 +1,20 @@
-// What is refused in a request before its meaning is looked at: a JSON object that names a key twice, and a secret where a
-// name belongs, which would be stored and shown to everybody.
+// What is refused in a request before its meaning is looked at: a JSON object that names a key twice, text that cannot be
+// stored, and a secret where a name belongs, which would be stored and shown to everybody.
 
+import { boundedText } from '#domain/decision.ts'
+import { refuse, type Refusal } from '#domain/refusal.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
+import { unfitText } from '#wire/unfit-text.ts'
+
+/** Null: all its text can be stored. */
+export const unfitRequest = (request: Readonly<Record<'params' | 'query' | 'body', unknown>>): Refusal | null => {
+  for (const part of ['params', 'query', 'body'] as const) {
+    const place = unfitText(request[part])
+    if (place !== null)
+      return refuse('REQUEST_INVALID', boundedText(`${part}${place} has a NUL character or half of a surrogate pair`))
+  }
+  return null
+}
 
 /** As Fastify reports a body that is not JSON. */
 export const duplicateKeys = (): Error =>

@@ -4,7 +4,8 @@
 
 import * as path from 'node:path'
 import { allocatedBytes, diskSpace, lengthenFile, shortenFile } from '#platform/disk-space.ts'
-import { removeFile } from '#platform/files.ts'
+import type { Clock } from '#platform/clock.ts'
+import { errno, removeFile } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 
@@ -15,7 +16,7 @@ export type DiskReserve = {
   warning(): string | null
   /** Gives up the next part. False: nothing is left. */
   release(): boolean
-  /** Makes it whole where there is room. */
+  /** Makes it whole where there is room. Called every second; does not throw. */
   refill(): void
 }
 
@@ -28,18 +29,36 @@ export const reserveBytes = 4 << 20
 const stepBytes = 256 << 10
 /** Left free beside the reserve: making it must not be what fills a disk. */
 const besideBytes = 4 << 20
+/** Under a quota the system reports room that this user does not have, and each attempt writes megabytes. */
+const shortestRetryMs = 2000
+const longestRetryMs = 5 * 60_000
 
-export const openDiskReserve = (folder: string, log: Log): DiskReserve => {
+export const openDiskReserve = (folder: string, log: Log, clock: Pick<Clock, 'monotonicMs'>): DiskReserve => {
   const file = path.join(folder, reserveName)
   let kept = allocatedBytes(file)
   // No file: it was never made, so nothing of it can have been given up.
   let spent = pathExists(file) && kept < reserveBytes
+
+  let notBeforeMs = -Infinity
+  let retryMs = shortestRetryMs
+  /** What the last attempt failed with, logged once. */
+  let failure: string | null = null
 
   const shorten = (bytes: number): void => {
     try {
       shortenFile(file, bytes)
     } finally {
       kept = allocatedBytes(file)
+    }
+  }
+
+  /** What a failed attempt has written is room that others need. */
+  const takeBack = (bytes: number): void => {
+    try {
+      if (spent || bytes > 0) shorten(bytes)
+      else removeFile(file)
+    } catch (error) {
+      log.debug({ err: error }, 'a part of the reserve of the store could not be given back')
     }
   }
 
@@ -71,16 +90,23 @@ export const openDiskReserve = (folder: string, log: Log): DiskReserve => {
       const before = kept
       const space = diskSpace(folder)
       if (space === null || space.availableBytes < reserveBytes - before + besideBytes) return
+      if (clock.monotonicMs() < notBeforeMs) return
       try {
         lengthenFile(file, reserveBytes - before)
         // Written and flushed; some file systems count its blocks only later.
         kept = reserveBytes
       } catch (error) {
-        log.warn({ err: error }, 'the reserve of the store could not be made')
-        if (spent || before > 0) shorten(before)
-        else removeFile(file)
+        notBeforeMs = clock.monotonicMs() + retryMs
+        retryMs = Math.min(2 * retryMs, longestRetryMs)
+        const code = errno(error) ?? String(error)
+        if (code !== failure) log.warn({ err: error }, 'the reserve of the store could not be made, and is tried again')
+        failure = code
+        takeBack(before)
         return
       }
+      notBeforeMs = -Infinity
+      retryMs = shortestRetryMs
+      failure = null
       if (spent) log.info('the reserve of the store is whole again')
       spent = false
     },

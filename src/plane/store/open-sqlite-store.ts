@@ -59,7 +59,7 @@ export const openSqliteStore = async (deps: SqliteStoreDeps): Promise<Store> => 
     const lock = deps.lock ?? lockDataFolder(deps.folder)
     opened.push(() => lock.release())
     refuseOldSqlite(sqliteVersion())
-    const reserve = openDiskReserve(deps.folder, deps.log)
+    const reserve = openDiskReserve(deps.folder, deps.log, deps.clock)
     const database = openInReserve(deps, reserve)
     opened.push(() => database.close())
     return assemble({ ...deps, witness: deps.witness ?? openJournalWitness() }, database, lock, reserve)

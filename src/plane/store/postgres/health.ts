@@ -36,9 +36,13 @@ export const openPgHealth = (deps: PgHealthDeps): PgHealth => {
   let probing = false
   let probedMs = clock.monotonicMs()
   let diskFailedMs = -Infinity
-  const failed = (error: unknown): void => {
+  const keep = (error: unknown): void => {
     if (isDiskFault(causeOf(error))) diskFailedMs = clock.monotonicMs()
     record.failed(error)
+  }
+  const failed = (error: unknown): void => {
+    // Otherwise one caller with a value that the server does not accept would make the replica unready.
+    if (pgTrouble(causeOf(error)) !== 'statement') keep(error)
   }
   return {
     ...record,
@@ -53,7 +57,8 @@ export const openPgHealth = (deps: PgHealthDeps): PgHealth => {
         // None: this replica has no lease any more, and nothing was written.
         if (count === 1 && clock.monotonicMs() - diskFailedMs >= diskTroubleMs) record.worked()
       } catch (error) {
-        failed(error)
+        // Also when the statement itself is refused: it has no values of a caller.
+        keep(error)
       }
       probing = false
     },
