@@ -20,7 +20,8 @@ const after = {
   statement:
     'machines take the new key with their next renewal; one whose certificate ends before that needs muster node repair-bundle',
   bearer: 'bearer tokens that were handed out before no longer work; machines get new ones with their next renewal',
-  journal: 'muster journal verify shows where the signatures of the lost key end',
+  journal:
+    'heads that the lost key has signed are still verified by its public half in keys/journal.KEY_ID.key; with PostgreSQL restart every plane, so that it signs with the new key',
 } as const
 
 const replaced = async (cli: Cli, options: GlobalOptions, key: string) => {

@@ -3,6 +3,7 @@
 import { ConfigProblem } from '#plane/config.ts'
 import { damageOf } from '#plane/store-damage.ts'
 import { errno } from '#platform/files.ts'
+import { sqliteTrouble } from '#platform/sqlite.ts'
 import { exitCodes } from './exit-codes.ts'
 import { Failure, usageFailure } from './failure.ts'
 
@@ -26,6 +27,11 @@ export const planeTrouble = (error: unknown): unknown => {
   if ('next' in error && typeof error.next === 'string') {
     return failure(errno(error) ?? 'STORE_REFUSED', error.message, error.next)
   }
+  const passing = passingTrouble(error)
+  if (passing !== null) {
+    const sentence = 'The plane cannot run now; nothing was changed.'
+    return new Failure({ exit: exitCodes.tryLater, sentence, detail: error.message, ...passing })
+  }
   const damage = damageOf(error)
   if (damage !== null) return failure(damage.code, damage.message, damage.next)
   switch (errno(error)) {
@@ -47,4 +53,23 @@ export const planeTrouble = (error: unknown): unknown => {
     default:
       return error
   }
+}
+
+/** Of a database file that may well be whole: it must not be taken for damaged, and replaced. Null: nothing of that kind. */
+const passingTrouble = (error: unknown): { readonly code: string; readonly next: string } | null => {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 8; cause = cause.cause, depth++) {
+    switch (sqliteTrouble(cause)) {
+      case 'full':
+        return { code: 'DISK_FULL', next: 'Make room on the disk of the data folder, then start it again' }
+      case 'disk':
+        return {
+          code: 'DISK_TROUBLE',
+          next: 'muster.db cannot be read or written now: check the disk (dmesg, mount) and the owner of every file in the data folder, then start it again. Do not restore a backup over it',
+        }
+      case 'busy':
+        return { code: 'STORE_BUSY', next: 'Another process holds muster.db: end it, then start the plane again' }
+      default:
+    }
+  }
+  return null
 }

@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import type { IssuerRecord } from '#domain/issuer-record.ts'
-import { readFileIfAny, removeFile, sizeOf } from '#platform/files.ts'
+import { errno, readFileIfAny, removeFile, requireAccess, sizeOf } from '#platform/files.ts'
 import { createFile, namesIn } from '#platform/folder.ts'
 import { pathExists } from '#platform/paths.ts'
 import { openDatabaseToRead, openFinishedDatabase, sqliteTrouble, type Database } from '#platform/sqlite.ts'
@@ -14,6 +14,7 @@ import { checkSchema, schemaVersion } from '#plane/store/migrations.ts'
 import { notAStore, storeCorrupt, StoreRefused } from '#plane/store/store-errors.ts'
 import { headKeyName, keysInFolder } from '#plane/store/transfer/key-files.ts'
 import { readFirstStart } from './first-start.ts'
+import { refuseIfFound, signerName } from './journal-key.ts'
 import { keyMissing, refuseLostKeys, type ReplaceableKey } from '#plane/issuer/key-inventory.ts'
 import { StartRefused } from '#plane/issuer/start-refused.ts'
 
@@ -97,10 +98,14 @@ export const checkKeys = (
   const opened = new Map([...kept].map(([name, sealed]) => [name, sealing.unseal(name, sealed)]))
   const head = opened.get(headKeyName)
   if (head === undefined && facts.replacing !== 'journal') throw keyMissing({ role: 'journal', id: null })
-  if (head !== undefined && headKeyId !== null && facts.keyIdOf(head) !== headKeyId && facts.replacing !== 'journal')
+  const headId = head === undefined ? null : facts.keyIdOf(head)
+  // A key that has replaced a lost one, and has signed nothing yet, is on record beside the lost one.
+  const areOnRecord = [headId, headKeyId].every((id) => id !== null && kept.has(signerName(id)))
+  if (headId !== null && headKeyId !== null && headId !== headKeyId && !areOnRecord)
     throw mixed(
       `muster.db and keys/ in the data folder ${dataFolder} are not of the same domain: the journal is signed by another key than keys/journal.key`,
     )
+  refuseIfFound(kept, facts.replacing)
   const names = [...kept.keys()].flatMap((name) => keyNameOfSealed(name) ?? [])
   refuseLostKeys({ issuers, names, issuerKey: facts.issuerKey, nowMs: facts.nowMs }, facts.replacing)
 }
@@ -129,12 +134,23 @@ const readStored = (dataFolder: string): StoredFacts => {
   } catch (error) {
     if (error instanceof StoreRefused) throw error
     if (sqliteTrouble(error) === 'not-a-database') throw notAStore('it is not a SQLite database')
-    if (sqliteTrouble(error) === 'busy') throw error
-    throw storeCorrupt('muster.db', error)
+    if (isDamage(error)) throw storeCorrupt('muster.db', error)
+    // SQLite says no more than that it cannot open the file, or cannot write beside it; the system says why.
+    if (sqliteTrouble(error) === 'disk') requireAccess(databaseOf(dataFolder))
+    throw error
   } finally {
     database?.close()
     if (hasLog && !hadIndex && pathExists(index)) removeFile(index)
   }
+}
+
+/**
+ * A page or a row that is not what was written: only that is to be restored from a backup. A disk that is full or fails,
+ * a file of another user or one that is in use says nothing about what is in it.
+ */
+const isDamage = (error: unknown): boolean => {
+  const trouble = sqliteTrouble(error)
+  return trouble === 'corrupt' || trouble === 'schema' || (trouble === null && errno(error) === null)
 }
 
 const busyMs = 500
@@ -144,7 +160,11 @@ const largestChecked = 64 * 1024 * 1024
 const checkPages = (database: Database, bytes: number): void => {
   if (bytes > largestChecked) return
   const [found] = database.prepare('PRAGMA quick_check(1)').all()
-  if (found?.['quick_check'] !== 'ok') throw new Error(String(found?.['quick_check']))
+  const finding = String(found?.['quick_check'])
+  if (finding === 'ok') return
+  // A page that could not be read is a finding like any other; the code in it says that the disk failed.
+  const [, errcode] = /error code[ =](\d+)/.exec(finding) ?? []
+  throw errcode === undefined ? new Error(finding) : Object.assign(new Error(finding), { errcode: Number(errcode) })
 }
 
 const factsIn = (database: Database): StoredFacts => {

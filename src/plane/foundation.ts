@@ -10,12 +10,14 @@ import type { Log } from '#platform/log.ts'
 import { pathExists, removeFolder } from '#platform/paths.ts'
 import { faultOfPrivateFolder } from '#platform/private-folder.ts'
 import { systemRandom, type Random } from '#platform/random.ts'
+import { sqliteTrouble } from '#platform/sqlite.ts'
 import { systemTimers, type Timers } from '#platform/timers.ts'
 import type { KeySeal } from '#domain/operator-keys.ts'
 import { openKeySeal } from '#plane/authn/operator-key-seal.ts'
-import { openKeyCustody, type KeyCustody } from '#plane/issuer/key-custody.ts'
+import { openKeyCustody, sealedNameOf, type KeyCustody } from '#plane/issuer/key-custody.ts'
 import { findSealingKey, type FoundSealingKey } from '#plane/issuer/sealing-key.ts'
 import { lockDataFolder, refuseLocked } from '#plane/store/data-folder-lock.ts'
+import { openDiskReserve, type DiskReserve } from '#plane/store/disk-reserve.ts'
 import { openSqliteStore } from '#plane/store/open-sqlite-store.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal-witness.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -69,7 +71,7 @@ export const layFoundation = async (
   // Only what a start on a new folder has made itself is ever taken back.
   let undo = (): void => {}
   try {
-    const { custody, keySeal, ...opened } = await (config.store.kind === 'sqlite'
+    const { keySeal, ...opened } = await (config.store.kind === 'sqlite'
       ? openOwnStore(base, config, witness, asked, options)
       : // A plane on its own file has no use for the driver, and starts sooner without.
         (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, witness, asked, options))
@@ -83,7 +85,7 @@ export const layFoundation = async (
         await opened.store.close()
       },
     }
-    const foundation = { ...base, store, witness, custody, keySeal }
+    const foundation = { ...base, store, witness, custody: tellingAside(opened.custody, log), keySeal }
     try {
       const learnName = async (): Promise<boolean> => {
         const domain = await store.get('domain', 'domain')
@@ -114,6 +116,16 @@ export const layFoundation = async (
     throw error
   }
 }
+
+/** A key that leaves service is named in the log: an operator who misses it knows where it is. */
+const tellingAside = (custody: KeyCustody, log: Log): KeyCustody => ({
+  ...custody,
+  async setAside(name) {
+    await custody.setAside(name)
+    const isKept = custody.asideNames().some((one) => sealedNameOf(one) === sealedNameOf(name))
+    if (isKept) log.warn({ key: `set-aside/${sealedNameOf(name)}` }, 'a key that no record names was set aside')
+  },
+})
 
 /** As on SQLite before the store is opened: here for both stores, on what the store itself says. */
 const checkRecords = async (
@@ -149,7 +161,7 @@ const openOwnStore = async (
   // Whoever deleted the file of the lock has not stopped the plane that holds it.
   await refuseRunningPlane(dataFolder)
   refuseLocked(dataFolder)
-  const { state, stored } = examineFolder(dataFolder)
+  const { state, stored } = inReserve(base, dataFolder, () => examineFolder(dataFolder))
   if (state === 'domain') {
     const facts = { issuerKey, nowMs: base.clock.nowMs(), replacing, keyIdOf }
     refuseOtherDomain(dataFolder, stored.issuers)
@@ -178,6 +190,20 @@ const openOwnStore = async (
   }
 }
 
+/** Reading needs room for the index of the log where a crash has left none: on a full disk it is taken from the reserve. */
+const inReserve = <T>({ log }: Base, dataFolder: string, look: () => T): T => {
+  let reserve: DiskReserve | null = null
+  for (;;) {
+    try {
+      return look()
+    } catch (error) {
+      if (sqliteTrouble(error) !== 'full') throw error
+      reserve ??= openDiskReserve(dataFolder, log)
+      if (!reserve.release()) throw error
+    }
+  }
+}
+
 /** With the lock held: another plane may have made a domain here since the folder was looked at. */
 const prepareFirstStart = async (
   dataFolder: string,
@@ -186,9 +212,8 @@ const prepareFirstStart = async (
 ): Promise<void> => {
   if (examineFolder(dataFolder, 'locked').state === 'domain') throw madeMeanwhile(dataFolder)
   await beforeFirst()
-  const aside = setLeftoversAside(dataFolder, clock.nowMs())
-  if (aside !== null) log.warn({ folder: aside }, 'what an unfinished first start has left was set aside')
-  noteFirstStart(dataFolder, { rootKeyFile: null })
+  noteFirstStart(dataFolder, { rootKeyFile: null, root: null })
+  setLeftoversAside(dataFolder, clock.nowMs(), log)
 }
 
 const madeMeanwhile = (dataFolder: string): StartRefused =>

@@ -8,11 +8,12 @@ import type { Write } from '#domain/change.ts'
 import { defaultDomainSettings } from '#domain/domain-settings.ts'
 import { keyBody } from '#domain/operator-keys.ts'
 import { shippedProfiles } from '#domain/profile.ts'
+import { readFileIfAny } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
 import { sortableId } from '#platform/random.ts'
-import { newOperatorSecret } from '#plane/flows/operator-secret.ts'
+import { hashOfSecret, newOperatorSecret } from '#plane/flows/operator-secret.ts'
 import { createAuthority } from '#plane/issuer/create-authority.ts'
-import { noteFirstStart, readFirstStart } from './first-start.ts'
+import { noteFirstStart, readFirstStart, setAdminKeyAside, setLeftoversAside } from './first-start.ts'
 import { StartRefused } from './issuer/start-refused.ts'
 import type { Foundation } from './foundation.ts'
 import type { PlaneConfig } from './config.ts'
@@ -33,18 +34,36 @@ export const initialiseDomain = async (
 ): Promise<Initialised> => {
   const { store, custody } = foundation
   const isMade = async (): Promise<boolean> => (await store.get('domain', 'domain')) !== null
-  const note = readFirstStart(config.dataFolder)
-  const there = { firstRun: note !== null, rootKeyFile: note?.rootKeyFile ?? null }
-  if (await isMade()) return there
+  if ((await isMade()) && readFirstStart(config.dataFolder) === null) return announced
   return store.exclusively(async () => {
-    if (!(await isMade())) {
-      if (store.sealedKeys !== null) await beforeFirst()
-      noteFirstStart(config.dataFolder, { rootKeyFile: null })
-      return makeDomain(foundation, config)
+    if (await isMade()) {
+      await custody.refresh()
+      return whatWasMade(foundation, config)
     }
-    await custody.refresh()
-    return there
+    if (store.sealedKeys !== null) {
+      await beforeFirst()
+      // In this turn: a plane on the same folder may have made a domain, and its administrator's key, a moment ago.
+      const isUnfinished = readFirstStart(config.dataFolder) !== null
+      if (isUnfinished) setLeftoversAside(config.dataFolder, foundation.clock.nowMs(), foundation.log)
+    }
+    noteFirstStart(config.dataFolder, { rootKeyFile: null, root: null })
+    return makeDomain(foundation, config)
   })
+}
+
+const announced: Initialised = { firstRun: false, rootKeyFile: null }
+
+/** The note of an unfinished first start says whether this domain is the one that was made here. */
+const whatWasMade = async ({ store, clock, log }: Foundation, { dataFolder }: PlaneConfig): Promise<Initialised> => {
+  const note = readFirstStart(dataFolder)
+  if (note === null) return announced
+  if ((await store.issuers()).some(({ value }) => value.id === note.root))
+    return { firstRun: true, rootKeyFile: note.rootKeyFile }
+  const secret = readFileIfAny(adminKeyFile(dataFolder))?.trim() ?? ''
+  // A folder that was restored from a backup over an unfinished first start has the key of its domain.
+  const isOfDomain = (await store.get('operator-key', hashOfSecret(secret))) !== null
+  if (!isOfDomain) setAdminKeyAside(dataFolder, clock.nowMs(), log)
+  return announced
 }
 
 const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<Initialised> => {
@@ -65,7 +84,8 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
   if (authority.kind === 'refused') throw new ConfigProblem(authority.detail ?? authority.code)
 
   const admin = newOperatorSecret(random)
-  noteFirstStart(config.dataFolder, { rootKeyFile: authority.rootKeyFile })
+  const root = authority.records.find(({ role }) => role === 'root')?.id ?? null
+  noteFirstStart(config.dataFolder, { rootKeyFile: authority.rootKeyFile, root })
   if (createFile(adminKeyFile(config.dataFolder), `${admin.secret}\n`, 0o600) === 'exists') {
     throw new StartRefused(
       'DATA_FOLDER_INCOMPLETE',

@@ -18,10 +18,9 @@ import { StoreFault, StoreRefused } from '#plane/store/store-errors.ts'
 import { ClockOff } from './clock-check.ts'
 import type { PlaneConfig } from './config.ts'
 import { refuseFolderOfDomain } from './data-folder.ts'
-import { readFirstStart, setLeftoversAside } from './first-start.ts'
 import { refuseExposed } from './issuer/start-refused.ts'
 import type { Base, OpenedStore, StartOptions } from './foundation.ts'
-import { checkSealing, openSharedHeadSigner } from './journal-key.ts'
+import { checkSealing, openSharedHeadSigner, refuseIfFound } from './journal-key.ts'
 
 /** The database cannot be had now; it may be there in a moment. */
 export class DatabaseUnreachable extends Error {
@@ -58,7 +57,7 @@ export const openSharedStore = async (
     const sealing = findSealingKey({ dataFolder, keyFile, credentialsFolder }, base.random, whenNone)
     refuseExposed(sealing, dataFolder, credentialsFolder)
     checkSealing(kept, sealing.key)
-    if (!hasDomain && readFirstStart(dataFolder) !== null) setLeftoversAside(dataFolder, base.clock.nowMs())
+    refuseIfFound(kept, replacing)
     await migrateDatabase(access)
     const keys = openSealedKeys(access)
     const signer = await openSharedHeadSigner(

@@ -1,7 +1,7 @@
 // The sealing key of a domain that is moved or copied: given by whoever does it, and never made here.
 
 import * as path from 'node:path'
-import { keyId, loadPrivateKey, verifySignature } from '#pki/keys.ts'
+import { loadPrivateKey } from '#pki/keys.ts'
 import { systemRandom } from '#platform/random.ts'
 import { pathExists } from '#platform/paths.ts'
 import type { SealingKey } from '#plane/issuer/seal.ts'
@@ -10,6 +10,7 @@ import type { HeadSigner } from '#plane/store/store.ts'
 import { headKeyName } from '#plane/store/transfer/key-files.ts'
 import { TransferRefused } from '#plane/store/transfer/transfer-errors.ts'
 import type { PlaneConfig } from './config.ts'
+import { headSigner } from './journal-key.ts'
 
 type Places = Pick<PlaneConfig, 'dataFolder' | 'sealKeyFile' | 'credentialsFolder'>
 
@@ -41,12 +42,7 @@ export const openSealedKeys = (sealing: SealingKey, keys: ReadonlyMap<string, st
       'the key that signs heads of the journal is missing',
       'Restore the last good backup',
     )
-  const key = loadPrivateKey(head)
-  return {
-    keyId: keyId(key.spki),
-    sign: (bytes) => key.sign(bytes),
-    verify: (bytes, signature) => verifySignature(key.spki, bytes, signature),
-  }
+  return headSigner(loadPrivateKey(head), sealing, keys)
 }
 
 const unsealed = (sealing: SealingKey, name: string, sealed: string): string => {

@@ -108,3 +108,15 @@ export const mayBeReadBy = (file: string, whom: 'group' | 'everybody'): boolean 
 
 /** In bytes; 0 where there is none. */
 export const sizeOf = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0
+
+/**
+ * Throws EACCES or EPERM where this user may not read and write the file. It opens the file, so it is not for one on which
+ * this process holds locks.
+ */
+export const requireAccess = (file: string): void => {
+  try {
+    fs.closeSync(fs.openSync(file, fs.constants.O_RDWR))
+  } catch (error) {
+    if (['EACCES', 'EPERM'].includes(errno(error) ?? '')) throw error
+  }
+}

@@ -62,6 +62,8 @@ export type SqliteTrouble =
   /** A flush failed: what the system has dropped of it, and whether a later one would say so, is not known. */
   | 'flush'
   | 'corrupt'
+  /** A statement does not fit the tables that are there: a mistake of ours, or tables that were changed. */
+  | 'schema'
   | 'disk'
   | 'other'
 
@@ -82,6 +84,7 @@ export const sqliteTrouble = (error: unknown): SqliteTrouble | null => {
   const primary = error.errcode & 0xff
   if (diskCodes.has(primary)) return 'disk'
   if (primary === 5) return 'busy'
+  if (primary === 1) return 'schema'
   return primary === 26 ? 'not-a-database' : primary === 11 ? 'corrupt' : 'other'
 }
 

@@ -4,23 +4,35 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as net from 'node:net'
+import * as os from 'node:os'
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { test, type TestContext } from 'node:test'
+import { after, test, type TestContext } from 'node:test'
 import { planeTrouble } from '#cli/plane-trouble.ts'
 import { planeConfig } from '#plane/config.ts'
+import { examineFolder } from '#plane/data-folder.ts'
 import { replaceLostKey } from '#plane/replace-lost-key.ts'
 import { silentLog } from '#platform/log.ts'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
 import { startPlaneHere, type PlaneHere } from '../process/plane-in-process.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
-import { runMuster } from '../process/run-muster.ts'
 import { tempFolder } from '../process/temp-folder.ts'
+import { mountTmpfs } from '../process/tmpfs.ts'
 
+let made: Promise<string> | null = null
+const kept = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-start-refused-'))
+after(() => fs.rmSync(kept, { recursive: true, force: true }))
+
+/** The folder of a domain that a plane has served: a copy of one that is made once. */
 const domain = async (t: TestContext): Promise<string> => {
+  made ??= (async () => {
+    const data = path.join(kept, 'd')
+    await (await startPlaneHere(data)).stop()
+    return data
+  })()
   const data = path.join(tempFolder(t), 'd')
-  await (await startPlaneHere(data)).stop()
+  fs.cpSync(await made, data, { recursive: true })
   return data
 }
 
@@ -52,8 +64,11 @@ const refusalOf = async (
 const keysOf = (data: string, role: string): string[] =>
   fs
     .readdirSync(path.join(data, 'keys'))
-    .filter((name) => name.startsWith(`${role}.`))
+    // The public half of the journal's key is no key.
+    .filter((name) => (role === 'journal' ? name === 'journal.key' : name.startsWith(`${role}.`)))
     .map((name) => path.join(data, 'keys', name))
+
+const nobody = 65534
 
 const takeAway = (files: readonly string[]): (() => void) => {
   const kept = files.map((file) => [file, fs.readFileSync(file)] as const)
@@ -117,17 +132,22 @@ test('L5: an offline root is no loss; below it a lost issuing key leaves a plane
   await whole.stop()
 })
 
-test('L5: an operator can have a lost recovery root replaced, and only a lost one', async (t) => {
+test('L5: an operator can have each lost key but the root replaced, and only a lost one; the journal stays intact', async (t) => {
   const data = await domain(t)
   const config = planeConfig({ data }, {})
-  await assert.rejects(replaceLostKey(config, 'recovery', silentLog), /is not lost/)
-  takeAway(keysOf(data, 'recovery'))
-  await replaceLostKey(config, 'recovery', silentLog)
-  assert.equal(keysOf(data, 'recovery').length, 1)
-  takeAway(keysOf(data, 'journal'))
-  await replaceLostKey(config, 'journal', silentLog)
+  for (const role of ['journal', 'issuing', 'recovery', 'statement', 'bearer']) {
+    const before = contentOf(path.join(data, 'keys'))
+    await assert.rejects(replaceLostKey(config, role, silentLog), /is not lost/, role)
+    assert.deepEqual(contentOf(path.join(data, 'keys')), before)
+    const lost = keysOf(data, role)
+    takeAway(lost)
+    await replaceLostKey(config, role, silentLog)
+    assert.equal(keysOf(data, role).length, 1, role)
+    if (role !== 'journal') assert.ok(!lost.some((file) => fs.existsSync(file)))
+  }
   const plane = await startPlaneHere(data)
-  assert.equal(await warningsOf(plane), '[]')
+  assert.equal((await plane.api('POST', '/v1/journal/verify', {})).body.intact, true)
+  assert.doesNotMatch(await warningsOf(plane), /gone|damaged|journal/)
   const { body } = await plane.api('GET', '/v1/ca')
   assert.equal(body.authorities.filter(({ role }: { role: string }) => role === 'recovery').length, 2)
   await plane.stop()
@@ -166,6 +186,53 @@ test('L9: damage is called damage, with exit code 78, and nothing is changed', a
   }
 })
 
+test('L9: a database that cannot be opened or written now is not called damaged', async (t) => {
+  const data = await domain(t)
+  const file = path.join(data, 'muster.db')
+  fs.renameSync(file, `${file}.whole`)
+  fs.mkdirSync(file)
+  fs.writeFileSync(path.join(file, 'x'), 'x')
+  assert.equal(await refusalOf(data), 'DISK_TROUBLE 75')
+  fs.rmSync(file, { recursive: true })
+  fs.renameSync(`${file}.whole`, file)
+  if (process.getuid?.() !== 0) return
+  for (const name of ['.', ...(fs.readdirSync(data, { recursive: true }) as string[])])
+    fs.lchownSync(path.join(data, name), nobody, nobody)
+  fs.chmodSync(path.dirname(data), 0o755)
+  fs.chownSync(file, 0, 0)
+  process.seteuid?.(nobody)
+  try {
+    // Past the check that the folder is this user's, which asks for the real user.
+    assert.throws(
+      () => examineFolder(data),
+      (error) => (planeTrouble(error) as { code?: string }).code === 'NOT_PERMITTED',
+    )
+  } finally {
+    process.seteuid?.(0)
+  }
+})
+
+test('L9: on a full disk a plane starts without the index of its log', async (t) => {
+  if (withPeer(t, 'tmpfs') === null) return
+  const disk = mountTmpfs(t, path.join(tempFolder(t), 'disk'), 16 << 20)
+  const data = path.join(disk.folder, 'd')
+  const running = await startPlaneHere(path.join(disk.folder, 'running'))
+  // As kill -9 leaves it, and without the file that a copy of a folder has no use for.
+  fs.cpSync(running.ready.dataFolder, data, {
+    recursive: true,
+    filter: (from) => !/\/run$|-shm$|plane\.(pid|lock)$/.test(from),
+  })
+  await running.stop()
+  fs.rmSync(running.ready.dataFolder, { recursive: true })
+  assert.ok(fs.statSync(path.join(data, 'muster.db-wal')).size > 0)
+  fs.writeFileSync(path.join(data, 'plane.lock'), '')
+  disk.fill(0)
+  const plane = await startPlaneHere(data)
+  assert.equal(plane.ready.rootFingerprint, running.ready.rootFingerprint)
+  assert.match(await warningsOf(plane), /reserve of the store/)
+  await plane.stop()
+})
+
 test('Besides 6: with plane.lock deleted under a running plane, a second one does not touch the store', async (t) => {
   const data = path.join(tempFolder(t), 'd')
   const plane = await startPlaneHere(data)
@@ -200,10 +267,8 @@ test('L1: a first start that fails leaves the folder as it was, and the next one
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
   t.after(() => holder.close())
   const { port } = holder.address() as net.AddressInfo
-  const taken = ['--operator-listen', `127.0.0.1:${port}`]
-  const listen = ['node', 'recovery', 'status'].flatMap((door) => [`--${door}-listen`, '127.0.0.1:0'])
-  const { code, stderr } = await runMuster(['plane', '--data', data, ...listen, ...taken])
-  assert.equal(code, 78, stderr)
+  const taken = () => startPlaneHere(data, { operatorListen: `127.0.0.1:${port}` })
+  assert.equal(await refusalOf(data, taken), 'ADDRESS_IN_USE 78')
   assert.ok(!fs.existsSync(data))
   const usb = tempFolder(t)
   fs.writeFileSync(path.join(usb, 'root.key'), 'the root of another domain')
