@@ -25,7 +25,7 @@ import { initialiseDomain, type Initialised } from './initialise.ts'
 import { keepWitness, verifiedAgainst } from './keep-witness.ts'
 import { openHeadSigner } from './journal-key.ts'
 import { refuseRunningPlane } from './operator-socket.ts'
-import { checkKeys, examineFolder, keepDomainOfFolder, refuseOtherDomain } from './data-folder.ts'
+import { checkKeys, examineFolder, firstRootOf, keepDomainOfFolder, refuseOtherDomain } from './data-folder.ts'
 import { endFirstStart, noteFirstStart, setLeftoversAside, watchFolder } from './first-start.ts'
 import { refuseLostKeys, type ReplaceableKey } from './issuer/key-inventory.ts'
 import { refuseExposed, StartRefused } from './issuer/start-refused.ts'
@@ -64,6 +64,7 @@ export const layFoundation = async (
   if (fault !== null) throw new ConfigProblem(`the data folder ${dataFolder} ${fault}: chown it, and chmod 700`)
   const base: Base = { clock: systemClock, timers: systemTimers, random: systemRandom, log }
   let domainName = config.domainName
+  let domainRoot: string | null = null
   const witness = openJournalWitness()
   const asked = (): string => domainName
   // Only what a start on a new folder has made itself is ever taken back.
@@ -88,13 +89,14 @@ export const layFoundation = async (
       const learnName = async (): Promise<boolean> => {
         const domain = await store.get('domain', 'domain')
         domainName = domain?.value.name ?? domainName
+        domainRoot = firstRootOf((await store.issuers()).map(({ value }) => value))?.id ?? null
         return domain !== null
       }
       if (await learnName()) {
         await refuseBeforeAuthority(foundation)
         await checkRecords(foundation, config, options)
       }
-      stopKeeping = await keepWitness({ ...foundation, domainName: asked }, dataFolder)
+      stopKeeping = await keepWitness({ ...foundation, domainName: asked, domainRoot: () => domainRoot }, dataFolder)
       const initialised = await initialiseDomain(foundation, config, options.beforeFirst)
       undo = () => {}
       // Another plane may have made it meanwhile, under another name.

@@ -2,21 +2,30 @@
 //
 //   journal-heads.json  the newest place of every chain that this plane has read or written; a lower bound, written every
 //                       second while there is something new
-//   store-doubt.json    that the store has lost commits; written before anything else follows from it, and removed when an
-//                       operator has confirmed the store
+//   store-doubt.json    that the store has lost commits; written before anything else follows from it, removed when an
+//                       operator has confirmed the store, and renamed when a start finds those commits in the store again
 //
-// Neither is a secret. A database that is set back cannot set these back with it, so a restart forgets nothing.
+// Neither is a secret. A database that is set back cannot set these back with it, so a restart forgets nothing. Each carries
+// a checksum: a hash with one flipped bit would otherwise put a whole store in doubt.
 
 import * as path from 'node:path'
 import type { Finding } from '#domain/continuity.ts'
 import type { SeenHead } from '#domain/sighting.ts'
-import { readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import { flushFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
+import { renamePath } from '#platform/paths.ts'
 
 const headsFile = 'journal-heads.json'
 const doubtFile = 'store-doubt.json'
 
-export type KeptHeads = { readonly domain: string; readonly lineage: number; readonly heads: readonly SeenHead[] }
+export type KeptHeads = {
+  readonly domain: string
+  /** Of the domain's first root: domains may share a name. Null: it was not known yet. */
+  readonly root: string | null
+  readonly lineage: number
+  readonly heads: readonly SeenHead[]
+}
 export type KeptDoubt = Finding & { readonly domain: string }
 
 export type WitnessFiles = {
@@ -26,6 +35,8 @@ export type WitnessFiles = {
   keepHeads(heads: KeptHeads): void
   keepDoubt(doubt: KeptDoubt): void
   dropDoubt(): void
+  /** Out of force, and kept as evidence. Returns its new name. */
+  setDoubtAside(nowMs: number): string
 }
 
 /** A disk that takes no more must not stop the plane: what could not be written is tried again with the next change. */
@@ -35,8 +46,8 @@ export const openWitnessFiles = (folder: string, log: Log): WitnessFiles => {
     const text = readFileIfAny(at(name))
     if (text === null) return null
     try {
-      const value = JSON.parse(text) as Partial<T>
-      if (isWhole(value)) return value as T
+      const { sum, ...value } = JSON.parse(text) as Partial<T> & { readonly sum?: unknown }
+      if (sum === sumOf(value) && isWhole(value as Partial<T>)) return value as T
     } catch {
       // As below.
     }
@@ -45,7 +56,7 @@ export const openWitnessFiles = (folder: string, log: Log): WitnessFiles => {
   }
   const write = (name: string, value: object): void => {
     try {
-      replaceFile(at(name), `${JSON.stringify(value, null, 2)}\n`, 0o600)
+      replaceFile(at(name), `${JSON.stringify({ ...value, sum: sumOf(value) }, null, 2)}\n`, 0o600)
     } catch (error) {
       log.warn({ err: error, file: at(name) }, 'a file about the journal could not be written')
     }
@@ -54,8 +65,12 @@ export const openWitnessFiles = (folder: string, log: Log): WitnessFiles => {
     heads: () =>
       read<KeptHeads>(
         headsFile,
-        ({ domain, lineage, heads }) =>
-          typeof domain === 'string' && Number.isSafeInteger(lineage) && Array.isArray(heads) && heads.every(isHead),
+        ({ domain, root, lineage, heads }) =>
+          typeof domain === 'string' &&
+          (typeof root === 'string' || root === null) &&
+          Number.isSafeInteger(lineage) &&
+          Array.isArray(heads) &&
+          heads.every(isHead),
       ),
     doubt: () =>
       read<KeptDoubt>(
@@ -69,8 +84,16 @@ export const openWitnessFiles = (folder: string, log: Log): WitnessFiles => {
     keepHeads: (heads) => write(headsFile, heads),
     keepDoubt: (doubt) => write(doubtFile, doubt),
     dropDoubt: () => removeFile(at(doubtFile)),
+    setDoubtAside(nowMs) {
+      const name = `store-doubt-${new Date(nowMs).toISOString().replaceAll(':', '-')}.json`
+      renamePath(at(doubtFile), at(name))
+      flushFolder(folder)
+      return name
+    },
   }
 }
+
+const sumOf = (value: object): string => sha256Hex(JSON.stringify(value))
 
 const isHead = (value: unknown): value is SeenHead => {
   if (typeof value !== 'object' || value === null) return false
