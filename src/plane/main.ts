@@ -166,10 +166,10 @@ const openPlane = async (config: PlaneConfig, laid: Foundation & Initialised) =>
   const barred = (node: NodeId) => barredByPending(pending, node)
   const nodePlane = await openNodePlane({ ...parts, ...seen, barred, connections: connections.node })
   const recoveryPlane = await openRecoveryPlane({ ...nodePlane.shared, ...seen, connections: connections.recovery })
-  const { channels, receipts } = nodePlane
+  const { channels, receipts, denyList } = nodePlane
   const { sessions, peerProofs } = nodePlane.shared
   const epochsHere = (node: NodeId) => sessions.of(node).map(({ principal }) => principal.epoch)
-  const cutOffs = openPendingCutOffs({ ...parts, files: cutOffFiles, epochsHere }, pending)
+  const cutOffs = openPendingCutOffs({ ...parts, denyList, files: cutOffFiles, epochsHere }, pending)
   cutOffs.enforce()
   const alerts = await openStandingAlerts(store, feed)
   const keyBook = await openKeyBook({ ...foundation, feed, alerts })

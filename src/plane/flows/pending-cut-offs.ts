@@ -2,12 +2,13 @@
 // is denied, channels are cut, and no certificate is issued to what it names. It is repeated until it is committed, also
 // after a restart. No receipt is given before that, since other replicas know nothing of it.
 
-import type { Denial } from '#domain/certificate.ts'
+import { denialKey, type Denial } from '#domain/certificate.ts'
 import type { Change } from '#domain/change.ts'
 import { cutOffKey, cutOffWords, forbids, type CutOffOrder } from '#domain/cut-off.ts'
 import { denialOfIssuer, withdrawnWith } from '#domain/issuer-withdrawal.ts'
 import type { NodeId } from '#domain/node.ts'
 import { isRefusal, refuse, type InForceHere, type Refusal } from '#domain/refusal.ts'
+import type { DenyList } from '#plane/authn/deny-list.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import { StoreFault } from '#plane/store/store-errors.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -46,6 +47,7 @@ export type PendingDeps = {
   readonly log: Log
   readonly timers: Timers
   readonly files: CutOffFiles
+  readonly denyList: Pick<DenyList, 'reload'>
   /** The epochs of this node that have a channel here. */
   readonly epochsHere: (node: NodeId) => readonly number[]
 }
@@ -80,6 +82,8 @@ export const forbiddenByPending = (store: Store, pending: () => Iterable<Pending
 export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, PendingCutOff>): PendingCutOffs => {
   const { store, feed, clock, log, files } = deps
   const keptIn = new Map<string, InForceHere['kept']>([...pending.keys()].map((key) => [key, 'data folder']))
+  /** What each order that is being carried out has denied before its commit was answered. */
+  const underWay = new Set<readonly Denial[]>()
   let others: readonly string[] = []
   let lookedMs = -Infinity
 
@@ -156,6 +160,16 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
     tellDurable(one).catch((error: unknown) => log.warn({ err: error }, 'a delayed cut-off raised no alert'))
   }
 
+  /** A commit that lost its race may be decided otherwise, or refused: what it denied early is then in no store. */
+  const takeBack = async (early: readonly Denial[]): Promise<void> => {
+    const denied = [...[...pending.values()].map((one) => one.denials), ...[...underWay].filter((one) => one !== early)]
+    const inForce = new Set(denied.flat().map(denialKey))
+    for (const denial of early.filter((one) => !inForce.has(denialKey(one))))
+      await deps.denyList
+        .reload(denial)
+        .catch((error: unknown) => log.warn({ err: error }, 'a denial could not be compared with the store; it stays'))
+  }
+
   const lookAtReplicas = async (): Promise<void> => {
     lookedMs = clock.monotonicMs()
     const leased = await store.replicas.leased()
@@ -173,12 +187,17 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
   return {
     async run(order, attempt) {
       let denials: readonly Denial[] = []
+      const early: Denial[] = []
+      underWay.add(early)
       const watched: Store = {
         ...store,
         commit(change, fence) {
           denials = change.writes.flatMap((write) => (write.put === 'denial' ? [write.value] : []))
           // A database that does not answer is waited for; the machine that was stolen is not.
-          const cancel = deps.timers.after(denyEarlyMs, () => deny(denials))
+          const cancel = deps.timers.after(denyEarlyMs, () => {
+            early.push(...denials)
+            deny(denials)
+          })
           return store.commit(change, fence).finally(cancel)
         },
       }
@@ -186,11 +205,14 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
         const done = await attempt(watched)
         const one = pending.get(cutOffKey(order))
         if (one !== undefined && !isRefusal(done)) durable(one)
+        await takeBack(early)
         return done
       } catch (error) {
         if (!(error instanceof StoreFault) && store.trouble() === null) throw error
         log.warn({ err: error, cutOff: cutOffKey(order) }, 'a cut-off could not be committed')
-        return keep(order, denials)
+        return await keep(order, denials)
+      } finally {
+        underWay.delete(early)
       }
     },
     enforce: () => deny([...pending.values()].flatMap((one) => one.denials)),
