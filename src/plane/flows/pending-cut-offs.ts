@@ -8,7 +8,6 @@ import { cutOffKey, cutOffWords, forbids, type CutOffOrder } from '#domain/cut-o
 import { denialOfIssuer, withdrawnWith } from '#domain/issuer-withdrawal.ts'
 import type { NodeId } from '#domain/node.ts'
 import { isRefusal, refuse, type InForceHere, type Refusal } from '#domain/refusal.ts'
-import type { DenyList } from '#plane/authn/deny-list.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import { StoreFault } from '#plane/store/store-errors.ts'
 import type { Store } from '#plane/store/store.ts'
@@ -47,7 +46,7 @@ export type PendingDeps = {
   readonly log: Log
   readonly timers: Timers
   readonly files: CutOffFiles
-  readonly denyList: Pick<DenyList, 'reload'>
+  readonly denyList: { reload(denial: Denial): Promise<void> }
   /** The epochs of this node that have a channel here. */
   readonly epochsHere: (node: NodeId) => readonly number[]
 }

@@ -12,6 +12,7 @@ import * as path from 'node:path'
 import type { Finding } from '#domain/continuity.ts'
 import type { SeenHead } from '#domain/sighting.ts'
 import { sha256Hex } from '#platform/bytes.ts'
+import { isoTime } from '#platform/clock.ts'
 import { flushFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
 import { renamePath } from '#platform/paths.ts'
@@ -85,7 +86,7 @@ export const openWitnessFiles = (folder: string, log: Log): WitnessFiles => {
     keepDoubt: (doubt) => write(doubtFile, doubt),
     dropDoubt: () => removeFile(at(doubtFile)),
     setDoubtAside(nowMs) {
-      const name = `store-doubt-${new Date(nowMs).toISOString().replaceAll(':', '-')}.json`
+      const name = `store-doubt-${isoTime(nowMs).replaceAll(':', '-')}.json`
       renamePath(at(doubtFile), at(name))
       flushFolder(folder)
       return name
