@@ -4,16 +4,21 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import type { Write } from '#domain/change.ts'
 import { defaultDomainSettings } from '#domain/domain-settings.ts'
 import type { Node, Slot } from '#domain/node.ts'
 import { shippedProfiles } from '#domain/profile.ts'
 import { tableShapes } from '#plane/store/columns.ts'
-import { migrations as sqliteSteps } from '#plane/store/migrations.ts'
+import { migrate, migrations as sqliteSteps } from '#plane/store/migrations.ts'
 import { openSqliteStore } from '#plane/store/open-sqlite-store.ts'
 import { migrations as postgresSteps } from '#plane/store/postgres/migrations.ts'
+import { openPgAccess } from '#plane/store/postgres/pg-access.ts'
+import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
 import type { Store } from '#plane/store/store.ts'
+import { systemClock } from '#platform/clock.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemTimers } from '#platform/timers.ts'
 import { keyOf } from './fakes/fleet-rows.ts'
 import { withPeer } from './peers/peer.ts'
 import { postgresDatabase } from './process/postgres-server.ts'
@@ -197,4 +202,67 @@ test('L3: a PostgreSQL store of 0.2.0 gets a claim for every key, which names al
   const store = await openPostgresStoreOn(database.target, makeSigner())
   await isClaimed(store)
   await store.close()
+})
+
+// L2: lived time of a domain of 0.2.0, by what its journal shows.
+
+const hourMs = 3_600_000
+const madeMs = Date.UTC(2024, 0, 1)
+const dayOfEntries = (fromMs: number): number[] => Array.from({ length: 49 }, (_, at) => fromMs + (at * hourMs) / 2)
+/** Two days; a week without a plane; a day under a clock that is 20 years ahead, and then another one under a good clock. */
+const times = [
+  ...dayOfEntries(madeMs),
+  ...dayOfEntries(madeMs + 24 * hourMs),
+  ...dayOfEntries(madeMs + 20 * 365 * 24 * hourMs),
+  ...dayOfEntries(madeMs + 240 * hourMs),
+]
+/** Four days, and an hour for each of the two jumps. */
+const shownMs = 4 * 24 * hourMs + 2 * hourMs
+const entryAt = (ms: number): string => `{"actor":"a","atMs":${ms},"body":{"atMs":7}}`
+
+const migratedSqlite = (t: TestContext, fill: (database: DatabaseSync) => void): number => {
+  const database = new DatabaseSync(path.join(tempFolder(t), 'muster.db'))
+  for (const step of sqliteSteps.slice(0, release020.sqlite)) database.exec(step)
+  fill(database)
+  database.exec(`PRAGMA application_id = ${0x4d535452}; PRAGMA user_version = ${release020.sqlite}`)
+  migrate(database)
+  const found = database.prepare('SELECT ms FROM lived').get()
+  database.close()
+  return Number(found?.['ms'])
+}
+
+test('L2: a SQLite store of 0.2.0 has lived for as long as its journal shows, without what a wrong clock says', (t) => {
+  const insert = `INSERT INTO journal (sequence, operation, bytes, hash, type) VALUES (?, ?, ?, x'00', 'refused')`
+  const fill = (database: DatabaseSync): void =>
+    times.forEach((ms, at) => void database.prepare(insert).run(100 + at, `o${at}`, entryAt(ms)))
+  assert.equal(migratedSqlite(t, fill), shownMs)
+  assert.equal(
+    migratedSqlite(t, () => {}),
+    0,
+  )
+  const many = `WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 200000)
+    INSERT INTO journal (sequence, operation, bytes, hash, type)
+    SELECT n, n, '{"actor":"a","atMs":' || (${madeMs} + n * 60000) || ',"body":{}}', x'00', 'refused' FROM n`
+  const sampled = migratedSqlite(t, (database) => database.exec(many))
+  assert.ok(sampled <= 200_000 * 60_000 && sampled > 199_990 * 60_000, String(sampled))
+})
+
+test('L2: a PostgreSQL store of 0.2.0 has lived for as long as all its chains show together', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const database = await postgresDatabase(t)
+  const session = await database.connect()
+  const rowsOf = (chain: string, all: readonly number[]): string =>
+    `INSERT INTO chain (chain, domain, base_sequence, base_hash, base_signature, base_key_id, sequence, hash)
+       VALUES ('${chain}', 'd', 100, '', '', 'k', ${100 + all.length}, '');
+     ${all.map((ms, at) => `INSERT INTO journal (chain, sequence, operation, bytes, hash, type) VALUES ('${chain}', ${101 + at}, '${chain}${at}', '${entryAt(ms)}', '', 'refused');`).join('')}`
+  await session.exec(`BEGIN; ${postgresSteps.slice(0, release020.postgres).join('')}
+    CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version INTEGER NOT NULL);
+    INSERT INTO muster_schema VALUES (1, ${0x4d535452}, ${release020.postgres});
+    ${rowsOf('one', times)} ${rowsOf('two', dayOfEntries(madeMs + 1000))} COMMIT`)
+  const access = openPgAccess({ target: database.target, log: silentLog, timers: systemTimers, clock: systemClock })
+  await migrateDatabase(access)
+  await access.close()
+  const { rows: found } = await session.run({ name: 'lived', text: 'SELECT ms FROM lived' })
+  assert.equal(Number(found[0]?.['ms']), shownMs)
+  await session.end()
 })

@@ -196,8 +196,11 @@ const belongsFile = (dataFolder: string): string => path.join(dataFolder, 'plane
 /** Which domain a plane served from this folder before, by its root; null: none that left its name here. */
 const domainOfFolder = (dataFolder: string): string | null => readFileIfAny(belongsFile(dataFolder))?.trim() ?? null
 
+export const firstRootOf = (issuers: readonly IssuerRecord[]): IssuerRecord | undefined =>
+  issuers.filter(({ role }) => role === 'root').sort((a, b) => a.notBeforeMs - b.notBeforeMs)[0]
+
 export const keepDomainOfFolder = (dataFolder: string, issuers: readonly IssuerRecord[]): void => {
-  const [oldest] = issuers.filter(({ role }) => role === 'root').sort((a, b) => a.notBeforeMs - b.notBeforeMs)
+  const oldest = firstRootOf(issuers)
   const file = belongsFile(dataFolder)
   if (oldest !== undefined && !pathExists(file)) createFile(file, `${oldest.id}\n`, 0o600)
 }

@@ -27,7 +27,7 @@ import { initialiseDomain, type Initialised } from './initialise.ts'
 import { keepWitness, verifiedAgainst } from './keep-witness.ts'
 import { openHeadSigner } from './journal-key.ts'
 import { refuseRunningPlane } from './operator-socket.ts'
-import { checkKeys, examineFolder, keepDomainOfFolder, refuseOtherDomain } from './data-folder.ts'
+import { checkKeys, examineFolder, firstRootOf, keepDomainOfFolder, refuseOtherDomain } from './data-folder.ts'
 import { endFirstStart, noteFirstStart, setLeftoversAside, watchFolder } from './first-start.ts'
 import { refuseLostKeys, type ReplaceableKey } from './issuer/key-inventory.ts'
 import { refuseExposed, StartRefused } from './issuer/start-refused.ts'
@@ -66,6 +66,7 @@ export const layFoundation = async (
   if (fault !== null) throw new ConfigProblem(`the data folder ${dataFolder} ${fault}: chown it, and chmod 700`)
   const base: Base = { clock: systemClock, timers: systemTimers, random: systemRandom, log }
   let domainName = config.domainName
+  let domainRoot: string | null = null
   const witness = openJournalWitness()
   const asked = (): string => domainName
   // Only what a start on a new folder has made itself is ever taken back.
@@ -90,13 +91,15 @@ export const layFoundation = async (
       const learnName = async (): Promise<boolean> => {
         const domain = await store.get('domain', 'domain')
         domainName = domain?.value.name ?? domainName
+        domainRoot = firstRootOf((await store.issuers()).map(({ value }) => value))?.id ?? null
         return domain !== null
       }
       if (await learnName()) {
         await refuseBeforeAuthority(foundation)
         await checkRecords(foundation, config, options)
       }
-      stopKeeping = await keepWitness({ ...foundation, domainName: asked, replica: config.replica }, dataFolder)
+      const kept = { domainName: asked, domainRoot: () => domainRoot, replica: config.replica }
+      stopKeeping = await keepWitness({ ...foundation, ...kept }, dataFolder)
       const initialised = await initialiseDomain(foundation, config, options.beforeFirst)
       undo = () => {}
       // Another plane may have made it meanwhile, under another name.
@@ -191,14 +194,14 @@ const openOwnStore = async (
 }
 
 /** Reading needs room for the index of the log where a crash has left none: on a full disk it is taken from the reserve. */
-const inReserve = <T>({ log }: Base, dataFolder: string, look: () => T): T => {
+const inReserve = <T>({ log, clock }: Base, dataFolder: string, look: () => T): T => {
   let reserve: DiskReserve | null = null
   for (;;) {
     try {
       return look()
     } catch (error) {
       if (sqliteTrouble(error) !== 'full') throw error
-      reserve ??= openDiskReserve(dataFolder, log)
+      reserve ??= openDiskReserve(dataFolder, log, clock)
       if (!reserve.release()) throw error
     }
   }

@@ -1,7 +1,8 @@
 // The plane's own memory of the journal, tied to its data folder: compared with the store at a start, before anything is
 // written, and kept up to date from then on.
 
-import { findingOf, type Finding } from '#domain/continuity.ts'
+import { findingOf, type Continuity, type Finding } from '#domain/continuity.ts'
+import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
 import { lossInWords, type JournalWitness } from './store/journal-witness.ts'
@@ -10,12 +11,14 @@ import type { JournalReader, Store } from './store/store.ts'
 import { openWitnessFiles, type KeptDoubt } from './store/witness-files.ts'
 
 export type KeepWitnessDeps = {
-  readonly store: Pick<Store, 'get' | 'journal'>
+  readonly store: Pick<Store, 'get' | 'journal' | 'issuers'>
   readonly witness: JournalWitness
+  readonly clock: Clock
   readonly timers: Timers
   readonly log: Log
-  /** Asked at each write: a new domain gets its name after this. */
+  /** Asked at each write: a new domain gets its name, and its root, after this. */
   domainName(): string
+  domainRoot(): string | null
   /** The number of this process where several share the data folder. */
   readonly replica: number | null
 }
@@ -34,16 +37,18 @@ export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promis
   if (domain !== null) {
     const { lineage } = domain.continuity
     witness.confirmed(lineage)
+    const roots = (await store.issuers()).map(({ value }) => value.id)
     const kept = files.heads()
-    const heads = kept !== null && kept.domain === domain.name && kept.lineage >= lineage ? kept.heads : []
-    if (kept !== null && heads.length > 0) {
-      const places = await placesIn(store.journal, heads, await store.journal.heads())
-      const finding = findingOf(kept, lineage, places)
-      if (finding !== null) witness.lose(finding, heads)
-    }
+    const isOurs = kept !== null && kept.domain === domain.name && (kept.root === null || roots.includes(kept.root))
+    const heads = isOurs && kept.lineage >= lineage ? kept.heads : []
+    const places = heads.length === 0 ? [] : await placesIn(store.journal, heads, await store.journal.heads())
+    const finding = kept === null ? null : findingOf(kept, lineage, places)
+    if (finding !== null) witness.lose(finding, heads)
     const doubt = files.doubt()
     if (doubt !== null && doubt.domain === domain.name) {
       if (doubt.lineage < lineage) files.dropDoubt()
+      else if (heads.length > 0 && finding === null && (await isBack(store.journal, doubt, domain.continuity)))
+        log.warn({ ...findingIn(doubt), file: files.setDoubtAside(deps.clock.nowMs()) }, backInWords)
       else witness.lose(findingIn(doubt), heads)
     }
   }
@@ -64,7 +69,7 @@ export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promis
     const now = JSON.stringify([lineage, heads])
     if (now === written) return
     written = now
-    files.keepHeads({ domain: deps.domainName(), lineage, heads })
+    files.keepHeads({ domain: deps.domainName(), root: deps.domainRoot(), lineage, heads })
   }
   const stop = deps.timers.every(keptEveryMs, keepHeads)
   return () => {
@@ -72,6 +77,20 @@ export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promis
     keepHeads()
   }
 }
+
+/**
+ * Whether the store holds again what it had lost, by the hash of the very entry: a chain that grew back to its old length
+ * has another one there. A store with a doubt on record is one that was written while it lacked the commits. Only asked at a
+ * start: what happened to a store under a running plane is not undone by a second change.
+ */
+const isBack = async (journal: Pick<JournalReader, 'hashAt'>, doubt: KeptDoubt, now: Continuity): Promise<boolean> =>
+  now.doubt === null &&
+  doubt.lineage === now.lineage &&
+  doubt.hash !== undefined &&
+  (await journal.hashAt(doubt.chain, doubt.sequence)) === doubt.hash
+
+const backInWords =
+  'the store holds the commits again that it had lost, and is not in doubt any more. What was revoked while the older copy ran is not in it: revoke it again'
 
 const findingIn = ({ domain: _domain, ...finding }: KeptDoubt): Finding => finding
 

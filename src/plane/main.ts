@@ -4,7 +4,6 @@ import { cutOffKey } from '#domain/cut-off.ts'
 import type { DomainSettings } from '#domain/domain-settings.ts'
 import type { NodeId } from '#domain/node.ts'
 import { isIP } from '#platform/addresses.ts'
-import { holdPort } from '#platform/http-server.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 import { processName } from '#platform/process-name.ts'
@@ -33,6 +32,7 @@ import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openMetrics } from './metrics/open-metrics.ts'
 import { startLeading } from './leading.ts'
+import { byServerName, connectionShares, refuseTakenPorts, urlOf } from './listen-places.ts'
 import { openJournalWatch } from './flows/journal-watch.ts'
 import { openLivedTime } from './lived-time.ts'
 import { openNodePlane } from './node-plane.ts'
@@ -84,15 +84,6 @@ export const runPlane = async (
     if (lost instanceof Error) throw lost
   } finally {
     await foundation.store.close()
-  }
-}
-
-/** Found out before a domain is made, so that a first start that fails leaves nothing behind. */
-const refuseTakenPorts = async (config: PlaneConfig): Promise<void> => {
-  if (config.replica !== null) return
-  const { nodeListen, recoveryListen, operatorListen, statusListen } = config
-  for (const listen of [nodeListen, recoveryListen, operatorListen, statusListen]) {
-    if (listen !== null) await (await holdPort(listen.host, listen.port)).release()
   }
 }
 
@@ -166,10 +157,10 @@ const openPlane = async (config: PlaneConfig, laid: Foundation & Initialised) =>
   const barred = (node: NodeId) => barredByPending(pending, node)
   const nodePlane = await openNodePlane({ ...parts, ...seen, barred, connections: connections.node })
   const recoveryPlane = await openRecoveryPlane({ ...nodePlane.shared, ...seen, connections: connections.recovery })
-  const { channels, receipts } = nodePlane
+  const { channels, receipts, denyList } = nodePlane
   const { sessions, peerProofs } = nodePlane.shared
   const epochsHere = (node: NodeId) => sessions.of(node).map(({ principal }) => principal.epoch)
-  const cutOffs = openPendingCutOffs({ ...parts, files: cutOffFiles, epochsHere }, pending)
+  const cutOffs = openPendingCutOffs({ ...parts, denyList, files: cutOffFiles, epochsHere }, pending)
   cutOffs.enforce()
   const alerts = await openStandingAlerts(store, feed)
   const keyBook = await openKeyBook({ ...foundation, feed, alerts })
@@ -319,24 +310,6 @@ const openPlane = async (config: PlaneConfig, laid: Foundation & Initialised) =>
 
 /** Resolves when this process may not go on with its store: another one has to read it anew. */
 const storeLost = ({ store }: Foundation): Promise<Error> => new Promise((resolve) => store.onLost(resolve))
-
-const urlOf = (host: string, port: number): string => `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-
-/** Files kept free of connections: the store, logs, the operator plane. */
-const filesForOthers = 256
-
-/** Recovery is one call and gone, where a channel stays: an eighth of the connections is plenty for it. */
-const connectionShares = (files: number): { readonly node: number; readonly recovery: number } => {
-  const free = Math.max(128, files - filesForOthers)
-  const recovery = Math.max(64, Math.floor(free / 8))
-  return { node: free - recovery, recovery }
-}
-
-/** An address is of no use to a client that verifies names, unless the certificate names it. */
-const byServerName = (config: PlaneConfig, url: string): string => {
-  const { hostname, port } = new URL(url)
-  return config.serverNames.includes(hostname) ? url : nodeUrlOf(config, Number(port))
-}
 
 /** A row that nobody presents is found by this; there are few of them. */
 const operatorKeysEveryMs = 30_000

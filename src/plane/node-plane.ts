@@ -151,5 +151,5 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     { name: 'lived time', where: 'leader', everyMs: livedEveryMs, run: (asLeader) => lived.add(asLeader) },
   ]
   const endChannels = (): void => sessions.close('PLANE_STOPPING', 'the plane is restarting')
-  return { routes, listener, channels, receipts, admission, upkeep, endChannels, shared }
+  return { routes, listener, channels, receipts, admission, upkeep, endChannels, shared, denyList }
 }

@@ -13,6 +13,7 @@ import { act, makeToken, succeeded } from '../compliance/ask-plane.ts'
 import { alice } from '../fakes/sample-rows.ts'
 import { eventually } from '../process/eventually.ts'
 import type { Json } from '../process/operator-call.ts'
+import { journalEntries } from '../process/plane-records.ts'
 import { rawNode } from '../process/raw-node.ts'
 import { recoverableNode } from '../process/raw-recovery.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
@@ -54,6 +55,25 @@ for (const [what, sql] of Object.entries(cuts))
     assert.notEqual(await store.commit(newNode('f')), 'lost-race')
     assert.equal(store.replicas.standing().kind, 'serving')
   })
+
+test('R1: a running store stays in doubt when the entry it lost is put back', async (t) => {
+  const { folder, store, witness } = await setUp(t)
+  edit(folder, 'CREATE TABLE kept AS SELECT hash FROM journal WHERE sequence = 3')
+  edit(folder, `UPDATE journal SET hash = x'00' WHERE sequence = 3`)
+  await assert.rejects(store.commit(newNode('d')), StoreInDoubt)
+  edit(folder, 'UPDATE journal SET hash = (SELECT hash FROM kept) WHERE sequence = 3')
+  await assert.rejects(store.commit(newNode('d')), StoreInDoubt)
+  assert.equal(witness.loss()?.sequence, 3)
+})
+
+test('R1: a revocation whose commit is the first to notice a loss is committed', async (t) => {
+  const { folder, store, witness } = await setUp(t)
+  edit(folder, 'DELETE FROM journal WHERE sequence = 3')
+  const revoked = { reads: [], writes: [], entries: [entry(alice, 0, 'host.revoked', {}, {})] } as const
+  const [grant, cutOff] = await Promise.allSettled([store.commit(newNode('d')), store.commit(revoked)])
+  assert.deepEqual([grant.status, cutOff.status], ['rejected', 'fulfilled'])
+  assert.equal(witness.loss()?.sequence, 3)
+})
 
 const doubtOf = async (plane: Plane): Promise<Json> =>
   eventually('the doubt to be on record', async () => succeeded(await plane.api('GET', '/v1/store/continuity')).doubt)
@@ -102,4 +122,39 @@ test('R1, L8: an older database put back beside the heads file is in doubt from 
   const last = await plane.restart()
   assert.equal((await last.api('GET', '/readyz')).status, 200)
   assert.equal((await last.muster('journal', 'verify')).code, 0)
+})
+
+test('L1: the newer database put back ends the doubt at the next start, and one that grew to its length does not', async (t) => {
+  if (!onSqlite) return
+  const first = await startPlane(t)
+  const tokens: string[] = []
+  for (let at = 0; at < 12; at++) tokens.push((await makeToken(first, { node: `t-${at}` })).id)
+  await first.stop()
+  const database = path.join(first.data, 'muster.db')
+  const older = fs.readFileSync(database)
+  const second = await first.restart()
+  for (const node of ['a', 'b', 'c']) succeeded(await second.api('POST', '/v1/tokens', { node }))
+  await second.stop()
+  const newer = fs.readFileSync(database)
+  const { sequence } = JSON.parse(fs.readFileSync(path.join(first.data, 'journal-heads.json'), 'utf8')).heads[0]
+
+  fs.writeFileSync(database, older)
+  let plane = await second.restart()
+  const newest = async (): Promise<number> => Number((await journalEntries(plane)).at(-1)?.sequence)
+  // Rights may be taken away in doubt, so the older copy goes on.
+  for (const id of tokens) succeeded(await plane.api('POST', `/v1/tokens/${id}/revoke`))
+  assert.ok((await newest()) > sequence)
+  await plane.stop()
+  plane = await plane.restart()
+  assert.equal((await plane.api('GET', '/readyz')).status, 503, 'longer than before, with other entries')
+  await plane.stop()
+
+  fs.writeFileSync(database, newer)
+  plane = await plane.restart()
+  assert.equal((await plane.api('GET', '/readyz')).status, 200)
+  succeeded(await plane.api('POST', '/v1/tokens', { node: 'd' }))
+  const doubts = fs.readdirSync(plane.data).filter((name) => name.startsWith('store-doubt'))
+  assert.equal(doubts.length, 1)
+  assert.match(doubts[0] ?? '', /^store-doubt-\d{4}-\d\d-\d\dT[-0-9.]+Z\.json$/)
+  assert.match(plane.stderr(), /revoke it again/)
 })

@@ -111,6 +111,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
           random: systemRandom,
           log: silentLog,
           files: openCutOffFiles(folder, silentLog),
+          denyList: { reload: async () => {} },
           epochsHere: () => [],
         },
         new Map(),

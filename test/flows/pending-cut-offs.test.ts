@@ -38,7 +38,10 @@ const startReplica = (plane: OperatorSetup): Replica => {
   const pending = new Map(files.all().map((one) => [cutOffKey(one.order), one]))
   const parts = { store, feed, clock, timers, random: systemRandom, log: silentLog }
   const epochs: number[] = []
-  const cutOffs = openPendingCutOffs({ ...parts, files, epochsHere: () => epochs }, pending)
+  const cutOffs = openPendingCutOffs(
+    { ...parts, files, epochsHere: () => epochs, denyList: { reload: async () => {} } },
+    pending,
+  )
   const channels = {
     openSessions: () => [],
     heldOff: <T>(_node: string, run: () => Promise<T>) => run(),

@@ -1,6 +1,7 @@
 // The real things tests are run against. A test that needs one asks for it here, so that its absence is one line and
 // never a mystery; in CI an absent peer is a failure.
 
+import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import type { TestContext } from 'node:test'
@@ -9,7 +10,10 @@ import debianPackages from './debian-packages.json' with { type: 'json' }
 /** Which Debian package brings a peer. scripts/test.ts installs what is missing, where it may. */
 export const packageOf: Readonly<Record<string, string>> = debianPackages
 
-/** Programs are found on the PATH; `faketime` is the library to preload; `root`, `tmpfs` and `netns` are permissions. */
+/**
+ * Programs are found on the PATH; `faketime` is the library to preload; `root`, `tmpfs` and `netns` are permissions;
+ * `previous-release` is the commit that test/compat/previous names, in the history of the repository.
+ */
 export const peerNames = [
   'openssl',
   'strace',
@@ -31,6 +35,7 @@ export const peerNames = [
   'root',
   'tmpfs',
   'netns',
+  'previous-release',
 ] as const
 export type PeerName = (typeof peerNames)[number]
 
@@ -48,6 +53,8 @@ export const peer = (name: PeerName): Peer => {
       return tmpfs()
     case 'netns':
       return netns()
+    case 'previous-release':
+      return previousRelease()
     case 'openssl':
     case 'strace':
     case 'curl':
@@ -122,4 +129,12 @@ const sysAdmin = 21n
 const isAllowed = (capability: bigint): boolean => {
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(fs.readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
   return (BigInt(`0x${effective}`) & (1n << capability)) !== 0n
+}
+
+/** Absent in a shallow clone, and in an unpacked archive. */
+const previousRelease = (): Peer => {
+  const repository = path.resolve(import.meta.dirname, '..', '..')
+  const [version, commit] = fs.readFileSync(path.join(repository, 'test/compat/previous'), 'utf8').trim().split(' ')
+  const { status } = spawnSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: repository, stdio: 'ignore' })
+  return status === 0 ? { path: repository } : { missing: `the commit of ${version} is not in the history here` }
 }

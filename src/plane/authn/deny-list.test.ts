@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Denial } from '#domain/certificate.ts'
 import { openFeed } from '#plane/feed/feed.ts'
+import type { Store } from '#plane/store/store.ts'
 import { testPrincipal } from '../../../test/fakes/test-session.ts'
 import { openDenyList } from './deny-list.ts'
 
@@ -12,7 +13,7 @@ test('who was let in is let in no more by a denial of its certificate, its epoch
   const principal = testPrincipal('gpu-001', { epoch: 4, proof })
   const codeWith = async (denial: Denial): Promise<string | null> => {
     const feed = openFeed()
-    const list = await openDenyList({ denials: async () => [], issuers: async () => [] }, feed)
+    const list = await openDenyList({ denials: async () => [], issuers: async () => [], get: async () => null }, feed)
     feed.publish({ kind: 'committed', origin: 'here', writes: [{ put: 'denial', value: denial }], entries: [] })
     const code = list.refusalOf(principal)?.code ?? null
     list.prune(story.untilMs)
@@ -29,9 +30,31 @@ test('who was let in is let in no more by a denial of its certificate, its epoch
 
 test('A5: who was let in is let in no more once its key is banned, as a channel that was about to open', async () => {
   const feed = openFeed()
-  const list = await openDenyList({ denials: async () => [], issuers: async () => [] }, feed)
+  const list = await openDenyList({ denials: async () => [], issuers: async () => [], get: async () => null }, feed)
   const ban = { put: 'key-ban', value: { spki: proof.spki, why: 'stolen', atMs: 0 } } as const
   feed.publish({ kind: 'committed', origin: 'elsewhere', writes: [ban], entries: [] })
   assert.equal(list.refusalOf(testPrincipal('gpu-002', { proof }))?.code, 'CLIENT_CERT_DENIED')
   assert.equal(list.refusalOf(testPrincipal('gpu-002', { proof: { ...proof, spki: 'another' } })), null)
+})
+
+test('a denial that was made before its commit is taken back when the store has no such row, unless it is denied again meanwhile', async () => {
+  const denial: Denial = { kind: 'epoch', node: 'gpu-001', epoch: 4, ...story }
+  const principal = testPrincipal('gpu-001', { epoch: 4, proof })
+  const codeAfter = async (inStore: boolean, again: boolean): Promise<string | null> => {
+    const feed = openFeed()
+    const deny = (): void =>
+      feed.publish({ kind: 'committed', origin: 'here', writes: [{ put: 'denial', value: denial }], entries: [] })
+    const get = async () => {
+      if (again) deny()
+      return inStore ? { value: denial, version: 1 } : null
+    }
+    const store = { denials: async () => [], issuers: async () => [], get } as unknown as Store
+    const list = await openDenyList(store, feed)
+    deny()
+    await list.reload(denial)
+    return list.refusalOf(principal)?.code ?? null
+  }
+  assert.equal(await codeAfter(false, false), null)
+  assert.equal(await codeAfter(true, false), 'CLIENT_CERT_DENIED')
+  assert.equal(await codeAfter(false, true), 'CLIENT_CERT_DENIED')
 })

@@ -23,17 +23,24 @@ export type DenyList = {
   /** The authorities whose every certificate is denied, the latest first. */
   withdrawnIssuers(): readonly IssuerId[]
   size(): number
+  /** Takes this denial back where it is not in the store: it was made before its commit, which came to nothing. */
+  reload(denial: Denial): Promise<void>
   /** Forgets what can deny nothing any more. `livedMs`: a time that is never ahead of the real one. */
   prune(livedMs: number): void
 }
 
-export const openDenyList = async (store: Pick<Store, 'denials' | 'issuers'>, feed: Feed): Promise<DenyList> => {
+export const openDenyList = async (
+  store: Pick<Store, 'denials' | 'issuers' | 'get'>,
+  feed: Feed,
+): Promise<DenyList> => {
   const untilMs = new Map<string, number>()
   /** Since the start: what was banned before is read from the store with every request, and these may come after that. */
   const banned = new Set<string>()
+  let additions = 0
   let withdrawn: readonly Extract<Denial, { kind: 'issuer' }>[] = []
   const add = (denial: Denial): void => {
     const key = denialKey(denial)
+    additions++
     untilMs.set(key, Math.max(denial.untilMs, untilMs.get(key) ?? 0))
     if (denial.kind !== 'issuer') return
     const others = withdrawn.filter(({ issuer }) => issuer !== denial.issuer)
@@ -70,6 +77,14 @@ export const openDenyList = async (store: Pick<Store, 'denials' | 'issuers'>, fe
     },
     withdrawnIssuers: () => withdrawn.map(({ issuer }) => issuer),
     size: () => untilMs.size,
+    async reload(denial) {
+      // A withdrawal is refused only where there is nothing to withdraw, or it is withdrawn.
+      if (denial.kind === 'issuer') return
+      const before = additions
+      const row = await store.get('denial', denialKey(denial))
+      // What was denied while the row was read may be this one: it stays.
+      if (row === null && additions === before) untilMs.delete(denialKey(denial))
+    },
     prune(livedMs) {
       withdrawn = withdrawn.filter((denial) => denial.untilMs > livedMs)
       for (const [key, until] of untilMs) if (until <= livedMs) untilMs.delete(key)

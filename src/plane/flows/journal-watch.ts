@@ -11,6 +11,7 @@ import { compareRows, type Comparison, type RowDifference } from './compare-rows
 import { fenceRow, type FenceDeps } from './fence-rows.ts'
 import { settleAlert, type SettleDeps } from './settle-alert.ts'
 import type { StandingAlerts } from './standing-alerts.ts'
+import { StoreFault } from '#plane/store/store-errors.ts'
 import type { Store, Verification } from '#plane/store/store.ts'
 
 export type JournalWatchDeps = FenceDeps &
@@ -60,17 +61,35 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
     const startedAtMs = clock.nowMs()
     const journal = await store.journal.verify({ rest })
     const rows = await compareRows({ store, clock, rest, again })
-    for (const difference of rows.differences) await fenceRow(deps, difference)
-    await tell(deps, journal, rows)
-    await deps.keyBook.lookAtAll()
     last = { journal, rows, startedAtMs, finishedAtMs: clock.nowMs() }
     return last
+  }
+  /** Throws the first fault, when everything was tried. */
+  const follow = async ({ journal, rows }: Verified): Promise<void> => {
+    const faults: unknown[] = []
+    const attempt = (step: Promise<void>): Promise<void> => step.catch((error: unknown) => void faults.push(error))
+    for (const difference of rows.differences) await attempt(fenceRow(deps, difference))
+    await attempt(tell(deps, journal, rows))
+    await attempt(deps.keyBook.lookAtAll())
+    if (faults.length > 0) throw faults[0]
+  }
+  /**
+   * A store that is in doubt or has no room takes no alert and no fence. The operator who asks gets the result all the same:
+   * then it is needed most.
+   */
+  const verifyForOperator = async (): Promise<Verified> => {
+    const done = await run(soon, () => sleep(timers, againMs))
+    await follow(done).catch((error: unknown) => {
+      if (!(error instanceof StoreFault)) throw error
+      deps.log.error({ err: error }, 'what the verification found could not all be fenced, or raise its alerts')
+    })
+    return done
   }
   const soon = (): Promise<void> => new Promise((resolve) => timers.soon(resolve))
 
   return {
     verify: () =>
-      (asked ??= run(soon, () => sleep(timers, againMs)).finally(() => {
+      (asked ??= verifyForOperator().finally(() => {
         asked = null
       })),
     last: () => last,
@@ -90,6 +109,7 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
           () => pause(restMs),
           () => pause(againMs),
         )
+        await follow(done)
         const { journal, rows } = done
         const counts = { entries: journal.entries, nodes: rows.nodes, differences: rows.differences.length }
         deps.log.info({ journal: journal.kind, ...counts }, 'the journal was verified and compared with the rows')

@@ -57,6 +57,7 @@ export type PendingDeps = {
   readonly log: Log
   readonly timers: Timers
   readonly files: CutOffFiles
+  readonly denyList: { reload(denial: Denial): Promise<void> }
   /** The epochs of this node that have a channel here. */
   readonly epochsHere: (node: NodeId) => readonly number[]
 }
@@ -93,6 +94,8 @@ export const forbiddenByPending = (store: Store, pending: () => Iterable<Pending
 export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, PendingCutOff>): PendingCutOffs => {
   const { store, feed, clock, log, files } = deps
   const keptIn = new Map<string, InForceHere['kept']>([...pending.keys()].map((key) => [key, 'data folder']))
+  /** What each order that is being carried out has denied before its commit was answered. */
+  const underWay = new Set<readonly Denial[]>()
   let others: readonly string[] = []
   let lookedMs = -Infinity
 
@@ -206,6 +209,16 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
     )
   }
 
+  /** A commit that lost its race may be decided otherwise, or refused: what it denied early is then in no store. */
+  const takeBack = async (early: readonly Denial[]): Promise<void> => {
+    const denied = [...[...pending.values()].map((one) => one.denials), ...[...underWay].filter((one) => one !== early)]
+    const inForce = new Set(denied.flat().map(denialKey))
+    for (const denial of early.filter((one) => !inForce.has(denialKey(one))))
+      await deps.denyList
+        .reload(denial)
+        .catch((error: unknown) => log.warn({ err: error }, 'a denial could not be compared with the store; it stays'))
+  }
+
   const lookAtReplicas = async (): Promise<void> => {
     lookedMs = clock.monotonicMs()
     const leased = await store.replicas.leased()
@@ -223,12 +236,17 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
   return {
     async run(order, attempt) {
       let denials: readonly Denial[] = []
+      const early: Denial[] = []
+      underWay.add(early)
       const watched: Store = {
         ...store,
         commit(change, fence) {
           denials = change.writes.flatMap((write) => (write.put === 'denial' ? [write.value] : []))
           // A database that does not answer is waited for; the machine that was stolen is not.
-          const cancel = deps.timers.after(denyEarlyMs, () => deny(denials))
+          const cancel = deps.timers.after(denyEarlyMs, () => {
+            early.push(...denials)
+            deny(denials)
+          })
           return store.commit(change, fence).finally(cancel)
         },
       }
@@ -236,11 +254,14 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
         const done = await attempt(watched)
         const one = pending.get(cutOffKey(order))
         if (one !== undefined && !isRefusal(done)) durable(one)
+        await takeBack(early)
         return done
       } catch (error) {
         if (!(error instanceof StoreFault) && store.trouble() === null) throw error
         log.warn({ err: error, cutOff: cutOffKey(order) }, 'a cut-off could not be committed')
-        return keep(order, denials)
+        return await keep(order, denials)
+      } finally {
+        underWay.delete(early)
       }
     },
     enforce: () => deny([...pending.values()].flatMap((one) => one.denials)),

@@ -125,9 +125,9 @@ const answer = (deps: GroupCommitDeps, group: readonly Member[]): StoreLost | nu
     }
   } catch (error) {
     if (error instanceof StoreInDoubt) {
-      rejectAll(members, error)
       tell(0, true)
-      return null
+      // Noticed by this group, and only once: a revocation among them is committed now, not when it is asked for again.
+      return answer(deps, withoutRefused(deps.witness, members))
     }
     deps.health.failed(error)
     const lost = sqliteTrouble(error) === 'flush' ? new StoreLost(error) : null

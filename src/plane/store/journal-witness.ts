@@ -3,7 +3,8 @@
 // another hash there, has lost commits: the store was set back under this process, or was when it started.
 //
 // A loss is never withdrawn by what the store holds later, since a chain that lost entries grows back to its old length
-// with others. Only an operator's confirmation, which raises the lineage, ends it.
+// with others. Only an operator's confirmation, which raises the lineage, ends it; or a start on a store that holds the
+// very entries again (keep-witness.ts).
 
 import type { Finding } from '#domain/continuity.ts'
 import { permittedInDoubt } from '#domain/doubtful-writes.ts'

@@ -111,7 +111,19 @@ export const migrations: readonly string[] = [
      GROUP BY spki;
    -- lived: how long planes have led on this store, in milliseconds of monotonic time (lived-time.ts).
    CREATE TABLE lived (id INTEGER PRIMARY KEY CHECK (id = 1), ms INTEGER NOT NULL) STRICT;
-   INSERT INTO lived (id, ms) VALUES (1, 0);`,
+   -- A domain of before has lived for as long as its journal shows by entries less than an hour apart. In the order of their
+   -- times, so that a clock that was wrong for a while adds the hour of its jump and the time it really ran. Up to about
+   -- 50,000 entries are looked at; fewer entries never make it more.
+   INSERT INTO lived (id, ms)
+     WITH RECURSIVE
+       span AS (SELECT (SELECT min(sequence) FROM journal) AS first, (SELECT max(sequence) FROM journal) AS last),
+       pace AS (SELECT first, last, max(1, (last - first) / 50000) AS step FROM span WHERE first IS NOT NULL),
+       place AS (SELECT first AS sequence, last, step FROM pace
+         UNION ALL SELECT sequence + step, last, step FROM place WHERE sequence + step <= last),
+       written AS (SELECT CAST(substr(bytes, instr(bytes, '"atMs":') + 7, 15) AS INTEGER) AS ms
+         FROM place CROSS JOIN journal USING (sequence) WHERE instr(bytes, '"atMs":') > 0),
+       gap AS (SELECT ms - lag(ms) OVER (ORDER BY ms) AS ms FROM written)
+     SELECT 1, coalesce(sum(min(ms, 3600000)), 0) FROM gap WHERE ms IS NOT NULL;`,
 ]
 
 export const newestSchema = migrations.length

@@ -15,20 +15,20 @@ const doubt = (lineage: number) =>
 test('R1: several processes in one data folder keep heads of their own, and a start reads the newest of all', (t) => {
   const folder = tempFolder(t)
   const open = (replica: number | null) => openWitnessFiles(folder, silentLog, replica)
-  open(null).keepHeads({ domain, lineage: 0, heads: [head('a', 7)] })
-  open(1).keepHeads({ domain, lineage: 0, heads: [head('a', 9), head('b', 1)] })
-  open(2).keepHeads({ domain, lineage: 0, heads: [head('a', 8), head('b', 2)] })
+  open(null).keepHeads({ domain, root: null, lineage: 0, heads: [head('a', 7)] })
+  open(1).keepHeads({ domain, root: null, lineage: 0, heads: [head('a', 9), head('b', 1)] })
+  open(2).keepHeads({ domain, root: null, lineage: 0, heads: [head('a', 8), head('b', 2)] })
   assert.deepEqual(fs.readdirSync(folder).toSorted(), [
     'journal-heads.1.json',
     'journal-heads.2.json',
     'journal-heads.json',
   ])
   for (const replica of [null, 1, 2, 3])
-    assert.deepEqual(open(replica).heads(), { domain, lineage: 0, heads: [head('a', 9), head('b', 2)] })
-  open(2).keepHeads({ domain, lineage: 1, heads: [head('a', 4)] })
+    assert.deepEqual(open(replica).heads(), { domain, root: null, lineage: 0, heads: [head('a', 9), head('b', 2)] })
+  open(2).keepHeads({ domain, root: null, lineage: 1, heads: [head('a', 4)] })
   assert.deepEqual(
     open(1).heads(),
-    { domain, lineage: 1, heads: [head('a', 4)] },
+    { domain, root: null, lineage: 1, heads: [head('a', 4)] },
     'what was confirmed away is not held',
   )
   fs.writeFileSync(path.join(folder, 'journal-heads.2.json'), '{')

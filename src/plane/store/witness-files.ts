@@ -2,10 +2,11 @@
 //
 //   journal-heads.json  the newest place of every chain that this plane has read or written; a lower bound, written every
 //                       second while there is something new
-//   store-doubt.json    that the store has lost commits; written before anything else follows from it, and removed when an
-//                       operator has confirmed the store
+//   store-doubt.json    that the store has lost commits; written before anything else follows from it, removed when an
+//                       operator has confirmed the store, and renamed when a start finds those commits in the store again
 //
-// Neither is a secret. A database that is set back cannot set these back with it, so a restart forgets nothing.
+// Neither is a secret. A database that is set back cannot set these back with it, so a restart forgets nothing. Each carries
+// a checksum: a hash with one flipped bit would otherwise put a whole store in doubt.
 //
 // Processes of `muster plane --replicas` share one data folder. Each has files of its own, with its number in the name
 // (journal-heads.2.json): a process that was paused must not replace what another has learned since. A start reads all.
@@ -13,14 +14,23 @@
 import * as path from 'node:path'
 import type { Finding } from '#domain/continuity.ts'
 import type { SeenHead } from '#domain/sighting.ts'
-import { readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import { isoTime } from '#platform/clock.ts'
+import { flushFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { namesIn } from '#platform/folder.ts'
 import type { Log } from '#platform/log.ts'
+import { renamePath } from '#platform/paths.ts'
 
 const headsFile = 'journal-heads'
 const doubtFile = 'store-doubt'
 
-export type KeptHeads = { readonly domain: string; readonly lineage: number; readonly heads: readonly SeenHead[] }
+export type KeptHeads = {
+  readonly domain: string
+  /** Of the domain's first root: domains may share a name. Null: it was not known yet. */
+  readonly root: string | null
+  readonly lineage: number
+  readonly heads: readonly SeenHead[]
+}
 export type KeptDoubt = Finding & { readonly domain: string }
 
 export type WitnessFiles = {
@@ -32,6 +42,8 @@ export type WitnessFiles = {
   keepDoubt(doubt: KeptDoubt): void
   /** Of all processes: what ends it for one ends it for all. */
   dropDoubt(): void
+  /** Out of force, and kept as evidence. Returns its new name. */
+  setDoubtAside(nowMs: number): string
 }
 
 /**
@@ -47,8 +59,8 @@ export const openWitnessFiles = (folder: string, log: Log, replica: number | nul
     const text = readFileIfAny(at(name))
     if (text === null) return null
     try {
-      const value = JSON.parse(text) as Partial<T>
-      if (isWhole(value)) return value as T
+      const { sum, ...value } = JSON.parse(text) as Partial<T> & { readonly sum?: unknown }
+      if (sum === sumOf(value) && isWhole(value as Partial<T>)) return value as T
     } catch {
       // As below.
     }
@@ -65,7 +77,7 @@ export const openWitnessFiles = (folder: string, log: Log, replica: number | nul
   const write = (kind: string, value: object): void => {
     const name = ownName(kind)
     try {
-      replaceFile(at(name), `${JSON.stringify(value, null, 2)}\n`, 0o600)
+      replaceFile(at(name), `${JSON.stringify({ ...value, sum: sumOf(value) }, null, 2)}\n`, 0o600)
     } catch (error) {
       log.warn({ err: error, file: at(name) }, 'a file about the journal could not be written')
     }
@@ -76,6 +88,12 @@ export const openWitnessFiles = (folder: string, log: Log, replica: number | nul
     keepHeads: (heads) => write(headsFile, heads),
     keepDoubt: (doubt) => write(doubtFile, doubt),
     dropDoubt: () => everyName(doubtFile).forEach((name) => removeFile(at(name))),
+    setDoubtAside(nowMs) {
+      const aside = `${doubtFile}-${isoTime(nowMs).replaceAll(':', '-')}`
+      for (const name of everyName(doubtFile)) renamePath(at(name), at(name.replace(doubtFile, aside)))
+      flushFolder(folder)
+      return `${aside}.json`
+    },
   }
 }
 
@@ -84,21 +102,27 @@ const merged = (kept: readonly KeptHeads[]): KeptHeads | null => {
   const [first] = kept
   if (first === undefined) return null
   const newest = new Map<string, SeenHead>()
-  for (const { domain, lineage, heads } of kept) {
-    if (domain !== first.domain || lineage !== first.lineage) continue
+  for (const { domain, root, lineage, heads } of kept) {
+    if (domain !== first.domain || root !== first.root || lineage !== first.lineage) continue
     for (const head of heads) if (head.sequence > (newest.get(head.chain)?.sequence ?? -1)) newest.set(head.chain, head)
   }
   return { ...first, heads: [...newest.values()] }
 }
 
-const isWholeHeads = ({ domain, lineage, heads }: Partial<KeptHeads>): boolean =>
-  typeof domain === 'string' && Number.isSafeInteger(lineage) && Array.isArray(heads) && heads.every(isHead)
+const isWholeHeads = ({ domain, root, lineage, heads }: Partial<KeptHeads>): boolean =>
+  typeof domain === 'string' &&
+  (typeof root === 'string' || root === null) &&
+  Number.isSafeInteger(lineage) &&
+  Array.isArray(heads) &&
+  heads.every(isHead)
 
 const isWholeDoubt = ({ domain, lineage, chain, sequence }: Partial<KeptDoubt>): boolean =>
   typeof domain === 'string' &&
   Number.isSafeInteger(lineage) &&
   typeof chain === 'string' &&
   Number.isSafeInteger(sequence)
+
+const sumOf = (value: object): string => sha256Hex(JSON.stringify(value))
 
 const isHead = (value: unknown): value is SeenHead => {
   if (typeof value !== 'object' || value === null) return false

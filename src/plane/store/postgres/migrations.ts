@@ -108,7 +108,15 @@ export const migrations: readonly string[] = [
      GROUP BY spki;
    -- How long planes have led on this store, in milliseconds of monotonic time (lived-time.ts).
    CREATE TABLE lived (id SMALLINT PRIMARY KEY CHECK (id = 1), ms BIGINT NOT NULL);
-   INSERT INTO lived (id, ms) VALUES (1, 0);
+   -- Of a domain of before: as its journal shows it, in a sample (see the embedded store's step).
+   INSERT INTO lived (id, ms) SELECT 1, coalesce(sum(least(ms, 3600000)) FILTER (WHERE ms IS NOT NULL), 0) FROM (
+     SELECT at_ms - lag(at_ms) OVER (ORDER BY at_ms) AS ms FROM (
+       SELECT substring(journal.bytes FROM '"atMs":([0-9]{1,15}),')::bigint AS at_ms
+       FROM (SELECT greatest(1, sum(sequence - base_sequence)::bigint / 50000) AS step FROM chain) AS pace
+       CROSS JOIN chain
+       CROSS JOIN LATERAL generate_series(chain.base_sequence + 1, chain.sequence, pace.step) AS place (sequence)
+       JOIN journal ON journal.chain = chain.chain AND journal.sequence = place.sequence) AS written
+     WHERE at_ms IS NOT NULL) AS gap;
    -- How far the clock of a replica is from the database's, above 0 ahead; null: a release that does not say.
    ALTER TABLE replica ADD COLUMN clock_offset_ms BIGINT;`,
 ]
