@@ -59,8 +59,8 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
   const run = async (rest: () => Promise<void>, again: () => Promise<void>): Promise<Verified> => {
     const startedAtMs = clock.nowMs()
     const journal = await store.journal.verify({ rest })
-    const rows = await compareRows({ store, clock, rest, again })
-    for (const difference of rows.differences) await fenceRow(deps, difference)
+    const fence = (difference: RowDifference): Promise<void> => fenceRow(deps, difference)
+    const rows = await compareRows({ store, clock, rest, again, fence })
     await tell(deps, journal, rows)
     await deps.keyBook.lookAtAll()
     last = { journal, rows, startedAtMs, finishedAtMs: clock.nowMs() }
