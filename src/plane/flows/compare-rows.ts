@@ -44,7 +44,7 @@ export type CompareDeps = {
   readonly rest: () => Promise<void>
   /** How long after differences were found they are looked at again. */
   readonly again: () => Promise<void>
-  /** Called with each difference, listed or not. */
+  /** Called with each difference, listed or not. What it throws does not keep the other rows from their fences. */
   readonly fence: (difference: RowDifference) => Promise<void>
 }
 
@@ -54,6 +54,8 @@ export type Comparison = {
   readonly differences: readonly RowDifference[]
   /** There were more than are listed. */
   readonly more: boolean
+  /** Why the first of the rows that could not be fenced was not; null: all were. */
+  readonly fault: unknown
 }
 
 const sliceMs = 8
@@ -70,6 +72,7 @@ type Look = () => Promise<readonly RowDifference[]>
 export const compareRows = async (deps: CompareDeps): Promise<Comparison> => {
   const found: RowDifference[] = []
   let more = false
+  let fault: unknown = null
   const rested = restingAfter(deps, sliceMs)
   /** One wait for all: thousands of rows can differ. */
   const compare = async (looks: readonly Look[]): Promise<void> => {
@@ -83,7 +86,7 @@ export const compareRows = async (deps: CompareDeps): Promise<Comparison> => {
     for (const { look, words } of doubted) {
       for (const difference of await look()) {
         if (!words.has(wordsOf(difference))) continue
-        await deps.fence(difference)
+        await deps.fence(difference).catch((error: unknown) => (fault ??= error))
         if (found.length < mostDifferences) found.push(difference)
         else more = true
       }
@@ -109,7 +112,7 @@ export const compareRows = async (deps: CompareDeps): Promise<Comparison> => {
     eachPage(deps, types, (page) => compare(page.map((entry) => () => look(entry))))
   const tokens = await ofEntries(tokenEndTypes, (entry) => differencesOfToken(deps, entry))
   await ofEntries(['host.revoked'], (entry) => missingTombstone(deps, entry))
-  return { nodes, tokens, differences: found, more }
+  return { nodes, tokens, differences: found, more, fault }
 }
 
 const wordsOf = ({ row, subject, why }: RowDifference): string => `${row} ${subject} ${why}`

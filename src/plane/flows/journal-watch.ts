@@ -63,6 +63,7 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
     const rows = await compareRows({ store, clock, rest, again, fence })
     await tell(deps, journal, rows)
     await deps.keyBook.lookAtAll()
+    if (rows.fault !== null) throw rows.fault
     last = { journal, rows, startedAtMs, finishedAtMs: clock.nowMs() }
     return last
   }
