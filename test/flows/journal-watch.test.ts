@@ -141,9 +141,8 @@ test('R4: a whole chain that was deleted is noticed in the background', async (t
   }
   // A store that has lost a chain is in doubt and may take no alert: the log has it in any case.
   const led = watch.lead()
-  await eventually('the reason', () =>
-    reasons.some((reason) => /where the journal begins is missing|the chain is not there/.test(reason)),
-  )
+  const noticed = /where the journal begins is missing|a whole chain is missing|the chain is not there/
+  await eventually('the reason', () => reasons.some((reason) => noticed.test(reason)), { withinMs: 60_000 })
   await led.stop()
 })
 
