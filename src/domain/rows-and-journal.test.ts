@@ -32,9 +32,46 @@ test('entries of two chains within a minute have no known order: either may be t
   const entries = [said('node.quarantined', 1, 100_000), said('node.released', 1, 90_000, 'two')]
   assert.equal(differenceOfNode(row('inactive', 1), entries, true), null)
   assert.equal(differenceOfNode(row('quarantined', 1), entries, true), null)
-  assert.notEqual(differenceOfNode(row('active', 1), entries, true), null)
-  const later = [said('node.quarantined', 1, 200_000), said('node.released', 1, 90_000, 'two')]
-  assert.equal(differenceOfNode(row('inactive', 1), later, true)?.lax, true)
+  assert.equal(differenceOfNode(row('active', 1), entries, true)?.lax, false)
+})
+
+test('R3: a node that another chain has let in again is alerted and not fenced, however far apart the clocks are', () => {
+  for (const [shut, opened, kind] of [
+    ['node.quarantined', 'node.released', 'inactive'],
+    ['node.repaired', 'node.released', 'inactive'],
+    ['host.revoked', 'node.registered', 'registered'],
+  ] as const) {
+    for (const aheadMs of [-86_400_000, -300_000, -60_001, 0, 60_001, 300_000, 86_400_000]) {
+      const entries = [said(shut, 1, 1e9 + aheadMs), said(opened, 1, 1e9, 'two')]
+      const name = `${shut} ${aheadMs} ms behind ${opened}`
+      assert.notEqual(differenceOfNode(row(kind, 1), entries, true)?.lax, true, name)
+      assert.notEqual(differenceOfNode(row(kind, 1), entries.toReversed(), true)?.lax, true, name)
+    }
+    const oneChain = [said(shut, 1, 2), said(opened, 1, 1)]
+    assert.equal(differenceOfNode(row(kind, 1), oneChain, true), null, 'the sequence of a chain is certain')
+    const shutAgain = [said(opened, 1, 2), said(shut, 1, 1)]
+    assert.equal(differenceOfNode(row(kind, 1), shutAgain, true)?.lax, true, 'the sequence of a chain is certain')
+  }
+  const returned = [
+    said('node.repaired', 2, 400_000),
+    said('node.released', 2, 50_000, 'two'),
+    said('node.returned', 2, 51_000, 'three'),
+  ]
+  const difference = differenceOfNode(row('active', 2), returned, true)
+  assert.deepEqual([difference?.lax, difference?.entry?.type], [false, 'node.repaired'])
+})
+
+test('R3: what other chains said of an epoch before it was ended does not keep a row that was set back from its fence', () => {
+  for (const aheadMs of [-86_400_000, 0, 86_400_000]) {
+    const entries = [
+      said('node.released', 1, 1, 'two'),
+      said('host.enrolled', 2, 1000 + aheadMs, 'two'),
+      said('node.confirmed', 2, 2000 + aheadMs, 'three'),
+      said('host.revoked', 2, 3000),
+    ]
+    const difference = differenceOfNode(row('active', 2), entries, true)
+    assert.deepEqual([difference?.lax, difference?.entry?.type], [true, 'host.revoked'])
+  }
 })
 
 test('what stands before the base of a pruned journal is unknown, and not different', () => {

@@ -28,7 +28,16 @@ export const membershipEntryTypes = Object.keys(membershipAfter) as readonly Ent
 /** Entries that end an epoch: its certificates are denied from there on. */
 const epochEnds: readonly EntryType[] = ['host.revoked', 'node.quarantined', 'node.superseded']
 
-/** Replicas write chains of their own by clocks of their own: entries this close in different chains have no known order. */
+/**
+ * Within an epoch, only these let a node in again that is quarantined or revoked. What else opens it begins the epoch or
+ * comes behind one of these.
+ */
+export const reopeningTypes: readonly EntryType[] = ['node.released', 'node.registered']
+
+/**
+ * Entries this close in different chains may have come in either order, and a row that fits one of them raises no alert.
+ * Replicas' clocks may be further apart than this, so a fence never relies on times.
+ */
 const skewMs = 60_000
 
 export type Difference = {
@@ -39,7 +48,11 @@ export type Difference = {
   readonly lax: boolean
 }
 
-/** `entries`: the newest of the node, at least one that says its membership where there is one. Null: nothing differs. */
+/**
+ * `entries`: the newest of the node, at least one that says its membership where there is one, and of each chain all that
+ * follow the first given. A row is known to be lax only if all its entries of `reopeningTypes` are among them. Null: nothing
+ * differs.
+ */
 export const differenceOfNode = (
   node: Node,
   entries: readonly JournalEntry[],
@@ -71,11 +84,23 @@ export const differenceOfNode = (
       lax: false,
     }
   }
+  const differs = (entry: JournalEntry, lax: boolean): Difference => {
+    const why = `its row says ${kind}, and the journal says ${membershipAfter[entry.type]} (${entry.type})`
+    return { why, entry, lax }
+  }
+  const end = isShut(kind) ? undefined : lasts.find((entry) => isLastingEnd(entry, ofEpoch))
+  if (end !== undefined) return differs(end, true)
   if (possible.some(({ type }) => membershipAfter[type] === kind)) return null
-  const expected = membershipAfter[newest.type] as Kind
-  const lax = !isShut(kind) && possible.every(({ type }) => isShut(membershipAfter[type] as Kind))
-  return { why: `its row says ${kind}, and the journal says ${expected} (${newest.type})`, entry: newest, lax }
+  return differs(newest, false)
 }
+
+/**
+ * `last`: the last of its chain. An entry that reopens the node in another chain may have come before or after it: clocks
+ * do not say. Where there is none, the node is shut out, whatever else other chains say.
+ */
+const isLastingEnd = (last: JournalEntry, ofEpoch: readonly JournalEntry[]): boolean =>
+  isShut(membershipAfter[last.type] as Kind) &&
+  !ofEpoch.some(({ chain, type }) => chain !== last.chain && reopeningTypes.includes(type))
 
 const isShut = (kind: Kind): boolean => kind === 'revoked' || kind === 'quarantined'
 

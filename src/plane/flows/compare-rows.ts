@@ -1,5 +1,6 @@
 // Rows compared with the journal: memberships, denials, key bans and used tokens. It reads a slice at a time, and what it
-// finds counts only when it is still so a moment later, so that a commit that lies between two reads is no difference.
+// finds counts only when it is still so a moment later, so that a commit that lies between two reads is no difference. Every
+// difference is fenced as soon as it is certain; only the list of them is bounded.
 
 import type { CertificateRecord, Denial } from '#domain/certificate.ts'
 import type { EntryType, JournalEntry } from '#domain/journal-entry.ts'
@@ -11,8 +12,10 @@ import {
   isTokenLive,
   lastCertificateOf,
   membershipEntryTypes,
+  reopeningTypes,
   restoredDenial,
   tokenEndTypes,
+  type Difference,
 } from '#domain/rows-and-journal.ts'
 import type { Cursor, Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -39,8 +42,10 @@ export type CompareDeps = {
   readonly clock: Clock
   /** Awaited between slices. */
   readonly rest: () => Promise<void>
-  /** How long after a difference was found it is looked at again. */
+  /** How long after differences were found they are looked at again. */
   readonly again: () => Promise<void>
+  /** Called with each difference, listed or not. What it throws does not keep the other rows from their fences. */
+  readonly fence: (difference: RowDifference) => Promise<void>
 }
 
 export type Comparison = {
@@ -49,41 +54,65 @@ export type Comparison = {
   readonly differences: readonly RowDifference[]
   /** There were more than are listed. */
   readonly more: boolean
+  /** Why the first of the rows that could not be fenced was not; null: all were. */
+  readonly fault: unknown
 }
 
 const sliceMs = 8
 const nodesAtOnce = 50
 const entriesAtOnce = 200
 const newestEntries = 32
+/** Where there are more, nothing is fenced: those that were not read may matter. */
+const mostReopenings = 500
 const mostCertificates = 1000
 const mostDifferences = 100
+
+type Look = () => Promise<readonly RowDifference[]>
 
 export const compareRows = async (deps: CompareDeps): Promise<Comparison> => {
   const found: RowDifference[] = []
   let more = false
+  let fault: unknown = null
   const rested = restingAfter(deps, sliceMs)
-  const keep = async (look: () => Promise<readonly RowDifference[]>): Promise<void> => {
-    const first = await look()
-    if (first.length === 0) return rested()
-    if (found.length >= mostDifferences) return void (more = true)
-    await deps.again()
-    const whys = new Set(first.map(wordsOf))
-    found.push(...(await look()).filter((difference) => whys.has(wordsOf(difference))))
+  /** One wait for all: thousands of rows can differ. */
+  const compare = async (looks: readonly Look[]): Promise<void> => {
+    const doubted: { readonly look: Look; readonly words: ReadonlySet<string> }[] = []
+    for (const look of looks) {
+      const first = await look()
+      if (first.length > 0) doubted.push({ look, words: new Set(first.map(wordsOf)) })
+      await rested()
+    }
+    if (doubted.length > 0) await deps.again()
+    for (const { look, words } of doubted) {
+      for (const difference of await look()) {
+        if (!words.has(wordsOf(difference))) continue
+        await deps.fence(difference).catch((error: unknown) => (fault ??= error))
+        if (found.length < mostDifferences) found.push(difference)
+        else more = true
+      }
+      await rested()
+    }
   }
   const whole = await deps.store.journal.isWhole()
   let nodes = 0
   for (let after: NodeId | null = null; ;) {
     const page = await deps.store.nodes({ membership: null, profile: null, after, limit: nodesAtOnce })
-    for (const { value } of page) {
-      await keep(() => differencesOfNode(deps, value.id, whole))
-      nodes++
-    }
+    await compare(
+      page.map(
+        ({ value }) =>
+          () =>
+            differencesOfNode(deps, value.id, whole),
+      ),
+    )
+    nodes += page.length
     after = page.at(-1)?.value.id ?? null
     if (page.length < nodesAtOnce || after === null) break
   }
-  const tokens = await eachEntry(deps, tokenEndTypes, (entry) => keep(() => differencesOfToken(deps, entry)))
-  await eachEntry(deps, ['host.revoked'], (entry) => keep(() => missingTombstone(deps, entry)))
-  return { nodes, tokens, differences: found, more }
+  const ofEntries = (types: readonly EntryType[], look: (entry: JournalEntry) => ReturnType<Look>): Promise<number> =>
+    eachPage(deps, types, (page) => compare(page.map((entry) => () => look(entry))))
+  const tokens = await ofEntries(tokenEndTypes, (entry) => differencesOfToken(deps, entry))
+  await ofEntries(['host.revoked'], (entry) => missingTombstone(deps, entry))
+  return { nodes, tokens, differences: found, more, fault }
 }
 
 const wordsOf = ({ row, subject, why }: RowDifference): string => `${row} ${subject} ${why}`
@@ -98,15 +127,15 @@ const restingAfter = ({ clock, rest }: CompareDeps, ms: number): (() => Promise<
   }
 }
 
-const eachEntry = async (
+const eachPage = async (
   { store }: CompareDeps,
   type: readonly EntryType[],
-  run: (entry: JournalEntry) => Promise<void>,
+  run: (page: readonly JournalEntry[]) => Promise<void>,
 ): Promise<number> => {
   let count = 0
   for (let after: Cursor | null = null; ;) {
     const page = await store.journal.read({ after, last: null, limit: entriesAtOnce, node: null, type })
-    for (const { entry } of page) await run(entry)
+    await run(page.map(({ entry }) => entry))
     count += page.length
     after = page.at(-1)?.cursor ?? null
     if (page.length < entriesAtOnce || after === null) return count
@@ -121,7 +150,7 @@ const differencesOfNode = async (deps: CompareDeps, id: NodeId, whole: boolean):
   const now = await store.get('node', id)
   // Changed between the reads: it is the next run's.
   if (now?.version !== before.version) return []
-  const difference = differenceOfNode(before.value, entries, whole)
+  const difference = await certainOf(deps, before.value, entries, whole)
   const ofRow: RowDifference[] = []
   if (difference !== null) {
     const { why, lax, entry } = difference
@@ -130,6 +159,21 @@ const differencesOfNode = async (deps: CompareDeps, id: NodeId, whole: boolean):
     ofRow.push({ row: 'node', subject: id, node: id, why, fence })
   }
   return [...ofRow, ...(await differencesOfEnds(deps, before.value, entries))]
+}
+
+/** A row is lax only with respect to everything that may have let the node in again, however long ago. */
+const certainOf = async (
+  { store }: CompareDeps,
+  node: Node,
+  entries: readonly JournalEntry[],
+  whole: boolean,
+): Promise<Difference | null> => {
+  const difference = differenceOfNode(node, entries, whole)
+  if (difference === null || !difference.lax) return difference
+  const query = { after: null, last: mostReopenings, limit: mostReopenings, node: node.id, type: reopeningTypes }
+  const reopenings = (await store.journal.read(query)).map(({ entry }) => entry)
+  if (reopenings.length === mostReopenings) return { ...difference, lax: false }
+  return differenceOfNode(node, [...reopenings, ...entries], whole)
 }
 
 const newestOf = async ({ store }: CompareDeps, node: NodeId): Promise<readonly JournalEntry[]> => {

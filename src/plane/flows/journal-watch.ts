@@ -60,15 +60,15 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
   const run = async (rest: () => Promise<void>, again: () => Promise<void>): Promise<Verified> => {
     const startedAtMs = clock.nowMs()
     const journal = await store.journal.verify({ rest })
-    const rows = await compareRows({ store, clock, rest, again })
+    const fence = (difference: RowDifference): Promise<void> => fenceRow(deps, difference)
+    const rows = await compareRows({ store, clock, rest, again, fence })
     last = { journal, rows, startedAtMs, finishedAtMs: clock.nowMs() }
     return last
   }
   /** Throws the first fault, when everything was tried. */
   const follow = async ({ journal, rows }: Verified): Promise<void> => {
-    const faults: unknown[] = []
+    const faults: unknown[] = rows.fault === null ? [] : [rows.fault]
     const attempt = (step: Promise<void>): Promise<void> => step.catch((error: unknown) => void faults.push(error))
-    for (const difference of rows.differences) await attempt(fenceRow(deps, difference))
     await attempt(tell(deps, journal, rows))
     await attempt(deps.keyBook.lookAtAll())
     if (faults.length > 0) throw faults[0]

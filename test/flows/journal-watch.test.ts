@@ -1,0 +1,169 @@
+// R3, R4: what the plane that leads finds in the background. Rows and journal of a real store are changed by SQL under a watch
+// whose timers run a hundred times as fast.
+
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { inspect } from 'node:util'
+import type { Change } from '#domain/change.ts'
+import { entry } from '#domain/decision.ts'
+import { openFeed } from '#plane/feed/feed.ts'
+import { openJournalWatch, type JournalWatch } from '#plane/flows/journal-watch.ts'
+import { openStandingAlerts, type StandingAlerts } from '#plane/flows/standing-alerts.ts'
+import type { Store } from '#plane/store/store.ts'
+import { systemClock } from '#platform/clock.ts'
+import { silentLog, type Log } from '#platform/log.ts'
+import { systemRandom } from '#platform/random.ts'
+import { quickCheck } from '#platform/sqlite-check.ts'
+import { systemTimers, type Timers } from '#platform/timers.ts'
+import { cleanup } from '../process/cleanup.ts'
+import { eventually } from '../process/eventually.ts'
+import { databaseOf, storeEnvironment } from '../process/store-under-test.ts'
+import { tamperWith } from '../process/tamper.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+import { makeSigner, newNode, openPostgresStoreOn, openStore, someTimeMs } from '../store-harness.ts'
+import { newDomain } from '../transfer-setup.ts'
+
+const hurried: Timers = {
+  ...systemTimers,
+  after: (ms, run, background) => systemTimers.after(ms / 100, run, background),
+}
+
+type Watched = {
+  readonly store: Store
+  readonly watch: JournalWatch
+  readonly alerts: StandingAlerts
+  readonly sql: ReturnType<typeof tamperWith>['sql']
+  /** A replica beside the first, with a chain of its own; null where there can be none. */
+  another(): Promise<Store | null>
+  /** What was logged as wrong. */
+  readonly reasons: readonly string[]
+  /** The alerts after a run in the background that began after the call. */
+  run(): Promise<ReturnType<typeof alertsIn>>
+}
+
+const alertsIn = (alerts: StandingAlerts) =>
+  [...alerts.all()].map(({ kind, severity, subject, reason }) => ({ kind, severity, subject, reason }))
+
+const setUp = async (t: TestContext, parts: Partial<Store> = {}): Promise<Watched> => {
+  const folder = tempFolder(t)
+  await storeEnvironment(t, folder)
+  const database = await databaseOf(folder)
+  const signer = makeSigner()
+  const another = async (): Promise<Store | null> => {
+    if (database === null) return null
+    const replica = await openPostgresStoreOn(database.target, signer)
+    cleanup(t, () => replica.close())
+    return replica
+  }
+  const opened = (await another()) ?? (await openStore(folder, signer))
+  if (database === null) cleanup(t, () => opened.close())
+  const reasons: string[] = []
+  const log: Log = { ...silentLog, error: (fields: object) => void reasons.push(inspect(fields)) } as Log
+  await opened.commit(newDomain)
+  const store = { ...opened, ...parts }
+  const feed = openFeed()
+  const alerts = await openStandingAlerts(store, feed)
+  const watch = openJournalWatch({
+    ...{ store, feed, alerts, clock: systemClock, timers: hurried, random: systemRandom, log },
+    keyBook: { lookAtAll: async () => {} },
+    domainName: () => 'test.example',
+  })
+  const run = async (): Promise<ReturnType<typeof alertsIn>> => {
+    const before = watch.last()
+    const led = watch.lead()
+    await eventually('a verification', () => watch.last() !== before, { withinMs: 120_000 })
+    await led.stop()
+    return alertsIn(alerts)
+  }
+  return { store, watch, alerts, sql: tamperWith(folder).sql, another, reasons, run }
+}
+
+const revokedNode = (id: string): Change => {
+  const membership = { kind: 'revoked', sinceMs: someTimeMs, reason: 'stolen', by: 'operator:test' } as const
+  const by = { actor: 'operator:test', source: null, correlation: null }
+  const said = (type: 'host.enrolled' | 'host.revoked') => entry(by, someTimeMs, type, { node: id, epoch: 1 })
+  return { ...newNode(id, { epoch: 1, membership }), entries: [said('host.enrolled'), said('host.revoked')] }
+}
+
+test('R3: one run fences every row that was set back, and lists and alerts only some of many', async (t) => {
+  const { store, watch, sql, run } = await setUp(t)
+  const ids = Array.from({ length: 104 }, (_, at) => `gpu-${String(at).padStart(3, '0')}`)
+  await Promise.all(ids.map((id) => store.commit(revokedNode(id))))
+  assert.deepEqual(await run(), [], 'nothing was changed yet')
+
+  await sql(`UPDATE node SET membership = 'inactive',
+    doc = replace(doc, '"kind":"revoked"', '"kind":"inactive","slots":null')`)
+  const alerts = await run()
+  for (const id of ids) assert.equal((await store.get('node', id))?.value.membership.kind, 'quarantined', id)
+  const rows = watch.last()?.rows
+  assert.deepEqual([rows?.nodes, rows?.differences.length, rows?.more], [104, 100, true])
+  assert.equal(alerts.length, 21, '20 rows, and one for the rest')
+  assert.ok(alerts.every(({ kind, severity }) => kind === 'rows_differ' && severity === 'critical'))
+  await run()
+  assert.deepEqual(watch.last()?.rows.differences, [], 'the fences made rows and journal agree')
+})
+
+for (const [what, statements, why] of [
+  [
+    'an altered entry',
+    [`UPDATE journal SET bytes = replace(bytes, 'gpu-001', 'gpu-007') WHERE node = 'gpu-001'`],
+    /does not match its hash/,
+  ],
+  ['removed signatures', ['UPDATE journal SET signature = NULL, key_id = NULL'], /signatures were removed/],
+] as const) {
+  test(`R4: ${what} of the journal raise an alert in the background`, async (t) => {
+    const { store, sql, run } = await setUp(t)
+    for (const id of ['gpu-001', 'gpu-002']) await store.commit(newNode(id))
+    assert.deepEqual(await run(), [])
+    for (const statement of statements) await sql(statement)
+    const alerts = (await run()).filter(({ kind }) => kind === 'journal_damaged')
+    assert.equal(alerts.length, 1)
+    assert.equal(alerts[0]?.severity, 'critical')
+    assert.match(alerts[0]?.reason ?? '', why)
+  })
+}
+
+test('R4: a whole chain that was deleted is noticed in the background', async (t) => {
+  const { store, watch, sql, run, another, reasons } = await setUp(t)
+  await store.commit(newNode('gpu-001'))
+  const other = await another()
+  await other?.commit(newNode('gpu-002'))
+  assert.deepEqual(await run(), [])
+  if (other === null) {
+    await sql('DELETE FROM journal')
+    await sql('DELETE FROM journal_base')
+  } else {
+    const [{ chain }] = await sql(`SELECT chain FROM journal WHERE node = 'gpu-002'`)
+    await sql(`DELETE FROM journal WHERE chain = '${chain}'`)
+    await sql(`DELETE FROM chain WHERE chain = '${chain}'`)
+  }
+  // A store that has lost a chain is in doubt and may take no alert: the log has it in any case.
+  const led = watch.lead()
+  const noticed = /where the journal begins is missing|a whole chain is missing|the chain is not there/
+  await eventually('the reason', () => reasons.some((reason) => noticed.test(reason)), { withinMs: 60_000 })
+  await led.stop()
+})
+
+test('R4: damage of the database file that quick_check finds raises an alert in the background', async (t) => {
+  const folder = tempFolder(t)
+  const file = path.join(folder, 'muster.db')
+  const filled = await openStore(folder, makeSigner())
+  for (let at = 0; at < 40; at++) await filled.commit(newNode(`gpu-${at}`))
+  await filled.close()
+  assert.equal(await quickCheck(file), null)
+  const bytes = fs.readFileSync(file)
+  // Pages in the middle: the header and the schema stay good, so the file opens.
+  for (let at = bytes.length >> 1; at < (bytes.length >> 1) + 3 * 4096; at++) bytes[at] = (bytes[at] ?? 0) ^ 0xff
+  const damaged = path.join(tempFolder(t), 'muster.db')
+  fs.writeFileSync(damaged, bytes)
+
+  let looked = damaged
+  const { run } = await setUp(t, { fileFault: () => quickCheck(looked) })
+  const [alert] = await run()
+  assert.deepEqual([alert?.kind, alert?.severity], ['store_damaged', 'critical'])
+  assert.match(alert?.reason ?? '', /^the database file is damaged: .+\. Keep a copy of it/)
+  looked = file
+  assert.deepEqual(await run(), [], 'until the file is good again')
+})
