@@ -77,7 +77,7 @@ test('a value or a statement that the server does not accept is no trouble of th
       access: { write: () => Promise.reject(fault) },
       clock: systemClock,
       log: silentLog,
-      self: () => 1 as never,
+      self: () => 1,
     })
     const failing = () => Promise.reject(fault)
     const reads = health.watched({ read: failing, write: failing, connect: failing, close: failing })
