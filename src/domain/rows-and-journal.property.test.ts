@@ -29,7 +29,7 @@ const repair: fc.Arbitrary<readonly LifeEvent[]> = fc
     { do: 'use', on: 0 },
   ])
 const happening = fc.oneof(
-  { weight: 3, arbitrary: step as fc.Arbitrary<readonly LifeEvent[]> },
+  { weight: 3, arbitrary: step },
   { weight: 2, arbitrary: turn },
   { weight: 1, arbitrary: repair },
 )
