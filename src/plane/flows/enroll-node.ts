@@ -211,7 +211,10 @@ const readFacts = async (
   const nodeId = nodeIdOf(deps, call, found)
   const provenFor = registration === null ? null : registration.node
   if (provenFor !== null && provenFor !== nodeId) return refuse('CHALLENGE_INVALID', 'it was made for another node')
-  const node = found.method === 'hardware' ? found.node : await deps.store.get('node', nodeId)
+  const keyClaims = await readKeyClaims(deps.store, key, registration === null ? null : registration.facts)
+  // What was found by hardware was read before the claims, and may be older than a claim of the same commit.
+  const isRead = found.method === 'hardware' && keyClaims.certified === null && keyClaims.registered === null
+  const node = isRead ? found.node : await deps.store.get('node', nodeId)
   if (found.method === 'token' && found.standing === 'unused' && found.token.value.scope.kind === 'domain' && node) {
     return refuse('NODE_ALREADY_ENROLLED', 'a token of the domain registers a new node and cannot speak for one')
   }
@@ -230,7 +233,7 @@ const readFacts = async (
     domain,
     key,
     keyBan: key.kind === 'key' ? await deps.store.get('key-ban', key.spkiHash) : null,
-    keyClaims: await readKeyClaims(deps.store, key, registration === null ? null : registration.facts),
+    keyClaims,
     reported: { hardware: call.hardware, facts: call.facts },
     recovery: registration === null ? null : registration.facts,
     probe: 'not-tried',

@@ -62,15 +62,16 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
     const journal = await store.journal.verify({ rest })
     const fence = (difference: RowDifference): Promise<void> => fenceRow(deps, difference)
     const rows = await compareRows({ store, clock, rest, again, fence })
-    last = { journal, rows, startedAtMs, finishedAtMs: clock.nowMs() }
-    return last
+    return { journal, rows, startedAtMs, finishedAtMs: clock.nowMs() }
   }
   /** Throws the first fault, when everything was tried. */
-  const follow = async ({ journal, rows }: Verified): Promise<void> => {
+  const follow = async (done: Verified): Promise<void> => {
+    const { journal, rows } = done
     const faults: unknown[] = rows.fault === null ? [] : [rows.fault]
     const attempt = (step: Promise<void>): Promise<void> => step.catch((error: unknown) => void faults.push(error))
     await attempt(tell(deps, journal, rows))
     await attempt(deps.keyBook.lookAtAll())
+    last = done
     if (faults.length > 0) throw faults[0]
   }
   /**

@@ -12,6 +12,10 @@ import { settleAlert, type SettleDeps } from './settle-alert.ts'
 
 type Malformed = { readonly kind: 'malformed' }
 
+/**
+ * Read before the node: a claim that the node's own commit wrote is then never newer than the node's row, and a request that
+ * is repeated at the same time is not taken for one that brings an earlier key.
+ */
 export const readKeyClaims = async (
   store: Pick<Store, 'get'>,
   key: KeyInRequest | Malformed,

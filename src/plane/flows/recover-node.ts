@@ -138,19 +138,20 @@ const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought)
   // Asked before the node is read: what it decides on has to be at least as new.
   const live = await deps.findOtherHolder(call.node, call.evidence.instance)
   if (live === 'unknown') return holderUnknown(call.node)
+  const { key } = brought
+  const keyClaims = await readKeyClaims(store, key, brought.register)
   const node = await store.get('node', call.node)
   if (node === null) return refuse('RECOVERY_UNKNOWN')
   const profile = await store.get('profile', node.value.profile)
   const domain = await store.get('domain', 'domain')
   if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', node.value.profile)
-  const { key } = brought
   return {
     ...brought,
     node,
     profile,
     domain,
     keyBan: key.kind === 'key' ? await store.get('key-ban', key.spkiHash) : null,
-    keyClaims: await readKeyClaims(store, key, brought.register),
+    keyClaims,
     credentialBan: await credentialBan(store, brought.credential),
     claimant: claimantFacts(call.evidence, call.source, null),
     otherHolder: live === null ? null : liveHolderFacts(live),

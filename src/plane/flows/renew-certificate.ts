@@ -95,11 +95,12 @@ const attemptRenewal = async (
     // Asked before the node is read: what is decided on has to be at least as new.
     const holders = await holdersOf(deps, principal, call.evidence)
     if (isRefusal(holders)) return holders
+    const keyClaims = await readKeyClaims(deps.store, key, registration.facts)
     const standing = await useCertificate(deps, principal, call.correlation)
     if (standing.kind === 'refused') return standing
     const facts: RenewFacts = {
       ...(await factsOf(deps, standing, key)),
-      keyClaims: await readKeyClaims(deps.store, key, registration.facts),
+      keyClaims,
       ...holders,
       counter,
       register: registration.facts,
