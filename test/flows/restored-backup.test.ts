@@ -61,6 +61,8 @@ test('a restored older copy is noticed by what its nodes have seen, issues nothi
   const second = await first.restart()
   await untilConnected([...members, leaving])
   await act(second, 'leaving', 'revoke', { reason: 'stolen' })
+  // It must not be the first to come to the restored copy, with less than the others have seen.
+  await leaving.stop()
   await renewNow(renewing)
   const [revoked] = await journalOf(second, { type: 'host.revoked' })
   for (const member of members) await untilSeen(member, 'the revocation', hasSeen(revoked))
