@@ -106,11 +106,16 @@ test('an agent applies a change, goes on under it while the plane is away, and i
       const config = lastConfig(current)
       return config !== null && config.profile.lifetime_ms === hours * hour ? config : null
     })
+  // An agent that was without its plane tries again after up to half a minute.
   const applied = (current: Plane, config: Json): Promise<true> =>
-    eventually('the plane to know', async () => {
-      const { config_revision: revision, channel_open: open } = await record(current, 'gpu-001')
-      return open && revision === config.revision
-    })
+    eventually(
+      'the plane to know',
+      async () => {
+        const { config_revision: revision, channel_open: open } = await record(current, 'gpu-001')
+        return open && revision === config.revision
+      },
+      { withinMs: 60_000 },
+    )
   await inForce(agent, 24)
   await run(plane, 'profile', 'set', 'mine', 'certificate.lifetimeMs=12h')
   const changed = await inForce(agent, 12)
