@@ -34,8 +34,9 @@ const metric = async (plane: Plane, name: string, labels = ''): Promise<number> 
   metricOf((await plane.api('GET', '/metrics')).body, name, labels)
 
 /** What is sent, to a listener without TLS; resolves with everything that comes until the plane is silent or gone. */
-const exchange = (t: TestContext, url: string, text: string): (() => string) => {
-  const socket = net.connect({ host: '127.0.0.1', port: Number(new URL(url).port) }, () => socket.write(text))
+const exchange = (t: TestContext, url: string, text: string, localAddress = '127.0.0.1'): (() => string) => {
+  const target = { host: '127.0.0.1', port: Number(new URL(url).port), localAddress }
+  const socket = net.connect(target, () => socket.write(text))
   cleanup(t, () => void socket.destroy())
   let received = ''
   socket.on('error', () => {}).on('data', (chunk: Buffer) => (received += chunk.toString('latin1')))
@@ -112,7 +113,7 @@ test('A4: callers that hang up in the middle of a body are counted and charged, 
   const quiet = log.lines().length
   for (let each = 0; each < 150; each++)
     await new Promise<void>((resolve) => {
-      const socket = net.connect({ host: '127.0.0.1', port }, () =>
+      const socket = net.connect({ host: '127.0.0.1', port, localAddress: '127.0.0.66' }, () =>
         socket.write(`${head}Content-Type: application/json\r\nContent-Length: 500\r\n\r\n{"node":`, () =>
           socket.end(),
         ),
@@ -125,7 +126,13 @@ test('A4: callers that hang up in the middle of a body are counted and charged, 
   const aborted = () => metric(plane, 'muster_requests_aborted_total', 'listener="operator"')
   const slowedDown = () => metric(plane, 'muster_connections_cut_total', 'listener="operator",reason="source_pace"')
   await eventually('all to be counted', async () => (await aborted()) + (await slowedDown()) >= 150)
-  assert.deepEqual(log.lines().slice(quiet), [])
+  // That the source was slowed down is counted in one line; a caller that hangs up is not worth one.
+  const lines = log.lines().slice(quiet)
+  assert.ok(lines.length <= 1, JSON.stringify(lines))
+  assert.ok(
+    lines.every(({ code }) => code === 'source_pace'),
+    JSON.stringify(lines),
+  )
 })
 
 test('what two readers could understand differently is refused, and Expect after the Host rule', async (t) => {
@@ -133,7 +140,8 @@ test('what two readers could understand differently is refused, and Expect after
   const host = new URL(plane.operatorUrl).host
   const answerTo = async (...headers: string[]): Promise<string> => {
     const text = `GET /healthz HTTP/1.1\r\n${headers.map((line) => `${line}\r\n`).join('')}\r\n`
-    const received = exchange(t, plane.operatorUrl, text)
+    // Not from where the attacks before came from, which is slowed down for a while.
+    const received = exchange(t, plane.operatorUrl, text, '127.0.0.77')
     const whole = await eventually('an answer', () => /^HTTP\/1\.1 (\d+)[^]*\}/.exec(received()))
     return `${whole[1]} ${/"code":"(\w+)"/.exec(received())?.[1] ?? ''}`.trim()
   }
