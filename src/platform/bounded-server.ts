@@ -10,6 +10,7 @@ import {
   type ConnectionLimits,
   type Connections,
 } from './connections.ts'
+import { dropRequest } from './dropped-requests.ts'
 import { errno } from './files.ts'
 import type { HttpHandler, HttpServer } from './http-server.ts'
 
@@ -75,10 +76,7 @@ export const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: S
 /** Requests that may wait for the answer before theirs. Few clients pipeline at all. */
 const mostWaiting = 16
 
-/**
- * Node goes through all it was given, also when the socket is gone, and ends every request with an error of its own: their
- * stack traces are most of what a cut costs. Nobody reads them.
- */
+/** Node makes an error for each request of a connection that closes. Of those nobody handles their traces cost the most. */
 const abortWithoutTraces = (socket: Socket): void => {
   const limit = Error.stackTraceLimit
   socket.prependOnceListener('close', () => void (Error.stackTraceLimit = 0))
@@ -109,11 +107,14 @@ const answerInTurn = (server: HttpServer, connections: Connections): void => {
   }
   const receive = (request: IncomingMessage, response: ServerResponse): void => {
     const connection = connectionOf(request.socket)
-    if (connection === null || connection.closed) return
+    // Node goes on to hand over all it has read, also when the socket is gone.
+    if (connection === null || connection.closed) return dropRequest(request, response)
     if (!connection.answering) return start(connection, [request, response])
     const queue = waiting.get(connection) ?? []
     if (queue.length >= mostWaiting) {
       abortWithoutTraces(request.socket)
+      dropRequest(request, response)
+      for (const each of queue.splice(0)) dropRequest(...each)
       return connections.cut(connection, 'pipelined')
     }
     queue.push([request, response])

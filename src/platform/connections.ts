@@ -4,15 +4,24 @@
 
 import type { Socket } from 'node:net'
 import { proxiedCaller } from './proxied-caller.ts'
-import { openSourcePace } from './source-pace.ts'
+import { openSourcePace, paceTickMs } from './source-pace.ts'
 import { openSourceShares, sourceOf } from './source-shares.ts'
 import type { Timers } from './timers.ts'
 
-export const cutReasons = ['source_pace', 'source_share', 'caller_share', 'handshakes', 'pipelined', 'unread'] as const
+export const cutReasons = [
+  'source_pace',
+  'source_share',
+  'caller_share',
+  'handshakes',
+  'pipelined',
+  'unread',
+  'overlong',
+] as const
 /**
  * Why a connection was closed. `source_pace`: earlier ones of its source led to nothing; `source_share`: its source holds
- * too many; `caller_share`: an authenticated caller does; `handshakes`: too many are unfinished; `pipelined`: it sent requests without waiting for answers; `unread`: it did not
- * read its answer.
+ * too many; `caller_share`: an authenticated caller does; `handshakes`: too many are unfinished; `pipelined`: it sent
+ * requests without waiting for answers; `unread`: it did not read its answer; `overlong`: it went on sending its body after
+ * it was answered.
  */
 export type CutReason = (typeof cutReasons)[number]
 
@@ -40,6 +49,8 @@ export type Connection = {
   closed: boolean
   /** Bytes received when the last answer was complete; null: there was none yet. */
   readAtLastAnswer: number | null
+  /** It was answered before its request was complete, as a body that is too large is: charged, and makes up for nothing. */
+  sentTooMuch: boolean
   /** Sweeps since its peer was first seen not to read. */
   unreadSweeps: number
 }
@@ -63,6 +74,8 @@ const readPerSweep = 16 * 1024
 /** Of all connections together. Beyond it those with the most unread bytes are closed first. */
 const mostUnread = 32 * 1024 * 1024
 const relieveEvery = 16
+/** Of a body whose request is answered already. An honest caller stops when it has read its answer. */
+const mostAfterAnswer = 256 * 1024
 const mostHandshakes = 4096
 /** A thousand requests in one write cost what so many handshakes do. */
 const pipelinedWeight = 10
@@ -120,7 +133,7 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
     const cost = connection.socket.bytesRead > 0
     if (connection.readAtLastAnswer === null && !connection.channel) {
       if (cost) offended(connection)
-    } else if (connection.source !== null) pace.credited(connection.source)
+    } else if (connection.source !== null && !connection.sentTooMuch) pace.credited(connection.source)
     open.delete(connection)
     answering.delete(connection)
     unkeep(connection)
@@ -177,6 +190,7 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
       channel: false,
       closed: false,
       readAtLastAnswer: null,
+      sentTooMuch: false,
       unreadSweeps: 0,
     }
     open.add(connection)
@@ -208,9 +222,9 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
       const unread = connection.channel || connection.handshaking ? 0 : connection.socket.writableLength
       connection.unreadSweeps = unread === 0 ? 0 : connection.unreadSweeps + 1
       if (connection.unreadSweeps > unreadSweeps + unread / readPerSweep) cut(connection, 'unread')
+      else if (sentAfterAnswer(connection) > mostAfterAnswer) cut(connection, 'overlong')
     }
     relieve()
-    pace.tick()
   }
   const relieve = (): void => {
     let unread = 0
@@ -224,6 +238,7 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
   }
 
   const stopSweeps = limits.timers.every(sweepEveryMs, sweep)
+  const stopTicks = limits.timers.every(paceTickMs, () => pace.tick())
   return {
     open(socket, handshaking) {
       const address = proxiedCaller(socket) ?? socket.remoteAddress
@@ -254,15 +269,22 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
       if (requests % relieveEvery === 0) relieve()
     },
     answered(connection, whole) {
+      connection.sentTooMuch = !whole
       if (!whole) offended(connection)
       connection.answering = false
       connection.readAtLastAnswer = connection.socket.bytesRead
       answering.delete(connection)
       keep(connection)
     },
-    close: stopSweeps,
+    close() {
+      stopSweeps()
+      stopTicks()
+    },
   }
 }
+
+const sentAfterAnswer = ({ sentTooMuch, answering, readAtLastAnswer, socket }: Connection): number =>
+  sentTooMuch && !answering && readAtLastAnswer !== null ? socket.bytesRead - readAtLastAnswer : 0
 
 /** It was answered, and nothing has come since. */
 const isIdle = ({ answering, readAtLastAnswer, socket, channel }: Connection): boolean =>

@@ -6,6 +6,7 @@ import * as http from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import * as net from 'node:net'
 import * as path from 'node:path'
+import { droppable } from './dropped-requests.ts'
 import { errno, makeFolder } from './files.ts'
 import type { Timers } from './timers.ts'
 
@@ -22,6 +23,7 @@ const second = 1000
 export const createHttpServer = (handler: HttpHandler): http.Server =>
   http.createServer(
     {
+      ...droppable,
       headersTimeout: 10 * second,
       requestTimeout: 30 * second,
       keepAliveTimeout: 75 * second,

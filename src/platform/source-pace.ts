@@ -9,43 +9,58 @@ export type SourcePace = {
   offended(source: string, weight?: number): void
   /** A connection of that source was answered, or became a channel: it makes up for one that led to nothing. */
   credited(source: string): void
-  /** To be called every second. */
+  /** To be called every `paceTickMs`. */
   tick(): void
 }
 
+/**
+ * What a slowed source may cost in a second is spread over ticks. Given at once, the shares of a few dozen sources would
+ * keep the event loop from everybody else for a tenth of every second.
+ */
+export const paceTickMs = 50
+const ticksPerSecond = 1000 / paceTickMs
 /** Port scans and broken links come to a few. */
 const freeOffences = 30
 const mostOffences = 60
 /** A handshake costs about half a millisecond: a source that is slowed costs a hundredth of a processor. */
-const pacedPerSecond = 20
+const pacedPerTick = 1
+/** However much a connection cost, its source waits for no more than a second. */
+const mostSpent = pacedPerTick * ticksPerSecond
 const forgivenPerSecond = 3
 /** Beyond so many, sources are not remembered: an attacker with that many addresses is not stopped by pacing them. */
 const mostSources = 16_384
 
 export const openSourcePace = (): SourcePace => {
   const offences = new Map<string, number>()
-  const admitted = new Map<string, number>()
-  const forgive = (source: string, most: number): void => {
-    const count = offences.get(source) ?? 0
-    if (count > most) offences.set(source, count - most)
-    else offences.delete(source)
+  /** What a slowed source has used of its pace, in connections; may be more than a tick gives. */
+  const spent = new Map<string, number>()
+  let ticks = 0
+  const lower = (counts: Map<string, number>, source: string, by: number): void => {
+    const count = counts.get(source) ?? 0
+    if (count > by) counts.set(source, count - by)
+    else counts.delete(source)
   }
+  const isSlowed = (source: string): boolean => (offences.get(source) ?? 0) > freeOffences
+  const spend = (source: string, cost: number): void =>
+    void spent.set(source, Math.min(mostSpent, (spent.get(source) ?? 0) + cost))
   return {
     admits(source) {
-      if ((offences.get(source) ?? 0) <= freeOffences) return true
-      const before = admitted.get(source) ?? 0
-      if (before >= pacedPerSecond) return false
-      admitted.set(source, before + 1)
+      if (!isSlowed(source)) return true
+      if ((spent.get(source) ?? 0) >= pacedPerTick) return false
+      spend(source, 1)
       return true
     },
     offended(source, weight = 1) {
       if (!offences.has(source) && offences.size >= mostSources) return
       offences.set(source, Math.min(mostOffences, (offences.get(source) ?? 0) + weight))
+      if (isSlowed(source)) spend(source, weight - 1)
     },
-    credited: (source) => forgive(source, 1),
+    credited: (source) => lower(offences, source, 1),
     tick() {
-      admitted.clear()
-      for (const source of offences.keys()) forgive(source, forgivenPerSecond)
+      for (const source of spent.keys()) lower(spent, source, pacedPerTick)
+      ticks += 1
+      if (ticks % ticksPerSecond !== 0) return
+      for (const source of offences.keys()) lower(offences, source, forgivenPerSecond)
     },
   }
 }

@@ -3,6 +3,7 @@ import * as https from 'node:https'
 import type { Server } from 'node:https'
 import type { RequestListener } from 'node:http'
 import type { TLSSocket } from 'node:tls'
+import { droppable } from './dropped-requests.ts'
 
 export type { Server as HttpsServer } from 'node:https'
 export type { TLSSocket } from 'node:tls'
@@ -40,6 +41,7 @@ export const createTlsServer = (options: TlsServerOptions, onRequest: RequestLis
   const server: Server = https.createServer(
     {
       ...secureOptions(options),
+      ...droppable,
       handshakeTimeout: 10 * second,
       headersTimeout: 10 * second,
       requestTimeout: 30 * second,

@@ -1,8 +1,8 @@
-// The attackers of `bench/hostile.ts`, in a process of their own, so that their work is not measured as the plane's.
-// Reads the doors as one line of JSON, attacks until its input ends.
+// Attackers in a process of their own, so that their work is not measured as the plane's or the caller's. Reads the doors
+// as one line of JSON, attacks until its input ends.
 
 import * as readline from 'node:readline'
-import { attack, attackKinds, type Door } from '../test/process/attackers.ts'
+import { attack, attackKinds, type Door } from './attackers.ts'
 
 const lines = readline.createInterface({ input: process.stdin })
 lines.once('line', (line) => {
