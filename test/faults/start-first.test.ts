@@ -68,6 +68,12 @@ const stagesOf = async (t: TestContext): Promise<{ readonly name: string; readon
   return [...stages.values()]
 }
 
+/** What nobody could make again: the sealed keys, and the key of the first operator. */
+const secretsIn = (folder: string): string[] =>
+  (fs.readdirSync(folder, { recursive: true }) as string[])
+    .filter((name) => name.endsWith('.key') && fs.lstatSync(path.join(folder, name)).isFile())
+    .map((name) => fs.readFileSync(path.join(folder, name), 'utf8'))
+
 const startTwice = async (data: string): Promise<void> => {
   const first = await startPlaneHere(data)
   const { rootFingerprint } = first.ready
@@ -81,7 +87,7 @@ const startTwice = async (data: string): Promise<void> => {
   await again.stop()
 }
 
-test('L1: a first start killed at any step is finished or started over by the next one, also without its muster.db', async (t) => {
+test('L1: a first start killed at any step is finished or started over by the next one, also without its muster.db, and no key is lost', async (t) => {
   const stages = await stagesOf(t)
   const isUnfinished = ({ folder }: { readonly folder: string }) => namesIn(folder).includes('first-start')
   const withDomain = stages.filter((one) => isUnfinished(one) && namesIn(one.folder).includes('plane.domain'))
@@ -99,6 +105,9 @@ test('L1: a first start killed at any step is finished or started over by the ne
         const { code, next } = planeTrouble(error) as { readonly code?: string; readonly next?: string }
         throw new Error(`stage ${stage.name} without ${removed}: ${code} ${next}: ${String(error)}`, { cause: error })
       })
+      const kept = secretsIn(data)
+      const lost = secretsIn(stage.folder).filter((secret) => !kept.includes(secret))
+      assert.equal(lost.length, 0, `stage ${stage.name} without ${removed}: a start has destroyed keys`)
     }
   }
 })

@@ -12,11 +12,11 @@ import { withPeer } from '../peers/peer.ts'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
 import { openFakeTime } from '../process/fake-time.ts'
-import { passTime } from '../process/pass-time.ts'
 import { rawNode } from '../process/raw-node.ts'
 import { startAgent } from '../process/start-agent.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
 import { onPostgres } from '../process/store-under-test.ts'
+import { tamperWith } from '../process/tamper.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
 const hour = 3600_000
@@ -44,10 +44,11 @@ test('L2: who was revoked is revoked for others after the clock was 3 days, 400 
     const time = openFakeTime(tempFolder(t), library, aheadMs)
     const ahead = await plane.restart({ env: time.env })
     // The hourly upkeep runs when an hour has passed by either clock.
-    if (onPostgres()) await passTime(time, ahead, 20_000)
-    else time.advance(3 * hour)
+    if (!onPostgres()) time.advance(3 * hour)
     await new Promise((resolve) => setTimeout(resolve, 2500))
     await ahead.stop()
+    // A jump of an hour would end the lease of a plane there: what the upkeep of 0.2.0 did after it is done by hand.
+    if (onPostgres()) await tamperWith(ahead.data).sql('DELETE FROM denial')
     plane = await ahead.restart({ env: {} })
   }
 
