@@ -31,31 +31,25 @@ export type StoredFacts = {
 
 const databaseOf = (dataFolder: string): string => path.join(dataFolder, 'muster.db')
 
-const lockFiles = ['plane.pid', 'plane.lock']
-
-/** Signs of a plane that was here before. An empty folder, and one with a sealing key in it, is a new one. */
-const tracesIn = (dataFolder: string, lock: 'locked' | 'free' = 'free'): readonly string[] => [
+/**
+ * Signs of a plane that was here before. An empty folder, and one with a sealing key in it, is a new one; so is one with
+ * nothing but a lock, which a first start leaves that was killed at once.
+ */
+const tracesIn = (dataFolder: string): readonly string[] => [
   ...namesIn(path.join(dataFolder, 'keys')).map((name) => `keys/${name}`),
-  ...[
-    'admin.key',
-    'plane.domain',
-    'muster.db-wal',
-    'muster.db.importing',
-    ...(lock === 'free' ? lockFiles : []),
-  ].filter((name) => pathExists(path.join(dataFolder, name))),
+  ...['admin.key', 'plane.domain', 'muster.db-wal', 'muster.db.importing'].filter((name) =>
+    pathExists(path.join(dataFolder, name)),
+  ),
 ]
 
-/** Throws StartRefused or StoreRefused where a plane on SQLite must not start here. `locked`: by this process. */
-export const examineFolder = (
-  dataFolder: string,
-  lock: 'locked' | 'free' = 'free',
-): { readonly state: FolderState; readonly stored: StoredFacts } => {
+/** Throws StartRefused or StoreRefused where a plane on SQLite must not start here. */
+export const examineFolder = (dataFolder: string): { readonly state: FolderState; readonly stored: StoredFacts } => {
   const none: StoredFacts = { domain: null, issuers: [], headKeyId: null }
   const isUnfinished = readFirstStart(dataFolder) !== null
   if (sizeOf(databaseOf(dataFolder)) === 0) {
     if (isUnfinished) return { state: 'unfinished', stored: none }
     const what = pathExists(databaseOf(dataFolder)) ? 'muster.db is empty' : 'there is no muster.db'
-    const traces = tracesIn(dataFolder, lock)
+    const traces = tracesIn(dataFolder)
     if (traces.length > 0) throw incomplete(dataFolder, what, traces)
     return { state: 'new', stored: none }
   }
@@ -63,7 +57,7 @@ export const examineFolder = (
   if (stored.domain === null) {
     if (isUnfinished) return { state: 'unfinished', stored }
     // A first start of release 0.2.0 that was cut off early leaves the key of the journal, and nothing depends on it.
-    const traces = tracesIn(dataFolder, 'locked').filter((name) => /^(keys\/(?!journal\.key)|admin|plane)/.test(name))
+    const traces = tracesIn(dataFolder).filter((name) => /^(keys\/(?!journal\.key)|admin|plane)/.test(name))
     if (traces.length > 0) throw incomplete(dataFolder, 'muster.db without a domain is', traces)
     return { state: 'unfinished', stored }
   }

@@ -213,7 +213,7 @@ const prepareFirstStart = async (
   { clock, log }: Base,
   beforeFirst: () => Promise<void>,
 ): Promise<void> => {
-  if (examineFolder(dataFolder, 'locked').state === 'domain') throw madeMeanwhile(dataFolder)
+  if (examineFolder(dataFolder).state === 'domain') throw madeMeanwhile(dataFolder)
   await beforeFirst()
   noteFirstStart(dataFolder, { rootKeyFile: null, root: null })
   setLeftoversAside(dataFolder, clock.nowMs(), log)

@@ -94,7 +94,7 @@ test('L1: a first start killed at any step is finished or started over by the ne
   const withAdmin = stages.filter(({ folder }) => namesIn(folder).includes('admin.key'))
   const [last, notAnnounced] = [stages.length - 1, withDomain.at(-1)]
   assert.ok(last > 10 && notAnnounced !== undefined && withAdmin[0] !== undefined, `${stages.length} stages`)
-  const tried = all ? stages : [stages[Math.floor(last / 3)], withAdmin[0], notAnnounced]
+  const tried = all ? stages : [stages[0], stages[Math.floor(last / 3)], withAdmin[0], notAnnounced]
   for (const stage of tried) {
     for (const removed of ['nothing', 'muster.db'] as const) {
       if (stage === undefined || (removed === 'muster.db' && !isUnfinished(stage))) continue
