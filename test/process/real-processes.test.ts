@@ -29,7 +29,7 @@ test('a raw node enrols by token, confirms, opens a channel, renews, and is cut 
   node.use(identity)
   assert.equal((await node.confirm()).status, 200)
 
-  const revoked = await plane.muster('node', 'revoke', 'gpu-001', '--reason', 'compromised')
+  const revoked = await plane.musterWith({}, 'node', 'revoke', 'gpu-001', '--reason', 'compromised')
   assert.equal(revoked.code, 0, revoked.stderr)
   await eventually('the channel to be cut', () => channel.ended(), { withinMs: 2_000 })
   assert.equal((await node.confirm()).status, 403)

@@ -3,6 +3,7 @@
 import * as path from 'node:path'
 import { musterCommand, startChild, type Child, type ChildOptions } from './child.ts'
 import type { Scope } from './cleanup.ts'
+import { musterHere } from './muster-here.ts'
 import { runMuster, type Ran } from './run-muster.ts'
 import { tempFolder } from './temp-folder.ts'
 
@@ -31,7 +32,12 @@ export const startAgent = (t: Scope, options: AgentOptions): Agent => {
   return {
     ...child,
     state,
-    status: () => runMuster(['agent', 'status', '--state', state, '-o', 'json'], { env: options.env ?? {} }),
+    status() {
+      const args = ['agent', 'status', '--state', state, '-o', 'json']
+      const env = options.env ?? {}
+      // A clock that is moved by a library is not the one of this process.
+      return env['LD_PRELOAD'] === undefined ? musterHere(args, { env }) : runMuster(args, { env })
+    },
     restart(changes = {}) {
       const { join: _used, ...again } = options
       return startAgent(t, { ...again, state, ...changes })
