@@ -7,6 +7,7 @@ import * as os from 'node:os'
 import * as path from 'node:path'
 import { run } from 'node:test'
 import { peer } from '../test/peers/peer.ts'
+import { commandVariable } from '../test/process/child.ts'
 import { placeText, postgresVariable, startPostgres } from '../test/process/postgres-server.ts'
 import { storeVariable } from '../test/process/store-under-test.ts'
 import { filesForBothStores } from './both-stores.ts'
@@ -14,6 +15,7 @@ import { check } from './check.ts'
 import { installPeers } from './install-peers.ts'
 import { filesBelow, root } from './repository.ts'
 import { reportFiles, total, type Counts } from './test-reporter.ts'
+import { buildTestCommand } from './test-command.ts'
 import { cpuOfEndedChildren, knownTimes, openQueue, writeTimes, type LaneKind, type Times } from './test-times.ts'
 
 const flags = ['--long', '--no-check', '--only-check', '--record']
@@ -43,14 +45,20 @@ const reportedAs = ({ name, file }: Job): string => `${file} ${name}`.trimEnd()
 const compiled = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-compiled-'))
 process.once('exit', () => fs.rmSync(compiled, { recursive: true, force: true }))
 
-const runFile = async ({ name, file, env }: Job): Promise<Sum> => {
+const runFile = async (command: string, { name, file, env }: Job): Promise<Sum> => {
   const events = run({
     cwd: root,
     files: [file],
     // A test that hangs has to fail, not to hold up the rest. Those that wait longer say so themselves.
     timeout: long ? 4 * 3600_000 : 300_000,
     execArgv: ['--disable-warning=ExperimentalWarning'],
-    env: { ...process.env, NODE_COMPILE_CACHE: compiled, ...(long ? { MUSTER_LONG: '1' } : {}), ...env },
+    env: {
+      ...process.env,
+      NODE_COMPILE_CACHE: compiled,
+      [commandVariable]: command,
+      ...(long ? { MUSTER_LONG: '1' } : {}),
+      ...env,
+    },
   })
   const report = reportFiles(events, name)
   for (;;) {
@@ -63,6 +71,7 @@ const runFile = async ({ name, file, env }: Job): Promise<Sum> => {
 const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
   const startedMs = performance.now()
   const known = knownTimes(root)
+  const command = await buildTestCommand(compiled)
   const queue = openQueue(jobs, reportedAs, known)
   const sums: Sum[] = []
   const taken: Record<string, Times> = {}
@@ -71,7 +80,7 @@ const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
   const runLane = async (kind: LaneKind): Promise<void> => {
     for (let job = queue.next(kind); job !== null; job = queue.next(kind)) {
       const sinceMs = performance.now()
-      sums.push(await runFile(job))
+      sums.push(await runFile(command, job))
       const [seconds, cpuNow] = [(performance.now() - sinceMs) / 1000, cpuOfEndedChildren()]
       taken[reportedAs(job)] = { seconds, cpu: cpuNow === null || cpuBefore === null ? seconds : cpuNow - cpuBefore }
       cpuBefore = cpuNow

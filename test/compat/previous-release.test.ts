@@ -7,7 +7,7 @@ import { describe, test } from 'node:test'
 import { formatJoinString } from '#wire/join-string.ts'
 import { refusalIn } from '../compliance/ask-plane.ts'
 import { withPeer } from '../peers/peer.ts'
-import { musterCommand } from '../process/child.ts'
+import { startedCommand } from '../process/child.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { freePort } from '../process/free-port.ts'
@@ -73,7 +73,7 @@ describe('this release beside the one before it', { concurrency: 2 }, () => {
     await old.api('POST', '/v1/nodes/gpu-002/revoke', { reason: 'stolen' })
     await old.stop()
 
-    const plane = await old.restart({ command: musterCommand })
+    const plane = await old.restart({ command: startedCommand })
     assert.equal(plane.rootFingerprint, old.rootFingerprint)
     assert.equal(await membershipOf(plane, 'gpu-002'), 'revoked')
     // The agent of the release before goes on, and renews.
@@ -81,7 +81,7 @@ describe('this release beside the one before it', { concurrency: 2 }, () => {
     await renewNow(plane, oldAgent.state, 'gpu-001')
     // The machine is upgraded too: the same state folder, the agent of this release.
     await oldAgent.stop()
-    const newAgent = oldAgent.restart({ command: musterCommand })
+    const newAgent = oldAgent.restart({ command: startedCommand })
     await toBeConnected(plane, 'gpu-001')
     await renewNow(plane, newAgent.state, 'gpu-001')
     // A machine with the agent of the release before joins.

@@ -1,7 +1,7 @@
 // A real agent in a process of its own, with a state folder of its own.
 
 import * as path from 'node:path'
-import { musterCommand, startChild, type Child, type ChildOptions } from './child.ts'
+import { startedCommand, startChild, type Child, type ChildOptions } from './child.ts'
 import type { Scope } from './cleanup.ts'
 import { musterHere } from './muster-here.ts'
 import { runMuster, type Ran } from './run-muster.ts'
@@ -25,7 +25,7 @@ export const startAgent = (t: Scope, options: AgentOptions): Agent => {
   const state = options.state ?? path.join(tempFolder(t), 'state')
   const join = options.join === undefined ? [] : ['--join-file', '-']
   const args = ['agent', 'run', '--state', state, ...join, ...(options.args ?? [])]
-  const child = startChild(t, options.command ?? musterCommand, args, {
+  const child = startChild(t, options.command ?? startedCommand, args, {
     ...options,
     input: options.join === undefined ? '' : `${options.join}\n`,
   })

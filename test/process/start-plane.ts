@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { musterCommand, startChild, type Child, type ChildOptions } from './child.ts'
+import { startedCommand, startChild, type Child, type ChildOptions } from './child.ts'
 import type { Scope } from './cleanup.ts'
 import { eventually } from './eventually.ts'
 import { musterHere } from './muster-here.ts'
@@ -84,7 +84,7 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
   // A test that moves the time of a plane does not move the database's: that the two differ is not what it is about.
   const moved = onPostgres() && options.env?.['FAKETIME_TIMESTAMP_FILE'] !== undefined
   const tolerance = moved ? { MUSTER_CLOCK_TOLERANCE: '36500d' } : {}
-  const child = startChild(t, options.command ?? musterCommand, args, {
+  const child = startChild(t, options.command ?? startedCommand, args, {
     ...options,
     env: { ...store, ...tolerance, ...options.env },
   })
