@@ -14,7 +14,7 @@ import { sqliteTrouble } from '#platform/sqlite.ts'
 import { systemTimers, type Timers } from '#platform/timers.ts'
 import type { KeySeal } from '#domain/operator-keys.ts'
 import { openKeySeal } from '#plane/authn/operator-key-seal.ts'
-import { openKeyCustody, sealedNameOf, type KeyCustody } from '#plane/issuer/key-custody.ts'
+import { openKeyCustody, sealedNameOf, type KeyCustody, type KeyName } from '#plane/issuer/key-custody.ts'
 import { findSealingKey, type FoundSealingKey } from '#plane/issuer/sealing-key.ts'
 import { lockDataFolder, refuseLocked } from '#plane/store/data-folder-lock.ts'
 import { openDiskReserve, type DiskReserve } from '#plane/store/disk-reserve.ts'
@@ -29,7 +29,7 @@ import { openHeadSigner } from './journal-key.ts'
 import { refuseRunningPlane } from './operator-socket.ts'
 import { checkKeys, examineFolder, firstRootOf, keepDomainOfFolder, refuseOtherDomain } from './data-folder.ts'
 import { endFirstStart, noteFirstStart, setLeftoversAside, watchFolder } from './first-start.ts'
-import { refuseLostKeys, type ReplaceableKey } from './issuer/key-inventory.ts'
+import { refuseLostKeys, type LostKey, type ReplaceableKey } from './issuer/key-inventory.ts'
 import { refuseExposed, StartRefused } from './issuer/start-refused.ts'
 
 export type Foundation = {
@@ -46,13 +46,15 @@ export type Foundation = {
 export type Base = Pick<Foundation, 'clock' | 'timers' | 'random' | 'log'>
 
 export type StartOptions = {
-  /** A key that is known to be lost and is to be made anew; null: none is. */
-  readonly replacing: ReplaceableKey | null
+  /** Keys that are known to be lost and are to be made anew. */
+  readonly replacing: readonly ReplaceableKey[]
+  /** Told which keys are gone and which are here, where there is a domain. What it throws ends the start; nothing was written. */
+  readonly examined: (lost: readonly LostKey[], names: readonly KeyName[]) => void
   /** Called before a new domain is made: what would fail afterwards should fail now. */
   readonly beforeFirst: () => Promise<void>
 }
 
-const asUsual: StartOptions = { replacing: null, beforeFirst: async () => {} }
+export const asUsual: StartOptions = { replacing: [], examined: () => {}, beforeFirst: async () => {} }
 
 export const layFoundation = async (
   config: PlaneConfig,
@@ -140,7 +142,9 @@ const checkRecords = async (
   refuseOtherDomain(dataFolder, issuers)
   // Behind the records: another replica may have made an authority since the keys were read. A key is kept before its record.
   await custody.refresh()
-  refuseLostKeys({ issuers, names: custody.names(), issuerKey, nowMs: clock.nowMs() }, replacing)
+  const names = custody.names()
+  // By now the journal's is there, or was made.
+  refuseLostKeys({ issuers, names, headKey: 'here', issuerKey, nowMs: clock.nowMs() }, replacing)
 }
 
 export type OpenedStore = Pick<Foundation, 'store' | 'custody' | 'keySeal'> & {
@@ -153,7 +157,7 @@ const openOwnStore = async (
   config: PlaneConfig,
   witness: JournalWitness,
   domainName: () => string,
-  { replacing, beforeFirst }: StartOptions,
+  { replacing, beforeFirst, examined }: StartOptions,
 ): Promise<OpenedStore> => {
   const { dataFolder, sealKeyFile: keyFile, credentialsFolder, issuerKey } = config
   const seal = (whenNone: 'make' | 'refuse'): FoundSealingKey => {
@@ -166,7 +170,7 @@ const openOwnStore = async (
   refuseLocked(dataFolder)
   const { state, stored } = inReserve(base, dataFolder, () => examineFolder(dataFolder))
   if (state === 'domain') {
-    const facts = { issuerKey, nowMs: base.clock.nowMs(), replacing, keyIdOf }
+    const facts = { issuerKey, nowMs: base.clock.nowMs(), replacing, examined, keyIdOf }
     refuseOtherDomain(dataFolder, stored.issuers)
     checkKeys(dataFolder, stored, seal('refuse').key, facts)
   }
@@ -180,7 +184,7 @@ const openOwnStore = async (
     const signer = openHeadSigner(
       dataFolder,
       sealing.key,
-      state === 'domain' && replacing !== 'journal' ? 'refuse' : 'make',
+      state === 'domain' && !replacing.includes('journal') ? 'refuse' : 'make',
     )
     isHandedOn = true
     const store = await openSqliteStore({ ...base, folder: dataFolder, lock, signer, witness, domainName })

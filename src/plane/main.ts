@@ -25,7 +25,7 @@ import { openCutOffFiles } from './flows/cut-off-files.ts'
 import { barredByPending, forbiddenByPending, openPendingCutOffs } from './flows/pending-cut-offs.ts'
 import { performCutOff } from './flows/perform-cut-off.ts'
 import { openStandingAlerts } from './flows/standing-alerts.ts'
-import { layFoundation, type Foundation } from './foundation.ts'
+import { asUsual, layFoundation, type Foundation } from './foundation.ts'
 import { adminKeyFile, type Initialised } from './initialise.ts'
 import { openAuthority } from './issuer/built-in-authority.ts'
 import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
@@ -73,7 +73,7 @@ export const runPlane = async (
 ): Promise<void> => {
   const log = openLog(config.logLevel, config.replica === null ? 'plane' : `plane ${config.replica}`)
   const beforeFirst = (): Promise<void> => refuseTakenPorts(config)
-  const foundation = await layFoundation(config, log, { replacing: null, beforeFirst })
+  const foundation = await layFoundation(config, log, { ...asUsual, beforeFirst })
   try {
     const plane = await openPlane(config, foundation)
     endFirstStart(config.dataFolder)

@@ -23,6 +23,8 @@ export const lostNow = ({ clock, custody, options, recovery }: AuthorityDeps, st
   lostKeys({
     issuers: [...state.book.rows.map(({ value }) => value), ...recovery.rootsOnRecord().map(({ record }) => record)],
     names: custody.names(),
+    // A plane without it has not started.
+    headKey: 'here',
     issuerKey: options.issuerKey,
     nowMs: clock.nowMs(),
   }).map((lost): AgingWarning => ({ issuer: lost.id ?? lost.role, text: lostKeyText(lost) }))
