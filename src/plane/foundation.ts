@@ -21,6 +21,7 @@ import { openDiskReserve, type DiskReserve } from '#plane/store/disk-reserve.ts'
 import { openSqliteStore } from '#plane/store/open-sqlite-store.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal-witness.ts'
 import type { Store } from '#plane/store/store.ts'
+import { damagedWitnesses } from '#plane/store/witness-files.ts'
 import { refuseBeforeAuthority } from './clock-check.ts'
 import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { initialiseDomain, type Initialised } from './initialise.ts'
@@ -43,6 +44,12 @@ export type Foundation = {
   readonly keySeal: KeySeal
 }
 
+export type LaidFoundation = Foundation &
+  Initialised & {
+    /** Nobody has heard of the domain that this start has made in its own folder: it goes when the store is closed. */
+    takeBack(): void
+  }
+
 export type Base = Pick<Foundation, 'clock' | 'timers' | 'random' | 'log'>
 
 export type StartOptions = {
@@ -60,7 +67,7 @@ export const layFoundation = async (
   config: PlaneConfig,
   log: Log,
   options: StartOptions = asUsual,
-): Promise<Foundation & Initialised> => {
+): Promise<LaidFoundation> => {
   const { dataFolder } = config
   const folderWasThere = pathExists(dataFolder)
   makeFolder(dataFolder, 0o700)
@@ -80,12 +87,17 @@ export const layFoundation = async (
         (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, witness, asked, options))
     undo = opened.undo
     let stopKeeping = (): void => {}
+    let isUnmade = false
     const store: Store = {
       ...opened.store,
       journal: verifiedAgainst(witness, opened.store.journal),
+      warnings: () => [...opened.store.warnings(), ...damagedWitnesses(dataFolder)],
       async close() {
         stopKeeping()
         await opened.store.close()
+        if (!isUnmade) return
+        opened.undo()
+        if (!folderWasThere) removeEmpty(dataFolder)
       },
     }
     const foundation = { ...base, store, witness, custody: tellingAside(opened.custody, log), keySeal }
@@ -104,13 +116,15 @@ export const layFoundation = async (
       stopKeeping = await keepWitness({ ...foundation, ...kept }, dataFolder)
       const initialised = await initialiseDomain(foundation, config, options.beforeFirst)
       undo = () => {}
+      // A root that was carried out would be without its domain.
+      const isOurs = initialised.firstRun && initialised.rootKeyFile === null
       // Another plane may have made it meanwhile, under another name.
       await learnName()
       keepDomainOfFolder(
         dataFolder,
         (await store.issuers()).map(({ value }) => value),
       )
-      return { ...foundation, ...initialised }
+      return { ...foundation, ...initialised, takeBack: () => void (isUnmade = isOurs) }
     } catch (error) {
       await store.close()
       throw error
