@@ -71,12 +71,16 @@ export const examineFolder = (
   return { state: 'domain', stored }
 }
 
+const inPostgres = 'If the domain is in PostgreSQL, start the plane with --store postgres (MUSTER_STORE=postgres)'
+
 const incomplete = (dataFolder: string, what: string, traces: readonly string[]): StartRefused => {
   const named = traces.slice(0, 3).join(', ') + (traces.length > 3 ? ` and ${traces.length - 3} more` : '')
+  // Where planes share a database, the keys are in it.
+  const hasKeys = traces.some((name) => name.startsWith('keys/'))
   return new StartRefused(
     'DATA_FOLDER_INCOMPLETE',
-    `${what} in the data folder ${dataFolder}, and ${named} of a domain is there; nothing was changed`,
-    'Put muster.db back (is its disk mounted? is a restore unfinished?), or restore the whole folder from a backup. For a new domain choose an empty folder: --data FOLDER',
+    `${what} in the data folder ${dataFolder}, which holds parts of a domain: ${named}; nothing was changed`,
+    `${hasKeys ? '' : `${inPostgres}. Else: `}Put muster.db back (is its disk mounted? is a restore unfinished?), or restore the whole folder from a backup. ${hasKeys ? `${inPostgres}. ` : ''}For a new domain choose an empty folder: --data FOLDER`,
   )
 }
 

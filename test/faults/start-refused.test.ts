@@ -10,6 +10,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, test, type TestContext } from 'node:test'
 import { planeTrouble } from '#cli/plane-trouble.ts'
 import { examineFolder } from '#plane/data-folder.ts'
+import { connectPostgres } from '#platform/postgres.ts'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
 import { startPlaneHere, type PlaneHere } from '../process/plane-in-process.ts'
@@ -145,6 +146,7 @@ test('L9: damage is called damage, with exit code 78, and nothing is changed', a
   // From the second page on: the header is whole, the tables are not.
   torn.fill(0xff, 4096, 4096 * 12)
   assert.equal(await trying(torn), 'STORE_CORRUPT 78')
+  await assert.rejects(startPlaneHere(data), (error: Error) => !/[\n\r]/.test(error.message))
   fs.writeFileSync(file, whole)
   const database = new DatabaseSync(file)
   database.exec("PRAGMA journal_mode = DELETE; UPDATE issuer SET doc = substr(doc, 1, 40) WHERE doc LIKE '%recovery%'")
@@ -274,5 +276,21 @@ test('L1: PostgreSQL without a domain beside the folder of one is refused; an em
   await joined.stop()
   const other = path.join(tempFolder(t), 'o')
   await (await on(other, second)).stop()
+  const replicas = async (): Promise<unknown> => {
+    const session = await connectPostgres(second.target, { applicationName: 'muster test', connectWithinMs: 5000 })
+    const { rows } = await session.run({
+      name: 'leases',
+      text: 'SELECT max(replica.number) AS newest, max(leadership.number) AS led FROM replica FULL JOIN leadership ON false',
+    })
+    await session.end()
+    return rows
+  }
+  const before = await replicas()
   assert.equal(await refusalOf(data, () => on(data, second)), 'DATA_FOLDER_MIXED 78')
+  assert.deepEqual(await replicas(), before, 'it has taken a lease, or has led')
+  // The folder of a plane on PostgreSQL, started without it.
+  await assert.rejects(startPlaneHere(data, {}, 'none'), {
+    code: 'DATA_FOLDER_INCOMPLETE',
+    next: /^If .*--store postgres/,
+  })
 })
