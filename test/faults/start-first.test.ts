@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
+import * as net from 'node:net'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { planeTrouble } from '#cli/plane-trouble.ts'
@@ -110,6 +111,25 @@ test('L1: a first start killed at any step is finished or started over by the ne
       assert.equal(lost.length, 0, `stage ${stage.name} without ${removed}: a start has destroyed keys`)
     }
   }
+})
+
+test('A7: a first start whose port is taken after it was tried leaves the folder as it was', async (t) => {
+  const data = path.join(tempFolder(t), 'd')
+  const [reserved, thief] = [net.createServer(), net.createServer()]
+  await new Promise<void>((resolve) => reserved.listen(0, '127.0.0.1', resolve))
+  const { port } = reserved.address() as net.AddressInfo
+  await new Promise((resolve) => reserved.close(resolve))
+  t.after(() => thief.close())
+  const steal = (name: string): void => {
+    if (name === 'admin.key' && !thief.listening) thief.listen(port, '127.0.0.1')
+  }
+  const start = () => startPlaneHere(data, { operatorListen: `127.0.0.1:${port}` })
+  await watchingFiles(steal, () => assert.rejects(start(), { code: 'EADDRINUSE' }))
+  assert.ok(thief.listening)
+  assert.ok(!fs.existsSync(data), fs.existsSync(data) ? namesIn(data).join() : '')
+  const plane = await startPlaneHere(data)
+  assert.equal(plane.ready.firstRun, true)
+  await plane.stop()
 })
 
 test('L1: a plane whose first start was cut off does not announce the domain that another plane has made since', async (t) => {
