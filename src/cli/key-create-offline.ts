@@ -2,7 +2,6 @@ import type { Role } from '#domain/principal.ts'
 import { refusals } from '#domain/refusal.ts'
 import { planeConfig, type PlaneConfig } from '#plane/config.ts'
 import { createKeyOffline } from '#plane/create-key-offline.ts'
-import { keyView } from '#plane/views/key-view.ts'
 import { openLog } from '#platform/log.ts'
 import { callerName } from '#platform/user-name.ts'
 import { keyNameShape, type CreateKeyAnswer } from '#wire/operator-api.ts'
@@ -21,7 +20,7 @@ export const keyMadeOffline = async (
 ): Promise<Static<typeof CreateKeyAnswer>> => {
   if (!new RegExp(keyNameShape).test(name)) throw usageFailure(`Not a name for a key: ${name}`, help)
   const made = await make(cli, options, name)
-  if (made.kind === 'made') return { key: keyView(made.key), secret: made.secret }
+  if (made.kind === 'made') return { key: made.key, secret: made.secret }
   const [sentence, next] = refusals[made.code]
   throw new Failure({ exit: exitCodes.refused, code: made.code, sentence, detail: made.detail ?? null, next })
 }
