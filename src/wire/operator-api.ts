@@ -300,8 +300,9 @@ export const KeyView = Type.Object({
   created_at: Type.String(),
   revoked_at: orNull(Type.String()),
 })
+export const keyNameShape = '^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$'
 export const CreateKeyRequest = Type.Object(
-  { name: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$' }), role: oneOf(roles) },
+  { name: Type.String({ pattern: keyNameShape }), role: oneOf(roles) },
   closed,
 )
 /** The only time the key is shown. */

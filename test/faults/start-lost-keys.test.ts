@@ -189,6 +189,56 @@ test('A12: usage errors of replace-lost point to its help, which lists what it n
     assert.match(out, new RegExp(`^ {2}${role} +# `, 'm'))
 })
 
+test('Of a damaged key that is moved away, the start makes anew what machines do not rely on', async (t) => {
+  const data = path.join(tempFolder(t), 'd')
+  const first = await startPlaneHere(data)
+  assert.equal((await first.api('POST', '/v1/ca/rotate')).status, 200)
+  await first.stop()
+  const outcomes = new Set<string>()
+  for (const name of fs.readdirSync(path.join(data, 'keys'))) {
+    const copy = path.join(tempFolder(t), 'd')
+    fs.cpSync(data, copy, { recursive: true })
+    const file = path.join(copy, 'keys', name)
+    const damaged = fs.readFileSync(file)
+    damaged[60] = (damaged[60] ?? 0) ^ 1
+    fs.writeFileSync(file, damaged)
+    const { code, next } = await refusal(copy)
+    assert.equal(code, 'KEY_DAMAGED', name)
+    assert.match(next ?? '', /move it out of keys\//)
+    fs.rmSync(file)
+    const kind = name.replace(/^journal\.[0-9a-f]+/, 'journal.KEY_ID').replace(/\.[0-9a-f.]+key$/, '')
+    const outcome = await startPlaneHere(copy).then(
+      async (plane) => {
+        const { body } = await plane.api('GET', '/readyz')
+        const { intact } = (await plane.api('POST', '/v1/journal/verify', {})).body
+        await plane.stop()
+        const isBack = kind.startsWith('journal')
+          ? fs.existsSync(file)
+          : keysOf(copy, kind).length === keysOf(data, kind).length
+        return `${isBack ? 'made anew' : 'not made'}, ${intact ? 'intact' : 'broken'}, ${(body.warnings ?? []).length} warnings`
+      },
+      (error: { readonly code: string }) => error.code,
+    )
+    outcomes.add(`${kind}: ${outcome}`)
+  }
+  // As docs/OPERATIONS.md says.
+  assert.deepEqual([...outcomes].sort(), [
+    'bearer: KEY_MISSING',
+    'issuing: KEY_MISSING',
+    'journal.KEY_ID.key: made anew, intact, 0 warnings',
+    'journal.key: KEY_MISSING',
+    'recovery-server: made anew, intact, 0 warnings',
+    'recovery: not made, intact, 1 warnings',
+    'responder: made anew, intact, 0 warnings',
+    // Of the CA that was replaced.
+    'responder: not made, intact, 0 warnings',
+    'retired: not made, intact, 0 warnings',
+    'root: not made, intact, 1 warnings',
+    'server: made anew, intact, 0 warnings',
+    'statement: KEY_MISSING',
+  ])
+})
+
 test('L5: an operator can have each lost key but the root replaced, and only a lost one; the journal stays intact', async (t) => {
   const data = await domain(t)
   const config = planeConfig({ data }, {})
