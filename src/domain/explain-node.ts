@@ -21,10 +21,19 @@ export type ExplainFacts = {
   readonly nowMs: number
 }
 
-export const explainNode = (facts: ExplainFacts): string[] => [
-  ...membershipSentences(facts),
-  ...facts.node.conditions.map((condition) => explainCondition(facts, condition)),
-  ...schedulingSentences(facts.node),
+export const explainNode = (facts: ExplainFacts): string[] =>
+  facts.node.unreadable === undefined
+    ? [
+        ...membershipSentences(facts),
+        ...facts.node.conditions.map((condition) => explainCondition(facts, condition)),
+        ...schedulingSentences(facts.node),
+      ]
+    : unreadableSentences(facts.node, facts.node.unreadable)
+
+const unreadableSentences = ({ id }: Node, what: string): string[] => [
+  `Its row in the database cannot be read (${what}): it is shut out, and the rest of what is shown here may be missing or wrong.`,
+  'Find out who or what writes to the database, and put the row back from a backup while the plane is stopped.',
+  `Without one: muster node revoke ${id} ends its certificates and keys, as far as they are on record; muster node quarantine ${id} keeps the node, to be released and joined anew.`,
 ]
 
 const membershipSentences = (facts: ExplainFacts): string[] => {

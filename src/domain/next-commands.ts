@@ -6,7 +6,10 @@ import type { Profile } from './profile.ts'
 import { slotsOf } from './slots.ts'
 
 export const nextCommands = (node: Node, profile: Profile, nowMs: number): string[] => {
-  const commands = [...byConditions(node), ...byMembership(node, profile, nowMs)]
+  const commands =
+    node.unreadable === undefined
+      ? [...byConditions(node), ...byMembership(node, profile, nowMs)]
+      : [revoke, 'node quarantine ID --reason REASON']
   return [...new Set(commands)].map((command) => `muster ${command.replaceAll('ID', node.id)}`)
 }
 

@@ -38,6 +38,8 @@ export type Node = {
   readonly rehearsal: Rehearsal | null
   readonly registeredAtMs: number
   readonly registeredBy: string
+  /** What of its row cannot be read (node-shape.ts): then this is a stand-in, which is shut out. */
+  readonly unreadable?: string
 }
 
 /** Each state carries only what it knows. */

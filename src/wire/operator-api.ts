@@ -50,6 +50,8 @@ export const NodeView = Type.Object({
   last_seen: orNull(Type.String()),
   conditions: Type.Array(ConditionView),
   recoverable: Recoverable,
+  /** What of its row in the database cannot be read; it is shut out. Left out where it can be read. */
+  unreadable: Type.Optional(Type.String()),
 })
 export type NodeView = Static<typeof NodeView>
 

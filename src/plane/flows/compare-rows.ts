@@ -150,8 +150,12 @@ const differencesOfNode = async (deps: CompareDeps, id: NodeId, whole: boolean):
   const now = await store.get('node', id)
   // Changed between the reads: it is the next run's.
   if (now?.version !== before.version) return []
-  const difference = await certainOf(deps, before.value, entries, whole)
+  const { unreadable } = before.value
+  const difference = unreadable === undefined ? await certainOf(deps, before.value, entries, whole) : null
   const ofRow: RowDifference[] = []
+  // It is shut out as it is. A fence would write over what a backup or somebody who can read it may still save.
+  if (unreadable !== undefined)
+    ofRow.push({ row: 'node', subject: id, node: id, why: unreadableWords(id, unreadable), fence: null })
   if (difference !== null) {
     const { why, lax, entry } = difference
     const fence =
@@ -160,6 +164,9 @@ const differencesOfNode = async (deps: CompareDeps, id: NodeId, whole: boolean):
   }
   return [...ofRow, ...(await differencesOfEnds(deps, before.value, entries))]
 }
+
+const unreadableWords = (id: NodeId, what: string): string =>
+  `its row cannot be read: ${what}. It is shut out; put its row back from a backup, or: muster node revoke ${id}`
 
 /** A row is lax only with respect to everything that may have let the node in again, however long ago. */
 const certainOf = async (

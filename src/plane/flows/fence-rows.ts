@@ -14,6 +14,7 @@ import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import type { RowDifference, RowFence } from './compare-rows.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
 import { liveAllocations } from './live-allocations.ts'
+import { readableNode } from './readable-node.ts'
 
 export type FenceDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
 
@@ -28,8 +29,9 @@ const decide = async ({ store, clock }: FenceDeps, fence: RowFence, why: string)
   const nowMs = clock.nowMs()
   switch (fence.kind) {
     case 'quarantine': {
-      const node = await store.get('node', fence.node)
-      if (node === null) return refuse('NODE_NOT_FOUND', fence.node)
+      const found = await store.get('node', fence.node)
+      if (found === null) return refuse('NODE_NOT_FOUND', fence.node)
+      const node = await readableNode(store, found)
       const reason = `its row in the database was changed: ${why}`
       const allocations = await liveAllocations(store, fence.node)
       const alongside = releaseAll({ node, by, nowMs, allocations, why: `its node was quarantined: ${reason}` })
