@@ -301,6 +301,8 @@ export const KeyView = Type.Object({
   created_by: Type.String(),
   created_at: Type.String(),
   revoked_at: orNull(Type.String()),
+  /** No plane of this domain wrote its row: it grants nothing. Left out of others. */
+  forged: Type.Optional(Type.Boolean()),
 })
 export const CreateKeyRequest = Type.Object(
   { name: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$' }), role: oneOf(roles) },
