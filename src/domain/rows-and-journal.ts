@@ -136,6 +136,23 @@ export const lastCertificateOf = (
     .filter(({ subject, issuedAtMs }) => subject.kind === 'node' && subject.epoch === epoch && issuedAtMs <= entry.atMs)
     .toSorted((one, other) => other.issuedAtMs - one.issuedAtMs)[0] ?? null
 
+/**
+ * The keys that the revocation of an epoch has banned, as far as they are known: the newest certified one, and the one it
+ * recovered with. Entries before 0.2.1 do not name that; the row of the node does, as long as it is of that epoch.
+ */
+export const bannedKeysOf = (
+  { entry, epoch }: EndedEpoch,
+  node: Node,
+  last: CertificateRecord | null,
+): readonly string[] => {
+  if (entry.type !== 'host.revoked') return []
+  const named = entry.body['recovery_key']
+  const ofEntry = typeof named === 'string' ? /^SHA256:([0-9a-f]{64})$/.exec(named)?.[1] : undefined
+  const credential = node.epoch === epoch ? node.recovery?.credential : undefined
+  const ofRow = credential?.kind === 'key' ? credential.spki : undefined
+  return [...new Set([last?.spki, ofEntry ?? ofRow].filter((spki) => spki !== undefined))]
+}
+
 /** The denial that an ended epoch has to have, for as long as one of its certificates could be valid. */
 export const restoredDenial = (
   { entry, epoch }: EndedEpoch,

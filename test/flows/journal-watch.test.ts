@@ -8,6 +8,7 @@ import { test, type TestContext } from 'node:test'
 import { inspect } from 'node:util'
 import type { Change } from '#domain/change.ts'
 import { entry } from '#domain/decision.ts'
+import type { Recovery } from '#domain/node.ts'
 import { openFeed } from '#plane/feed/feed.ts'
 import { openJournalWatch, type JournalWatch } from '#plane/flows/journal-watch.ts'
 import { openStandingAlerts, type StandingAlerts } from '#plane/flows/standing-alerts.ts'
@@ -103,6 +104,32 @@ test('R3: one run fences every row that was set back, and lists and alerts only 
   assert.ok(alerts.every(({ kind, severity }) => kind === 'rows_differ' && severity === 'critical'))
   await run()
   assert.deepEqual(watch.last()?.rows.differences, [], 'the fences made rows and journal agree')
+})
+
+test('R3: the ban of a recovery key is put back, by its entry and by the row of entries that do not name it', async (t) => {
+  const { store, watch, run } = await setUp(t)
+  const recoveryOf = (spki: string): Recovery => ({
+    ...{ recoveredAtMs: [], denied: null, episode: null },
+    credential: { kind: 'key', spki, publicKey: '', registeredAtMs: someTimeMs },
+  })
+  const by = { actor: 'operator:test', source: null, correlation: null }
+  const membership = { kind: 'revoked', sinceMs: someTimeMs, reason: 'stolen', by: 'operator:test' } as const
+  const [named, older] = ['a'.repeat(64), 'b'.repeat(64)]
+  for (const [id, recovery, body] of [
+    ['gpu-001', null, { recovery_key: `SHA256:${named}` }],
+    ['gpu-002', recoveryOf(older), {}],
+  ] as const) {
+    const said = entry(by, someTimeMs, 'host.revoked', { node: id, epoch: 1 }, body)
+    await store.commit({ ...newNode(id, { epoch: 1, membership, recovery }), entries: [said] })
+  }
+  await run()
+  assert.deepEqual(
+    watch.last()?.rows.differences.map(({ row, why }) => [row, why]),
+    [named, older].map((spki) => ['key-ban', `it was revoked, and its recovery key SHA256:${spki} is not banned`]),
+  )
+  for (const spki of [named, older]) assert.notEqual(await store.get('key-ban', spki), null)
+  await run()
+  assert.deepEqual(watch.last()?.rows.differences, [])
 })
 
 for (const [what, statements, why] of [

@@ -6,6 +6,7 @@ import type { CertificateRecord, Denial } from '#domain/certificate.ts'
 import type { EntryType, JournalEntry } from '#domain/journal-entry.ts'
 import type { Node, NodeId } from '#domain/node.ts'
 import {
+  bannedKeysOf,
   denialKeyOf,
   differenceOfNode,
   endedEpochs,
@@ -196,9 +197,10 @@ const isProven = ({ store }: CompareDeps, { chain, sequence }: JournalEntry): Pr
 /** Denials and bans of the epochs that were ended of late. */
 const differencesOfEnds = async (
   deps: CompareDeps,
-  { id }: Node,
+  node: Node,
   entries: readonly JournalEntry[],
 ): Promise<readonly RowDifference[]> => {
+  const { id } = node
   const ends = endedEpochs(entries)
   if (ends.length === 0) return []
   const { store } = deps
@@ -209,9 +211,8 @@ const differencesOfEnds = async (
   const found: RowDifference[] = []
   for (const end of ends) {
     const last = lastCertificateOf(end, certificates)
-    if (last === null) continue
     const about = { subject: id, node: id }
-    if (last.notAfterMs > nowMs && (await store.get('denial', denialKeyOf(end, id))) === null) {
+    if (last !== null && last.notAfterMs > nowMs && (await store.get('denial', denialKeyOf(end, id))) === null) {
       const why = `its epoch ${end.epoch} was ended (${end.entry.type}) and is not denied`
       const ofEpoch = certificates.filter(({ subject }) => subject.kind === 'node' && subject.epoch === end.epoch)
       const denial = restoredDenial(end, id, ofEpoch, clockToleranceMs)
@@ -222,10 +223,12 @@ const differencesOfEnds = async (
         fence: (await isProven(deps, end.entry)) ? { kind: 'deny', denial } : null,
       })
     }
-    if (end.entry.type !== 'host.revoked' || (await store.get('key-ban', last.spki)) !== null) continue
-    const why = `it was revoked, and its key SHA256:${last.spki} is not banned`
-    const ban = { kind: 'ban', spki: last.spki, node: id } as const
-    found.push({ ...about, row: 'key-ban', why, fence: (await isProven(deps, end.entry)) ? ban : null })
+    for (const spki of bannedKeysOf(end, node, last)) {
+      if ((await store.get('key-ban', spki)) !== null) continue
+      const why = `it was revoked, and its ${spki === last?.spki ? 'key' : 'recovery key'} SHA256:${spki} is not banned`
+      const ban = { kind: 'ban', spki, node: id } as const
+      found.push({ ...about, row: 'key-ban', why, fence: (await isProven(deps, end.entry)) ? ban : null })
+    }
   }
   return found
 }
