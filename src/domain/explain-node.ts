@@ -7,7 +7,7 @@ import type { DomainSettings } from './domain-settings.ts'
 import { durationWords } from './duration-words.ts'
 import { explainCondition } from './explain-condition.ts'
 import { afterExpiry, denialSentences, readmission, repairSentences } from './explain-recovery.ts'
-import type { Node, Slots } from './node.ts'
+import type { FormerRevocation, Node, Slots } from './node.ts'
 import type { Profile } from './profile.ts'
 import { releasedAfterRepair } from './repair.ts'
 import { schedulingOf } from './scheduling.ts'
@@ -69,7 +69,9 @@ const membershipSentences = (facts: ExplainFacts): string[] => {
     case 'quarantined':
       return [
         `In quarantine ${since}, put there by ${membership.by}: ${membership.reason}.`,
-        ...repairSentences(facts, membership.slots !== null),
+        ...(membership.revokedBefore === undefined
+          ? repairSentences(facts, membership.slots !== null)
+          : formerSentences(node.id, membership.revokedBefore)),
       ]
     case 'revoked':
       return [
@@ -78,6 +80,11 @@ const membershipSentences = (facts: ExplainFacts): string[] => {
       ]
   }
 }
+
+const formerSentences = (id: string, { by, reason, atMs }: FormerRevocation): string[] => [
+  `The journal says that ${by} revoked it at ${isoTime(atMs)}: ${reason}. To revoke it again: muster node revoke ${id} --reason REASON.`,
+  `Only if you know better: muster node release ${id} lets the machine join anew.`,
+]
 
 const whyInactive = (facts: ExplainFacts, since: string): string =>
   releasedAfterRepair(facts.node)

@@ -59,6 +59,7 @@ const comeback = ({ recovery }: Node, joinsByToken: boolean): string[] => [
 ]
 
 const inQuarantine = ({ membership, repair: made }: Node): string[] => {
+  if (membership.kind === 'quarantined' && membership.revokedBefore !== undefined) return [revoke, 'node release ID']
   const repaired = membership.kind === 'quarantined' && membership.slots !== null
   if (repaired) return made?.evidence?.passed === true ? ['node release ID', revoke] : ['node show ID', repair, revoke]
   return [repair, 'node release ID', revoke]

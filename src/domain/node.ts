@@ -57,8 +57,12 @@ export type Membership =
       readonly reason: string
       readonly by: string
       readonly slots: Slots | null
+      /** The journal says that it was revoked, and its row said otherwise: that revocation. */
+      readonly revokedBefore?: FormerRevocation
     }
   | { readonly kind: 'revoked'; readonly sinceMs: number; readonly reason: string; readonly by: string }
+
+export type FormerRevocation = { readonly by: string; readonly reason: string; readonly atMs: number }
 
 /** The certificates of the current epoch. `pending` becomes `current` at its first use; the one it replaces drains. */
 export type Slots = {

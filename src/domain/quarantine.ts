@@ -5,7 +5,7 @@ import { hasCondition, withoutConditions } from './conditions.ts'
 import { boundedText, entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
-import type { Node } from './node.ts'
+import type { FormerRevocation, Node } from './node.ts'
 import { drainEnded, quarantinedNode } from './quarantined-node.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { failedChecks } from './repair.ts'
@@ -13,6 +13,8 @@ import { denialOfEpoch } from './slots.ts'
 
 export type QuarantineFacts = NodeFacts & {
   readonly reason: string
+  /** Where its row was set back from a revocation. */
+  readonly revokedBefore?: FormerRevocation | null
   readonly domain: Row<DomainSettings>
   /** What goes with its identity: the allocations it had, the receipt. */
   readonly alongside?: Besides
@@ -23,6 +25,7 @@ export const decideQuarantine = ({
   reason,
   domain,
   alongside = {},
+  revokedBefore = null,
   by,
   nowMs,
 }: QuarantineFacts): NodeDecided | Refusal => {
@@ -42,7 +45,7 @@ export const decideQuarantine = ({
   const about = { node: value.id, epoch: value.epoch }
   return nodeDecided(
     node,
-    quarantinedNode(value, why, by, nowMs),
+    withFormer(quarantinedNode(value, why, by, nowMs), revokedBefore),
     [
       entry(by, nowMs, 'node.quarantined', about, { reason: why, was: value.membership.kind }),
       ...drainEnded(value, by, nowMs),
@@ -56,6 +59,11 @@ export const decideQuarantine = ({
     ]),
   )
 }
+
+const withFormer = (node: Node, revokedBefore: FormerRevocation | null): Node =>
+  node.membership.kind === 'quarantined' && revokedBefore !== null
+    ? { ...node, membership: { ...node.membership, revokedBefore } }
+    : node
 
 /**
  * Its epoch stays denied: a released node comes back by joining anew, or by recovering. A repaired one has a new epoch,

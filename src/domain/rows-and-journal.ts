@@ -2,8 +2,9 @@
 // and epochs only grow. Facts that the journal does not have are unknown, never different.
 
 import { epochDenialKey, type CertificateRecord, type Denial } from './certificate.ts'
+import { boundedText } from './decision.ts'
 import type { EntryType, JournalEntry } from './journal-entry.ts'
-import type { Membership, Node } from './node.ts'
+import type { FormerRevocation, Membership, Node } from './node.ts'
 import type { Token } from './token.ts'
 
 type Kind = Membership['kind']
@@ -46,6 +47,25 @@ export type Difference = {
   readonly entry: JournalEntry | null
   /** The row lets in what the journal shuts out. */
   readonly lax: boolean
+}
+
+/** The actor of fences. */
+export const journalActor = 'system:journal'
+
+/** `end`: the last of its chain that says a membership. Null: the journal does not say that the node was revoked. */
+export const revocationIn = (end: JournalEntry, entries: readonly JournalEntry[]): FormerRevocation | null => {
+  // A fence of before is in the place of what it restored.
+  const [entry] = entries
+    .filter(({ chain, epoch, sequence }) => chain === end.chain && epoch === end.epoch && sequence <= end.sequence)
+    .filter(({ type, actor }) => membershipAfter[type] !== undefined && actor !== journalActor)
+    .toSorted((one, other) => other.sequence - one.sequence)
+  if (entry?.type !== 'host.revoked') return null
+  const { reason } = entry.body
+  return {
+    by: entry.actor,
+    reason: boundedText(typeof reason === 'string' ? reason : 'unknown', 100),
+    atMs: entry.atMs,
+  }
 }
 
 /**

@@ -7,6 +7,7 @@ import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { inspect } from 'node:util'
 import type { Change } from '#domain/change.ts'
+import type { Alert } from '#domain/alert.ts'
 import { entry } from '#domain/decision.ts'
 import type { Recovery } from '#domain/node.ts'
 import { openFeed } from '#plane/feed/feed.ts'
@@ -104,6 +105,34 @@ test('R3: one run fences every row that was set back, and lists and alerts only 
   assert.ok(alerts.every(({ kind, severity }) => kind === 'rows_differ' && severity === 'critical'))
   await run()
   assert.deepEqual(watch.last()?.rows.differences, [], 'the fences made rows and journal agree')
+})
+
+test('R3: a node that was revoked is to be revoked again, and an open alert gains what differs later', async (t) => {
+  const { store, alerts, sql, run } = await setUp(t)
+  await store.commit(revokedNode('gpu-001'))
+  const setBack = (from: string): Promise<unknown> =>
+    sql(`UPDATE node SET membership = 'registered', doc = replace(doc, '"kind":"${from}"', '"kind":"registered"')`)
+  await setBack('revoked')
+  const [first] = await run()
+  const advice =
+    /; operator:test revoked it at .*: unknown\. Next: muster node revoke gpu-001; only if you know better: /
+  assert.match(first?.reason ?? '', /^node gpu-001: its row says registered, and the journal says revoked/)
+  assert.match(first?.reason ?? '', advice)
+  const fenced = (await store.get('node', 'gpu-001'))?.value.membership
+  assert.equal(fenced?.kind === 'quarantined' && fenced.revokedBefore?.by, 'operator:test')
+  const [{ id }] = [...alerts.all()] as [Alert]
+  await run()
+  assert.equal([...alerts.all()][0]?.id, id, 'nothing new')
+
+  await setBack('quarantined')
+  const again = await run()
+  assert.equal(again.length, 1)
+  assert.match(
+    again[0]?.reason ?? '',
+    /its row says registered, and the journal says quarantined .*; earlier: node gpu-001/,
+  )
+  assert.match(again[0]?.reason ?? '', advice, 'its own fence is no reason to forget the revocation')
+  assert.notEqual([...alerts.all()][0]?.id, id, 'an acknowledgement of the first does not cover it')
 })
 
 test('R3: the ban of a recovery key is put back, by its entry and by the row of entries that do not name it', async (t) => {

@@ -4,7 +4,7 @@
 
 import type { CertificateRecord, Denial } from '#domain/certificate.ts'
 import type { EntryType, JournalEntry } from '#domain/journal-entry.ts'
-import type { Node, NodeId } from '#domain/node.ts'
+import type { FormerRevocation, Node, NodeId } from '#domain/node.ts'
 import {
   bannedKeysOf,
   denialKeyOf,
@@ -15,6 +15,7 @@ import {
   membershipEntryTypes,
   reopeningTypes,
   restoredDenial,
+  revocationIn,
   tokenEndTypes,
   type Difference,
 } from '#domain/rows-and-journal.ts'
@@ -33,7 +34,7 @@ export type RowDifference = {
 }
 
 export type RowFence =
-  | { readonly kind: 'quarantine'; readonly node: NodeId }
+  | { readonly kind: 'quarantine'; readonly node: NodeId; readonly revokedBefore: FormerRevocation | null }
   | { readonly kind: 'deny'; readonly denial: Denial }
   | { readonly kind: 'ban'; readonly spki: string; readonly node: NodeId }
   | { readonly kind: 'spend'; readonly token: string }
@@ -160,7 +161,9 @@ const differencesOfNode = async (deps: CompareDeps, id: NodeId, whole: boolean):
   if (difference !== null) {
     const { why, lax, entry } = difference
     const fence =
-      lax && entry !== null && (await isProven(deps, entry)) ? ({ kind: 'quarantine', node: id } as const) : null
+      lax && entry !== null && (await isProven(deps, entry))
+        ? ({ kind: 'quarantine', node: id, revokedBefore: revocationIn(entry, entries) } as const)
+        : null
     ofRow.push({ row: 'node', subject: id, node: id, why, fence })
   }
   return [...ofRow, ...(await differencesOfEnds(deps, before.value, entries))]
