@@ -58,7 +58,7 @@ export const revokedAgain = (id: string, { by, reason, atMs }: FormerRevocation)
 const reasonOf = ({ reason, evidence }: Condition): string => {
   const { claimant, claimant_hardware, holder, holder_hardware } = evidence
   if (claimant === undefined || holder === undefined) return reason
-  const named = [claimant, claimant_hardware, holder, holder_hardware].map((part) => boundedText(String(part), 44))
+  const named = [claimant, claimant_hardware, holder, holder_hardware].map((part) => boundedText(String(part), 128))
   return `${reason}: ${named[0]}, ${named[1]}; and ${named[2]}, ${named[3]}`
 }
 
