@@ -24,7 +24,7 @@ import type { Store } from '#plane/store/store.ts'
 import { refuseBeforeAuthority } from './clock-check.ts'
 import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { initialiseDomain, type Initialised } from './initialise.ts'
-import { keepWitness, verifiedAgainst } from './keep-witness.ts'
+import { keepWitness, verifiedAgainst, type WitnessKeeping } from './keep-witness.ts'
 import { openHeadSigner } from './journal-key.ts'
 import { refuseRunningPlane } from './operator-socket.ts'
 import { checkKeys, examineFolder, firstRootOf, keepDomainOfFolder, refuseOtherDomain } from './data-folder.ts'
@@ -43,6 +43,9 @@ export type Foundation = {
   readonly keySeal: KeySeal
 }
 
+/** With a domain in it. */
+export type Laid = Foundation & Initialised & { readonly keeping: WitnessKeeping }
+
 export type Base = Pick<Foundation, 'clock' | 'timers' | 'random' | 'log'>
 
 export type StartOptions = {
@@ -58,7 +61,7 @@ export const layFoundation = async (
   config: PlaneConfig,
   log: Log,
   options: StartOptions = asUsual,
-): Promise<Foundation & Initialised> => {
+): Promise<Laid> => {
   const { dataFolder } = config
   const folderWasThere = pathExists(dataFolder)
   makeFolder(dataFolder, 0o700)
@@ -77,12 +80,12 @@ export const layFoundation = async (
       : // A plane on its own file has no use for the driver, and starts sooner without.
         (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, witness, asked, options))
     undo = opened.undo
-    let stopKeeping = (): void => {}
+    let keeping: WitnessKeeping | null = null
     const store: Store = {
       ...opened.store,
       journal: verifiedAgainst(witness, opened.store.journal),
       async close() {
-        stopKeeping()
+        keeping?.stop()
         await opened.store.close()
       },
     }
@@ -99,7 +102,7 @@ export const layFoundation = async (
         await checkRecords(foundation, config, options)
       }
       const kept = { domainName: asked, domainRoot: () => domainRoot, replica: config.replica }
-      stopKeeping = await keepWitness({ ...foundation, ...kept }, dataFolder)
+      keeping = await keepWitness({ ...foundation, ...kept }, dataFolder)
       const initialised = await initialiseDomain(foundation, config, options.beforeFirst)
       undo = () => {}
       // Another plane may have made it meanwhile, under another name.
@@ -108,7 +111,7 @@ export const layFoundation = async (
         dataFolder,
         (await store.issuers()).map(({ value }) => value),
       )
-      return { ...foundation, ...initialised }
+      return { ...foundation, ...initialised, keeping }
     } catch (error) {
       await store.close()
       throw error
