@@ -22,6 +22,7 @@ export const alertList = async (cli: Cli, options: AlertListOptions): Promise<vo
           paint,
         ),
   )
+  if (alerts.some(({ reason }) => reason.length > widestReason)) print.note('whole reasons: muster alert list -o json')
   if (alerts.length > 0) return
   print.note(
     options.all === true ? 'there has never been an alert' : 'nothing needs a person; all: muster alert list --all',
@@ -44,6 +45,9 @@ export const everyAlert = async (plane: OperatorClient, all: boolean): Promise<A
   return alerts
 }
 
+/** A table is read at a glance; JSON has the reason whole. */
+const widestReason = 400
+
 const alertRow = (alert: AlertView, nowMs: number): Cell[] => [
   alert.id,
   { text: alert.severity, colour: alert.severity === 'critical' ? 'red' : 'yellow' },
@@ -51,7 +55,7 @@ const alertRow = (alert: AlertView, nowMs: number): Cell[] => [
   alert.subject,
   formatAgo(parseIsoTime(alert.since) ?? nowMs, nowMs),
   stateCell(alert),
-  alert.reason,
+  alert.reason.length <= widestReason ? alert.reason : `${alert.reason.slice(0, widestReason - 1)}…`,
 ]
 
 const stateCell = ({ state, acknowledged_by: by, note }: AlertView): Cell => {

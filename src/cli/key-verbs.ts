@@ -1,3 +1,4 @@
+import type { Static } from 'typebox'
 import { parseIsoTime } from '#platform/clock.ts'
 import { CreateKeyAnswer, KeyListAnswer, KeyView } from '#wire/operator-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
@@ -6,7 +7,7 @@ import type { OfflineOptions } from './key-create-offline.ts'
 import { connect } from './operator-client.ts'
 import { printer } from './print.ts'
 import { printable } from './printable.ts'
-import { renderHeadedTable } from './table.ts'
+import { renderHeadedTable, type Cell } from './table.ts'
 
 export const keyCreate = async (
   cli: Cli,
@@ -36,19 +37,15 @@ export const keyList = async (cli: Cli, options: GlobalOptions): Promise<void> =
   printer(cli, options).answer(answer, (paint) =>
     renderHeadedTable(
       ['KEY', 'NAME', 'ROLE', 'CREATED', 'BY', 'STATE'],
-      answer.keys.map((key) => [
-        key.id,
-        key.name,
-        key.role,
-        ago(key.created_at),
-        key.created_by,
-        key.revoked_at === null
-          ? { text: 'valid', colour: 'green' }
-          : { text: `revoked ${ago(key.revoked_at)}`, colour: 'dim' },
-      ]),
+      answer.keys.map((key) => [key.id, key.name, key.role, ago(key.created_at), key.created_by, stateOf(key, ago)]),
       paint,
     ),
   )
+}
+
+const stateOf = ({ forged, revoked_at: revokedAt }: Static<typeof KeyView>, ago: (time: string) => string): Cell => {
+  if (forged === true) return { text: 'forged, grants nothing', colour: 'red' }
+  return revokedAt === null ? { text: 'valid', colour: 'green' } : { text: `revoked ${ago(revokedAt)}`, colour: 'dim' }
 }
 
 export const keyRevoke = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {

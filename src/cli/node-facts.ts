@@ -12,7 +12,10 @@ type Fact = readonly [name: string, value: string | readonly string[]]
 
 export const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ['node', node.id],
-  ['state', `${node.membership}, since ${moment(node.since, nowMs)}`],
+  [
+    'state',
+    node.unreadable === undefined ? `${node.membership}, since ${moment(node.since, nowMs)}` : 'unreadable, shut out',
+  ],
   ...some('why', node.why),
   ['profile', node.profile],
   ['epoch', String(node.epoch)],

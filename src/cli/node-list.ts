@@ -73,32 +73,43 @@ const shareText = ({ nodes, proven, why }: Recoverability): string => {
   return `${proven} of ${nodes} proven recoverable${rest === '' ? '' : `; not: ${rest}`}`
 }
 
-const recoverableRow = ({ id, membership, profile, recoverable }: NodeView): Cell[] => [
-  id,
-  { text: membership, colour: stateColours[membership] ?? 'plain' },
-  `profile ${profile}`,
-  { text: recoverable.proven ? 'recoverable' : 'not proven', colour: recoverable.proven ? 'green' : 'yellow' },
-  recoverable.why,
-]
+const recoverableRow = (node: NodeView): Cell[] => {
+  const { id, profile, recoverable } = node
+  return [
+    id,
+    stateCell(node),
+    `profile ${profile}`,
+    { text: recoverable.proven ? 'recoverable' : 'not proven', colour: recoverable.proven ? 'green' : 'yellow' },
+    recoverable.why,
+  ]
+}
 
-const schedulableRow = ({ id, membership, vcluster, scheduling, allocations }: NodeView): Cell[] => [
-  id,
-  { text: membership, colour: stateColours[membership] ?? 'plain' },
-  vcluster === null ? 'no vcluster' : `vcluster ${vcluster}`,
-  { text: scheduling.state, colour: scheduling.state === 'schedulable' ? 'green' : 'yellow' },
-  `${allocations} allocation${allocations === 1 ? '' : 's'}`,
-  scheduling.reasons.join(', '),
-]
+const schedulableRow = (node: NodeView): Cell[] => {
+  const { id, vcluster, scheduling, allocations } = node
+  return [
+    id,
+    stateCell(node),
+    vcluster === null ? 'no vcluster' : `vcluster ${vcluster}`,
+    { text: scheduling.state, colour: scheduling.state === 'schedulable' ? 'green' : 'yellow' },
+    `${allocations} allocation${allocations === 1 ? '' : 's'}`,
+    scheduling.reasons.join(', '),
+  ]
+}
 
 /** `gpu-001  active  profile gpu-cloud  cert 23h 59m  seen now`, and what is odd about it. */
 export const nodeRow = (node: NodeView, nowMs: number): Cell[] => [
   node.id,
-  { text: node.membership, colour: stateColours[node.membership] ?? 'plain' },
+  stateCell(node),
   `profile ${node.profile}${node.vcluster === null ? '' : ` in ${node.vcluster}`}`,
   certCell(node, nowMs),
   seenText(node, nowMs),
   oddities(node),
 ]
+
+const stateCell = ({ membership, unreadable }: NodeView): Cell =>
+  unreadable === undefined
+    ? { text: membership, colour: stateColours[membership] ?? 'plain' }
+    : { text: 'unreadable', colour: 'red' }
 
 const stateColours: Readonly<Record<string, Colour>> = {
   active: 'green',

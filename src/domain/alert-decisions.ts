@@ -56,11 +56,14 @@ const isNews = (standing: Alert, wanted: WantedAlert): boolean =>
   (wanted.sinceMs !== null && wanted.sinceMs > standing.sinceMs) ||
   (wanted.severity === 'critical' && standing.severity === 'warning')
 
+/** Whole, with its evidence and what to do about it: tables cut what they have no room for. */
+const longestReason = 800
+
 const raise = (facts: AlertFacts, wanted: WantedAlert, before: readonly EntryDraft[]): AlertDecided => {
   const { newId: id, nowMs, by } = facts
   const { kind, subject, node, severity } = wanted
   const sinceMs = wanted.sinceMs ?? nowMs
-  const reason = boundedText(wanted.reason)
+  const reason = boundedText(wanted.reason, longestReason)
   const alert: Alert = { id, kind, subject, node, severity, sinceMs, reason, state: { kind: 'open' } }
   return written(facts, alert, [...before, entry(by, nowMs, 'alert.raised', { node }, bodyOf(alert))])
 }

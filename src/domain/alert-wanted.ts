@@ -5,7 +5,7 @@ import { isoTime } from '#platform/clock.ts'
 import type { Alert, AlertKind } from './alert.ts'
 import type { WantedAlert } from './alert-decisions.ts'
 import { boundedText } from './decision.ts'
-import type { Condition, ConditionName, Node } from './node.ts'
+import type { Condition, ConditionName, FormerRevocation, Node } from './node.ts'
 
 type Look = { readonly kind: AlertKind; readonly severity: Alert['severity'] }
 
@@ -45,16 +45,20 @@ export const alertsOfNode = (node: Node): readonly WantedAlert[] => {
 /** Whoever put it there, somebody has to look into it: only an operator ends it (R-143). */
 const ofQuarantine = ({ id, membership }: Node): WantedAlert[] => {
   if (membership.kind !== 'quarantined') return []
-  const { sinceMs, reason, by } = membership
-  const told = `${reason} (by ${by})`
+  const { sinceMs, reason, by, revokedBefore } = membership
+  const told = `${reason} (by ${by})${revokedBefore === undefined ? '' : revokedAgain(id, revokedBefore)}`
   return [{ kind: 'quarantined', severity: 'critical', subject: id, node: id, sinceMs, reason: told }]
 }
+
+/** For a node that was revoked, and whose row said otherwise. */
+export const revokedAgain = (id: string, { by, reason, atMs }: FormerRevocation): string =>
+  `; ${by} revoked it at ${isoTime(atMs)}: ${boundedText(reason, 100)}. Next: muster node revoke ${id}; only if you know better: muster node release ${id}`
 
 /** Of two holders both are named (ruling 6): whoever is woken at night should not have to ask who they are. */
 const reasonOf = ({ reason, evidence }: Condition): string => {
   const { claimant, claimant_hardware, holder, holder_hardware } = evidence
   if (claimant === undefined || holder === undefined) return reason
-  const named = [claimant, claimant_hardware, holder, holder_hardware].map((part) => boundedText(String(part), 44))
+  const named = [claimant, claimant_hardware, holder, holder_hardware].map((part) => boundedText(String(part), 128))
   return `${reason}: ${named[0]}, ${named[1]}; and ${named[2]}, ${named[3]}`
 }
 

@@ -14,6 +14,7 @@ export const alertKinds = [
   'authority_aging',
   'authority_key_lost',
   'store_in_doubt',
+  'store_put_back',
   'clock_off',
   'quarantined',
   'issuance_halted',
@@ -35,7 +36,7 @@ export const alertKinds = [
 export type AlertKind = (typeof alertKinds)[number]
 
 /** These are about what has happened, not about what is so: nothing but an acknowledgement ends them. */
-export const endedByAcknowledgement: readonly AlertKind[] = ['superseded_by_hardware']
+export const endedByAcknowledgement: readonly AlertKind[] = ['superseded_by_hardware', 'store_put_back']
 
 export const alertSeverities = ['warning', 'critical'] as const
 

@@ -192,24 +192,23 @@ export const suspicionOf = (
   }
 }
 
-/** One holder, as the journal names it. */
+/** One holder, as the journal names it: what tells two machines apart before what tells two processes apart. */
 export const holderWords = (holder: HolderFacts): readonly string[] => [
-  whereabouts(holder),
+  holder.source ?? 'an unknown address',
   machineWords(holder),
+  ...processWords(holder),
   ...(holder.serial === null ? [] : [`certificate ${holder.serial}`]),
 ]
 
 const prefix = (text: string): string => text.slice(0, 8)
 
-const whereabouts = ({ source, instance, agentVersion }: HolderFacts): string =>
-  boundedText(
-    [
-      source ?? 'an unknown address',
-      instance === null ? 'an agent without an instance' : `instance ${prefix(instance)}`,
-      ...(agentVersion === null ? [] : [`agent ${agentVersion}`]),
-    ].join(', '),
-    100,
-  )
+const whereabouts = (holder: HolderFacts): string =>
+  boundedText([holder.source ?? 'an unknown address', ...processWords(holder)].join(', '), 100)
+
+const processWords = ({ instance, agentVersion }: HolderFacts): readonly string[] => [
+  instance === null ? 'an agent without an instance' : `instance ${prefix(instance)}`,
+  ...(agentVersion === null ? [] : [`agent ${boundedText(agentVersion, 32)}`]),
+]
 
 /** The machine and its serial first: where there are many addresses they are what is cut. */
 const machineWords = ({ machine, bmcSerial, macs }: HolderFacts): string =>

@@ -26,7 +26,7 @@ import {
 import type { SigningOrder } from './order.ts'
 import type { JoinMethod, Profile } from './profile.ts'
 import type { RecoveryRegistrationFacts } from './recovery-credential.ts'
-import { refuse, type Refusal } from './refusal.ts'
+import { refuse, refuseMethod, type Refusal } from './refusal.ts'
 import { firstTenure, newNode } from './registration.ts'
 import { slotForKey, slotsOf } from './slots.ts'
 import { spentOn } from './spent-token.ts'
@@ -195,14 +195,14 @@ const wayOfJoining = ({ credential, profile, node, reported }: EnrollFacts): Ref
     ...(hardwareMatches(registered, reported.hardware) ? (['hardware'] as const) : []),
   ]
   if (!allOf.includes(credential.method)) {
-    return refuse('JOIN_METHOD_NOT_ALLOWED', `profile ${profile.value.name} asks for ${allOf.join(' and ')}`)
+    return refuseMethod(profile.value.name, `asks for ${allOf.join(' and ')}`)
   }
   if (credential.method === 'token' && credential.token.value.scope.kind === 'domain' && tokenScope === 'node') {
-    return refuse('JOIN_METHOD_NOT_ALLOWED', `profile ${profile.value.name} asks for a token made for the node`)
+    return refuseMethod(profile.value.name, 'asks for a token made for the node')
   }
   const missing = allOf.filter((method) => !proven.includes(method))
   if (missing.length === 0) return null
-  return refuse('JOIN_METHOD_NOT_ALLOWED', `profile ${profile.value.name} also asks for ${missing.join(' and ')}`)
+  return refuseMethod(profile.value.name, `also asks for ${missing.join(' and ')}`)
 }
 
 /** A tombstone says more than the ban it left: another key would not get in either. */

@@ -14,12 +14,12 @@ const advice: Readonly<Record<ConditionName, (id: string, facts: RecoveryFacts) 
     facts.node.membership.kind === 'quarantined'
       ? `The certificate its repair gave it is of no use any more: muster node repair-bundle ${id} --reason REASON --out FILE`
       : `It can no longer renew: ${afterExpiry(facts)}`,
-  spoof_suspected: (id) =>
-    `Another machine may be trying to take its identity. If so: muster node quarantine ${id} --reason REASON; if the machine was replaced: muster token create --node ${id} --replace; if the one that is connected is the right one: muster node settle ${id} --reason REASON`,
+  spoof_suspected: (id, facts) =>
+    `Another machine may be trying to take its identity. If so: muster node quarantine ${id} --reason REASON; if the machine was replaced: ${replacement(id, facts)}; if the one that is connected is the right one: muster node settle ${id} --reason REASON`,
   duplicate_identity: (id, facts) =>
     facts.node.membership.kind === 'quarantined'
-      ? `Two machines may hold its identity, and both are fenced. Find the copy and end it; then let the right machine in: muster node repair-bundle ${id} --reason REASON --out FILE, or muster node release ${id} and muster token create --node ${id}`
-      : `Two machines may hold its identity. Find the copy and end it, then give the right machine a new identity: muster node repair-bundle ${id} --reason REASON --out FILE, or, installed anew, muster token create --node ${id} --replace; if the one that is connected is the right one and the copy is gone for good: muster node settle ${id} --reason REASON; to fence both meanwhile: muster node quarantine ${id} --reason REASON`,
+      ? `Two machines may hold its identity, and both are fenced. Find the copy and end it; then let the right machine in: muster node repair-bundle ${id} --reason REASON --out FILE, or muster node release ${id} and ${joinsByToken(facts) ? `muster token create --node ${id}` : 'let it join by its hardware'}`
+      : `Two machines may hold its identity. Find the copy and end it, then give the right machine a new identity: muster node repair-bundle ${id} --reason REASON --out FILE, or, installed anew, ${replacement(id, facts)}; if the one that is connected is the right one and the copy is gone for good: muster node settle ${id} --reason REASON; to fence both meanwhile: muster node quarantine ${id} --reason REASON`,
   needs_approval: (id) =>
     `It waits for people to approve it: muster node approve ${id}; to say no to its recovery: muster node deny ${id}`,
   not_persisted: () =>
@@ -46,6 +46,13 @@ const advice: Readonly<Record<ConditionName, (id: string, facts: RecoveryFacts) 
   not_recoverable: (id) =>
     `It works now, and may not come back by itself after a failure; it rehearses again by itself: see muster node explain ${id}`,
 }
+
+const joinsByToken = ({ profile }: RecoveryFacts): boolean => profile.join.allOf.includes('token')
+
+const replacement = (id: string, facts: RecoveryFacts): string =>
+  joinsByToken(facts)
+    ? `muster token create --node ${id} --replace`
+    : 'stop the one that is connected, and the other joins by its hardware'
 
 export const explainCondition = (facts: RecoveryFacts, condition: Condition): string => {
   const evidence = Object.entries(condition.evidence).map(([name, value]) => `${name} ${value ?? 'unknown'}`)

@@ -7,7 +7,7 @@ import type { DomainSettings } from './domain-settings.ts'
 import { durationWords } from './duration-words.ts'
 import { explainCondition } from './explain-condition.ts'
 import { afterExpiry, denialSentences, readmission, repairSentences } from './explain-recovery.ts'
-import type { Node, Slots } from './node.ts'
+import type { FormerRevocation, Node, Slots } from './node.ts'
 import type { Profile } from './profile.ts'
 import { releasedAfterRepair } from './repair.ts'
 import { schedulingOf } from './scheduling.ts'
@@ -21,10 +21,19 @@ export type ExplainFacts = {
   readonly nowMs: number
 }
 
-export const explainNode = (facts: ExplainFacts): string[] => [
-  ...membershipSentences(facts),
-  ...facts.node.conditions.map((condition) => explainCondition(facts, condition)),
-  ...schedulingSentences(facts.node),
+export const explainNode = (facts: ExplainFacts): string[] =>
+  facts.node.unreadable === undefined
+    ? [
+        ...membershipSentences(facts),
+        ...facts.node.conditions.map((condition) => explainCondition(facts, condition)),
+        ...schedulingSentences(facts.node),
+      ]
+    : unreadableSentences(facts.node, facts.node.unreadable)
+
+const unreadableSentences = ({ id }: Node, what: string): string[] => [
+  `Its row in the database cannot be read (${what}): it is shut out, and the rest of what is shown here may be missing or wrong.`,
+  'Find out who or what writes to the database, and put the row back from a backup while the plane is stopped.',
+  `Without one: muster node revoke ${id} ends its certificates and keys, as far as they are on record; muster node quarantine ${id} keeps the node, to be released and joined anew.`,
 ]
 
 const membershipSentences = (facts: ExplainFacts): string[] => {
@@ -60,7 +69,9 @@ const membershipSentences = (facts: ExplainFacts): string[] => {
     case 'quarantined':
       return [
         `In quarantine ${since}, put there by ${membership.by}: ${membership.reason}.`,
-        ...repairSentences(facts, membership.slots !== null),
+        ...(membership.revokedBefore === undefined
+          ? repairSentences(facts, membership.slots !== null)
+          : formerSentences(node.id, membership.revokedBefore)),
       ]
     case 'revoked':
       return [
@@ -69,6 +80,11 @@ const membershipSentences = (facts: ExplainFacts): string[] => {
       ]
   }
 }
+
+const formerSentences = (id: string, { by, reason, atMs }: FormerRevocation): string[] => [
+  `The journal says that ${by} revoked it at ${isoTime(atMs)}: ${reason}. To revoke it again: muster node revoke ${id} --reason REASON.`,
+  `Only if you know better: muster node release ${id} lets the machine join anew.`,
+]
 
 const whyInactive = (facts: ExplainFacts, since: string): string =>
   releasedAfterRepair(facts.node)

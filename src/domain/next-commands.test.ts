@@ -27,6 +27,21 @@ test('one whose certificates have all expired is let in by token, or repaired', 
   assert.doesNotMatch(next(nodeRow('inactive').value, 'hpc-diskless', noonMs * 2).join(), /token/)
 })
 
+test('one that joins by hardware is settled, and never given a token its profile refuses', () => {
+  const node = nodeRow('active', { conditions: [condition('spoof_suspected')] }).value
+  assert.match(next(node).join(), /token create --node gpu-001 --replace/)
+  assert.deepEqual(next(node, 'hpc-diskless'), [
+    'muster node quarantine gpu-001 --reason REASON',
+    'muster node settle gpu-001 --reason REASON',
+  ])
+})
+
+test('one that was revoked before its row was changed is revoked again', () => {
+  const revokedBefore = { by: 'operator:alice', reason: 'stolen', atMs: 1 }
+  const node = nodeRow('quarantined', { membership: { ...memberships.quarantined, revokedBefore } }).value
+  assert.deepEqual(next(node), ['muster node revoke gpu-001 --reason REASON', 'muster node release gpu-001'])
+})
+
 test('of two holders an operator finds the right machine; a repaired one is released once its evidence has passed', () => {
   const [first, second] = next(nodeRow('active', { conditions: [condition('duplicate_identity')] }).value)
   assert.match(first ?? '', /repair-bundle/)

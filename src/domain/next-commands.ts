@@ -6,7 +6,10 @@ import type { Profile } from './profile.ts'
 import { slotsOf } from './slots.ts'
 
 export const nextCommands = (node: Node, profile: Profile, nowMs: number): string[] => {
-  const commands = [...byConditions(node), ...byMembership(node, profile, nowMs)]
+  const commands =
+    node.unreadable === undefined
+      ? [...byConditions(node, profile), ...byMembership(node, profile, nowMs)]
+      : [revoke, 'node quarantine ID --reason REASON']
   return [...new Set(commands)].map((command) => `muster ${command.replaceAll('ID', node.id)}`)
 }
 
@@ -14,14 +17,15 @@ const repair = 'node repair-bundle ID --reason REASON --out FILE'
 const revoke = 'node revoke ID --reason REASON'
 const token = 'token create --node ID'
 
-const byConditions = (node: Node): string[] => {
+const byConditions = (node: Node, profile: Profile): string[] => {
+  const replace = profile.join.allOf.includes('token') ? [`${token} --replace`] : []
   const has = (name: Parameters<typeof hasCondition>[1]): boolean => hasCondition(node, name)
   const settle = node.membership.kind === 'active' ? ['node settle ID --reason REASON'] : []
   const duplicate = has('duplicate_identity') && node.membership.kind !== 'quarantined'
   return [
     ...(has('needs_approval') ? ['node approve ID', 'node deny ID'] : []),
     ...(duplicate ? [repair, ...settle, 'node quarantine ID --reason REASON', revoke] : []),
-    ...(has('spoof_suspected') ? ['node quarantine ID --reason REASON', `${token} --replace`, ...settle] : []),
+    ...(has('spoof_suspected') ? ['node quarantine ID --reason REASON', ...replace, ...settle] : []),
   ]
 }
 
@@ -56,6 +60,7 @@ const comeback = ({ recovery }: Node, joinsByToken: boolean): string[] => [
 ]
 
 const inQuarantine = ({ membership, repair: made }: Node): string[] => {
+  if (membership.kind === 'quarantined' && membership.revokedBefore !== undefined) return [revoke, 'node release ID']
   const repaired = membership.kind === 'quarantined' && membership.slots !== null
   if (repaired) return made?.evidence?.passed === true ? ['node release ID', revoke] : ['node show ID', repair, revoke]
   return [repair, 'node release ID', revoke]

@@ -38,6 +38,8 @@ export type Node = {
   readonly rehearsal: Rehearsal | null
   readonly registeredAtMs: number
   readonly registeredBy: string
+  /** What of its row cannot be read (node-shape.ts): then this is a stand-in, which is shut out. */
+  readonly unreadable?: string
 }
 
 /** Each state carries only what it knows. */
@@ -55,8 +57,12 @@ export type Membership =
       readonly reason: string
       readonly by: string
       readonly slots: Slots | null
+      /** The journal says that it was revoked, and its row said otherwise: that revocation. */
+      readonly revokedBefore?: FormerRevocation
     }
   | { readonly kind: 'revoked'; readonly sinceMs: number; readonly reason: string; readonly by: string }
+
+export type FormerRevocation = { readonly by: string; readonly reason: string; readonly atMs: number }
 
 /** The certificates of the current epoch. `pending` becomes `current` at its first use; the one it replaces drains. */
 export type Slots = {

@@ -5,7 +5,7 @@ import { hasCondition, withoutConditions } from './conditions.ts'
 import { boundedText, entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
-import type { Node } from './node.ts'
+import type { FormerRevocation, Node } from './node.ts'
 import { drainEnded, quarantinedNode } from './quarantined-node.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import { failedChecks } from './repair.ts'
@@ -13,6 +13,8 @@ import { denialOfEpoch } from './slots.ts'
 
 export type QuarantineFacts = NodeFacts & {
   readonly reason: string
+  /** Where its row was set back from a revocation. */
+  readonly revokedBefore?: FormerRevocation | null
   readonly domain: Row<DomainSettings>
   /** What goes with its identity: the allocations it had, the receipt. */
   readonly alongside?: Besides
@@ -23,6 +25,7 @@ export const decideQuarantine = ({
   reason,
   domain,
   alongside = {},
+  revokedBefore = null,
   by,
   nowMs,
 }: QuarantineFacts): NodeDecided | Refusal => {
@@ -42,7 +45,7 @@ export const decideQuarantine = ({
   const about = { node: value.id, epoch: value.epoch }
   return nodeDecided(
     node,
-    quarantinedNode(value, why, by, nowMs),
+    withFormer(quarantinedNode(value, why, by, nowMs), revokedBefore),
     [
       entry(by, nowMs, 'node.quarantined', about, { reason: why, was: value.membership.kind }),
       ...drainEnded(value, by, nowMs),
@@ -57,6 +60,11 @@ export const decideQuarantine = ({
   )
 }
 
+const withFormer = (node: Node, revokedBefore: FormerRevocation | null): Node =>
+  node.membership.kind === 'quarantined' && revokedBefore !== null
+    ? { ...node, membership: { ...node.membership, revokedBefore } }
+    : node
+
 /**
  * Its epoch stays denied: a released node comes back by joining anew, or by recovering. A repaired one has a new epoch,
  * and comes back with that, once it has shown that it is well.
@@ -65,6 +73,7 @@ export const decideRelease = ({ node, by, nowMs }: NodeFacts): NodeDecided | Ref
   const { value } = node
   const { membership, repair } = value
   if (membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  if (value.unreadable !== undefined) return refuse('NODE_STATE_CONFLICT', releaseOfUnreadable(value.id))
   if (membership.kind !== 'quarantined') {
     return refuse('NODE_STATE_CONFLICT', `${value.id} is not in quarantine: it is ${membership.kind}`)
   }
@@ -85,6 +94,10 @@ export const decideRelease = ({ node, by, nowMs }: NodeFacts): NodeDecided | Ref
   const body = { quarantined_for: membership.reason, repaired }
   return nodeDecided(node, released, [entry(by, nowMs, 'node.released', about, body)])
 }
+
+const releaseOfUnreadable = (id: string): string =>
+  `the row of ${id} in the database cannot be read: put it back from a backup, or end what it stands for: ` +
+  `muster node revoke ${id} --reason REASON, or muster node quarantine ${id} --reason REASON`
 
 const evidenceMissing = ({ id, repair }: Node): string => {
   const failed = repair === null ? [] : failedChecks(repair)

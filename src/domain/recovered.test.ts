@@ -111,7 +111,7 @@ test('the journal tells the story under one correlation, as a security event, wi
   assert.equal(body['cert_not_after'], '2030-01-01T11:59:00.000Z')
   assert.equal(body['mode'], 'auto')
   assert.deepEqual(body['approved_by'], ['operator:alice'])
-  assert.match(String(body['claimant']), /192\.0\.2\.1.*instance.*BMC-1/)
+  assert.match(String(body['claimant']), /192\.0\.2\.1.*BMC-1.*instance/)
   assert.equal(node.recovery?.episode, 'story-9')
 })
 

@@ -40,7 +40,7 @@ export const refusals = {
   // may this node have an identity
   NODE_NOT_ENROLLED: [
     'No registered node matches.',
-    'Register it: muster node enroll ID --mac MAC --bmc-serial SERIAL',
+    'Register it: muster node enroll ID --profile hpc-diskless --mac MAC --bmc-serial SERIAL',
   ],
   NODE_NOT_FOUND: ['There is no node of that name.', 'List what there is: muster node list'],
   NODE_ALREADY_ENROLLED: [
@@ -261,6 +261,8 @@ export type Refusal = {
     readonly correlation?: string
     /** What the caller showed where it joins by hardware: without it nobody could tell which machine was refused (R-092). */
     readonly hardware?: HardwareIdentity
+    /** Whose rules refused it. */
+    readonly profile?: string
     /** It was committed with what it changed. */
     readonly journaled?: boolean
   }
@@ -271,6 +273,11 @@ export const refuse = (code: RefusalCode, detail: string | null = null): Refusal
   code,
   detail,
   retryAfterMs: null,
+})
+
+export const refuseMethod = (profile: string, why: string): Refusal => ({
+  ...refuse('JOIN_METHOD_NOT_ALLOWED', `profile ${profile} ${why}`),
+  about: { profile },
 })
 
 export const isRefusal = (value: unknown): value is Refusal =>

@@ -49,6 +49,14 @@ test('the journal has exactly the fields of seed 002 for a revocation', () => {
   })
 })
 
+test('the journal names the recovery key that a revocation bans', () => {
+  const credential = { kind: 'key', spki: 'a'.repeat(64), publicKey: '', registeredAtMs: 1 } as const
+  const recovery = { credential, recoveredAtMs: [], denied: null, episode: null }
+  const node = { ...facts.node, value: { ...facts.node.value, recovery } }
+  const [revoked] = expectDecided(decideRevoke({ ...facts, node })).change.entries
+  assert.equal(revoked.body['recovery_key'], `SHA256:${'a'.repeat(64)}`)
+})
+
 test('the epoch is denied and every key of it banned; a key banned before is relied on, not written', () => {
   const before = { spki: 'key-of-a1', why: 'weak', atMs: 1 }
   const bans = [

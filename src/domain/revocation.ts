@@ -61,8 +61,11 @@ export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
     repair: null,
     rehearsal: null,
   }
+  const credential = value.recovery?.credential
   const body = {
     ...{ host_id: value.id, revoked_by: by.actor, reason, timestamp: isoTime(nowMs) },
+    // Nothing else in the journal names it: by this its ban is put back where somebody deletes it.
+    ...(credential?.kind === 'key' ? { recovery_key: `SHA256:${credential.spki}` } : {}),
     ...(alsoCut.length === 0 ? {} : { also_cut: alsoCut.slice(0, mostNamed), also_cut_count: alsoCut.length }),
   }
   return nodeDecided(

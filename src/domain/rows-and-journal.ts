@@ -2,8 +2,9 @@
 // and epochs only grow. Facts that the journal does not have are unknown, never different.
 
 import { epochDenialKey, type CertificateRecord, type Denial } from './certificate.ts'
+import { boundedText } from './decision.ts'
 import type { EntryType, JournalEntry } from './journal-entry.ts'
-import type { Membership, Node } from './node.ts'
+import type { FormerRevocation, Membership, Node } from './node.ts'
 import type { Token } from './token.ts'
 
 type Kind = Membership['kind']
@@ -46,6 +47,25 @@ export type Difference = {
   readonly entry: JournalEntry | null
   /** The row lets in what the journal shuts out. */
   readonly lax: boolean
+}
+
+/** The actor of fences. */
+export const journalActor = 'system:journal'
+
+/** `end`: the last of its chain that says a membership. Null: the journal does not say that the node was revoked. */
+export const revocationIn = (end: JournalEntry, entries: readonly JournalEntry[]): FormerRevocation | null => {
+  // A fence of before is in the place of what it restored.
+  const [entry] = entries
+    .filter(({ chain, epoch, sequence }) => chain === end.chain && epoch === end.epoch && sequence <= end.sequence)
+    .filter(({ type, actor }) => membershipAfter[type] !== undefined && actor !== journalActor)
+    .toSorted((one, other) => other.sequence - one.sequence)
+  if (entry?.type !== 'host.revoked') return null
+  const { reason } = entry.body
+  return {
+    by: entry.actor,
+    reason: boundedText(typeof reason === 'string' ? reason : 'unknown', 100),
+    atMs: entry.atMs,
+  }
 }
 
 /**
@@ -135,6 +155,23 @@ export const lastCertificateOf = (
   certificates
     .filter(({ subject, issuedAtMs }) => subject.kind === 'node' && subject.epoch === epoch && issuedAtMs <= entry.atMs)
     .toSorted((one, other) => other.issuedAtMs - one.issuedAtMs)[0] ?? null
+
+/**
+ * The keys that the revocation of an epoch has banned, as far as they are known: the newest certified one, and the one it
+ * recovered with. Entries before 0.2.1 do not name that; the row of the node does, as long as it is of that epoch.
+ */
+export const bannedKeysOf = (
+  { entry, epoch }: EndedEpoch,
+  node: Node,
+  last: CertificateRecord | null,
+): readonly string[] => {
+  if (entry.type !== 'host.revoked') return []
+  const named = entry.body['recovery_key']
+  const ofEntry = typeof named === 'string' ? /^SHA256:([0-9a-f]{64})$/.exec(named)?.[1] : undefined
+  const credential = node.epoch === epoch ? node.recovery?.credential : undefined
+  const ofRow = credential?.kind === 'key' ? credential.spki : undefined
+  return [...new Set([last?.spki, ofEntry ?? ofRow].filter((spki) => spki !== undefined))]
+}
 
 /** The denial that an ended epoch has to have, for as long as one of its certificates could be valid. */
 export const restoredDenial = (

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { holder } from '../../test/fakes/sample-rows.ts'
+import { alice, holder, noonMs } from '../../test/fakes/sample-rows.ts'
 import type { HolderFacts } from './duplicate.ts'
-import { hasComeBack } from './supersession.ts'
+import type { Admission } from './enrollment.ts'
+import { hasComeBack, supersessionAlert } from './supersession.ts'
 
 const closed = { silentMs: 40_000, closedByHolder: true } as const
 const before = holder(1, { machine: 'm1', bmcSerial: 'SN-1', source: '192.0.2.1' })
@@ -26,4 +27,17 @@ test('P1: a caller that differs from the last holder in machine, BMC serial or a
 test('P1: where a channel went silent, or nobody knows how it ended, it is a supersession by silence', () => {
   assert.equal(comesBack(again(), { silentMs: 40_000 }), false)
   assert.equal(comesBack(again(), 'not-tried'), false)
+})
+
+test('P1: the alert names the hardware of both whole, before their processes', () => {
+  const shown = again({ macs: Array.from({ length: 4 }, (_, at) => `52:54:00:00:00:0${at}`), agentVersion: '0.2.1' })
+  const admission = {
+    facts: { by: alice, nowMs: noonMs, probe: closed, holders: { claimant: shown, holder: shown } },
+    before: { id: 'hpc-1' },
+  }
+  const { wanted } = supersessionAlert(admission as unknown as Admission, null, 'A1')
+  const both =
+    /52:54:00:00:00:03, (an agent without an instance|instance \w+), agent 0\.2\.1.*; before it: .*52:54:00:00:00:03, /
+  assert.match(wanted?.reason ?? '', both)
+  assert.doesNotMatch(wanted?.reason ?? '', /…/)
 })

@@ -60,7 +60,7 @@ export const supersessionAlert = (
   const { by, nowMs, holders, probe } = facts
   const about = { kind: 'superseded_by_hardware', subject: before.id, node: before.id } as const
   const silent = typeof probe === 'string' ? 'some time' : durationWords(probe.silentMs)
-  const [claimant, holder] = [wordsOf(holders?.claimant ?? null, 90), wordsOf(holders?.holder ?? null, 90)]
+  const [claimant, holder] = [wordsOf(holders?.claimant ?? null), wordsOf(holders?.holder ?? null)]
   const gone = isClosed(facts) ? 'without a channel' : 'of silence'
   const reason = `after ${silent} ${gone} another caller got this identity by its hardware: ${claimant}; before it: ${holder}`
   return {

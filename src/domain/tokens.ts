@@ -8,7 +8,7 @@ import type { DomainSettings } from './domain-settings.ts'
 import { subjectOf } from './node-certificate.ts'
 import { noHardware, type Node, type NodeId } from './node.ts'
 import { longestTokenTtlMs, type Profile } from './profile.ts'
-import { refuse, type Refusal } from './refusal.ts'
+import { refuse, refuseMethod, type Refusal } from './refusal.ts'
 import { firstTenure, newNode, registeredEntry } from './registration.ts'
 import type { Token } from './token.ts'
 
@@ -94,7 +94,7 @@ const ttlProblem = (ttlMs: number): Refusal | null =>
 const profileForbids = ({ nodeId, profile, domain, replace }: CreateTokenFacts): Refusal | null => {
   const { name, join } = profile.value
   if (!join.allOf.includes('token')) {
-    return refuse('JOIN_METHOD_NOT_ALLOWED', `profile ${name} asks for ${join.allOf.join(' and ')}`)
+    return refuseMethod(name, `asks for ${join.allOf.join(' and ')}`)
   }
   if (nodeId !== null) {
     // Said now to the operator instead of later to the machine.
@@ -102,10 +102,7 @@ const profileForbids = ({ nodeId, profile, domain, replace }: CreateTokenFacts):
     return subject.kind === 'refused' ? subject : null
   }
   if (join.tokenScope !== 'domain') {
-    return refuse(
-      'JOIN_METHOD_NOT_ALLOWED',
-      `profile ${name} asks for a token made for the node: muster token create --node ID`,
-    )
+    return refuseMethod(name, 'asks for a token made for the node: muster token create --node ID')
   }
   return replace ? refuse('REQUEST_INVALID', 'only a token for a node can replace one: name it with --node') : null
 }

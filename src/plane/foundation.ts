@@ -25,7 +25,7 @@ import { damagedWitnesses } from '#plane/store/witness-files.ts'
 import { refuseBeforeAuthority } from './clock-check.ts'
 import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { initialiseDomain, type Initialised } from './initialise.ts'
-import { keepWitness, verifiedAgainst } from './keep-witness.ts'
+import { keepWitness, verifiedAgainst, type WitnessKeeping } from './keep-witness.ts'
 import { openHeadSigner } from './journal-key.ts'
 import { refuseRunningPlane } from './operator-socket.ts'
 import { checkKeys, examineFolder, firstRootOf, keepDomainOfFolder, refuseOtherDomain } from './data-folder.ts'
@@ -46,6 +46,7 @@ export type Foundation = {
 
 export type LaidFoundation = Foundation &
   Initialised & {
+    readonly keeping: WitnessKeeping
     /** Nobody has heard of the domain that this start has made in its own folder: it goes when the store is closed. */
     takeBack(): void
   }
@@ -86,14 +87,14 @@ export const layFoundation = async (
       : // A plane on its own file has no use for the driver, and starts sooner without.
         (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, witness, asked, options))
     undo = opened.undo
-    let stopKeeping = (): void => {}
+    let keeping: WitnessKeeping | null = null
     let isUnmade = false
     const store: Store = {
       ...opened.store,
       journal: verifiedAgainst(witness, opened.store.journal),
       warnings: () => [...opened.store.warnings(), ...damagedWitnesses(dataFolder)],
       async close() {
-        stopKeeping()
+        keeping?.stop()
         await opened.store.close()
         if (!isUnmade) return
         opened.undo()
@@ -113,7 +114,7 @@ export const layFoundation = async (
         await checkRecords(foundation, config, options)
       }
       const kept = { domainName: asked, domainRoot: () => domainRoot, replica: config.replica }
-      stopKeeping = await keepWitness({ ...foundation, ...kept }, dataFolder)
+      keeping = await keepWitness({ ...foundation, ...kept }, dataFolder)
       const initialised = await initialiseDomain(foundation, config, options.beforeFirst)
       undo = () => {}
       // A root that was carried out would be without its domain.
@@ -124,7 +125,7 @@ export const layFoundation = async (
         dataFolder,
         (await store.issuers()).map(({ value }) => value),
       )
-      return { ...foundation, ...initialised, takeBack: () => void (isUnmade = isOurs) }
+      return { ...foundation, ...initialised, keeping, takeBack: () => void (isUnmade = isOurs) }
     } catch (error) {
       await store.close()
       throw error

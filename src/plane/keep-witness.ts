@@ -1,6 +1,8 @@
 // The plane's own memory of the journal, tied to its data folder: compared with the store at a start, before anything is
 // written, and kept up to date from then on.
 
+import type { JournalEntry } from '#domain/journal-entry.ts'
+import { takenAway } from '#domain/revoked-meanwhile.ts'
 import { findingOf, type Continuity, type Finding } from '#domain/continuity.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
@@ -8,7 +10,8 @@ import type { Timers } from '#platform/timers.ts'
 import { lossInWords, type JournalWitness } from './store/journal-witness.ts'
 import { placesIn } from './store/places-in-journal.ts'
 import type { JournalReader, Store } from './store/store.ts'
-import { openWitnessFiles, type KeptDoubt } from './store/witness-files.ts'
+import type { PutBack } from './flows/tell-put-back.ts'
+import { asideName, openWitnessFiles, type KeptDoubt } from './store/witness-files.ts'
 
 export type KeepWitnessDeps = {
   readonly store: Pick<Store, 'get' | 'journal' | 'issuers'>
@@ -23,16 +26,28 @@ export type KeepWitnessDeps = {
   readonly replica: number | null
 }
 
+export type WitnessKeeping = {
+  /** Ends the keeping, with a last write. */
+  stop(): void
+  /** Of every commit: what is taken away while the store is in doubt is kept beside it. */
+  note(entries: readonly JournalEntry[]): void
+  /** The store holds again what it had lost; null: it had lost nothing, or still lacks it. */
+  readonly putBack: PutBack | null
+}
+
 const keptEveryMs = 1000
+/** Kept of what was revoked meanwhile. */
+const mostMeanwhile = 1000
 
 /**
- * The store may have lost commits while no plane ran: an older file put back, a tail cut off, a chain deleted. Returns what
- * ends the keeping, with a last write.
+ * The store may have lost commits while no plane ran: an older file put back, a tail cut off, a chain deleted.
  */
-export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promise<() => void> => {
+export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promise<WitnessKeeping> => {
   const { store, witness, log } = deps
   const files = openWitnessFiles(folder, log, deps.replica)
   const domain = (await store.get('domain', 'domain'))?.value ?? null
+  let meanwhile: readonly string[] = []
+  let putBack: PutBack | null = null
 
   if (domain !== null) {
     const { lineage } = domain.continuity
@@ -48,13 +63,20 @@ export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promis
     if (doubt !== null && doubt.domain === domain.name) {
       if (doubt.lineage < lineage) files.dropDoubt()
       else if (heads.length > 0 && finding === null && (await isBack(store.journal, doubt, domain.continuity)))
-        log.warn({ ...findingIn(doubt), file: files.setDoubtAside(deps.clock.nowMs()) }, backInWords)
-      else witness.lose(findingIn(doubt), heads)
+        putBack = {
+          meanwhile: doubt.meanwhile ?? null,
+          nameAside: asideName,
+          setAside: (nowMs) => files.setDoubtAside(nowMs),
+        }
+      else {
+        meanwhile = doubt.meanwhile ?? []
+        witness.lose(findingIn(doubt), heads)
+      }
     }
   }
   const keepDoubt = (loss: Finding): void => {
     log.error({ ...loss }, lossInWords(loss))
-    files.keepDoubt({ ...loss, domain: deps.domainName() })
+    files.keepDoubt({ ...loss, domain: deps.domainName(), meanwhile })
   }
   const found = witness.loss()
   if (found !== null) keepDoubt(found)
@@ -72,9 +94,19 @@ export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promis
     files.keepHeads({ domain: deps.domainName(), root: deps.domainRoot(), lineage, heads })
   }
   const stop = deps.timers.every(keptEveryMs, keepHeads)
-  return () => {
-    stop()
-    keepHeads()
+  return {
+    stop() {
+      stop()
+      keepHeads()
+    },
+    note(entries) {
+      const loss = witness.loss()
+      const taken = loss === null ? [] : takenAway(entries)
+      if (loss === null || taken.length === 0) return
+      meanwhile = [...new Set([...meanwhile, ...taken])].slice(-mostMeanwhile)
+      files.keepDoubt({ ...loss, domain: deps.domainName(), meanwhile })
+    },
+    putBack,
   }
 }
 
@@ -89,10 +121,7 @@ const isBack = async (journal: Pick<JournalReader, 'hashAt'>, doubt: KeptDoubt, 
   doubt.hash !== undefined &&
   (await journal.hashAt(doubt.chain, doubt.sequence)) === doubt.hash
 
-const backInWords =
-  'the store holds the commits again that it had lost, and is not in doubt any more. What was revoked while the older copy ran is not in it: revoke it again'
-
-const findingIn = ({ domain: _domain, ...finding }: KeptDoubt): Finding => finding
+const findingIn = ({ domain: _domain, meanwhile: _meanwhile, ...finding }: KeptDoubt): Finding => finding
 
 /**
  * A tail that was cut back to a signed head, and a chain that was deleted whole, verify as intact by themselves: only what

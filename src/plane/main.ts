@@ -18,6 +18,7 @@ import type { PlaneUrls } from './channels/configuration.ts'
 import { openClockWarning } from './clock-check.ts'
 import { nodeUrlOf, type PlaneConfig } from './config.ts'
 import { openKeyBook } from './authn/operator-key-book.ts'
+import { tellPutBack } from './flows/tell-put-back.ts'
 import { openFeed, type Feed } from './feed/feed.ts'
 import { recoverabilityCounts } from './flows/count-recoverable.ts'
 import { recordLosses } from './flows/record-loss.ts'
@@ -25,8 +26,8 @@ import { openCutOffFiles } from './flows/cut-off-files.ts'
 import { barredByPending, forbiddenByPending, openPendingCutOffs } from './flows/pending-cut-offs.ts'
 import { performCutOff } from './flows/perform-cut-off.ts'
 import { openStandingAlerts } from './flows/standing-alerts.ts'
-import { asUsual, layFoundation, type Foundation } from './foundation.ts'
-import { adminKeyFile, type Initialised } from './initialise.ts'
+import { asUsual, layFoundation, type Foundation, type LaidFoundation } from './foundation.ts'
+import { adminKeyFile } from './initialise.ts'
 import { openAuthority } from './issuer/built-in-authority.ts'
 import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
 import type { Refused } from './listeners/http-reply.ts'
@@ -87,7 +88,7 @@ export const runPlane = async (
   }
 }
 
-const openPlane = async (config: PlaneConfig, laid: Foundation & Initialised) => {
+const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const cutOffFiles = openCutOffFiles(config.dataFolder, laid.log)
   const pending = new Map(cutOffFiles.all().map((one) => [cutOffKey(one.order), one]))
   const foundation = { ...laid, store: forbiddenByPending(laid.store, () => pending.values()) }
@@ -95,6 +96,7 @@ const openPlane = async (config: PlaneConfig, laid: Foundation & Initialised) =>
   const feed = openFeed()
   // Before anything is loaded: what is committed elsewhere meanwhile is then seen twice, and never missed.
   store.onForeignCommit((committed) => feed.publish(committed))
+  feed.subscribe(({ entries }) => foundation.keeping.note(entries.map(({ entry }) => entry)))
   const settings = await followSettings(foundation, feed)
   followConfirmations(foundation, feed)
   recordLosses({ ...foundation, feed, planeName: processName() })
@@ -163,6 +165,7 @@ const openPlane = async (config: PlaneConfig, laid: Foundation & Initialised) =>
   const cutOffs = openPendingCutOffs({ ...parts, denyList, files: cutOffFiles, epochsHere }, pending)
   cutOffs.enforce()
   const alerts = await openStandingAlerts(store, feed)
+  await tellPutBack({ ...foundation, feed, domainName: () => settings().name }, foundation.keeping.putBack)
   const keyBook = await openKeyBook({ ...foundation, feed, alerts })
   const journalWatch = openJournalWatch({
     ...foundation,

@@ -6,9 +6,8 @@ import { httpStatus } from './http-status.ts'
 import type { ErrorBody } from './node-api.ts'
 
 export const errorBody = (refusal: Refusal): ErrorBody => {
-  const [message, hint] = refusals[refusal.code]
-  const node = refusal.about?.node ?? null
-  const next = node === null ? hint : hint.replace(/\bID\b/g, node)
+  const [message] = refusals[refusal.code]
+  const next = nextOf(refusal)
   // Clocks count fractions of a millisecond, the schema whole ones: an agent would not know what else to make of it.
   const retryAfterMs = refusal.retryAfterMs === null ? null : Math.ceil(refusal.retryAfterMs)
   // A detail may repeat what the caller sent, and answers end up in logs.
@@ -17,6 +16,32 @@ export const errorBody = (refusal: Refusal): ErrorBody => {
   if (refusal.inForceHere === undefined) return body
   const { unaware, kept } = refusal.inForceHere
   return { ...body, in_force_here: true, replicas_unaware: [...unaware], kept_in: kept }
+}
+
+/** What is known of the caller is filled in, where a shell would not take it apart. */
+const nextOf = (refusal: Refusal): string => {
+  const { node = null, profile = null } = refusal.about ?? {}
+  const fill = (text: string, word: RegExp, value: string | null): string =>
+    value === null || !pasteable.test(value) ? text : text.replace(word, value)
+  return fill(fill(hintOf(refusal), /\bID\b/g, node), /\bPROFILE\b/g, profile)
+}
+
+const pasteable = /^[A-Za-z0-9._:@/+-]+$/
+const mostMacs = 8
+
+/** Whoever joins by hardware cannot use a token, and shows what it has to be registered by. */
+const hintOf = ({ code, about }: Refusal): string => {
+  const hint: string = refusals[code][1]
+  if (about?.hardware === undefined) return hint
+  if (code === 'ALREADY_ACTIVE')
+    return 'If this machine is to take its place, stop the other: it is admitted once that is silent. If the other is the right one: muster node settle ID --reason REASON'
+  if (code !== 'NODE_NOT_ENROLLED') return hint
+  const { macs, bmcSerial } = about.hardware
+  const options = [
+    ...macs.slice(0, mostMacs).map((mac) => ` --mac ${pasteable.test(mac) ? mac : 'MAC'}`),
+    ...(bmcSerial === null ? [] : [` --bmc-serial ${pasteable.test(bmcSerial) ? bmcSerial : 'SERIAL'}`]),
+  ]
+  return options.length === 0 ? hint : `Register it: muster node enroll ID --profile hpc-diskless${options.join('')}`
 }
 
 export type RefusalResponse = {

@@ -50,6 +50,8 @@ export const NodeView = Type.Object({
   last_seen: orNull(Type.String()),
   conditions: Type.Array(ConditionView),
   recoverable: Recoverable,
+  /** What of its row in the database cannot be read; it is shut out. Left out where it can be read. */
+  unreadable: Type.Optional(Type.String()),
 })
 export type NodeView = Static<typeof NodeView>
 
@@ -299,6 +301,8 @@ export const KeyView = Type.Object({
   created_by: Type.String(),
   created_at: Type.String(),
   revoked_at: orNull(Type.String()),
+  /** No plane of this domain wrote its row: it grants nothing. Left out of others. */
+  forged: Type.Optional(Type.Boolean()),
 })
 export const keyNameShape = '^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$'
 export const CreateKeyRequest = Type.Object(

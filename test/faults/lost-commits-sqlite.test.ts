@@ -157,6 +157,18 @@ describe('an older database put back under a plane', { concurrency: 2 }, () => {
     const doubts = fs.readdirSync(plane.data).filter((name) => name.startsWith('store-doubt'))
     assert.equal(doubts.length, 1)
     assert.match(doubts[0] ?? '', /^store-doubt-\d{4}-\d\d-\d\dT[-0-9.]+Z\.json$/)
-    assert.match(plane.stderr(), /revoke it again/)
+    const alerts = async () =>
+      (await plane.api('GET', '/v1/alerts')).body.alerts.filter(
+        (alert: { kind: string }) => alert.kind === 'store_put_back',
+      )
+    const [alert] = await alerts()
+    assert.equal(alert.severity, 'critical')
+    assert.ok(alert.reason.includes(`token ${tokens[0]} revoked; `), alert.reason)
+    assert.ok(alert.reason.includes(`and 7 more. Revoke it again. The record is kept as ${doubts[0]}`), alert.reason)
+    await plane.stop()
+    plane = await plane.restart()
+    assert.equal((await alerts())[0]?.id, alert.id, 'until it is acknowledged, and not told again')
+    succeeded(await plane.api('POST', `/v1/alerts/${alert.id}/ack`, {}))
+    assert.deepEqual(await alerts(), [])
   })
 })

@@ -65,6 +65,20 @@ describe('operator keys changed in the database', { concurrency: true }, () => {
     for (const { kind, severity } of body.alerts)
       assert.deepEqual([kind, severity], ['operator_key_forged', 'critical'])
 
+    const listed: Json[] = (await plane.api('GET', '/v1/keys')).body.keys
+    assert.deepEqual(
+      listed
+        .filter((key) => key.forged === true)
+        .map(({ id }) => id)
+        .toSorted(),
+      wanted,
+    )
+    assert.deepEqual(
+      listed.filter((key) => key.forged !== true).map((key) => [key.name, 'forged' in key]),
+      [['admin', false]],
+    )
+    assert.match((await plane.muster('key', 'list')).stdout, /forged +eve .* forged, grants nothing\n/)
+
     await plane.stop()
     const again = await plane.restart()
     for (const { secret } of [forged, raised, back, own])

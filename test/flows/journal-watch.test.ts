@@ -7,7 +7,9 @@ import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { inspect } from 'node:util'
 import type { Change } from '#domain/change.ts'
+import type { Alert } from '#domain/alert.ts'
 import { entry } from '#domain/decision.ts'
+import type { Recovery } from '#domain/node.ts'
 import { openFeed } from '#plane/feed/feed.ts'
 import { openJournalWatch, type JournalWatch } from '#plane/flows/journal-watch.ts'
 import { openStandingAlerts, type StandingAlerts } from '#plane/flows/standing-alerts.ts'
@@ -103,6 +105,60 @@ test('R3: one run fences every row that was set back, and lists and alerts only 
   assert.ok(alerts.every(({ kind, severity }) => kind === 'rows_differ' && severity === 'critical'))
   await run()
   assert.deepEqual(watch.last()?.rows.differences, [], 'the fences made rows and journal agree')
+})
+
+test('R3: a node that was revoked is to be revoked again, and an open alert gains what differs later', async (t) => {
+  const { store, alerts, sql, run } = await setUp(t)
+  await store.commit(revokedNode('gpu-001'))
+  const setBack = (from: string): Promise<unknown> =>
+    sql(`UPDATE node SET membership = 'registered', doc = replace(doc, '"kind":"${from}"', '"kind":"registered"')`)
+  await setBack('revoked')
+  const [first] = await run()
+  const advice =
+    /; operator:test revoked it at .*: unknown\. Next: muster node revoke gpu-001; only if you know better: /
+  assert.match(first?.reason ?? '', /^node gpu-001: its row says registered, and the journal says revoked/)
+  assert.match(first?.reason ?? '', advice)
+  const fenced = (await store.get('node', 'gpu-001'))?.value.membership
+  assert.equal(fenced?.kind === 'quarantined' && fenced.revokedBefore?.by, 'operator:test')
+  const [{ id }] = [...alerts.all()] as [Alert]
+  await run()
+  assert.equal([...alerts.all()][0]?.id, id, 'nothing new')
+
+  await setBack('quarantined')
+  const again = await run()
+  assert.equal(again.length, 1)
+  assert.match(
+    again[0]?.reason ?? '',
+    /its row says registered, and the journal says quarantined .*; earlier: node gpu-001/,
+  )
+  assert.match(again[0]?.reason ?? '', advice, 'its own fence is no reason to forget the revocation')
+  assert.notEqual([...alerts.all()][0]?.id, id, 'an acknowledgement of the first does not cover it')
+})
+
+test('R3: the ban of a recovery key is put back, by its entry and by the row of entries that do not name it', async (t) => {
+  const { store, watch, run } = await setUp(t)
+  const recoveryOf = (spki: string): Recovery => ({
+    ...{ recoveredAtMs: [], denied: null, episode: null },
+    credential: { kind: 'key', spki, publicKey: '', registeredAtMs: someTimeMs },
+  })
+  const by = { actor: 'operator:test', source: null, correlation: null }
+  const membership = { kind: 'revoked', sinceMs: someTimeMs, reason: 'stolen', by: 'operator:test' } as const
+  const [named, older] = ['a'.repeat(64), 'b'.repeat(64)]
+  for (const [id, recovery, body] of [
+    ['gpu-001', null, { recovery_key: `SHA256:${named}` }],
+    ['gpu-002', recoveryOf(older), {}],
+  ] as const) {
+    const said = entry(by, someTimeMs, 'host.revoked', { node: id, epoch: 1 }, body)
+    await store.commit({ ...newNode(id, { epoch: 1, membership, recovery }), entries: [said] })
+  }
+  await run()
+  assert.deepEqual(
+    watch.last()?.rows.differences.map(({ row, why }) => [row, why]),
+    [named, older].map((spki) => ['key-ban', `it was revoked, and its recovery key SHA256:${spki} is not banned`]),
+  )
+  for (const spki of [named, older]) assert.notEqual(await store.get('key-ban', spki), null)
+  await run()
+  assert.deepEqual(watch.last()?.rows.differences, [])
 })
 
 for (const [what, statements, why] of [

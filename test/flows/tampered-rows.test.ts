@@ -159,7 +159,9 @@ test('R3: the fences hold after a restart, and the alerts stay until they are ac
     const { body } = await again.api('GET', `/v1/ca/certificates/${stored?.serial}`)
     return body.status
   }
-  assert.equal((await again.api('GET', '/v1/nodes/back')).body.membership, 'quarantined')
+  const { body: back } = await again.api('GET', '/v1/nodes/back')
+  assert.equal(back.membership, 'quarantined')
+  assert.match(back.why.join(' '), /operator:admin revoked it .*: stolen\. To revoke it again: muster node revoke back/)
   assert.deepEqual([await status('back'), await status('denied'), await status('kept')], ['revoked', 'revoked', 'good'])
   assert.notEqual((await fenced.node.confirm()).status, 200, 'its old certificate')
   const other = rawNode(await targetByAddress(again))

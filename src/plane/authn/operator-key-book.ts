@@ -24,6 +24,8 @@ export type KeyBookDeps = SettleDeps & {
 export type KeyBook = {
   /** Whether a live row is a key of this domain. One that is not raises an alert. */
   grants(key: Row<OperatorKey>): Promise<boolean>
+  /** Whether a live row grants nothing; changes and raises nothing. */
+  isForged(key: Row<OperatorKey>): Promise<boolean>
   /** Looks at every row: adopts what the journal vouches for, and raises and resolves alerts about the rest. */
   lookAtAll(): Promise<void>
 }
@@ -56,8 +58,11 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
     await settleAlert(deps, async () => ({ about, wanted, reliedOn: [] }))
   }
 
+  const isVouchedFor = async ({ value }: Row<OperatorKey>): Promise<boolean> =>
+    journalVouches(value, keySeal.fingerprint(value), await vouchers(store, types))
+
   const adopt = async (key: Row<OperatorKey>): Promise<boolean> => {
-    if (!journalVouches(key.value, keySeal.fingerprint(key.value), await vouchers(store, types))) return false
+    if (!(await isVouchedFor(key))) return false
     const { change } = decideAdoptKey({ key, keySeal, by, nowMs: deps.clock.nowMs() })
     const outcome = await store.commit(change)
     // Lost to another replica that adopts it, or to its revocation: the row says which.
@@ -88,6 +93,10 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
 
   return {
     grants,
+    isForged: async (key) =>
+      key.value.revokedAtMs === null &&
+      !isGood(key) &&
+      (revoked.has(key.value.id) || keySeal.isSealed(key.value) || !(await isVouchedFor(key))),
     async lookAtAll() {
       const forged = new Set<string>()
       for (const key of await store.operatorKeys()) {

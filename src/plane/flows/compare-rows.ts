@@ -4,8 +4,9 @@
 
 import type { CertificateRecord, Denial } from '#domain/certificate.ts'
 import type { EntryType, JournalEntry } from '#domain/journal-entry.ts'
-import type { Node, NodeId } from '#domain/node.ts'
+import type { FormerRevocation, Node, NodeId } from '#domain/node.ts'
 import {
+  bannedKeysOf,
   denialKeyOf,
   differenceOfNode,
   endedEpochs,
@@ -14,6 +15,7 @@ import {
   membershipEntryTypes,
   reopeningTypes,
   restoredDenial,
+  revocationIn,
   tokenEndTypes,
   type Difference,
 } from '#domain/rows-and-journal.ts'
@@ -32,7 +34,7 @@ export type RowDifference = {
 }
 
 export type RowFence =
-  | { readonly kind: 'quarantine'; readonly node: NodeId }
+  | { readonly kind: 'quarantine'; readonly node: NodeId; readonly revokedBefore: FormerRevocation | null }
   | { readonly kind: 'deny'; readonly denial: Denial }
   | { readonly kind: 'ban'; readonly spki: string; readonly node: NodeId }
   | { readonly kind: 'spend'; readonly token: string }
@@ -150,16 +152,25 @@ const differencesOfNode = async (deps: CompareDeps, id: NodeId, whole: boolean):
   const now = await store.get('node', id)
   // Changed between the reads: it is the next run's.
   if (now?.version !== before.version) return []
-  const difference = await certainOf(deps, before.value, entries, whole)
+  const { unreadable } = before.value
+  const difference = unreadable === undefined ? await certainOf(deps, before.value, entries, whole) : null
   const ofRow: RowDifference[] = []
+  // It is shut out as it is. A fence would write over what a backup or somebody who can read it may still save.
+  if (unreadable !== undefined)
+    ofRow.push({ row: 'node', subject: id, node: id, why: unreadableWords(id, unreadable), fence: null })
   if (difference !== null) {
     const { why, lax, entry } = difference
     const fence =
-      lax && entry !== null && (await isProven(deps, entry)) ? ({ kind: 'quarantine', node: id } as const) : null
+      lax && entry !== null && (await isProven(deps, entry))
+        ? ({ kind: 'quarantine', node: id, revokedBefore: revocationIn(entry, entries) } as const)
+        : null
     ofRow.push({ row: 'node', subject: id, node: id, why, fence })
   }
   return [...ofRow, ...(await differencesOfEnds(deps, before.value, entries))]
 }
+
+const unreadableWords = (id: NodeId, what: string): string =>
+  `its row cannot be read: ${what}. It is shut out; put its row back from a backup, or: muster node revoke ${id}`
 
 /** A row is lax only with respect to everything that may have let the node in again, however long ago. */
 const certainOf = async (
@@ -189,9 +200,10 @@ const isProven = ({ store }: CompareDeps, { chain, sequence }: JournalEntry): Pr
 /** Denials and bans of the epochs that were ended of late. */
 const differencesOfEnds = async (
   deps: CompareDeps,
-  { id }: Node,
+  node: Node,
   entries: readonly JournalEntry[],
 ): Promise<readonly RowDifference[]> => {
+  const { id } = node
   const ends = endedEpochs(entries)
   if (ends.length === 0) return []
   const { store } = deps
@@ -202,9 +214,8 @@ const differencesOfEnds = async (
   const found: RowDifference[] = []
   for (const end of ends) {
     const last = lastCertificateOf(end, certificates)
-    if (last === null) continue
     const about = { subject: id, node: id }
-    if (last.notAfterMs > nowMs && (await store.get('denial', denialKeyOf(end, id))) === null) {
+    if (last !== null && last.notAfterMs > nowMs && (await store.get('denial', denialKeyOf(end, id))) === null) {
       const why = `its epoch ${end.epoch} was ended (${end.entry.type}) and is not denied`
       const ofEpoch = certificates.filter(({ subject }) => subject.kind === 'node' && subject.epoch === end.epoch)
       const denial = restoredDenial(end, id, ofEpoch, clockToleranceMs)
@@ -215,10 +226,12 @@ const differencesOfEnds = async (
         fence: (await isProven(deps, end.entry)) ? { kind: 'deny', denial } : null,
       })
     }
-    if (end.entry.type !== 'host.revoked' || (await store.get('key-ban', last.spki)) !== null) continue
-    const why = `it was revoked, and its key SHA256:${last.spki} is not banned`
-    const ban = { kind: 'ban', spki: last.spki, node: id } as const
-    found.push({ ...about, row: 'key-ban', why, fence: (await isProven(deps, end.entry)) ? ban : null })
+    for (const spki of bannedKeysOf(end, node, last)) {
+      if ((await store.get('key-ban', spki)) !== null) continue
+      const why = `it was revoked, and its ${spki === last?.spki ? 'key' : 'recovery key'} SHA256:${spki} is not banned`
+      const ban = { kind: 'ban', spki, node: id } as const
+      found.push({ ...about, row: 'key-ban', why, fence: (await isProven(deps, end.entry)) ? ban : null })
+    }
   }
   return found
 }

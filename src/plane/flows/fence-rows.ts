@@ -7,6 +7,7 @@ import { readOf } from '#domain/change.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/decision.ts'
 import { decideQuarantine } from '#domain/quarantine.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
+import { journalActor } from '#domain/rows-and-journal.ts'
 import { decideRevokeToken } from '#domain/tokens.ts'
 import type { Store } from '#plane/store/store.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -14,10 +15,11 @@ import { commitDecision, type CommitDeps } from './commit-decision.ts'
 import type { RowDifference, RowFence } from './compare-rows.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
 import { liveAllocations } from './live-allocations.ts'
+import { readableNode } from './readable-node.ts'
 
 export type FenceDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
 
-const by: Attribution = { actor: 'system:journal', source: null, correlation: null }
+const by: Attribution = { actor: journalActor, source: null, correlation: null }
 
 /** What was refused was fenced already, by this or by another replica. */
 export const fenceRow = async (deps: FenceDeps, { fence, why }: RowDifference): Promise<void> => {
@@ -28,12 +30,15 @@ const decide = async ({ store, clock }: FenceDeps, fence: RowFence, why: string)
   const nowMs = clock.nowMs()
   switch (fence.kind) {
     case 'quarantine': {
-      const node = await store.get('node', fence.node)
-      if (node === null) return refuse('NODE_NOT_FOUND', fence.node)
+      const found = await store.get('node', fence.node)
+      if (found === null) return refuse('NODE_NOT_FOUND', fence.node)
+      const node = await readableNode(store, found)
       const reason = `its row in the database was changed: ${why}`
       const allocations = await liveAllocations(store, fence.node)
       const alongside = releaseAll({ node, by, nowMs, allocations, why: `its node was quarantined: ${reason}` })
-      return decideQuarantine({ node, by, nowMs, reason, domain: await domainSettingsRow(store), alongside })
+      const domain = await domainSettingsRow(store)
+      const { revokedBefore } = fence
+      return decideQuarantine({ node, by, nowMs, reason, revokedBefore, domain, alongside })
     }
     case 'deny': {
       const key = denialKey(fence.denial)

@@ -2,8 +2,10 @@
 // after it starts and then daily. What is wrong raises critical alerts, and rows that let in what the journal shuts out are
 // fenced.
 
-import type { Alert, AlertKind } from '#domain/alert.ts'
+import { alertKey, type Alert, type AlertKind } from '#domain/alert.ts'
 import type { WantedAlert } from '#domain/alert-decisions.ts'
+import { revokedAgain } from '#domain/alert-wanted.ts'
+import { boundedText } from '#domain/decision.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { sleep, type Timers } from '#platform/timers.ts'
@@ -157,12 +159,12 @@ const stands = ({ alerts }: JournalWatchDeps, kind: AlertKind, subject: string):
   [...alerts.all()].some((alert) => alert.kind === kind && alert.subject === subject)
 
 const tell = async (deps: JournalWatchDeps, journal: Verification, rows: Comparison): Promise<void> => {
-  const wanted = [...damage(deps, journal), ...differing(deps, rows)]
+  const wanted: readonly (WantedAlert | Differing)[] = [...damage(deps, journal), ...differing(deps, rows)]
   const isWanted = ({ kind, subject }: Alert): boolean =>
     wanted.some((one) => one.kind === kind && one.subject === subject)
   for (const one of wanted) {
     deps.log.error({ subject: one.subject, reason: one.reason }, 'the journal and the rows of the store do not agree')
-    await settleAlert(deps, async () => ({ about: one, wanted: one, reliedOn: [] }))
+    await settleAlert(deps, async () => ({ about: one, wanted: await withEarlier(deps, one), reliedOn: [] }))
   }
   for (const alert of [...deps.alerts.all()]) {
     if (isWanted(alert) || !(await isOver(deps, alert))) continue
@@ -187,20 +189,48 @@ const damage = ({ domainName }: JournalWatchDeps, journal: Verification): readon
   return [{ kind: 'journal_damaged', subject: domainName(), node: null, severity: 'critical', reason, sinceMs: null }]
 }
 
-const differing = ({ domainName }: JournalWatchDeps, { differences }: Comparison): readonly WantedAlert[] => {
-  const bySubject = new Map<string, RowDifference>()
-  for (const one of differences) if (!bySubject.has(one.subject)) bySubject.set(one.subject, one)
-  const named = [...bySubject.values()].slice(0, mostAlerts)
+type Differing = WantedAlert & { readonly parts: readonly string[] }
+
+const differing = ({ domainName }: JournalWatchDeps, { differences }: Comparison): readonly Differing[] => {
+  const bySubject = Map.groupBy(differences, ({ subject }) => subject)
+  const named = [...bySubject].slice(0, mostAlerts)
   const look = { kind: 'rows_differ', severity: 'critical', sinceMs: null } as const
   const unnamed = bySubject.size - named.length
   const rest = `${unnamed} and more rows besides those with alerts of their own differ from the journal: muster journal verify`
   return [
-    ...named.map(({ row, subject, node, why, fence }) => ({
-      ...{ ...look, subject, node },
-      reason: `${row} ${subject}: ${why}${fence === null ? '' : '; it is shut out until an operator has looked'}`,
-    })),
-    ...(unnamed === 0 ? [] : [{ ...look, subject: domainName(), node: null, reason: rest }]),
+    ...named.map(([subject, ofSubject]) => {
+      const parts = ofSubject.map(differenceInWords).slice(0, mostParts)
+      return { ...look, subject, node: ofSubject[0]?.node ?? null, parts, reason: parts.join('; ') }
+    }),
+    ...(unnamed === 0 ? [] : [{ ...look, subject: domainName(), node: null, parts: [], reason: rest }]),
   ]
+}
+
+const mostParts = 2
+
+/** So long that two of them are a reason, whole. */
+const differenceInWords = ({ row, subject, why, fence }: RowDifference): string => {
+  const words = boundedText(`${row} ${subject}: ${why}`)
+  if (fence === null) return words
+  if (fence.kind === 'quarantine' && fence.revokedBefore !== null)
+    return boundedText(`${words}${revokedAgain(subject, fence.revokedBefore)}`, 380)
+  return `${words}; it is shut out until an operator has looked`
+}
+
+/**
+ * A fence makes rows and journal agree, so the alert is all that still tells of it: a new difference is added to what it says
+ * already, as an alert that nobody has acknowledged.
+ */
+const withEarlier = async (
+  { store, clock }: JournalWatchDeps,
+  wanted: WantedAlert | Differing,
+): Promise<WantedAlert> => {
+  if (!('parts' in wanted)) return wanted
+  const standing = (await store.get('alert', alertKey(wanted)))?.value
+  if (standing === undefined || standing.state.kind === 'resolved') return wanted
+  if (wanted.parts.every((part) => standing.reason.includes(part))) return wanted
+  const earlier = `earlier: ${standing.reason.replace(/^earlier: /, '')}`
+  return { ...wanted, reason: `${wanted.reason}; ${earlier}`, sinceMs: Math.max(clock.nowMs(), standing.sinceMs + 1) }
 }
 
 /** For everybody who asks whether the plane is ready: no more than where to look. */

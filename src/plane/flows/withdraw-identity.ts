@@ -24,6 +24,7 @@ import { liveAllocations } from './live-allocations.ts'
 import { keySharers, sharersCut } from './key-sharers.ts'
 import type { OnlyIf } from './only-if.ts'
 import type { OpenChannels, PeerProofs } from './open-channels.ts'
+import { readableNode } from './readable-node.ts'
 import type { Receipts } from './receipts.ts'
 import { wireguardHeldBy } from './wireguard-facts.ts'
 
@@ -80,10 +81,11 @@ const withdraw = async (
     },
   }
   const done = await commitDecision({ store: deps.store, feed }, async () => {
-    const node = await deps.store.get('node', id)
-    if (node === null) return refuse('NODE_NOT_FOUND', id)
-    const no = onlyIf(node.value)
+    const found = await deps.store.get('node', id)
+    if (found === null) return refuse('NODE_NOT_FOUND', id)
+    const no = onlyIf(found.value)
     if (no !== null) return no
+    const node = await readableNode(deps.store, found)
     const facts: NodeFacts = { node, by, nowMs: deps.clock.nowMs() }
     const slots = slotsHeld(node)
     const receipt = receiptOf(deps, withdrawal, slots, facts)

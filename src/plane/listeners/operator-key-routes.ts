@@ -1,20 +1,27 @@
 // Keys of operators, and whose key this is.
 
 import type { Static } from 'typebox'
+import type { KeyBook } from '#plane/authn/operator-key-book.ts'
 import { createOperatorKey, revokeOperatorKey, type KeyDeps } from '#plane/flows/change-operator-keys.ts'
 import { keyView } from '#plane/views/key-view.ts'
 import { CreateKeyAnswer, CreateKeyRequest, EmptyRequest, KeyListAnswer, KeyView, WhoAmI } from '#wire/operator-api.ts'
 import { attributionOf, IdParams, operatorOf, param } from './operator-call.ts'
 import { answer, type Route } from './route.ts'
 
-export const operatorKeyRoutes = (deps: KeyDeps): readonly Route[] => [
+export type KeyRoutesDeps = KeyDeps & { readonly keyBook: Pick<KeyBook, 'isForged'> }
+
+export const operatorKeyRoutes = (deps: KeyRoutesDeps): readonly Route[] => [
   {
     method: 'GET',
     path: '/v1/keys',
     access: 'viewer',
     summary: 'All operator keys, without what could be used',
     answer: KeyListAnswer,
-    handle: async () => answer({ keys: (await deps.store.operatorKeys()).map(({ value }) => keyView(value)) }),
+    handle: async () => {
+      const rows = await deps.store.operatorKeys()
+      const keys = rows.map(async (row) => keyView(row.value, await deps.keyBook.isForged(row)))
+      return answer({ keys: await Promise.all(keys) })
+    },
   },
   {
     method: 'POST',

@@ -124,7 +124,9 @@ const register = async (deps: NodeRoutesDeps, call: Call): Promise<Answer | Refu
 const inNoGroup = { group: null, applied: null }
 
 const factsOf = async ({ store, channels, peers, clock }: NodeRoutesDeps, node: Node): Promise<DetailFacts> => {
-  const profile = await store.get('profile', node.profile)
+  const named = await store.get('profile', node.profile)
+  // Of a row that cannot be read the profile may be gone as well: any other serves, nothing is granted by it.
+  const profile = named ?? (node.unreadable === undefined ? null : ((await store.profiles())[0] ?? null))
   if (profile === null) throw new Error(`profile ${node.profile} of node ${node.id} is not in the store`)
   const vcluster = node.assignment === null ? null : await store.get('vcluster', node.assignment)
   const domain = await domainSettingsRow(store)

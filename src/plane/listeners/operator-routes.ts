@@ -7,7 +7,7 @@ import { operatorHardwareRoutes } from './operator-hardware-routes.ts'
 import { operatorHealthRoutes, type HealthDeps } from './operator-health-routes.ts'
 import { operatorIssuanceRoutes } from './operator-issuance-routes.ts'
 import { operatorJournalRoutes, type JournalRoutesDeps } from './operator-journal-routes.ts'
-import { operatorKeyRoutes } from './operator-key-routes.ts'
+import { operatorKeyRoutes, type KeyRoutesDeps } from './operator-key-routes.ts'
 import { operatorNodeActions, type NodeActionDeps } from './operator-node-actions.ts'
 import { operatorNodeRoutes } from './operator-node-routes.ts'
 import { operatorPeerDomainRoutes, type PeerDomainRoutesDeps } from './operator-peer-domain-routes.ts'
@@ -21,7 +21,6 @@ import { operatorTokenRoutes } from './operator-token-routes.ts'
 import { operatorVClusterRoutes } from './operator-vcluster-routes.ts'
 import type { Route } from './route.ts'
 import type { ConfirmStoreDeps } from '#plane/flows/confirm-store.ts'
-import type { KeyDeps } from '#plane/flows/change-operator-keys.ts'
 import type { ProfileDeps } from '#plane/flows/change-profiles.ts'
 import type { CreateTokenDeps } from '#plane/flows/create-token.ts'
 
@@ -31,7 +30,7 @@ export type OperatorRoutesDeps = NodeActionDeps &
   ReceiptRoutesDeps &
   CreateTokenDeps &
   ProfileDeps &
-  KeyDeps &
+  KeyRoutesDeps &
   JournalRoutesDeps &
   CaRoutesDeps &
   StatusRoutesDeps &

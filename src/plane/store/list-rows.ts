@@ -23,7 +23,7 @@ export const listStatement = (
   const conditions = [`key > ${value(1)}`, ...names.map((name, index) => `${name} = ${value(index + 3)}`)]
   return {
     name: ['list', kind, ...names].join('-'),
-    text: `SELECT version, doc FROM ${table} WHERE ${conditions.join(' AND ')} ORDER BY key LIMIT ${value(2)}`,
+    text: `SELECT key, version, doc FROM ${table} WHERE ${conditions.join(' AND ')} ORDER BY key LIMIT ${value(2)}`,
     values: [after ?? '', limit, ...names.map((name) => where[name] as string | number)],
   }
 }

@@ -26,7 +26,7 @@ export type RowQueries = {
 
 export const openRowQueries = (database: Database): RowQueries => {
   const select = (kind: RowKind, rest: string): Statement =>
-    database.prepare(`SELECT version, doc FROM ${tableShapes[kind].table} ${rest}`)
+    database.prepare(`SELECT key, version, doc FROM ${tableShapes[kind].table} ${rest}`)
   const lists = new Map<string, Statement>()
   const count = database.prepare('SELECT membership, count(*) AS count FROM node GROUP BY membership')
   const active = database.prepare("SELECT key FROM node WHERE membership = 'active'")
@@ -42,14 +42,14 @@ export const openRowQueries = (database: Database): RowQueries => {
     'operator-key': select('operator-key', 'ORDER BY id'),
     issuer: select('issuer', 'ORDER BY key'),
   }
-  const rows = <T>(statement: Statement, ...values: SqlValue[]): readonly Row<T>[] =>
-    statement.all(...values).map((found) => decodeRow<T>(found))
+  const rows = <K extends RowKind>(kind: K, statement: Statement, ...values: SqlValue[]): readonly Row<RowTypes[K]>[] =>
+    statement.all(...values).map((found) => decodeRow(kind, found))
 
   const list: RowQueries['list'] = (kind, query) => {
     const { name, text, values } = listStatement(kind, query, (place) => `?${place}`)
     const statement = lists.get(name) ?? database.prepare(text)
     lists.set(name, statement)
-    return rows(statement, ...values)
+    return rows(kind, statement, ...values)
   }
 
   return {
@@ -63,15 +63,17 @@ export const openRowQueries = (database: Database): RowQueries => {
     activeNodes: () => active.all().map((row) => row['key'] as NodeId),
     tokenById(id) {
       const found = tokenById.get(id)
-      return found === undefined ? null : decodeRow(found)
+      return found === undefined ? null : decodeRow('token', found)
     },
-    tokens: ({ node, limit }) => (node === null ? rows(tokens, limit) : rows(tokensOfNode, node, limit)),
-    denials: () => rows<Denial>(denials).map((row) => row.value),
-    alerts: ({ unresolvedOnly, after, limit }) => rows(unresolvedOnly ? unresolvedAlerts : alerts, after ?? '', limit),
+    tokens: ({ node, limit }) =>
+      node === null ? rows('token', tokens, limit) : rows('token', tokensOfNode, node, limit),
+    denials: () => rows('denial', denials).map((row) => row.value),
+    alerts: ({ unresolvedOnly, after, limit }) =>
+      rows('alert', unresolvedOnly ? unresolvedAlerts : alerts, after ?? '', limit),
     alertById(id) {
       const found = alertById.get(id)
-      return found === undefined ? null : decodeRow(found)
+      return found === undefined ? null : decodeRow('alert', found)
     },
-    all: (kind) => rows(few[kind]),
+    all: (kind) => rows(kind, few[kind]),
   }
 }

@@ -1,6 +1,7 @@
 // The rows decisions are made on: one table a kind, read and written by prepared statements.
 
 import type { Row, RowKind, RowTypes } from '#domain/change.ts'
+import { nodeAsRead } from '#domain/node-shape.ts'
 import type { Database, SqlValue, Statement } from '#platform/sqlite.ts'
 import { tableShapes, type TableShape } from './columns.ts'
 
@@ -36,11 +37,28 @@ export const encodeRow = <K extends RowKind>(kind: K, value: RowTypes[K]): Encod
   return { kind, key: shape.key(value), doc: JSON.stringify(value), columns, changing }
 }
 
-/** A row as `SELECT version, doc` gives it. */
-export const decodeRow = <T>(found: Record<string, unknown>): Row<T> => ({
-  version: found['version'] as number,
-  value: JSON.parse(found['doc'] as string) as T,
-})
+/** A row as `SELECT key, version, doc` gives it. `since`: what rows of an earlier release lack. */
+export const decodeRow = <K extends RowKind>(
+  kind: K,
+  found: Record<string, unknown>,
+  since?: Partial<RowTypes[K]>,
+): Row<RowTypes[K]> => {
+  const doc = found['doc'] as string
+  const parsed: unknown = kind === 'node' ? jsonIn(doc) : JSON.parse(doc)
+  const isWhole = since === undefined || typeof parsed !== 'object'
+  const whole: unknown = isWhole ? parsed : { ...since, ...parsed }
+  const value = kind === 'node' ? nodeAsRead(found['key'] as string, whole) : whole
+  return { version: found['version'] as number, value: value as RowTypes[K] }
+}
+
+/** Of a damaged document one is told by its row, not by a list that fails for all. */
+const jsonIn = (doc: string): unknown => {
+  try {
+    return JSON.parse(doc)
+  } catch {
+    return undefined
+  }
+}
 
 export const openRowTables = (database: Database): RowTables => {
   const tables = {} as Record<RowKind, Statements>
@@ -48,7 +66,7 @@ export const openRowTables = (database: Database): RowTables => {
   const policy = new Map<string, Row<unknown>>()
   const get: RowTables['get'] = (kind, key) => {
     const found = tables[kind].get.get(key)
-    return found === undefined ? null : decodeRow(found)
+    return found === undefined ? null : decodeRow(kind, found)
   }
   return {
     get,
@@ -94,7 +112,7 @@ const prepare = (
   const names = ['version', 'doc', ...Object.keys(shape.columns)]
   const changing = names.filter((name) => !shape.fixed.includes(name))
   return {
-    get: database.prepare(`SELECT version, doc FROM ${shape.table} WHERE key = ?`),
+    get: database.prepare(`SELECT key, version, doc FROM ${shape.table} WHERE key = ?`),
     version: database.prepare(`SELECT version FROM ${shape.table} WHERE key = ?`),
     insert: database.prepare(
       `INSERT INTO ${shape.table} (key, ${names.join(', ')}) VALUES (?${', ?'.repeat(names.length)})`,

@@ -31,19 +31,23 @@ export type KeptHeads = {
   readonly lineage: number
   readonly heads: readonly SeenHead[]
 }
-export type KeptDoubt = Finding & { readonly domain: string }
+export type KeptDoubt = Finding & {
+  readonly domain: string
+  /** What was revoked since, in words; absent: nobody wrote it down. */
+  readonly meanwhile?: readonly string[]
+}
 
 export type WitnessFiles = {
   /** Of all processes: the newest place of every chain under the newest lineage. A file that is damaged is left out and logged. */
   heads(): KeptHeads | null
-  /** The one with the newest lineage. */
+  /** The one with the newest lineage, with what was revoked meanwhile as all processes know it. */
   doubt(): KeptDoubt | null
   keepHeads(heads: KeptHeads): void
   keepDoubt(doubt: KeptDoubt): void
   /** Of all processes: what ends it for one ends it for all. */
   dropDoubt(): void
-  /** Out of force, and kept as evidence. Returns its new name. */
-  setDoubtAside(nowMs: number): string
+  /** Out of force, and kept as evidence under the name of `asideName`. */
+  setDoubtAside(nowMs: number): void
 }
 
 /**
@@ -87,15 +91,14 @@ export const openWitnessFiles = (folder: string, log: Log, replica: number | nul
   }
   return {
     heads: () => merged(readEvery<KeptHeads>(headsFile, isWholeHeads)),
-    doubt: () => readEvery<KeptDoubt>(doubtFile, isWholeDoubt)[0] ?? null,
+    doubt: () => withAllMeanwhile(readEvery<KeptDoubt>(doubtFile, isWholeDoubt)),
     keepHeads: (heads) => write(headsFile, heads),
     keepDoubt: (doubt) => write(doubtFile, doubt),
     dropDoubt: () => everyName(doubtFile).forEach((name) => removeFile(at(name))),
     setDoubtAside(nowMs) {
-      const aside = `${doubtFile}-${isoTime(nowMs).replaceAll(':', '-')}`
+      const aside = asideName(nowMs).replace(/\.json$/, '')
       for (const name of everyName(doubtFile)) renamePath(at(name), at(name.replace(doubtFile, aside)))
       flushFolder(folder)
-      return `${aside}.json`
     },
   }
 }
@@ -123,6 +126,16 @@ export const damagedWitnesses = (folder: string): readonly string[] =>
         : `a doubt about the store was on record in a file that is damaged (${name} in the data folder): find out whether the store has lost commits, then move the file away`,
     )
 
+export const asideName = (nowMs: number): string => `${doubtFile}-${isoTime(nowMs).replaceAll(':', '-')}.json`
+
+const withAllMeanwhile = (kept: readonly KeptDoubt[]): KeptDoubt | null => {
+  const [first] = kept
+  const known = kept.flatMap(({ meanwhile }) => (meanwhile === undefined ? [] : [meanwhile]))
+  return first === undefined || known.length === 0
+    ? (first ?? null)
+    : { ...first, meanwhile: [...new Set(known.flat())] }
+}
+
 /** `kept`: newest lineage first. */
 const merged = (kept: readonly KeptHeads[]): KeptHeads | null => {
   const [first] = kept
@@ -142,7 +155,8 @@ const isWholeHeads = ({ domain, root, lineage, heads }: Partial<KeptHeads>): boo
   Array.isArray(heads) &&
   heads.every(isHead)
 
-const isWholeDoubt = ({ domain, lineage, chain, sequence }: Partial<KeptDoubt>): boolean =>
+const isWholeDoubt = ({ domain, lineage, chain, sequence, meanwhile }: Partial<KeptDoubt>): boolean =>
+  (meanwhile === undefined || Array.isArray(meanwhile)) &&
   typeof domain === 'string' &&
   Number.isSafeInteger(lineage) &&
   typeof chain === 'string' &&

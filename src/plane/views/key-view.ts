@@ -5,11 +5,12 @@ import type { KeyView } from '#wire/operator-api.ts'
 import { isoTimeOrNull } from './iso-time-or-null.ts'
 
 /** Never the hash: whoever reads the list needs it for nothing. */
-export const keyView = (key: OperatorKey): Static<typeof KeyView> => ({
+export const keyView = (key: OperatorKey, forged = false): Static<typeof KeyView> => ({
   id: key.id,
   name: key.name,
   role: key.role,
   created_by: key.createdBy,
   created_at: isoTime(key.createdAtMs),
   revoked_at: isoTimeOrNull(key.revokedAtMs),
+  ...(forged ? { forged } : {}),
 })

@@ -42,6 +42,7 @@ export const nodeView = (node: Node, { observed, connected, recoverability }: Si
     last_seen: isoTimeOrNull(observed.lastSeenMs),
     conditions: node.conditions.map(conditionView),
     recoverable: { proven: recoverability.recoverable, why: recoverability.why },
+    ...(node.unreadable === undefined ? {} : { unreadable: node.unreadable }),
   }
 }
 

@@ -75,7 +75,7 @@ type Query<K extends RowKind> = { readonly kind: K; readonly statement: Prepared
 
 const select = <K extends RowKind>(kind: K, name: string, rest: string): Query<K> => ({
   kind,
-  statement: { name, text: `SELECT version, doc FROM ${tableShapes[kind].table} ${rest}` },
+  statement: { name, text: `SELECT key, version, doc FROM ${tableShapes[kind].table} ${rest}` },
 })
 
 const count: Prepared = {

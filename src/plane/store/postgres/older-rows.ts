@@ -21,9 +21,6 @@ const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
   issuer: { compromisedAtMs: null },
 }
 
-/** A row as `SELECT version, doc` gives it, whichever plane has written it. */
-export const decodeShared = <K extends RowKind>(kind: K, found: Record<string, unknown>): Row<RowTypes[K]> => {
-  const row = decodeRow<RowTypes[K]>(found)
-  const since = lacking[kind]
-  return since === undefined ? row : { ...row, value: { ...since, ...row.value } }
-}
+/** A row as `SELECT key, version, doc` gives it, whichever plane has written it. */
+export const decodeShared = <K extends RowKind>(kind: K, found: Record<string, unknown>): Row<RowTypes[K]> =>
+  decodeRow(kind, found, lacking[kind])

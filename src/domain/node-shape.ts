@@ -1,0 +1,170 @@
+// A node's row as a plane reads it. One that lost a field, or never was a node's, harms nobody else: a stand-in is read in its
+// place, which is shut out, keeps what can be read, and says what cannot. Only a quarantine or a revocation puts an end to it.
+
+import type { CertificateRecord } from './certificate.ts'
+import { slotOf } from './certificate.ts'
+import { nothingTagged } from './hardware-profile.ts'
+import type { JournalEntry } from './journal-entry.ts'
+import { assurances, noHardware, type Membership, type Node, type NodeId, type Slot, type Slots } from './node.ts'
+
+type Fields = { readonly [name: string]: unknown }
+type Field = keyof Omit<Node, 'unreadable'>
+
+const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isText = (value: unknown): value is string => typeof value === 'string'
+const isCount = (value: unknown): value is number => typeof value === 'number'
+const isObjectOrNull = (value: unknown): boolean => value === null || isObject(value)
+const isTextOrNull = (value: unknown): boolean => value === null || isText(value)
+const isList = (value: unknown): boolean => Array.isArray(value)
+
+const isSlot = (value: unknown): value is Slot =>
+  isObject(value) &&
+  isText(value['issuer']) &&
+  isText(value['serial']) &&
+  isText(value['spki']) &&
+  isText(value['sha256']) &&
+  isCount(value['issuedAtMs']) &&
+  isCount(value['notAfterMs'])
+
+const isRetired = (value: unknown): boolean => isObject(value) && isSlot(value['slot']) && isCount(value['untilMs'])
+
+const isSlots = (value: unknown): value is Slots =>
+  isObject(value) &&
+  isSlot(value['current']) &&
+  (value['pending'] === null || isSlot(value['pending'])) &&
+  (value['retired'] === null || isRetired(value['retired']))
+
+const isMembership = (value: unknown): value is Membership => {
+  if (!isObject(value) || !isCount(value['sinceMs'])) return false
+  const { slots } = value
+  const explained = isText(value['reason']) && isText(value['by'])
+  switch (value['kind']) {
+    case 'registered':
+      return true
+    case 'enrolled':
+    case 'active':
+      return isSlots(slots)
+    case 'inactive':
+      return slots === null || isSlots(slots)
+    case 'quarantined':
+      return explained && (slots === null || isSlots(slots))
+    case 'revoked':
+      return explained
+    default:
+      return false
+  }
+}
+
+/** Every decode of a node asks all of them: nothing here goes deeper than what a reader takes for granted. */
+const fits: { readonly [F in Field]: (value: unknown) => boolean } = {
+  id: isText,
+  profile: isText,
+  membership: isMembership,
+  epoch: isCount,
+  tenure: isCount,
+  assignment: isTextOrNull,
+  drain: (value) => value === 'none' || value === 'draining' || value === 'drained',
+  allocations: isCount,
+  wireguard: isObjectOrNull,
+  machine: (value) => isObject(value) && isList(value['tags']) && isList(value['slots']),
+  hardware: (value) => isObject(value) && isList(value['macs']) && isTextOrNull(value['bmcSerial']),
+  facts: isObjectOrNull,
+  assurance: (value) => (assurances as readonly unknown[]).includes(value),
+  conditions: isList,
+  approvals: isList,
+  counter: isCount,
+  recovery: (value) =>
+    value === null || (isObject(value) && isObject(value['credential']) && isList(value['recoveredAtMs'])),
+  repair: isObjectOrNull,
+  rehearsal: isObjectOrNull,
+  registeredAtMs: isCount,
+  registeredBy: isText,
+}
+const everyFit = Object.entries(fits)
+
+/** `parsed`: what its document holds, undefined where that is no JSON. `id`: the key of the row. */
+export const nodeAsRead = (id: NodeId, parsed: unknown): Node => {
+  const fields: Fields = isObject(parsed) ? parsed : {}
+  if (fields['id'] === id && fields['unreadable'] === undefined) {
+    let whole = true
+    for (const [name, fit] of everyFit) whole &&= fit(fields[name])
+    if (whole) return fields as unknown as Node
+  }
+  return standIn(id, fields, faultIn(id, parsed))
+}
+
+const faultIn = (id: NodeId, parsed: unknown): string => {
+  if (!isObject(parsed)) return 'it holds no JSON object'
+  if (isText(parsed['unreadable'])) return parsed['unreadable']
+  const unfit = everyFit.flatMap(([name, fit]) => (fit(parsed[name]) ? [] : [name]))
+  return unfit.length > 0 ? `no good ${unfit.join(', ')}` : `it is the row of another node, under the key ${id}`
+}
+
+const standIn = (id: NodeId, fields: Fields, fault: string): Node => {
+  const kept = Object.fromEntries(everyFit.flatMap(([name, fit]) => (fit(fields[name]) ? [[name, fields[name]]] : [])))
+  const membership = isObject(fields['membership']) ? fields['membership'] : {}
+  const sinceMs = [membership['sinceMs'], fields['registeredAtMs']].find(isCount) ?? 0
+  return {
+    ...blank,
+    ...(kept as Partial<Node>),
+    id,
+    membership: {
+      kind: 'quarantined',
+      sinceMs,
+      reason: `its row cannot be read: ${fault}`,
+      by: 'system:store',
+      slots: null,
+    },
+    unreadable: fault,
+  }
+}
+
+const blank: Omit<Node, 'id' | 'membership'> = {
+  profile: '',
+  epoch: 0,
+  tenure: 0,
+  assignment: null,
+  drain: 'none',
+  allocations: 0,
+  wireguard: null,
+  machine: nothingTagged,
+  hardware: noHardware,
+  facts: null,
+  assurance: 'none',
+  conditions: [],
+  approvals: [],
+  counter: 0,
+  recovery: null,
+  repair: null,
+  rehearsal: null,
+  registeredAtMs: 0,
+  registeredBy: 'unknown',
+}
+
+/**
+ * What a withdrawal starts from: the epoch and the certificates on record take the place of what the row lost. `entries`: the
+ * newest of the node.
+ */
+export const withRecords = (
+  { unreadable: _gone, ...node }: Node,
+  certificates: readonly CertificateRecord[],
+  entries: readonly JournalEntry[],
+): Node => {
+  const epochs = certificates.flatMap(({ subject }) => (subject.kind === 'node' ? [subject.epoch] : []))
+  const epoch = Math.max(node.epoch, ...epochs, ...entries.map((entry) => entry.epoch ?? 0))
+  const [current, pending, retired] = certificates
+    .filter(({ subject }) => subject.kind === 'node' && subject.epoch === epoch)
+    // The denial has to last as long as any of them.
+    .toSorted((one, other) => other.notAfterMs - one.notAfterMs)
+    .map(slotOf)
+  const slots: Slots | null =
+    current === undefined
+      ? null
+      : {
+          current,
+          pending: pending ?? null,
+          retired: retired === undefined ? null : { slot: retired, untilMs: retired.notAfterMs },
+        }
+  return { ...node, epoch, membership: { kind: 'inactive', sinceMs: node.membership.sinceMs, slots } }
+}

@@ -1,0 +1,30 @@
+// A node whose row cannot be read is withdrawn by what else is on record: its certificates, and its entries in the journal.
+
+import type { Row } from '#domain/change.ts'
+import { withRecords } from '#domain/node-shape.ts'
+import type { Node } from '#domain/node.ts'
+import type { Store } from '#plane/store/store.ts'
+import { domainSettingsRow } from './domain-settings-row.ts'
+
+const mostCertificates = 1000
+const newestEntries = 32
+
+/** The same row where it can be read. */
+export const readableNode = async (
+  store: Pick<Store, 'get' | 'list' | 'journal'>,
+  node: Row<Node>,
+): Promise<Row<Node>> => {
+  if (node.value.unreadable === undefined) return node
+  const { id, profile } = node.value
+  const certificates = await store.list('certificate', { where: { node: id }, after: null, limit: mostCertificates })
+  const query = { node: id, type: null, after: null, last: newestEntries, limit: newestEntries }
+  const entries = await store.journal.read(query)
+  const value = withRecords(
+    node.value,
+    certificates.map((row) => row.value),
+    entries.map(({ entry }) => entry),
+  )
+  if ((await store.get('profile', profile)) !== null) return { ...node, value }
+  const { defaultProfile } = (await domainSettingsRow(store)).value
+  return { ...node, value: { ...value, profile: defaultProfile } }
+}
