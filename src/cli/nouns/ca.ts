@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander'
 import type { Cli } from '../cli.ts'
 import { replacementCosts } from '../replacement-costs.ts'
-import { exampleLines, noun, performs, plans, verb } from '../verb.ts'
+import { noun, performs, plans, verb } from '../verb.ts'
 import { planeOptions } from './plane.ts'
 
 export const declareCa = (program: Command, cli: Cli): void => {
@@ -92,7 +92,10 @@ export const declareCa = (program: Command, cli: Cli): void => {
   for (const option of replaceLost.options) option.hideHelp(!['--store', '--seal-key'].includes(option.long ?? ''))
   replaceLost
     .option('--reason <text>', 'do it; the journal keeps why. Without it, what would be done is only shown')
-    .addHelpText('after', () => `\nWhat it costs:\n${exampleLines(replacementCosts).join('\n')}`)
+    .addHelpText(
+      'after',
+      () => `\nWhat it costs:\n${replacementCosts.map(([key, cost]) => `  ${key.padEnd(9)}  ${cost}`).join('\n')}`,
+    )
   performs(cli, replaceLost, async () => (await import('../ca-replace-lost.ts')).caReplaceLost)
 
   const imported = verb(ca, 'import <file>', 'Hand what ca sign printed to the plane', [
