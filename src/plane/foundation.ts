@@ -57,11 +57,7 @@ export type StartOptions = {
 
 const asUsual: StartOptions = { replacing: null, beforeFirst: async () => {} }
 
-export const layFoundation = async (
-  config: PlaneConfig,
-  log: Log,
-  options: StartOptions = asUsual,
-): Promise<Laid> => {
+export const layFoundation = async (config: PlaneConfig, log: Log, options: StartOptions = asUsual): Promise<Laid> => {
   const { dataFolder } = config
   const folderWasThere = pathExists(dataFolder)
   makeFolder(dataFolder, 0o700)
