@@ -59,6 +59,7 @@ const alertRow = (alert: AlertView, nowMs: number): Cell[] => [
 ]
 
 const stateCell = ({ state, acknowledged_by: by, note }: AlertView): Cell => {
-  if (state !== 'acknowledged') return { text: state, colour: state === 'open' ? 'plain' : 'dim' }
-  return { text: `acknowledged by ${by ?? '?'}${note === null ? '' : `: ${note}`}`, colour: 'dim' }
+  if (by === null) return { text: state, colour: state === 'open' ? 'plain' : 'dim' }
+  const ended = state === 'resolved' ? 'resolved, ' : ''
+  return { text: `${ended}acknowledged by ${by}${note === null ? '' : `: ${note}`}`, colour: 'dim' }
 }

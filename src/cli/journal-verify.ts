@@ -5,6 +5,8 @@ import { connect } from './operator-client.ts'
 import { printer } from './print.ts'
 import { printable } from './printable.ts'
 
+const differ = (rows: number): string => (rows === 1 ? '1 row differs' : `${rows} rows differ`)
+
 /** A long journal takes its time. */
 const timeoutMs = 30 * 60_000
 
@@ -31,7 +33,7 @@ export const journalVerify = async (cli: Cli, options: GlobalOptions): Promise<v
     const lines = differences.map(({ row, subject, why, fenced }) =>
       printable(`${row} ${subject}: ${why}${fenced ? ' (shut out until you have looked)' : ''}`),
     )
-    print.answer(answer, () => [`chain intact, ${differences.length} rows differ from it`, ...lines])
+    print.answer(answer, () => [`chain intact, ${differ(differences.length)} from it`, ...lines])
     print.note('next: find out who writes to the database, then look at each: muster alert list')
     return cli.finish(exitCodes.journalBroken)
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { alice, minute, noonMs, row } from '../../test/fakes/sample-rows.ts'
-import type { Alert } from './alert.ts'
+import { acknowledgementOf, type Alert } from './alert.ts'
 import { decideAcknowledge, decideAlert, type AlertFacts, type WantedAlert } from './alert-decisions.ts'
 
 const about = { kind: 'cert_expired', subject: 'gpu-001', node: 'gpu-001' } as const
@@ -81,9 +81,16 @@ test('what becomes worse is raised anew; what becomes better is not', () => {
 
 test('what is no longer wanted is resolved once', () => {
   const { alert, types } = decided({ wanted: null, standing: row(acknowledged) })
-  assert.deepEqual([alert.id, alert.state, types], ['A1', { kind: 'resolved', atMs: noonMs }, ['alert.resolved']])
+  assert.deepEqual([alert.id, alert.state.kind, types], ['A1', 'resolved', ['alert.resolved']])
   assert.equal(decide({ wanted: null, standing: row(resolved) }).kind, 'unchanged')
   assert.equal(decide({ wanted: null }).kind, 'unchanged')
+})
+
+test('an alert that ends keeps who acknowledged it', () => {
+  const { state } = decided({ wanted: null, standing: row(acknowledged) }).alert
+  const given = { by: 'operator:bob', atMs: noonMs, note: null }
+  assert.deepEqual(state, { kind: 'resolved', atMs: noonMs, acknowledged: given })
+  assert.deepEqual(acknowledgementOf(state), given)
 })
 
 test('text from a node is cut and cannot forge lines', () => {

@@ -2,7 +2,7 @@
 // missed an event and asks again comes to the same decision.
 
 import { isoTime } from '#platform/clock.ts'
-import { alertKey, endedByAcknowledgement, type Alert } from './alert.ts'
+import { acknowledgementOf, alertKey, endedByAcknowledgement, type Alert } from './alert.ts'
 import { readOf, type Change, type Read, type Row } from './change.ts'
 import type { Unchanged } from './conditions.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from './decision.ts'
@@ -69,11 +69,15 @@ const raise = (facts: AlertFacts, wanted: WantedAlert, before: readonly EntryDra
 }
 
 const resolve = (facts: AlertFacts, standing: Alert): AlertDecided =>
-  written(facts, { ...standing, state: { kind: 'resolved', atMs: facts.nowMs } }, [resolvedEntry(facts, standing)])
+  written(facts, resolvedAt(standing, facts.nowMs), [resolvedEntry(facts, standing)])
+
+const resolvedAt = (alert: Alert, atMs: number): Alert => {
+  const acknowledged = acknowledgementOf(alert.state)
+  return { ...alert, state: { kind: 'resolved', atMs, ...(acknowledged === null ? {} : { acknowledged }) } }
+}
 
 const resolvedEntry = ({ by, nowMs }: Pick<AlertFacts, 'by' | 'nowMs'>, alert: Alert): EntryDraft => {
-  const resolved: Alert = { ...alert, state: { kind: 'resolved', atMs: nowMs } }
-  const body = { ...bodyOf(resolved), lasted_ms: Math.max(0, nowMs - alert.sinceMs) }
+  const body = { ...bodyOf(resolvedAt(alert, nowMs)), lasted_ms: Math.max(0, nowMs - alert.sinceMs) }
   return entry(by, nowMs, 'alert.resolved', { node: alert.node }, body)
 }
 
@@ -109,7 +113,7 @@ export const decideAcknowledge = ({
   }
   const body = { ...bodyOf(acknowledged), note: said }
   const ends = endedByAcknowledgement.includes(acknowledged.kind)
-  const after: Alert = ends ? { ...acknowledged, state: { kind: 'resolved', atMs: nowMs } } : acknowledged
+  const after: Alert = ends ? resolvedAt(acknowledged, nowMs) : acknowledged
   return {
     ...decided({
       reads: [readOf('alert', alertKey(acknowledged), alert)],

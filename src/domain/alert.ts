@@ -36,7 +36,11 @@ export const alertKinds = [
 export type AlertKind = (typeof alertKinds)[number]
 
 /** These are about what has happened, not about what is so: nothing but an acknowledgement ends them. */
-export const endedByAcknowledgement: readonly AlertKind[] = ['superseded_by_hardware', 'store_put_back']
+export const endedByAcknowledgement: readonly AlertKind[] = [
+  'superseded_by_hardware',
+  'store_put_back',
+  'cut_off_delayed',
+]
 
 export const alertSeverities = ['warning', 'critical'] as const
 
@@ -55,8 +59,23 @@ export type Alert = {
 
 export type AlertState =
   | { readonly kind: 'open' }
-  | { readonly kind: 'acknowledged'; readonly by: string; readonly atMs: number; readonly note: string | null }
-  | { readonly kind: 'resolved'; readonly atMs: number }
+  | ({ readonly kind: 'acknowledged' } & Acknowledgement)
+  /** `acknowledged`: absent where nobody did before it ended. */
+  | { readonly kind: 'resolved'; readonly atMs: number; readonly acknowledged?: Acknowledgement }
+
+export type Acknowledgement = { readonly by: string; readonly atMs: number; readonly note: string | null }
+
+/** Null: nobody has. */
+export const acknowledgementOf = (state: AlertState): Acknowledgement | null => {
+  switch (state.kind) {
+    case 'open':
+      return null
+    case 'acknowledged':
+      return { by: state.by, atMs: state.atMs, note: state.note }
+    case 'resolved':
+      return state.acknowledged ?? null
+  }
+}
 
 export const alertStates = ['open', 'acknowledged', 'resolved'] as const satisfies readonly AlertState['kind'][]
 

@@ -41,6 +41,12 @@ test('what belongs to one story stands together where it began, with what the ag
   assert.equal(chain[1]?.what, 'it asked to recover: cert_expired since noon')
 })
 
+test('a machine from a copied image is told to clean the image, and that its token is good', () => {
+  const body = { code: 'KEY_IN_USE', attempt: 'POST /v1/enroll', detail: null }
+  const [told] = what([at(0, 'refused', { body })], [])
+  assert.match(told ?? '', /remove the agent's state folder from that; a token it brought is still good$/)
+})
+
 test('a caller refused over and over is one link that says how often', () => {
   const refused = (atMs: number): StoryEntry =>
     at(atMs, 'refused', { body: { code: 'NODE_QUARANTINED', attempt: 'GET /v1/nodes/:id/channel', detail: null } })

@@ -108,9 +108,13 @@ const sentences: Partial<Record<EntryType, (body: EntryBody) => string>> = {
   'node.unrecoverable': (body) => `its recovery rehearsal failed: ${word(body, 'why')}`,
   refused: (body) => {
     const detail = body['detail'] === null || body['detail'] === undefined ? '' : ` (${word(body, 'detail')})`
-    return `refused ${word(body, 'code')} at ${word(body, 'attempt')}${detail}${shown(body)}`
+    const copied = body['code'] === 'KEY_IN_USE' ? copiedWords : ''
+    return `refused ${word(body, 'code')} at ${word(body, 'attempt')}${detail}${shown(body)}${copied}`
   },
 }
+
+const copiedWords =
+  "; it brought a key that was certified before: if it was started from an image, remove the agent's state folder from that; a token it brought is still good"
 
 /** The hardware a machine showed that was refused (R-092). */
 const shown = ({ reported_macs: macs, reported_bmc_serial: serial }: StoryEntry['body']): string => {

@@ -39,6 +39,7 @@ test('a wrong value is refused with its key and what the key takes', () => {
     ['join.allOf', 'token', /a list/],
     ['join.tokenScope', 'world', /one of node, domain/],
     ['join.tokenTtlMs', 24 * hour + 1, /whole number from 1000 to 86400000/],
+    ['probeSilenceMs', 1000, /^probeSilenceMs takes 6s to 1h \(/],
     ['certificate.lifetimeMs', '24h', /whole number/],
     ['certificate.lifetimeMs', 0.5, /whole number/],
     ['certificate.renewTo', 1, /between 0 and 1/],

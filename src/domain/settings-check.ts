@@ -1,5 +1,7 @@
 // Settings as `set KEY=VALUE` changes them: a table of dotted keys, each with what it takes, in words and as a test.
 
+import { durationWords } from './duration-words.ts'
+
 export type Rule = { readonly takes: string; readonly fits: (value: unknown) => boolean }
 export type Rules = Readonly<Record<string, Rule>>
 
@@ -21,6 +23,15 @@ export const wholeNumber = (least: number, most: number): Rule => ({
   takes: `a whole number from ${least} to ${most}`,
   fits: (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most,
 })
+
+/** Kept in milliseconds, and given to commands as 6s or 1h. */
+export const duration = (leastMs: number, mostMs: number): Rule => {
+  const { takes, fits } = wholeNumber(leastMs, mostMs)
+  return { takes: `${shortWords(leastMs)} to ${shortWords(mostMs)} (in milliseconds ${takes})`, fits }
+}
+
+const shortWords = (ms: number): string =>
+  ms === 0 ? '0s' : durationWords(ms).replaceAll('min', 'm').replaceAll(' ', '')
 
 export const fraction: Rule = {
   takes: 'a number between 0 and 1',

@@ -7,7 +7,16 @@ import { formatPrefix, isWithin, parsePrefix } from './ip-address.ts'
 import { serviceOrNull } from './overlay-rules.ts'
 import { policyRules } from './policy-rules.ts'
 import { refuse, type Refusal } from './refusal.ts'
-import { changesOf, oneOf, settingProblem, wholeNumber, withSetting, type Rule, type Rules } from './settings-check.ts'
+import {
+  changesOf,
+  duration,
+  oneOf,
+  settingProblem,
+  wholeNumber,
+  withSetting,
+  type Rule,
+  type Rules,
+} from './settings-check.ts'
 
 const hour = 3_600_000
 const week = 7 * 24 * hour
@@ -29,12 +38,12 @@ const prefixOrNull: Rule = {
 
 const rulesWith = (profiles: readonly string[]): Rules => ({
   defaultProfile: oneOf(profiles),
-  livenessGraceMs: wholeNumber(1000, week),
+  livenessGraceMs: duration(1000, week),
   strangersPerMinute: wholeNumber(1, 1_000_000),
   strangersPerMinutePerSource: wholeNumber(1, 1_000_000),
-  clockToleranceMs: wholeNumber(0, 24 * hour),
-  stuckEnrollmentMs: wholeNumber(1000, week),
-  drainMs: wholeNumber(0, 24 * hour),
+  clockToleranceMs: duration(0, 24 * hour),
+  stuckEnrollmentMs: duration(1000, week),
+  drainMs: duration(0, 24 * hour),
   'maintenance.timeSync': serviceOrNull,
   ...policyRules('maintenance.policy'),
   overlayPrefix: prefixOrNull,

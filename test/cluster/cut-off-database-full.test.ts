@@ -121,6 +121,11 @@ test('L4: on a full disk of the database a revoked node is out at the replica th
     alerts.some(({ body }) => body.kind === 'cut_off_delayed'),
     JSON.stringify(alerts),
   )
+  const standing = (await again.api('GET', '/v1/alerts')).body.alerts
+  assert.ok(
+    standing.some(({ kind }: { kind: string }) => kind === 'cut_off_delayed'),
+    'until it is acknowledged',
+  )
   assert.deepEqual(fs.readdirSync(path.join(again.data, 'cut-offs')), [])
 })
 

@@ -25,9 +25,12 @@ export const declareJournal = (program: Command, cli: Cli): void => {
   ).option('--last <count>', 'begin with so many older ones', '10')
   performs(cli, follow, async () => (await import('../journal-follow.ts')).journalFollow)
 
-  const verify = verb(journal, 'verify', 'Recompute every hash and check every signed head', [
-    ['muster journal verify', 'chain intact, N entries'],
-  ])
+  const verify = verb(
+    journal,
+    'verify',
+    'Recompute every hash, check every signed head, and compare rows with their entries',
+    [['muster journal verify', 'chain intact, N entries']],
+  )
   performs(cli, verify, async () => (await import('../journal-verify.ts')).journalVerify)
 
   const exported = filters(

@@ -171,9 +171,8 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
     const seconds = Math.round((clock.nowMs() - sinceMs) / 1000)
     const reason = `${cutOffWords(order)} was in force at one replica only for ${seconds} s, ${ending}`
     const wanted = { ...about, severity: 'critical', reason, sinceMs } as const
-    // Raised for its receivers, and over at once: nothing is pending any more.
+    // Nothing is pending any more, and somebody has to look at what another replica let in meanwhile: it stays.
     await settleAlert({ ...deps }, async () => ({ about, wanted, reliedOn: [] }))
-    await settleAlert({ ...deps }, async () => ({ about, wanted: null, reliedOn: [] }))
   }
 
   const tell = (one: PendingCutOff, ending: string): void =>
