@@ -1,11 +1,13 @@
 // `npm test [-- FILTER...]`: peers, check, then every test, and the flows and compliance a second time on PostgreSQL.
-// --long runs the counts the issues state; --no-check and --only-check are for speed while working.
+// --long runs the counts the issues state; --no-check and --only-check are for speed while working; --record writes down how
+// long each file took (scripts/test-times.ts).
 
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { run } from 'node:test'
 import { peer } from '../test/peers/peer.ts'
+import { commandVariable } from '../test/process/child.ts'
 import { placeText, postgresVariable, startPostgres } from '../test/process/postgres-server.ts'
 import { storeVariable } from '../test/process/store-under-test.ts'
 import { filesForBothStores } from './both-stores.ts'
@@ -13,8 +15,10 @@ import { check } from './check.ts'
 import { installPeers } from './install-peers.ts'
 import { filesBelow, root } from './repository.ts'
 import { reportFiles, total, type Counts } from './test-reporter.ts'
+import { buildTestCommand } from './test-command.ts'
+import { cpuOfEndedChildren, knownTimes, openQueue, writeTimes, type LaneKind, type Times } from './test-times.ts'
 
-const flags = ['--long', '--no-check', '--only-check']
+const flags = ['--long', '--no-check', '--only-check', '--record']
 const given = process.argv.slice(2)
 const unknown = given.find((argument) => argument.startsWith('-') && !flags.includes(argument))
 if (unknown !== undefined) {
@@ -29,38 +33,32 @@ const testFiles = ['src', 'test']
   .filter((file) => file.endsWith('.test.ts'))
   .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
 
-/** They take long and next to no processor. */
-const waitingFiles = [
-  'test/faults/rotation-stream.test.ts',
-  'test/faults/plane-outage.test.ts',
-  'test/cluster/failover.test.ts',
-  'test/cluster/database-outage.test.ts',
-  'test/cluster/stopped-replica.test.ts',
-  'test/cluster/replica-death.test.ts',
-  'test/cluster/stopped-leader.test.ts',
-  'test/cluster/duplicate-across.test.ts',
-]
-const waits = (file: string): boolean => waitingFiles.includes(file)
-
 /** `name` stands behind the file in what is reported. */
 type Job = { readonly name: string; readonly file: string; readonly env: NodeJS.ProcessEnv }
 type Sum = { readonly counts: Counts; readonly success: boolean }
 
-/** More than there are processors: what tests do most is wait. Those that do little else have lanes of their own. */
-const lanes = { working: 4, waiting: 2 }
+/** More than there are processors: what tests do most is wait. A lane without work of its kind takes the other's. */
+const lanes: readonly LaneKind[] = ['working', 'working', 'working', 'working', 'waiting', 'waiting']
+const reportedAs = ({ name, file }: Job): string => `${file} ${name}`.trimEnd()
 
 /** Hundreds of planes, agents and commands are started, each of which costs half as much when what was compiled is kept. */
 const compiled = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-compiled-'))
 process.once('exit', () => fs.rmSync(compiled, { recursive: true, force: true }))
 
-const runFile = async ({ name, file, env }: Job): Promise<Sum> => {
+const runFile = async (command: string, { name, file, env }: Job): Promise<Sum> => {
   const events = run({
     cwd: root,
     files: [file],
     // A test that hangs has to fail, not to hold up the rest. Those that wait longer say so themselves.
     timeout: long ? 4 * 3600_000 : 300_000,
     execArgv: ['--disable-warning=ExperimentalWarning'],
-    env: { ...process.env, NODE_COMPILE_CACHE: compiled, ...(long ? { MUSTER_LONG: '1' } : {}), ...env },
+    env: {
+      ...process.env,
+      NODE_COMPILE_CACHE: compiled,
+      [commandVariable]: command,
+      ...(long ? { MUSTER_LONG: '1' } : {}),
+      ...env,
+    },
   })
   const report = reportFiles(events, name)
   for (;;) {
@@ -72,16 +70,25 @@ const runFile = async ({ name, file, env }: Job): Promise<Sum> => {
 
 const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
   const startedMs = performance.now()
-  const waiting = jobs.filter(({ file }) => waits(file))
-  const working = jobs.filter(({ file }) => !waits(file))
+  const known = knownTimes(root)
+  const command = await buildTestCommand(compiled)
+  const queue = openQueue(jobs, reportedAs, known)
   const sums: Sum[] = []
-  const lane = async (next: () => Job | undefined): Promise<void> => {
-    for (let job = next(); job !== undefined; job = next()) sums.push(await runFile(job))
+  const taken: Record<string, Times> = {}
+  // What ended since the last look was the file that has just ended, and rarely another one as well.
+  let cpuBefore = cpuOfEndedChildren()
+  const runLane = async (kind: LaneKind): Promise<void> => {
+    for (let job = queue.next(kind); job !== null; job = queue.next(kind)) {
+      const sinceMs = performance.now()
+      sums.push(await runFile(command, job))
+      const [seconds, cpuNow] = [(performance.now() - sinceMs) / 1000, cpuOfEndedChildren()]
+      taken[reportedAs(job)] = { seconds, cpu: cpuNow === null || cpuBefore === null ? seconds : cpuNow - cpuBefore }
+      cpuBefore = cpuNow
+    }
   }
-  await Promise.all([
-    ...Array.from({ length: lanes.waiting }, () => lane(() => waiting.shift())),
-    ...Array.from({ length: lanes.working }, () => lane(() => working.shift() ?? waiting.shift())),
-  ])
+  await Promise.all(lanes.map(runLane))
+  // Of what was not run now, the former is kept.
+  if (given.includes('--record')) writeTimes(root, filters.length === 0 ? taken : { ...known, ...taken })
   const sum = (count: keyof Counts): number => sums.reduce((all, { counts }) => all + counts[count], 0)
   const counts = { tests: sum('tests'), passed: sum('passed'), skipped: sum('skipped') }
   process.stdout.write(total(counts, performance.now() - startedMs))

@@ -1,4 +1,4 @@
-import { planeConfig } from '#plane/config.ts'
+import { planeConfig, type PlaneConfig } from '#plane/config.ts'
 import { initialisePlane } from '#plane/foundation.ts'
 import { openLog } from '#platform/log.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
@@ -20,10 +20,11 @@ export const caInit = async (cli: Cli, options: GlobalOptions): Promise<void> =>
 }
 
 const initialise = async (options: GlobalOptions, env: Cli['env']) => {
+  let config: PlaneConfig | undefined
   try {
-    const config = planeConfig(options, env)
+    config = planeConfig(options, env)
     return { config, ...(await initialisePlane(config, openLog(config.logLevel, 'plane'))) }
   } catch (error) {
-    throw planeTrouble(error)
+    throw planeTrouble(error, config === undefined ? {} : { config })
   }
 }

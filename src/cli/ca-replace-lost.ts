@@ -1,34 +1,58 @@
 import { planeConfig } from '#plane/config.ts'
-import { replaceLostKey } from '#plane/replace-lost-key.ts'
+import { replaceLostKeys, type Replaced, type ReplaceOrder } from '#plane/replace-lost-key.ts'
 import { openLog } from '#platform/log.ts'
+import { callerName } from '#platform/user-name.ts'
+import { asPlaneRan } from './as-plane-ran.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
+import { exitCodes } from './exit-codes.ts'
 import { planeTrouble } from './plane-trouble.ts'
 import { printer } from './print.ts'
+import { costOfReplacing } from './replacement-costs.ts'
 import { renderFacts } from './table.ts'
 
-export const caReplaceLost = async (cli: Cli, options: GlobalOptions, key: string): Promise<void> => {
-  const done = await replaced(cli, options, key)
+type ReplaceOptions = GlobalOptions & { readonly reason?: string }
+
+/** As with a store in doubt: without a reason it says what speaks for it, and does nothing. */
+export const caReplaceLost = async (cli: Cli, options: ReplaceOptions, keys: readonly string[]): Promise<void> => {
+  const { reason } = options
+  const order = reason === undefined ? null : { actor: `host:${callerName()}`, reason }
+  const { found, again } = await replaced(cli, options, keys, order)
   const print = printer(cli, options)
-  print.answer(done, () => renderFacts([['replaced', `the ${done.role} key of ${done.domain}`]]))
-  print.note(after[done.role])
+  const body = { done: order !== null, keys: found.map((one) => ({ ...one, cost: costOfReplacing[one.role] })) }
+  print.answer(body, () =>
+    renderFacts(
+      body.keys.flatMap(({ role, lost, cost }) => [
+        [order === null ? 'would be replaced' : 'replaced', `the ${role} key (${lost})`] as const,
+        ['', cost] as const,
+      ]),
+    ),
+  )
+  if (order !== null) return
+  print.note(`Nothing was done. A backup that has ${found.length === 1 ? 'it' : 'them'} costs nothing. Else: ${again}`)
+  cli.finish(exitCodes.refused)
 }
 
-const after = {
-  issuing: 'certificates in use stay valid; revocation lists of the lost CA can no longer be signed',
-  recovery:
-    'connected machines learn the new recovery root; one that was off meanwhile needs muster node repair-bundle or a new token',
-  statement:
-    'machines take the new key with their next renewal; one whose certificate ends before that needs muster node repair-bundle',
-  bearer: 'bearer tokens that were handed out before no longer work; machines get new ones with their next renewal',
-  journal:
-    'heads that the lost key has signed are still verified by its public half in keys/journal.KEY_ID.key; with PostgreSQL restart every plane, so that it signs with the new key',
-} as const
-
-const replaced = async (cli: Cli, options: GlobalOptions, key: string) => {
+const replaced = async (
+  cli: Cli,
+  options: ReplaceOptions,
+  keys: readonly string[],
+  order: ReplaceOrder | null,
+): Promise<{ readonly found: readonly Replaced[]; readonly again: string }> => {
+  const config = configOf(cli, options)
   try {
-    const config = planeConfig(options, cli.env)
-    return await replaceLostKey(config, key, openLog(config.logLevel, 'plane'))
+    const found = await replaceLostKeys(config, keys, order, openLog(config.logLevel, 'plane'))
+    return { found, again: asPlaneRan(`muster ca replace-lost ${keys.join(' ')}`, config) }
   } catch (error) {
-    throw planeTrouble(error)
+    throw planeTrouble(error, { config, help })
+  }
+}
+
+const help = 'muster ca replace-lost --help'
+
+const configOf = (cli: Cli, options: ReplaceOptions) => {
+  try {
+    return planeConfig(options, cli.env)
+  } catch (error) {
+    throw planeTrouble(error, { help })
   }
 }

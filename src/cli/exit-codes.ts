@@ -29,9 +29,9 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   usage: 'the command line or a file given to it is wrong; nothing was sent',
   notFound: 'there is no such node, token, profile or key',
   notAllowed: 'no valid operator key, or its role does not allow that',
-  journalBroken: 'journal verify: the chain is not intact',
+  journalBroken: 'journal verify: the chain is not intact, or rows differ from it',
   partly: 'node enroll --batch: some lines failed',
-  notReady: 'agent status: the agent is not running, or not connected',
+  notReady: 'agent status: the agent is not running, or not connected; store confirm: the store is in doubt',
   notEffective: 'node revoke, receipt show: decided, and not proven to be in effect everywhere yet',
   inForceHereOnly:
     'node revoke, node quarantine, issuance halt, ca rotate --compromised: in force at the replica that answered only, until its database commits it',
@@ -40,7 +40,8 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   tryLater: 'the plane cannot do it now; try again later',
   serverUntrusted: 'agent run: the server could not be recognised; nothing was sent to it',
   agentRefused: 'agent run: the plane refused this node, or it was revoked',
-  misconfigured: 'agent run: it lacks what it needs, or its state is damaged; plane: its set-up cannot work',
+  misconfigured:
+    'agent run: it lacks what it needs, or its state is damaged; plane, ca replace-lost: the set-up or the data folder cannot work',
 }
 
 /** Codes of a newer plane are unknown here, so the HTTP status decides what the code alone does not. */

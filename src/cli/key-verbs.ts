@@ -3,6 +3,7 @@ import { parseIsoTime } from '#platform/clock.ts'
 import { CreateKeyAnswer, KeyListAnswer, KeyView } from '#wire/operator-api.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { formatAgo } from './duration.ts'
+import type { OfflineOptions } from './key-create-offline.ts'
 import { connect } from './operator-client.ts'
 import { printer } from './print.ts'
 import { printable } from './printable.ts'
@@ -10,15 +11,19 @@ import { renderHeadedTable, type Cell } from './table.ts'
 
 export const keyCreate = async (
   cli: Cli,
-  options: GlobalOptions & { readonly role: string },
+  options: OfflineOptions & { readonly offline?: boolean },
   name: string,
 ): Promise<void> => {
-  const answer = await connect(cli, options).ask({
-    method: 'POST',
-    path: '/v1/keys',
-    body: { name, role: options.role },
-    answer: CreateKeyAnswer,
-  })
+  const { role, offline } = options
+  const answer =
+    offline === true
+      ? await (await import('./key-create-offline.ts')).keyMadeOffline(cli, options, name)
+      : await connect(cli, options).ask({
+          method: 'POST',
+          path: '/v1/keys',
+          body: { name, role },
+          answer: CreateKeyAnswer,
+        })
   const print = printer(cli, options)
   print.answer(answer, () => [printable(answer.secret)])
   print.note(`key ${answer.key.id} of ${answer.key.name} with role ${answer.key.role}; it is not shown again`)

@@ -16,8 +16,10 @@ const ready = {
   warnings: ['the sealing key lies beside what it seals'],
 }
 
+const alone = { isDefault: true, shared: false }
+
 test('the banner has the addresses, the root and commands that enrol a first node', () => {
-  const text = planeBanner(planeReadyBody(ready), './muster', true).join('\n')
+  const text = planeBanner(planeReadyBody(ready), './muster', alone).join('\n')
   const addresses = [ready.nodeUrl, ready.recoveryUrl, ready.operatorUrl, ready.statusUrl]
   for (const part of [...addresses, `sha256:${ready.rootFingerprint}`, ...ready.warnings]) {
     assert.ok(text.includes(part), part)
@@ -27,13 +29,24 @@ test('the banner has the addresses, the root and commands that enrol a first nod
 })
 
 test('for another data folder it says how commands find it', () => {
-  assert.ok(planeBanner(planeReadyBody(ready), 'muster', false).includes(`    export MUSTER_DATA='/srv/it'\\''s'`))
+  assert.ok(
+    planeBanner(planeReadyBody(ready), 'muster', { isDefault: false, shared: false }).includes(
+      `    export MUSTER_DATA='/srv/it'\\''s'`,
+    ),
+  )
 })
 
 test('a plane that found its domain made says where the key of the administrator is', () => {
   const other = planeReadyBody({ ...ready, firstRun: false, adminKeyHere: false, socketPath: '' })
-  const text = planeBanner(other, 'muster', true).join('\n')
+  const text = planeBanner(other, 'muster', { isDefault: true, shared: true }).join('\n')
   assert.match(text, /made by another plane/)
   assert.match(text, /MUSTER_KEY_FILE/)
   assert.match(text, /operators +http:\/\/127\.0\.0\.1:8440\n/)
+})
+
+test('a plane on SQLite whose admin.key is gone says so, and blames no other plane', () => {
+  const body = planeReadyBody({ ...ready, firstRun: false, adminKeyHere: false })
+  const text = planeBanner(body, 'muster', alone).join('\n')
+  assert.match(text, /admin\.key is not in this folder: put it back from a backup, or use another .*--key-file FILE/)
+  assert.doesNotMatch(text, /another plane/)
 })

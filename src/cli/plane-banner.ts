@@ -38,8 +38,12 @@ export const planeReadyBody = (ready: PlaneReady): PlaneReadyBody => ({
   warnings: ready.warnings,
 })
 
-/** `isDefault`: commands find this data folder without being told. */
-export const planeBanner = (body: PlaneReadyBody, program: string, isDefault: boolean): string[] => [
+/** `isDefault`: commands find this data folder without being told. `shared`: other planes may have made the domain. */
+export const planeBanner = (
+  body: PlaneReadyBody,
+  program: string,
+  { isDefault, shared }: { readonly isDefault: boolean; readonly shared: boolean },
+): string[] => [
   ...renderFacts([
     ['domain', body.domain],
     ['data', `${body.data}${body.first_run ? ' (made now)' : ''}`],
@@ -55,7 +59,9 @@ export const planeBanner = (body: PlaneReadyBody, program: string, isDefault: bo
   ...(body.admin_key_here
     ? []
     : [
-        'The domain was made by another plane, in whose data folder admin.key is. Commands here need a key, too:',
+        shared
+          ? 'The domain was made by another plane, in whose data folder admin.key is. Commands here need a key, too:'
+          : 'admin.key is not in this folder: put it back from a backup, or use another operator key: --key-file FILE, or',
         '',
         '    export MUSTER_KEY_FILE=FILE',
         '',

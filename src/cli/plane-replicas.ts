@@ -45,7 +45,7 @@ export const runReplicas = async (cli: Cli, options: GlobalOptions, config: Plan
     if (!stop.aborted) {
       const body = bannerOf(ready, { firstRun, rootKeyFile })
       const isDefault = isDefaultData(options.data ?? cli.env['MUSTER_DATA'])
-      printer(cli, options).item(body, () => planeBanner(body, cli.program, isDefault))
+      printer(cli, options).item(body, () => planeBanner(body, cli.program, { isDefault, shared: true }))
     }
     await Promise.all(first.map(({ number, child }) => keepRunning(cli, log, stop, number, child, start)))
   } catch (error) {

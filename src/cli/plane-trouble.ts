@@ -1,17 +1,24 @@
 // Why a plane did not start, for the person who started it.
 
-import { ConfigProblem } from '#plane/config.ts'
+import { ConfigProblem, listenersOf, type PlaneConfig } from '#plane/config.ts'
 import { damageOf } from '#plane/store-damage.ts'
 import { errno } from '#platform/files.ts'
 import { sqliteTrouble } from '#platform/sqlite.ts'
+import { asPlaneRan } from './as-plane-ran.ts'
 import { exitCodes } from './exit-codes.ts'
 import { Failure, usageFailure } from './failure.ts'
 
-export const planeTrouble = (error: unknown): unknown => {
-  if (error instanceof ConfigProblem) return usageFailure(`${error.message}.`, 'muster plane --help')
+/** `config`: what it was started with, where it came that far. `help`: of the command, where that is not `plane`. */
+export type PlaneRun = { readonly config?: PlaneConfig; readonly help?: string }
+
+export const planeTrouble = (error: unknown, { config, help = 'muster plane --help' }: PlaneRun = {}): unknown => {
+  if (error instanceof ConfigProblem) return usageFailure(`${error.message}.`, help)
   if (!(error instanceof Error)) return error
-  const failure = (code: string, detail: string, next: string): Failure =>
-    new Failure({ exit: exitCodes.misconfigured, code, sentence: 'The plane cannot run like this.', detail, next })
+  const failure = (code: string, detail: string, hint: string): Failure => {
+    const next = config === undefined ? hint : asPlaneRan(hint, config)
+    const sentence = 'The plane cannot run like this.'
+    return new Failure({ exit: exitCodes.misconfigured, code, sentence, detail, next })
+  }
   // It may be there in a moment: whoever starts planes by themselves should try again.
   if (errno(error) === 'DATABASE_UNREACHABLE' && 'next' in error) {
     const { message: detail, next } = error
@@ -35,14 +42,17 @@ export const planeTrouble = (error: unknown): unknown => {
   const damage = damageOf(error)
   if (damage !== null) return failure(damage.code, damage.message, damage.next)
   switch (errno(error)) {
-    case 'EADDRINUSE':
-      return failure(
-        'ADDRESS_IN_USE',
-        error.message,
-        'Give it other ports: --node-listen HOST:PORT --recovery-listen HOST:PORT --operator-listen HOST:PORT --status-listen HOST:PORT',
-      )
-    case 'EADDRNOTAVAIL':
-      return failure('ADDRESS_NOT_HERE', error.message, 'Listen on an address of this machine, or on 0.0.0.0')
+    case 'EADDRINUSE': {
+      const option = listenOption(error, config)
+      const other = option ?? '--node-listen HOST:PORT --recovery-listen HOST:PORT --operator-listen'
+      const tail = option === null ? ' HOST:PORT --status-listen HOST:PORT' : ' HOST:PORT'
+      const next = `Another process listens there (ss -ltnp). Stop it, or listen elsewhere: ${other}${tail}`
+      return failure('ADDRESS_IN_USE', withOption(error.message, option), next)
+    }
+    case 'EADDRNOTAVAIL': {
+      const detail = withOption(error.message, listenOption(error, config))
+      return failure('ADDRESS_NOT_HERE', detail, 'Listen on an address of this machine, or on 0.0.0.0')
+    }
     case 'EACCES':
     case 'EPERM':
       return failure(
@@ -54,6 +64,16 @@ export const planeTrouble = (error: unknown): unknown => {
       return error
   }
 }
+
+/** Which option names the address that could not be had; null: not known. */
+const listenOption = (error: Error, config: PlaneConfig | undefined): string | null => {
+  const { address, port } = error as { readonly address?: unknown; readonly port?: unknown }
+  const named = config === undefined ? [] : listenersOf(config).filter((one) => one.listen.port === port)
+  return (named.find(({ listen }) => listen.host === address) ?? named[0])?.option ?? null
+}
+
+const withOption = (message: string, option: string | null): string =>
+  option === null ? message : `${message} (${option})`
 
 /** Of a database file that may well be whole: it must not be taken for damaged, and replaced. Null: nothing of that kind. */
 const passingTrouble = (error: unknown): { readonly code: string; readonly next: string } | null => {

@@ -1,4 +1,4 @@
-import { planeConfig } from '#plane/config.ts'
+import { planeConfig, type PlaneConfig } from '#plane/config.ts'
 import { runPlane, type PlaneReady } from '#plane/main.ts'
 import { inputEnded, stopSignal } from '#platform/stop-signal.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
@@ -9,12 +9,15 @@ import { printer } from './print.ts'
 /** Returns when the plane has been told to stop and has. */
 export const plane = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   const isDefault = isDefaultData(options.data ?? cli.env['MUSTER_DATA'])
+  let config: PlaneConfig | undefined
   const onReady = (ready: PlaneReady): void => {
     const body = planeReadyBody(ready)
-    printer(cli, options).item(body, () => planeBanner(body, cli.program, isDefault))
+    printer(cli, options).item(body, () =>
+      planeBanner(body, cli.program, { isDefault, shared: config?.store.kind === 'postgres' }),
+    )
   }
   try {
-    const config = planeConfig(options, cli.env)
+    config = planeConfig(options, cli.env)
     if (config.replicas > 1) {
       const { runReplicas } = await import('./plane-replicas.ts')
       return await runReplicas(cli, options, config)
@@ -23,6 +26,6 @@ export const plane = async (cli: Cli, options: GlobalOptions): Promise<void> => 
     const stop = config.replica === null ? stopSignal() : AbortSignal.any([stopSignal(), inputEnded()])
     await runPlane(config, onReady, stop)
   } catch (error) {
-    throw planeTrouble(error)
+    throw planeTrouble(error, config === undefined ? {} : { config })
   }
 }

@@ -44,3 +44,17 @@ test('others ask about certificates on loopback, elsewhere or nowhere; certifica
   ])
     assert.throws(() => planeConfig({ statusUrl }, {}), /--status-url/)
 })
+
+test('two listeners on one port are refused by the names of both options, before anything is made', () => {
+  const both = (options: Record<string, string>) => () => planeConfig(options, {})
+  const [a, b] = ['127.0.0.1:9443', '0.0.0.0:9443']
+  assert.throws(
+    both({ nodeListen: a, recoveryListen: a }),
+    /--node-listen 127\.0\.0\.1:9443 and --recovery-listen 127\.0\.0\.1:9443/,
+  )
+  assert.throws(both({ nodeListen: b, statusListen: a }), /--node-listen .* and --status-listen /)
+  // Where recovery listens by itself is taken, too.
+  assert.throws(both({ nodeListen: '127.0.0.1:8442' }), /--node-listen .* and --recovery-listen /)
+  assert.doesNotThrow(both({ nodeListen: '127.0.0.1:0', recoveryListen: '127.0.0.1:0', operatorListen: '127.0.0.1:0' }))
+  assert.doesNotThrow(both({ nodeListen: '127.0.0.1:9443', recoveryListen: '127.0.0.2:9443' }))
+})

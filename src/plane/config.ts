@@ -96,18 +96,22 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
   const nodeListen = listenAddress('nodeListen', given('nodeListen') ?? '127.0.0.1:8443')
   const recoveryListen = given('recoveryListen')
   const operatorTls = options['operatorTls'] === true || env['MUSTER_OPERATOR_TLS'] === '1'
-  return {
-    dataFolder: path.resolve(given('data') ?? 'data'),
-    store,
-    replicas: replicas(given('replicas'), store),
-    replica: store.kind === 'postgres' ? replicaNumber(env[replicaVariable]) : null,
-    domainName,
+  const listeners = {
     nodeListen,
     // Where nodes connect they must be able to recover, also with a plane that was set up before there was recovery.
     recoveryListen:
       recoveryListen === null ? { host: nodeListen.host, port: 8442 } : listenAddress('recoveryListen', recoveryListen),
     operatorListen: operatorAddress(given('operatorListen') ?? '127.0.0.1:8440', operatorTls),
     statusListen: statusAddress(given('statusListen') ?? '127.0.0.1:8446'),
+  }
+  refuseSamePort(listeners)
+  return {
+    dataFolder: path.resolve(given('data') ?? 'data'),
+    store,
+    replicas: replicas(given('replicas'), store),
+    replica: store.kind === 'postgres' ? replicaNumber(env[replicaVariable]) : null,
+    domainName,
+    ...listeners,
     statusUrl: statusUrl(given('statusUrl')),
     operatorTls,
     proxyFrom: proxies(options['proxyFrom'], env['MUSTER_PROXY_FROM']),
@@ -177,6 +181,37 @@ const listenAddress = (name: string, text: string): ListenAddress => {
     throw new ConfigProblem(`${optionName(name)} takes HOST:PORT, not ${text}`)
   }
   return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+}
+
+type Listeners = Pick<PlaneConfig, 'nodeListen' | 'recoveryListen' | 'operatorListen' | 'statusListen'>
+
+/** Every address it listens on, with the option that says so. */
+export const listenersOf = (
+  config: Listeners,
+): readonly { readonly option: string; readonly listen: ListenAddress }[] =>
+  (['nodeListen', 'recoveryListen', 'operatorListen', 'statusListen'] as const).flatMap((name) => {
+    const listen = config[name]
+    return listen === null ? [] : [{ option: optionName(name), listen }]
+  })
+
+const everyAddress = ['0.0.0.0', '::']
+
+/** Said before anything is made: the second of them could never listen. */
+const refuseSamePort = (config: Listeners): void => {
+  const all = listenersOf(config).filter(({ listen }) => listen.port !== 0)
+  for (const [index, { option, listen }] of all.entries()) {
+    const other = all
+      .slice(index + 1)
+      .filter(({ listen: { port } }) => port === listen.port)
+      .find(
+        ({ listen: { host } }) => host === listen.host || [host, listen.host].some((one) => everyAddress.includes(one)),
+      )
+    if (other === undefined) continue
+    const [one, two] = [listen, other.listen].map(({ host, port }) => `${host}:${port}`)
+    throw new ConfigProblem(
+      `${option} ${one} and ${other.option} ${two} are the same port: each listener needs its own`,
+    )
+  }
 }
 
 /** Said before anything is made: keys of operators would cross the network in the clear. */

@@ -14,8 +14,9 @@ import { checkSchema, schemaVersion } from '#plane/store/migrations.ts'
 import { notAStore, storeCorrupt, StoreRefused } from '#plane/store/store-errors.ts'
 import { headKeyName, keysInFolder } from '#plane/store/transfer/key-files.ts'
 import { readFirstStart } from './first-start.ts'
-import { refuseIfFound, signerName } from './journal-key.ts'
-import { keyMissing, refuseLostKeys, type ReplaceableKey } from '#plane/issuer/key-inventory.ts'
+import { signerName } from './journal-key.ts'
+import { lostKeys, refuseLostKeys, type InventoryFacts } from '#plane/issuer/key-inventory.ts'
+import type { StartOptions } from './foundation.ts'
 import { StartRefused } from '#plane/issuer/start-refused.ts'
 
 /** `unfinished`: a first start was cut off before its domain was committed. */
@@ -31,31 +32,25 @@ export type StoredFacts = {
 
 const databaseOf = (dataFolder: string): string => path.join(dataFolder, 'muster.db')
 
-const lockFiles = ['plane.pid', 'plane.lock']
-
-/** Signs of a plane that was here before. An empty folder, and one with a sealing key in it, is a new one. */
-const tracesIn = (dataFolder: string, lock: 'locked' | 'free' = 'free'): readonly string[] => [
+/**
+ * Signs of a plane that was here before. An empty folder, and one with a sealing key in it, is a new one; so is one with
+ * nothing but a lock, which a first start leaves that was killed at once.
+ */
+const tracesIn = (dataFolder: string): readonly string[] => [
   ...namesIn(path.join(dataFolder, 'keys')).map((name) => `keys/${name}`),
-  ...[
-    'admin.key',
-    'plane.domain',
-    'muster.db-wal',
-    'muster.db.importing',
-    ...(lock === 'free' ? lockFiles : []),
-  ].filter((name) => pathExists(path.join(dataFolder, name))),
+  ...['admin.key', 'plane.domain', 'muster.db-wal', 'muster.db.importing'].filter((name) =>
+    pathExists(path.join(dataFolder, name)),
+  ),
 ]
 
-/** Throws StartRefused or StoreRefused where a plane on SQLite must not start here. `locked`: by this process. */
-export const examineFolder = (
-  dataFolder: string,
-  lock: 'locked' | 'free' = 'free',
-): { readonly state: FolderState; readonly stored: StoredFacts } => {
+/** Throws StartRefused or StoreRefused where a plane on SQLite must not start here. */
+export const examineFolder = (dataFolder: string): { readonly state: FolderState; readonly stored: StoredFacts } => {
   const none: StoredFacts = { domain: null, issuers: [], headKeyId: null }
   const isUnfinished = readFirstStart(dataFolder) !== null
   if (sizeOf(databaseOf(dataFolder)) === 0) {
     if (isUnfinished) return { state: 'unfinished', stored: none }
     const what = pathExists(databaseOf(dataFolder)) ? 'muster.db is empty' : 'there is no muster.db'
-    const traces = tracesIn(dataFolder, lock)
+    const traces = tracesIn(dataFolder)
     if (traces.length > 0) throw incomplete(dataFolder, what, traces)
     return { state: 'new', stored: none }
   }
@@ -63,19 +58,23 @@ export const examineFolder = (
   if (stored.domain === null) {
     if (isUnfinished) return { state: 'unfinished', stored }
     // A first start of release 0.2.0 that was cut off early leaves the key of the journal, and nothing depends on it.
-    const traces = tracesIn(dataFolder, 'locked').filter((name) => /^(keys\/(?!journal\.key)|admin|plane)/.test(name))
+    const traces = tracesIn(dataFolder).filter((name) => /^(keys\/(?!journal\.key)|admin|plane)/.test(name))
     if (traces.length > 0) throw incomplete(dataFolder, 'muster.db without a domain is', traces)
     return { state: 'unfinished', stored }
   }
   return { state: 'domain', stored }
 }
 
+const inPostgres = 'If the domain is in PostgreSQL, start the plane with --store postgres (MUSTER_STORE=postgres)'
+
 const incomplete = (dataFolder: string, what: string, traces: readonly string[]): StartRefused => {
   const named = traces.slice(0, 3).join(', ') + (traces.length > 3 ? ` and ${traces.length - 3} more` : '')
+  // Where planes share a database, the keys are in it.
+  const hasKeys = traces.some((name) => name.startsWith('keys/'))
   return new StartRefused(
     'DATA_FOLDER_INCOMPLETE',
-    `${what} in the data folder ${dataFolder}, and ${named} of a domain is there; nothing was changed`,
-    'Put muster.db back (is its disk mounted? is a restore unfinished?), or restore the whole folder from a backup. For a new domain choose an empty folder: --data FOLDER',
+    `${what} in the data folder ${dataFolder}, which holds parts of a domain: ${named}; nothing was changed`,
+    `${hasKeys ? '' : `${inPostgres}. Else: `}Put muster.db back (is its disk mounted? is a restore unfinished?), or restore the whole folder from a backup. ${hasKeys ? `${inPostgres}. ` : ''}For a new domain choose an empty folder: --data FOLDER`,
   )
 }
 
@@ -85,19 +84,15 @@ const incomplete = (dataFolder: string, what: string, traces: readonly string[])
  */
 export const checkKeys = (
   dataFolder: string,
-  { issuers, headKeyId }: StoredFacts,
+  stored: StoredFacts,
   sealing: SealingKey,
-  facts: {
-    readonly issuerKey: 'file' | 'memory'
-    readonly nowMs: number
-    readonly replacing: ReplaceableKey | null
-    readonly keyIdOf: (pem: string) => string
-  },
+  facts: Pick<InventoryFacts, 'issuerKey' | 'nowMs'> &
+    Pick<StartOptions, 'replacing' | 'examined'> & { readonly keyIdOf: (pem: string) => string },
 ): void => {
   const kept = keysInFolder(dataFolder)
   const opened = new Map([...kept].map(([name, sealed]) => [name, sealing.unseal(name, sealed)]))
   const head = opened.get(headKeyName)
-  if (head === undefined && facts.replacing !== 'journal') throw keyMissing({ role: 'journal', id: null })
+  const { headKeyId } = stored
   const headId = head === undefined ? null : facts.keyIdOf(head)
   // A key that has replaced a lost one, and has signed nothing yet, is on record beside the lost one.
   const areOnRecord = [headId, headKeyId].every((id) => id !== null && kept.has(signerName(id)))
@@ -105,9 +100,26 @@ export const checkKeys = (
     throw mixed(
       `muster.db and keys/ in the data folder ${dataFolder} are not of the same domain: the journal is signed by another key than keys/journal.key`,
     )
-  refuseIfFound(kept, facts.replacing)
+  examineKeys(kept, stored, facts)
+}
+
+/** On what the database and the sealed keys say, before anything is written. Throws StartRefused. */
+export const examineKeys = (
+  kept: ReadonlyMap<string, string>,
+  { issuers, headKeyId }: StoredFacts,
+  {
+    issuerKey,
+    nowMs,
+    replacing,
+    examined,
+  }: Pick<InventoryFacts, 'issuerKey' | 'nowMs'> & Pick<StartOptions, 'replacing' | 'examined'>,
+): void => {
   const names = [...kept.keys()].flatMap((name) => keyNameOfSealed(name) ?? [])
-  refuseLostKeys({ issuers, names, issuerKey: facts.issuerKey, nowMs: facts.nowMs }, facts.replacing)
+  const isVerified = headKeyId === null || kept.has(signerName(headKeyId))
+  const headKey = kept.has(headKeyName) ? 'here' : isVerified ? 'lost' : 'unverifiable'
+  const inventory = { issuers, names, headKey, issuerKey, nowMs } as const
+  refuseLostKeys(inventory, replacing)
+  examined(lostKeys(inventory), names)
 }
 
 const mixed = (why: string): StartRefused =>

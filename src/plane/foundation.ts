@@ -14,13 +14,14 @@ import { sqliteTrouble } from '#platform/sqlite.ts'
 import { systemTimers, type Timers } from '#platform/timers.ts'
 import type { KeySeal } from '#domain/operator-keys.ts'
 import { openKeySeal } from '#plane/authn/operator-key-seal.ts'
-import { openKeyCustody, sealedNameOf, type KeyCustody } from '#plane/issuer/key-custody.ts'
+import { openKeyCustody, sealedNameOf, type KeyCustody, type KeyName } from '#plane/issuer/key-custody.ts'
 import { findSealingKey, type FoundSealingKey } from '#plane/issuer/sealing-key.ts'
 import { lockDataFolder, refuseLocked } from '#plane/store/data-folder-lock.ts'
 import { openDiskReserve, type DiskReserve } from '#plane/store/disk-reserve.ts'
 import { openSqliteStore } from '#plane/store/open-sqlite-store.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal-witness.ts'
 import type { Store } from '#plane/store/store.ts'
+import { damagedWitnesses } from '#plane/store/witness-files.ts'
 import { refuseBeforeAuthority } from './clock-check.ts'
 import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { initialiseDomain, type Initialised } from './initialise.ts'
@@ -29,7 +30,7 @@ import { openHeadSigner } from './journal-key.ts'
 import { refuseRunningPlane } from './operator-socket.ts'
 import { checkKeys, examineFolder, firstRootOf, keepDomainOfFolder, refuseOtherDomain } from './data-folder.ts'
 import { endFirstStart, noteFirstStart, setLeftoversAside, watchFolder } from './first-start.ts'
-import { refuseLostKeys, type ReplaceableKey } from './issuer/key-inventory.ts'
+import { refuseLostKeys, type LostKey, type ReplaceableKey } from './issuer/key-inventory.ts'
 import { refuseExposed, StartRefused } from './issuer/start-refused.ts'
 
 export type Foundation = {
@@ -43,21 +44,31 @@ export type Foundation = {
   readonly keySeal: KeySeal
 }
 
-/** With a domain in it. */
-export type Laid = Foundation & Initialised & { readonly keeping: WitnessKeeping }
+export type LaidFoundation = Foundation &
+  Initialised & {
+    readonly keeping: WitnessKeeping
+    /** Nobody has heard of the domain that this start has made in its own folder: it goes when the store is closed. */
+    takeBack(): void
+  }
 
 export type Base = Pick<Foundation, 'clock' | 'timers' | 'random' | 'log'>
 
 export type StartOptions = {
-  /** A key that is known to be lost and is to be made anew; null: none is. */
-  readonly replacing: ReplaceableKey | null
+  /** Keys that are known to be lost and are to be made anew. */
+  readonly replacing: readonly ReplaceableKey[]
+  /** Told which keys are gone and which are here, where there is a domain. What it throws ends the start; nothing was written. */
+  readonly examined: (lost: readonly LostKey[], names: readonly KeyName[]) => void
   /** Called before a new domain is made: what would fail afterwards should fail now. */
   readonly beforeFirst: () => Promise<void>
 }
 
-const asUsual: StartOptions = { replacing: null, beforeFirst: async () => {} }
+export const asUsual: StartOptions = { replacing: [], examined: () => {}, beforeFirst: async () => {} }
 
-export const layFoundation = async (config: PlaneConfig, log: Log, options: StartOptions = asUsual): Promise<Laid> => {
+export const layFoundation = async (
+  config: PlaneConfig,
+  log: Log,
+  options: StartOptions = asUsual,
+): Promise<LaidFoundation> => {
   const { dataFolder } = config
   const folderWasThere = pathExists(dataFolder)
   makeFolder(dataFolder, 0o700)
@@ -77,12 +88,17 @@ export const layFoundation = async (config: PlaneConfig, log: Log, options: Star
         (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, witness, asked, options))
     undo = opened.undo
     let keeping: WitnessKeeping | null = null
+    let isUnmade = false
     const store: Store = {
       ...opened.store,
       journal: verifiedAgainst(witness, opened.store.journal),
+      warnings: () => [...opened.store.warnings(), ...damagedWitnesses(dataFolder)],
       async close() {
         keeping?.stop()
         await opened.store.close()
+        if (!isUnmade) return
+        opened.undo()
+        if (!folderWasThere) removeEmpty(dataFolder)
       },
     }
     const foundation = { ...base, store, witness, custody: tellingAside(opened.custody, log), keySeal }
@@ -101,13 +117,15 @@ export const layFoundation = async (config: PlaneConfig, log: Log, options: Star
       keeping = await keepWitness({ ...foundation, ...kept }, dataFolder)
       const initialised = await initialiseDomain(foundation, config, options.beforeFirst)
       undo = () => {}
+      // A root that was carried out would be without its domain.
+      const isOurs = initialised.firstRun && initialised.rootKeyFile === null
       // Another plane may have made it meanwhile, under another name.
       await learnName()
       keepDomainOfFolder(
         dataFolder,
         (await store.issuers()).map(({ value }) => value),
       )
-      return { ...foundation, ...initialised, keeping }
+      return { ...foundation, ...initialised, keeping, takeBack: () => void (isUnmade = isOurs) }
     } catch (error) {
       await store.close()
       throw error
@@ -139,7 +157,9 @@ const checkRecords = async (
   refuseOtherDomain(dataFolder, issuers)
   // Behind the records: another replica may have made an authority since the keys were read. A key is kept before its record.
   await custody.refresh()
-  refuseLostKeys({ issuers, names: custody.names(), issuerKey, nowMs: clock.nowMs() }, replacing)
+  const names = custody.names()
+  // By now the journal's is there, or was made.
+  refuseLostKeys({ issuers, names, headKey: 'here', issuerKey, nowMs: clock.nowMs() }, replacing)
 }
 
 export type OpenedStore = Pick<Foundation, 'store' | 'custody' | 'keySeal'> & {
@@ -152,7 +172,7 @@ const openOwnStore = async (
   config: PlaneConfig,
   witness: JournalWitness,
   domainName: () => string,
-  { replacing, beforeFirst }: StartOptions,
+  { replacing, beforeFirst, examined }: StartOptions,
 ): Promise<OpenedStore> => {
   const { dataFolder, sealKeyFile: keyFile, credentialsFolder, issuerKey } = config
   const seal = (whenNone: 'make' | 'refuse'): FoundSealingKey => {
@@ -165,7 +185,7 @@ const openOwnStore = async (
   refuseLocked(dataFolder)
   const { state, stored } = inReserve(base, dataFolder, () => examineFolder(dataFolder))
   if (state === 'domain') {
-    const facts = { issuerKey, nowMs: base.clock.nowMs(), replacing, keyIdOf }
+    const facts = { issuerKey, nowMs: base.clock.nowMs(), replacing, examined, keyIdOf }
     refuseOtherDomain(dataFolder, stored.issuers)
     checkKeys(dataFolder, stored, seal('refuse').key, facts)
   }
@@ -179,7 +199,7 @@ const openOwnStore = async (
     const signer = openHeadSigner(
       dataFolder,
       sealing.key,
-      state === 'domain' && replacing !== 'journal' ? 'refuse' : 'make',
+      state === 'domain' && !replacing.includes('journal') ? 'refuse' : 'make',
     )
     isHandedOn = true
     const store = await openSqliteStore({ ...base, folder: dataFolder, lock, signer, witness, domainName })
@@ -212,7 +232,7 @@ const prepareFirstStart = async (
   { clock, log }: Base,
   beforeFirst: () => Promise<void>,
 ): Promise<void> => {
-  if (examineFolder(dataFolder, 'locked').state === 'domain') throw madeMeanwhile(dataFolder)
+  if (examineFolder(dataFolder).state === 'domain') throw madeMeanwhile(dataFolder)
   await beforeFirst()
   noteFirstStart(dataFolder, { rootKeyFile: null, root: null })
   setLeftoversAside(dataFolder, clock.nowMs(), log)

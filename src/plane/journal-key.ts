@@ -10,8 +10,7 @@ import { createFile } from '#platform/folder.ts'
 import type { SealingKey } from '#plane/issuer/seal.ts'
 import type { HeadSigner, SealedKeys } from '#plane/store/store.ts'
 import { headKeyName as sealedName, keysInFolder, writeKeyFiles } from '#plane/store/transfer/key-files.ts'
-import { ConfigProblem } from './config.ts'
-import { keyMissing, type ReplaceableKey } from './issuer/key-inventory.ts'
+import { keyMissing } from './issuer/key-inventory.ts'
 
 const signerShape = /^journal\/[0-9a-f]+$/
 
@@ -56,12 +55,6 @@ export const openSharedHeadSigner = async (
   const half = publicHalf(sealing, key)
   if (!kept.has(half[0])) await keys.add(...half)
   return headSigner(key, sealing, kept)
-}
-
-/** What is damaged, or of another domain, has to be moved away by a person first. */
-export const refuseIfFound = (kept: ReadonlyMap<string, string>, replacing: ReplaceableKey | null): void => {
-  if (replacing === 'journal' && kept.has(sealedName))
-    throw new ConfigProblem('the journal key is not lost: nothing was changed')
 }
 
 /** Throws where what planes share is sealed with another key, or damaged. */

@@ -26,14 +26,14 @@ import { openCutOffFiles } from './flows/cut-off-files.ts'
 import { barredByPending, forbiddenByPending, openPendingCutOffs } from './flows/pending-cut-offs.ts'
 import { performCutOff } from './flows/perform-cut-off.ts'
 import { openStandingAlerts } from './flows/standing-alerts.ts'
-import { layFoundation, type Foundation, type Laid } from './foundation.ts'
+import { asUsual, layFoundation, type Foundation, type LaidFoundation } from './foundation.ts'
 import { adminKeyFile } from './initialise.ts'
 import { openAuthority } from './issuer/built-in-authority.ts'
 import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openMetrics } from './metrics/open-metrics.ts'
 import { startLeading } from './leading.ts'
-import { byServerName, connectionShares, refuseTakenPorts, urlOf } from './listen-places.ts'
+import { byServerName, connectionShares, refuseTakenPorts, takingBack, urlOf } from './listen-places.ts'
 import { openJournalWatch } from './flows/journal-watch.ts'
 import { openLivedTime } from './lived-time.ts'
 import { openNodePlane } from './node-plane.ts'
@@ -74,9 +74,9 @@ export const runPlane = async (
 ): Promise<void> => {
   const log = openLog(config.logLevel, config.replica === null ? 'plane' : `plane ${config.replica}`)
   const beforeFirst = (): Promise<void> => refuseTakenPorts(config)
-  const foundation = await layFoundation(config, log, { replacing: null, beforeFirst })
+  const foundation = await layFoundation(config, log, { ...asUsual, beforeFirst })
   try {
-    const plane = await openPlane(config, foundation)
+    const plane = await openPlane(config, foundation).catch(takingBack(foundation))
     endFirstStart(config.dataFolder)
     onReady(plane.ready)
     const lost = await Promise.race([aborted(stop), storeLost(foundation)])
@@ -88,7 +88,7 @@ export const runPlane = async (
   }
 }
 
-const openPlane = async (config: PlaneConfig, laid: Laid) => {
+const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const cutOffFiles = openCutOffFiles(config.dataFolder, laid.log)
   const pending = new Map(cutOffFiles.all().map((one) => [cutOffKey(one.order), one]))
   const foundation = { ...laid, store: forbiddenByPending(laid.store, () => pending.values()) }

@@ -1,6 +1,7 @@
 // The store of planes that share one: PostgreSQL, with the sealed keys of the domain in it. Whoever brings another
 // sealing key than the one it was made with is turned away before anything is written.
 
+import type { IssuerRecord } from '#domain/issuer-record.ts'
 import type { Clock } from '#platform/clock.ts'
 import { pgTrouble, type PgSession, type PostgresTarget, type Prepared } from '#platform/postgres.ts'
 import { processName } from '#platform/process-name.ts'
@@ -17,10 +18,10 @@ import { instantOf } from '#plane/store/postgres/standing-at.ts'
 import { StoreFault, StoreRefused } from '#plane/store/store-errors.ts'
 import { ClockOff } from './clock-check.ts'
 import type { PlaneConfig } from './config.ts'
-import { refuseFolderOfDomain } from './data-folder.ts'
+import { examineKeys, refuseFolderOfDomain, refuseOtherDomain, type StoredFacts } from './data-folder.ts'
 import { refuseExposed } from './issuer/start-refused.ts'
 import type { Base, OpenedStore, StartOptions } from './foundation.ts'
-import { checkSealing, openSharedHeadSigner, refuseIfFound } from './journal-key.ts'
+import { checkSealing, openSharedHeadSigner } from './journal-key.ts'
 
 /** The database cannot be had now; it may be there in a moment. */
 export class DatabaseUnreachable extends Error {
@@ -43,27 +44,32 @@ export const openSharedStore = async (
   target: PostgresTarget,
   witness: JournalWitness,
   domainName: () => string,
-  { replacing }: StartOptions,
+  { replacing, examined }: StartOptions,
 ): Promise<OpenedStore> => {
   const access = openPgAccess({ ...base, target })
   try {
-    const { kept, hasDomain } = await lookAt(access, target, (session) =>
+    const { kept, stored } = await lookAt(access, target, (session) =>
       refuseSkewed(base.clock, session, config.clockToleranceMs),
     )
-    const { dataFolder, sealKeyFile: keyFile, credentialsFolder } = config
+    const { dataFolder, sealKeyFile: keyFile, credentialsFolder, issuerKey } = config
+    const hasDomain = stored.domain !== null
     // An empty folder is a new replica's, whatever the database holds.
     if (!hasDomain) refuseFolderOfDomain(dataFolder)
     const whenNone = kept.size === 0 && !hasDomain ? 'make' : 'refuse'
     const sealing = findSealingKey({ dataFolder, keyFile, credentialsFolder }, base.random, whenNone)
     refuseExposed(sealing, dataFolder, credentialsFolder)
     checkSealing(kept, sealing.key)
-    refuseIfFound(kept, replacing)
+    // Before there is a lease, by which this plane could come to lead a domain that is not its own.
+    if (hasDomain) {
+      refuseOtherDomain(dataFolder, stored.issuers)
+      examineKeys(kept, stored, { issuerKey, nowMs: base.clock.nowMs(), replacing, examined })
+    }
     await migrateDatabase(access)
     const keys = openSealedKeys(access)
     const signer = await openSharedHeadSigner(
       keys,
       sealing.key,
-      hasDomain && replacing !== 'journal' ? 'refuse' : 'make',
+      hasDomain && !replacing.includes('journal') ? 'refuse' : 'make',
     )
     const custody = await openSharedCustody(keys, sealing)
     const replica = { replicaName: processName(), clockToleranceMs: config.clockToleranceMs }
@@ -80,19 +86,37 @@ const lookAt = async (
   access: PgAccess,
   target: PostgresTarget,
   check: (session: PgSession) => Promise<void>,
-): Promise<{ readonly kept: ReadonlyMap<string, string>; readonly hasDomain: boolean }> => {
+): Promise<{ readonly kept: ReadonlyMap<string, string>; readonly stored: StoredFacts }> => {
   const session = await access.connect('look').catch((error: unknown) => {
     throw pgTrouble(error) === 'refused' ? refused(target, error) : new DatabaseUnreachable(target, error)
   })
   try {
     await check(session)
     const { version } = await schemaOf(session)
-    if (version === null) return { kept: new Map(), hasDomain: false }
-    const { rows } = await session.run({ name: 'any-domain', text: 'SELECT 1 FROM domain LIMIT 1' })
-    return { kept: await openSealedKeys(access).all(), hasDomain: rows.length > 0 }
+    if (version === null) return { kept: new Map(), stored: { domain: null, issuers: [], headKeyId: null } }
+    const stored = await storedIn(session)
+    // Behind the records: a key is kept before its record.
+    return { kept: await openSealedKeys(access).all(), stored }
   } finally {
     await session.end()
   }
+}
+
+const storedIn = async (session: PgSession): Promise<StoredFacts> => {
+  const docs = async (table: 'domain' | 'issuer'): Promise<readonly unknown[]> => {
+    const { rows } = await session.run({ name: `look-${table}`, text: `SELECT doc FROM ${table}` })
+    return rows.map(({ doc }) => (typeof doc === 'string' ? JSON.parse(doc) : doc) as unknown)
+  }
+  const [domain] = (await docs('domain')) as { readonly name: string }[]
+  const { rows: newest } = await session.run(askHeadKey)
+  const headKeyId = (newest[0]?.['keyId'] as string | undefined) ?? null
+  return { domain: domain?.name ?? null, issuers: (await docs('issuer')) as IssuerRecord[], headKeyId }
+}
+
+/** Of one chain; all planes sign with the same key. */
+const askHeadKey: Prepared = {
+  name: 'look-head-key',
+  text: 'SELECT key_id AS "keyId" FROM journal WHERE key_id IS NOT NULL ORDER BY chain DESC, sequence DESC LIMIT 1',
 }
 
 /** Before anything is written: a domain, or a certificate, made by a wrong clock would have to be outlived. */

@@ -304,8 +304,9 @@ export const KeyView = Type.Object({
   /** No plane of this domain wrote its row: it grants nothing. Left out of others. */
   forged: Type.Optional(Type.Boolean()),
 })
+export const keyNameShape = '^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$'
 export const CreateKeyRequest = Type.Object(
-  { name: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$' }), role: oneOf(roles) },
+  { name: Type.String({ pattern: keyNameShape }), role: oneOf(roles) },
   closed,
 )
 /** The only time the key is shown. */

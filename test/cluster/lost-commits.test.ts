@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { test, type TestContext } from 'node:test'
+import { describe, test, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { act, makeToken, succeeded } from '../compliance/ask-plane.ts'
 import { peer, withPeer } from '../peers/peer.ts'
@@ -159,95 +159,97 @@ const besiege = async (
   )
 }
 
-for (const { way, planes: count, entries, restart } of long ? every : few)
-  test(`R1: ${way} under ${count} plane(s), ${entries} entries lost, ${restart ? 'restarted' : 'not restarted'}: no spent token and no revoked node gets in`, async (t) => {
-    if (withPeer(t, 'postgres') === null) return
-    const losing = await ways[way](t)
-    let planes = await startReplicaPlanes(t, count, losing.env)
-    const [first, last] = [planes[0] as Plane, planes.at(-1) as Plane]
-    const [stolen, faithful] = [await recoverableNode(first, 'stolen'), await recoverableNode(last, 'faithful')]
-    const tokens = await Promise.all(planes.map((plane, at) => makeToken(plane, { node: `once-${at}` })))
-    const secrets = tokens.map(({ secret }) => secret)
-    await losing.mark()
+describe('a database that loses commits under its planes', { concurrency: 2 }, () => {
+  for (const { way, planes: count, entries, restart } of long ? every : few)
+    test(`R1: ${way} under ${count} plane(s), ${entries} entries lost, ${restart ? 'restarted' : 'not restarted'}: no spent token and no revoked node gets in`, async (t) => {
+      if (withPeer(t, 'postgres') === null) return
+      const losing = await ways[way](t)
+      let planes = await startReplicaPlanes(t, count, losing.env)
+      const [first, last] = [planes[0] as Plane, planes.at(-1) as Plane]
+      const [stolen, faithful] = [await recoverableNode(first, 'stolen'), await recoverableNode(last, 'faithful')]
+      const tokens = await Promise.all(planes.map((plane, at) => makeToken(plane, { node: `once-${at}` })))
+      const secrets = tokens.map(({ secret }) => secret)
+      await losing.mark()
 
-    await act(last, 'stolen', 'revoke', { reason: 'stolen' })
-    for (const [at, plane] of planes.entries())
-      assert.equal((await rawNode(await plane.target()).enrollByToken(secrets[at] as string)).status, 200)
-    for (let made = 4; made < entries; made += 4)
-      await Promise.all(
-        planes.flatMap((plane) => [0, 1, 2, 3].map((at) => makeToken(plane, { node: `more-${made}-${at}` }))),
+      await act(last, 'stolen', 'revoke', { reason: 'stolen' })
+      for (const [at, plane] of planes.entries())
+        assert.equal((await rawNode(await plane.target()).enrollByToken(secrets[at] as string)).status, 200)
+      for (let made = 4; made < entries; made += 4)
+        await Promise.all(
+          planes.flatMap((plane) => [0, 1, 2, 3].map((at) => makeToken(plane, { node: `more-${made}-${at}` }))),
+        )
+      await losing.lose()
+      await besiege(planes, secrets, [stolen], long ? 12_000 : 1500)
+
+      for (const plane of planes) {
+        await eventually('the plane to be in doubt', () => isInDoubt(plane), patience)
+        assert.match(fs.readFileSync(doubtFile(plane), 'utf8'), /"hash": "[0-9a-f]{64}"/)
+      }
+      const doubt = await eventually('the doubt to be on record', () => doubtOf(first), patience)
+      assert.match(doubt.in_words, /plane .* has seen/)
+      const alerts = (await first.api('GET', '/v1/alerts')).body.alerts
+      assert.ok(
+        alerts.some(
+          ({ kind, severity }: { kind: string; severity: string }) =>
+            kind === 'store_in_doubt' && severity === 'critical',
+        ),
       )
-    await losing.lose()
-    await besiege(planes, secrets, [stolen], long ? 12_000 : 1500)
 
-    for (const plane of planes) {
-      await eventually('the plane to be in doubt', () => isInDoubt(plane), patience)
-      assert.match(fs.readFileSync(doubtFile(plane), 'utf8'), /"hash": "[0-9a-f]{64}"/)
-    }
-    const doubt = await eventually('the doubt to be on record', () => doubtOf(first), patience)
-    assert.match(doubt.in_words, /plane .* has seen/)
-    const alerts = (await first.api('GET', '/v1/alerts')).body.alerts
-    assert.ok(
-      alerts.some(
-        ({ kind, severity }: { kind: string; severity: string }) =>
-          kind === 'store_in_doubt' && severity === 'critical',
-      ),
-    )
+      if (restart) {
+        for (const plane of planes) await plane.stop()
+        planes = await Promise.all(planes.map((plane) => plane.restart()))
+        for (const plane of planes) assert.ok(await isInDoubt(plane), 'a restart forgets nothing')
+        await besiege(planes, secrets, [stolen], 500)
+      }
+      const [one] = planes as readonly [Plane]
+      const granted = await one.api('POST', '/v1/tokens', { node: 'newcomer' })
+      assert.deepEqual([granted.status, granted.body.code], [503, 'STORE_IN_DOUBT'])
+      // A stolen machine can always be cut off, and the store is confirmed afterwards.
+      await act(one, 'stolen', 'revoke', { reason: 'stolen, as before' })
+      await confirmStore(one)
+      for (const plane of planes) {
+        await eventually('the plane to be ready again', () => isReady(plane), patience)
+        assert.ok(!fs.existsSync(doubtFile(plane)), 'what is confirmed is not doubted after the next start')
+      }
+      for (const plane of planes) {
+        await keptOut('the revoked node', recoverAt(plane, stolen))
+        await assertIntact(plane)
+      }
+      assert.equal((await faithful.node.confirm()).status, 200)
+      succeeded(await planes.at(-1)!.api('POST', '/v1/tokens', { node: 'newcomer' }))
+    })
 
-    if (restart) {
-      for (const plane of planes) await plane.stop()
-      planes = await Promise.all(planes.map((plane) => plane.restart()))
-      for (const plane of planes) assert.ok(await isInDoubt(plane), 'a restart forgets nothing')
-      await besiege(planes, secrets, [stolen], 500)
+  test('R1: a plane that stood still while commits were lost and confirmed does not put the store in doubt again', async (t) => {
+    if (withPeer(t, 'postgres') === null) return
+    const losing = await olderDump(t)
+    const [awake, stopped] = (await startReplicaPlanes(t, 2, losing.env)) as [Plane, Plane]
+    const stolen = await recoverableNode(stopped, 'stolen')
+    await losing.mark()
+    for (const plane of [awake, stopped]) await makeToken(plane, { node: 'lost' })
+
+    stopped.signal('SIGSTOP')
+    try {
+      await losing.lose()
+      await eventually('the plane to be in doubt', () => isInDoubt(awake), patience)
+      await eventually('the doubt to be on record', () => doubtOf(awake), patience)
+      await act(awake, 'stolen', 'revoke', { reason: 'stolen' })
+      await confirmStore(awake)
+      await eventually('the plane to be ready again', () => isReady(awake), patience)
+    } finally {
+      stopped.signal('SIGCONT')
     }
-    const [one] = planes as readonly [Plane]
-    const granted = await one.api('POST', '/v1/tokens', { node: 'newcomer' })
-    assert.deepEqual([granted.status, granted.body.code], [503, 'STORE_IN_DOUBT'])
-    // A stolen machine can always be cut off, and the store is confirmed afterwards.
-    await act(one, 'stolen', 'revoke', { reason: 'stolen, as before' })
-    await confirmStore(one)
-    for (const plane of planes) {
-      await eventually('the plane to be ready again', () => isReady(plane), patience)
-      assert.ok(!fs.existsSync(doubtFile(plane)), 'what is confirmed is not doubted after the next start')
-    }
-    for (const plane of planes) {
-      await keptOut('the revoked node', recoverAt(plane, stolen))
+    const missed = () => /was confirmed since/.test(stopped.stdout() + stopped.stderr())
+    await eventually('the other to notice what it missed', missed, patience)
+    await eventually('the other to be ready', () => isReady(stopped), patience)
+    assert.equal((await stolen.node.confirm()).status, 403, 'it has heard of what was revoked meanwhile')
+    for (const plane of [awake, stopped]) {
+      assert.equal(await doubtOf(plane), null)
+      assert.ok(!fs.existsSync(doubtFile(plane)))
+      succeeded(await plane.api('POST', '/v1/tokens', { node: 'newcomer' }))
       await assertIntact(plane)
+      assert.ok(await isReady(plane))
     }
-    assert.equal((await faithful.node.confirm()).status, 200)
-    succeeded(await planes.at(-1)!.api('POST', '/v1/tokens', { node: 'newcomer' }))
+    const doubted = succeeded(await awake.api('GET', '/v1/journal?type=store.doubted&limit=10'))
+    assert.equal(doubted.entries.length, 1)
   })
-
-test('R1: a plane that stood still while commits were lost and confirmed does not put the store in doubt again', async (t) => {
-  if (withPeer(t, 'postgres') === null) return
-  const losing = await olderDump(t)
-  const [awake, stopped] = (await startReplicaPlanes(t, 2, losing.env)) as [Plane, Plane]
-  const stolen = await recoverableNode(stopped, 'stolen')
-  await losing.mark()
-  for (const plane of [awake, stopped]) await makeToken(plane, { node: 'lost' })
-
-  stopped.signal('SIGSTOP')
-  try {
-    await losing.lose()
-    await eventually('the plane to be in doubt', () => isInDoubt(awake), patience)
-    await eventually('the doubt to be on record', () => doubtOf(awake), patience)
-    await act(awake, 'stolen', 'revoke', { reason: 'stolen' })
-    await confirmStore(awake)
-    await eventually('the plane to be ready again', () => isReady(awake), patience)
-  } finally {
-    stopped.signal('SIGCONT')
-  }
-  const missed = () => /was confirmed since/.test(stopped.stdout() + stopped.stderr())
-  await eventually('the other to notice what it missed', missed, patience)
-  await eventually('the other to be ready', () => isReady(stopped), patience)
-  assert.equal((await stolen.node.confirm()).status, 403, 'it has heard of what was revoked meanwhile')
-  for (const plane of [awake, stopped]) {
-    assert.equal(await doubtOf(plane), null)
-    assert.ok(!fs.existsSync(doubtFile(plane)))
-    succeeded(await plane.api('POST', '/v1/tokens', { node: 'newcomer' }))
-    await assertIntact(plane)
-    assert.ok(await isReady(plane))
-  }
-  const doubted = succeeded(await awake.api('GET', '/v1/journal?type=store.doubted&limit=10'))
-  assert.equal(doubted.entries.length, 1)
 })

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { formatJoinString } from '#wire/join-string.ts'
 import { refusalIn } from '../compliance/ask-plane.ts'
 import { withPeer } from '../peers/peer.ts'
-import { musterCommand } from '../process/child.ts'
+import { startedCommand } from '../process/child.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { freePort } from '../process/free-port.ts'
@@ -17,6 +17,8 @@ import { startAgent } from '../process/start-agent.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { previousRelease } from './previous-release.ts'
+
+const releaseBefore = previousRelease()
 
 const membershipOf = async (plane: Plane, node: string): Promise<string> =>
   (await plane.api('GET', `/v1/nodes/${node}`)).body.membership
@@ -40,36 +42,6 @@ const renewNow = async (plane: Plane, state: string, node: string): Promise<void
   await eventually(`${node} to have another certificate`, async () => (await serialOf(plane, node)) !== serialBefore)
 }
 
-test('a data folder of the release before is taken over with its nodes, its agents and its operators', async (t) => {
-  const release = previousRelease(t)
-  if (release === null) return
-  const { command } = release
-  const old = await startPlane(t, { command })
-  const oldAgent = startAgent(t, { command, join: await old.token('--node', 'gpu-001') })
-  await toBeConnected(old, 'gpu-001')
-  await old.api('POST', '/v1/nodes', { id: 'gpu-002' })
-  await old.api('POST', '/v1/nodes/gpu-002/revoke', { reason: 'stolen' })
-  await old.stop()
-
-  const plane = await old.restart({ command: musterCommand })
-  assert.equal(plane.rootFingerprint, old.rootFingerprint)
-  assert.equal(await membershipOf(plane, 'gpu-002'), 'revoked')
-  // The agent of the release before goes on, and renews.
-  await toBeConnected(plane, 'gpu-001')
-  await renewNow(plane, oldAgent.state, 'gpu-001')
-  // The machine is upgraded too: the same state folder, the agent of this release.
-  await oldAgent.stop()
-  const newAgent = oldAgent.restart({ command: musterCommand })
-  await toBeConnected(plane, 'gpu-001')
-  await renewNow(plane, newAgent.state, 'gpu-001')
-  // A machine with the agent of the release before joins.
-  startAgent(t, { command, join: await plane.token('--node', 'gpu-003') })
-  await toBeConnected(plane, 'gpu-003')
-  await clonesOfAnImage(t, plane, command)
-  const verified = await plane.muster('journal', 'verify')
-  assert.equal(verified.code, 0, verified.stdout + verified.stderr)
-})
-
 /** Both send the key of the image. The second is refused in a word it knows, makes a key of its own, and joins. */
 const clonesOfAnImage = async (t: Scope, plane: Plane, command: string): Promise<void> => {
   const { domain, rootFingerprint } = plane
@@ -89,41 +61,72 @@ const clonesOfAnImage = async (t: Scope, plane: Plane, command: string): Promise
   assert.ok(alerts.some(({ kind }: { kind: string }) => kind === 'copied_image'))
 }
 
-test('an agent of this release works with a plane of the release before', async (t) => {
-  const release = previousRelease(t)
-  if (release === null) return
-  const { command } = release
-  const old = await startPlane(t, { command })
-  const agent = startAgent(t, { join: await old.token('--node', 'gpu-001') })
-  await toBeConnected(old, 'gpu-001')
-  await renewNow(old, agent.state, 'gpu-001')
-})
+describe('this release beside the one before it', { concurrency: 2 }, () => {
+  test('a data folder of the release before is taken over with its nodes, its agents and its operators', async (t) => {
+    const release = releaseBefore(t)
+    if (release === null) return
+    const { command } = release
+    const old = await startPlane(t, { command })
+    const oldAgent = startAgent(t, { command, join: await old.token('--node', 'gpu-001') })
+    await toBeConnected(old, 'gpu-001')
+    await old.api('POST', '/v1/nodes', { id: 'gpu-002' })
+    await old.api('POST', '/v1/nodes/gpu-002/revoke', { reason: 'stolen' })
+    await old.stop()
 
-test('a replica of each release serve one database together', async (t) => {
-  if (withPeer(t, 'postgres') === null) return
-  const release = previousRelease(t)
-  if (release === null) return
-  const { command } = release
-  const { env } = await postgresDatabase(t, 'empty')
-  const [old, plane] = (await startReplicaPlanes(t, 2, env, (number) => (number === 1 ? { command } : {}))) as [
-    Plane,
-    Plane,
-  ]
-  const agents = [
-    startAgent(t, { command, join: await old.token('--node', 'old-at-old') }),
-    startAgent(t, { join: await old.token('--node', 'new-at-old') }),
-    startAgent(t, { command, join: await plane.token('--node', 'old-at-new') }),
-    startAgent(t, { join: await plane.token('--node', 'new-at-new') }),
-  ]
-  const names = ['old-at-old', 'new-at-old', 'old-at-new', 'new-at-new']
-  for (const name of names) await toBeConnected(name.endsWith('old') ? old : plane, name)
-  // Each is cut off by the replica it is not connected to.
-  for (const name of names) {
-    const other = name.endsWith('old') ? plane : old
-    const revoked = await other.api('POST', `/v1/nodes/${name}/revoke`, { reason: 'stolen' })
-    assert.equal(revoked.status, 200, JSON.stringify(revoked.body))
-  }
-  for (const name of names)
-    for (const replica of [old, plane]) assert.equal(await membershipOf(replica, name), 'revoked')
-  for (const agent of agents) await agent.stop()
+    const plane = await old.restart({ command: startedCommand })
+    assert.equal(plane.rootFingerprint, old.rootFingerprint)
+    assert.equal(await membershipOf(plane, 'gpu-002'), 'revoked')
+    // The agent of the release before goes on, and renews.
+    await toBeConnected(plane, 'gpu-001')
+    await renewNow(plane, oldAgent.state, 'gpu-001')
+    // The machine is upgraded too: the same state folder, the agent of this release.
+    await oldAgent.stop()
+    const newAgent = oldAgent.restart({ command: startedCommand })
+    await toBeConnected(plane, 'gpu-001')
+    await renewNow(plane, newAgent.state, 'gpu-001')
+    // A machine with the agent of the release before joins.
+    startAgent(t, { command, join: await plane.token('--node', 'gpu-003') })
+    await Promise.all([toBeConnected(plane, 'gpu-003'), clonesOfAnImage(t, plane, command)])
+    const verified = await plane.muster('journal', 'verify')
+    assert.equal(verified.code, 0, verified.stdout + verified.stderr)
+  })
+
+  test('an agent of this release works with a plane of the release before', async (t) => {
+    const release = releaseBefore(t)
+    if (release === null) return
+    const { command } = release
+    const old = await startPlane(t, { command })
+    const agent = startAgent(t, { join: await old.token('--node', 'gpu-001') })
+    await toBeConnected(old, 'gpu-001')
+    await renewNow(old, agent.state, 'gpu-001')
+  })
+
+  test('a replica of each release serve one database together', async (t) => {
+    if (withPeer(t, 'postgres') === null) return
+    const release = releaseBefore(t)
+    if (release === null) return
+    const { command } = release
+    const { env } = await postgresDatabase(t, 'empty')
+    const [old, plane] = (await startReplicaPlanes(t, 2, env, (number) => (number === 1 ? { command } : {}))) as [
+      Plane,
+      Plane,
+    ]
+    const agents = [
+      startAgent(t, { command, join: await old.token('--node', 'old-at-old') }),
+      startAgent(t, { join: await old.token('--node', 'new-at-old') }),
+      startAgent(t, { command, join: await plane.token('--node', 'old-at-new') }),
+      startAgent(t, { join: await plane.token('--node', 'new-at-new') }),
+    ]
+    const names = ['old-at-old', 'new-at-old', 'old-at-new', 'new-at-new']
+    for (const name of names) await toBeConnected(name.endsWith('old') ? old : plane, name)
+    // Each is cut off by the replica it is not connected to.
+    for (const name of names) {
+      const other = name.endsWith('old') ? plane : old
+      const revoked = await other.api('POST', `/v1/nodes/${name}/revoke`, { reason: 'stolen' })
+      assert.equal(revoked.status, 200, JSON.stringify(revoked.body))
+    }
+    for (const name of names)
+      for (const replica of [old, plane]) assert.equal(await membershipOf(replica, name), 'revoked')
+    for (const agent of agents) await agent.stop()
+  })
 })

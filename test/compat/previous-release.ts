@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import type { TestContext } from 'node:test'
+import { after, type TestContext } from 'node:test'
 import { withPeer } from '../peers/peer.ts'
 import { repository } from '../process/child.ts'
 import type { Scope } from '../process/cleanup.ts'
@@ -12,14 +12,24 @@ import { tempFolder } from '../process/temp-folder.ts'
 
 export type PreviousRelease = { readonly version: string; readonly command: string }
 
-/** Null after the test has been skipped: the history is not here. In CI that is a failure. */
-export const previousRelease = (t: Scope & Pick<TestContext, 'skip'>): PreviousRelease | null => {
-  if (withPeer(t, 'previous-release') === null) return null
+/**
+ * One copy for all tests of a file, to be called where they are declared: what was compiled is kept by the place of a file.
+ * Null after a test has been skipped: the history is not here. In CI that is a failure.
+ */
+export const previousRelease = (): ((t: Scope & Pick<TestContext, 'skip'>) => PreviousRelease | null) => {
+  let release: PreviousRelease | null = null
+  let removeIt: () => unknown = () => {}
+  const scope = { after: (run: () => unknown) => void (removeIt = run) } as Scope
+  after(() => removeIt())
+  return (t) => (withPeer(t, 'previous-release') === null ? null : (release ??= unpacked(scope)))
+}
+
+const unpacked = (scope: Scope): PreviousRelease => {
   const [version = '', commit = ''] = fs
     .readFileSync(path.join(repository, 'test/compat/previous'), 'utf8')
     .trim()
     .split(' ')
-  const folder = path.join(tempFolder(t), `muster-${version}`)
+  const folder = path.join(tempFolder(scope), `muster-${version}`)
   fs.mkdirSync(folder)
   const archive = path.join(folder, 'release.tar')
   execFileSync('git', ['archive', '--output', archive, commit, 'bin', 'src', 'muster', 'package.json'], {

@@ -5,12 +5,14 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { describe, test } from 'node:test'
+import { pingEveryMs, pongWithinMs } from '#wire/channel.ts'
 import { formatJoinString } from '#wire/join-string.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { startFaultProxy, type FaultProxy } from '../process/fault-proxy.ts'
 import type { Json } from '../process/operator-call.ts'
 import { evidenceOf } from '../fakes/agent-words.ts'
+import { openQuietTime, type QuietTime } from '../process/quiet-time.ts'
 import { rawNode } from '../process/raw-node.ts'
 import { shared } from '../process/shared-plane.ts'
 import { startAgent, type Agent } from '../process/start-agent.ts'
@@ -23,12 +25,13 @@ const slow = { withinMs: 60_000 }
 const patient = { withinMs: 100_000, everyMs: 200 }
 const graceMs = 4000
 
-type Network = { readonly plane: Plane; readonly proxy: FaultProxy }
+type Network = { readonly plane: Plane; readonly proxy: FaultProxy; readonly quiet: QuietTime }
 
 /** The plane tells nodes the address of the proxy: the same port on another loopback address. */
 const network = async (scope: Scope): Promise<Network> => {
   const names = ['--server-name', '127.0.0.2', '--server-name', '127.0.0.1']
-  const plane = await startPlane(scope, { args: names })
+  const quiet = openQuietTime(tempFolder(scope))
+  const plane = await startPlane(scope, { args: names, env: quiet.env })
   succeeded(await plane.api('PATCH', '/v1/domain', { set: { livenessGraceMs: graceMs } }))
   succeeded(
     await plane.api('POST', '/v1/profiles', {
@@ -41,7 +44,7 @@ const network = async (scope: Scope): Promise<Network> => {
   succeeded(await plane.api('PATCH', '/v1/profiles/hpc-diskless', { set: { probeSilenceMs: 6000 } }))
   const { nodePort: port } = plane
   const proxy = await startFaultProxy(scope, { host: '127.0.0.1', port }, { host: '127.0.0.2', port })
-  return { plane, proxy }
+  return { plane, proxy, quiet }
 }
 
 const register = async (plane: Plane, id: string, profile: string, mac: string): Promise<void> =>
@@ -82,11 +85,11 @@ const reboot = async (t: Scope, { plane, proxy }: Network, agent: Agent, mac: st
 
 describe('a machine that lost its key while its old channel is still open', { concurrency: true }, () => {
   // One each: what one of them does to its network must not happen to the other.
-  const [waiting, probing] = [shared(network), shared(network)]
-  const orderly = shared((scope) => startPlane(scope))
+  const started = shared((scope) => Promise.all([network(scope), network(scope), startPlane(scope)]))
+  const [waiting, probing, orderly] = [() => started()[0], () => started()[1], () => started()[2]]
 
   test('ruling 3: under reject it waits out the grace, says so in agent status, and is back when it ends', async (t) => {
-    const { plane } = waiting()
+    const { plane, quiet } = waiting()
     const mac = '52:54:00:00:01:01'
     await register(plane, 'reject-1', 'hpc-reject', mac)
     const agent = boot(t, plane, mac)
@@ -106,6 +109,9 @@ describe('a machine that lost its key while its old channel is still open', { co
     assert.deepEqual(await conditionsOf(plane, 'reject-1'), ['spoof_suspected'])
     assert.equal((await nodeOf(plane, 'reject-1')).epoch, 1)
 
+    // A ping, and no answer to it for as long as the plane waits for one.
+    for (let passedMs = 0; passedMs < pongWithinMs; passedMs += pingEveryMs) await quiet.pass(plane, pingEveryMs + 1000)
+    await quiet.pass(plane, graceMs)
     await eventually('the grace to end', async () => (await nodeOf(plane, 'reject-1')).epoch === 2, patient)
     await untilConnected(plane, 'reject-1', 2)
     const story = (await journalOf(plane, { node: 'reject-1' })).map(({ type }) => type)

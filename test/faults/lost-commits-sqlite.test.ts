@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { entry } from '#domain/decision.ts'
 import { openJournalWitness } from '#plane/store/journal-witness.ts'
 import { openSqliteStore } from '#plane/store/open-sqlite-store.ts'
@@ -78,95 +78,97 @@ test('R1: a revocation whose commit is the first to notice a loss is committed',
 const doubtOf = async (plane: Plane): Promise<Json> =>
   eventually('the doubt to be on record', async () => succeeded(await plane.api('GET', '/v1/store/continuity')).doubt)
 
-test('R1, L8: an older database put back beside the heads file is in doubt from the first moment, across restarts, until it is confirmed', async (t) => {
-  if (!onSqlite) return
-  const first = await startPlane(t)
-  const stolen = await recoverableNode(first, 'stolen')
-  const { secret } = await makeToken(first, { node: 'once' })
-  await first.stop()
-  const database = path.join(first.data, 'muster.db')
-  const older = fs.readFileSync(database)
-  const heads = path.join(first.data, 'journal-heads.json')
-  assert.equal(JSON.parse(fs.readFileSync(heads, 'utf8')).heads.length, 1)
+describe('an older database put back under a plane', { concurrency: 2 }, () => {
+  test('R1, L8: an older database put back beside the heads file is in doubt from the first moment, across restarts, until it is confirmed', async (t) => {
+    if (!onSqlite) return
+    const first = await startPlane(t)
+    const stolen = await recoverableNode(first, 'stolen')
+    const { secret } = await makeToken(first, { node: 'once' })
+    await first.stop()
+    const database = path.join(first.data, 'muster.db')
+    const older = fs.readFileSync(database)
+    const heads = path.join(first.data, 'journal-heads.json')
+    assert.equal(JSON.parse(fs.readFileSync(heads, 'utf8')).heads.length, 1)
 
-  const second = await first.restart()
-  assert.equal((await second.api('GET', '/readyz')).status, 200, 'an ordinary restart is no loss')
-  await act(second, 'stolen', 'revoke', { reason: 'stolen' })
-  assert.equal((await rawNode(await second.target()).enrollByToken(secret)).status, 200)
-  await second.stop()
-  fs.writeFileSync(database, older)
+    const second = await first.restart()
+    assert.equal((await second.api('GET', '/readyz')).status, 200, 'an ordinary restart is no loss')
+    await act(second, 'stolen', 'revoke', { reason: 'stolen' })
+    assert.equal((await rawNode(await second.target()).enrollByToken(secret)).status, 200)
+    await second.stop()
+    fs.writeFileSync(database, older)
 
-  let plane = second
-  for (const round of ['at once', 'after a restart']) {
+    let plane = second
+    for (const round of ['at once', 'after a restart']) {
+      plane = await plane.restart()
+      const ready = await plane.api('GET', '/readyz')
+      assert.equal(ready.status, 503, round)
+      assert.match(JSON.stringify(ready.body), /in-doubt/)
+      const again = await rawNode(await plane.target()).enrollByToken(secret)
+      assert.deepEqual([again.status, again.body.code], [503, 'STORE_IN_DOUBT'], round)
+      await assert.rejects(stolen.recover(), /STORE_IN_DOUBT/, round)
+      assert.match((await doubtOf(plane)).in_words, /^the store may be an older copy: plane .* has seen/)
+      assert.ok(fs.existsSync(path.join(plane.data, 'store-doubt.json')), round)
+      const verified = await plane.muster('journal', 'verify')
+      assert.equal(verified.code, 5, verified.stdout)
+      assert.match(verified.stdout + verified.stderr, /was there before/)
+      await plane.stop()
+    }
     plane = await plane.restart()
-    const ready = await plane.api('GET', '/readyz')
-    assert.equal(ready.status, 503, round)
-    assert.match(JSON.stringify(ready.body), /in-doubt/)
-    const again = await rawNode(await plane.target()).enrollByToken(secret)
-    assert.deepEqual([again.status, again.body.code], [503, 'STORE_IN_DOUBT'], round)
-    await assert.rejects(stolen.recover(), /STORE_IN_DOUBT/, round)
-    assert.match((await doubtOf(plane)).in_words, /^the store may be an older copy: plane .* has seen/)
-    assert.ok(fs.existsSync(path.join(plane.data, 'store-doubt.json')), round)
-    const verified = await plane.muster('journal', 'verify')
-    assert.equal(verified.code, 5, verified.stdout)
-    assert.match(verified.stdout + verified.stderr, /was there before/)
+    await act(plane, 'stolen', 'revoke', { reason: 'stolen, as before' })
+    assert.equal((await plane.muster('store', 'confirm', '--reason', 'the disk died')).code, 0)
+    assert.equal((await plane.api('GET', '/readyz')).status, 200)
+    assert.ok(!fs.existsSync(path.join(plane.data, 'store-doubt.json')))
+    succeeded(await plane.api('POST', '/v1/tokens', { node: 'newcomer' }))
     await plane.stop()
-  }
-  plane = await plane.restart()
-  await act(plane, 'stolen', 'revoke', { reason: 'stolen, as before' })
-  assert.equal((await plane.muster('store', 'confirm', '--reason', 'the disk died')).code, 0)
-  assert.equal((await plane.api('GET', '/readyz')).status, 200)
-  assert.ok(!fs.existsSync(path.join(plane.data, 'store-doubt.json')))
-  succeeded(await plane.api('POST', '/v1/tokens', { node: 'newcomer' }))
-  await plane.stop()
-  const last = await plane.restart()
-  assert.equal((await last.api('GET', '/readyz')).status, 200)
-  assert.equal((await last.muster('journal', 'verify')).code, 0)
-})
+    const last = await plane.restart()
+    assert.equal((await last.api('GET', '/readyz')).status, 200)
+    assert.equal((await last.muster('journal', 'verify')).code, 0)
+  })
 
-test('L1: the newer database put back ends the doubt at the next start, and one that grew to its length does not', async (t) => {
-  if (!onSqlite) return
-  const first = await startPlane(t)
-  const tokens: string[] = []
-  for (let at = 0; at < 12; at++) tokens.push((await makeToken(first, { node: `t-${at}` })).id)
-  await first.stop()
-  const database = path.join(first.data, 'muster.db')
-  const older = fs.readFileSync(database)
-  const second = await first.restart()
-  for (const node of ['a', 'b', 'c']) succeeded(await second.api('POST', '/v1/tokens', { node }))
-  await second.stop()
-  const newer = fs.readFileSync(database)
-  const { sequence } = JSON.parse(fs.readFileSync(path.join(first.data, 'journal-heads.json'), 'utf8')).heads[0]
+  test('L1: the newer database put back ends the doubt at the next start, and one that grew to its length does not', async (t) => {
+    if (!onSqlite) return
+    const first = await startPlane(t)
+    const tokens: string[] = []
+    for (let at = 0; at < 12; at++) tokens.push((await makeToken(first, { node: `t-${at}` })).id)
+    await first.stop()
+    const database = path.join(first.data, 'muster.db')
+    const older = fs.readFileSync(database)
+    const second = await first.restart()
+    for (const node of ['a', 'b', 'c']) succeeded(await second.api('POST', '/v1/tokens', { node }))
+    await second.stop()
+    const newer = fs.readFileSync(database)
+    const { sequence } = JSON.parse(fs.readFileSync(path.join(first.data, 'journal-heads.json'), 'utf8')).heads[0]
 
-  fs.writeFileSync(database, older)
-  let plane = await second.restart()
-  const newest = async (): Promise<number> => Number((await journalEntries(plane)).at(-1)?.sequence)
-  // Rights may be taken away in doubt, so the older copy goes on.
-  for (const id of tokens) succeeded(await plane.api('POST', `/v1/tokens/${id}/revoke`))
-  assert.ok((await newest()) > sequence)
-  await plane.stop()
-  plane = await plane.restart()
-  assert.equal((await plane.api('GET', '/readyz')).status, 503, 'longer than before, with other entries')
-  await plane.stop()
+    fs.writeFileSync(database, older)
+    let plane = await second.restart()
+    const newest = async (): Promise<number> => Number((await journalEntries(plane)).at(-1)?.sequence)
+    // Rights may be taken away in doubt, so the older copy goes on.
+    for (const id of tokens) succeeded(await plane.api('POST', `/v1/tokens/${id}/revoke`))
+    assert.ok((await newest()) > sequence)
+    await plane.stop()
+    plane = await plane.restart()
+    assert.equal((await plane.api('GET', '/readyz')).status, 503, 'longer than before, with other entries')
+    await plane.stop()
 
-  fs.writeFileSync(database, newer)
-  plane = await plane.restart()
-  assert.equal((await plane.api('GET', '/readyz')).status, 200)
-  succeeded(await plane.api('POST', '/v1/tokens', { node: 'd' }))
-  const doubts = fs.readdirSync(plane.data).filter((name) => name.startsWith('store-doubt'))
-  assert.equal(doubts.length, 1)
-  assert.match(doubts[0] ?? '', /^store-doubt-\d{4}-\d\d-\d\dT[-0-9.]+Z\.json$/)
-  const alerts = async () =>
-    (await plane.api('GET', '/v1/alerts')).body.alerts.filter(
-      (alert: { kind: string }) => alert.kind === 'store_put_back',
-    )
-  const [alert] = await alerts()
-  assert.equal(alert.severity, 'critical')
-  assert.ok(alert.reason.includes(`token ${tokens[0]} revoked; `), alert.reason)
-  assert.ok(alert.reason.includes(`and 7 more. Revoke it again. The record is kept as ${doubts[0]}`), alert.reason)
-  await plane.stop()
-  plane = await plane.restart()
-  assert.equal((await alerts())[0]?.id, alert.id, 'until it is acknowledged, and not told again')
-  succeeded(await plane.api('POST', `/v1/alerts/${alert.id}/ack`, {}))
-  assert.deepEqual(await alerts(), [])
+    fs.writeFileSync(database, newer)
+    plane = await plane.restart()
+    assert.equal((await plane.api('GET', '/readyz')).status, 200)
+    succeeded(await plane.api('POST', '/v1/tokens', { node: 'd' }))
+    const doubts = fs.readdirSync(plane.data).filter((name) => name.startsWith('store-doubt'))
+    assert.equal(doubts.length, 1)
+    assert.match(doubts[0] ?? '', /^store-doubt-\d{4}-\d\d-\d\dT[-0-9.]+Z\.json$/)
+    const alerts = async () =>
+      (await plane.api('GET', '/v1/alerts')).body.alerts.filter(
+        (alert: { kind: string }) => alert.kind === 'store_put_back',
+      )
+    const [alert] = await alerts()
+    assert.equal(alert.severity, 'critical')
+    assert.ok(alert.reason.includes(`token ${tokens[0]} revoked; `), alert.reason)
+    assert.ok(alert.reason.includes(`and 7 more. Revoke it again. The record is kept as ${doubts[0]}`), alert.reason)
+    await plane.stop()
+    plane = await plane.restart()
+    assert.equal((await alerts())[0]?.id, alert.id, 'until it is acknowledged, and not told again')
+    succeeded(await plane.api('POST', `/v1/alerts/${alert.id}/ack`, {}))
+    assert.deepEqual(await alerts(), [])
+  })
 })

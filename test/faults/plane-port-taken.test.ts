@@ -1,6 +1,7 @@
 // A plane that cannot have one of its ports has to end: half a plane would look alive to whoever started it.
 
 import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
 import * as net from 'node:net'
 import * as path from 'node:path'
 import { test } from 'node:test'
@@ -19,6 +20,7 @@ for (const taken of doors) {
     const listen = doors.flatMap((door) => [door, `127.0.0.1:${door === taken ? port : 0}`])
     const { code, stderr } = await runMuster(['plane', '--data', data, ...listen], { withinMs: 30_000 })
     assert.equal(code, 78, stderr)
-    assert.match(stderr, /ADDRESS_IN_USE/)
+    assert.match(stderr, new RegExp(`ADDRESS_IN_USE[^]*\\(${taken}\\)[^]*listen elsewhere: ${taken} HOST:PORT`))
+    assert.ok(!fs.existsSync(data))
   })
 }

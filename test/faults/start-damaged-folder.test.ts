@@ -125,6 +125,8 @@ const damage = (world: World, name: string, kind: (typeof damages)[number], rand
 const putBack = (world: World, name: string): void => {
   fs.mkdirSync(path.dirname(path.join(world.data, name)), { recursive: true })
   fs.copyFileSync(path.join(world.whole, name), path.join(world.data, name))
+  // Kept as evidence, and warned of until somebody has looked.
+  fs.rmSync(`${path.join(world.data, name)}.damaged`, { force: true })
   if (name === 'muster.db')
     for (const end of ['-wal', '-shm']) fs.rmSync(path.join(world.data, name + end), { force: true })
 }
@@ -190,6 +192,28 @@ test(`L1: after ${rounds} starts with one damaged file, the original file gives 
       }
     }
   })
+})
+
+test('A15: a damaged journal-heads.json is kept beside the new one, and warned of until it is moved away', async (t) => {
+  const world = await onlineWorld(t)
+  copy(world.whole, world.data)
+  const file = path.join(world.data, 'journal-heads.json')
+  const damaged = fs.readFileSync(file, 'utf8').replace('"sequence": ', '"sequence": 1')
+  const warnings = async (): Promise<string> => {
+    const plane = await startPlaneHere(world.data)
+    const { body } = await plane.api('GET', '/readyz')
+    await plane.stop()
+    return JSON.stringify(body.warnings ?? [])
+  }
+  for (const name of ['journal-heads.json.damaged', 'journal-heads.json.damaged.2']) {
+    fs.writeFileSync(file, damaged)
+    assert.match(await warnings(), /journal-heads\.json\.damaged.*muster journal verify/)
+    assert.equal(fs.readFileSync(path.join(world.data, name), 'utf8'), damaged)
+    assert.notEqual(fs.readFileSync(file, 'utf8'), damaged)
+  }
+  assert.match(await warnings(), /journal-heads\.json\.damaged/)
+  for (const end of ['', '.2']) fs.rmSync(`${file}.damaged${end}`)
+  assert.equal(await warnings(), '[]')
 })
 
 const smallKinds = { online: ['missing', 'older'], offline: ['empty', 'older'] } as const

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
+import * as net from 'node:net'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { planeTrouble } from '#cli/plane-trouble.ts'
@@ -68,6 +69,12 @@ const stagesOf = async (t: TestContext): Promise<{ readonly name: string; readon
   return [...stages.values()]
 }
 
+/** What nobody could make again: the sealed keys, and the key of the first operator. */
+const secretsIn = (folder: string): string[] =>
+  (fs.readdirSync(folder, { recursive: true }) as string[])
+    .filter((name) => name.endsWith('.key') && fs.lstatSync(path.join(folder, name)).isFile())
+    .map((name) => fs.readFileSync(path.join(folder, name), 'utf8'))
+
 const startTwice = async (data: string): Promise<void> => {
   const first = await startPlaneHere(data)
   const { rootFingerprint } = first.ready
@@ -81,14 +88,14 @@ const startTwice = async (data: string): Promise<void> => {
   await again.stop()
 }
 
-test('L1: a first start killed at any step is finished or started over by the next one, also without its muster.db', async (t) => {
+test('L1: a first start killed at any step is finished or started over by the next one, also without its muster.db, and no key is lost', async (t) => {
   const stages = await stagesOf(t)
   const isUnfinished = ({ folder }: { readonly folder: string }) => namesIn(folder).includes('first-start')
   const withDomain = stages.filter((one) => isUnfinished(one) && namesIn(one.folder).includes('plane.domain'))
   const withAdmin = stages.filter(({ folder }) => namesIn(folder).includes('admin.key'))
   const [last, notAnnounced] = [stages.length - 1, withDomain.at(-1)]
   assert.ok(last > 10 && notAnnounced !== undefined && withAdmin[0] !== undefined, `${stages.length} stages`)
-  const tried = all ? stages : [stages[Math.floor(last / 3)], withAdmin[0], notAnnounced]
+  const tried = all ? stages : [stages[0], stages[Math.floor(last / 3)], withAdmin[0], notAnnounced]
   for (const stage of tried) {
     for (const removed of ['nothing', 'muster.db'] as const) {
       if (stage === undefined || (removed === 'muster.db' && !isUnfinished(stage))) continue
@@ -99,8 +106,30 @@ test('L1: a first start killed at any step is finished or started over by the ne
         const { code, next } = planeTrouble(error) as { readonly code?: string; readonly next?: string }
         throw new Error(`stage ${stage.name} without ${removed}: ${code} ${next}: ${String(error)}`, { cause: error })
       })
+      const kept = secretsIn(data)
+      const lost = secretsIn(stage.folder).filter((secret) => !kept.includes(secret))
+      assert.equal(lost.length, 0, `stage ${stage.name} without ${removed}: a start has destroyed keys`)
     }
   }
+})
+
+test('A7: a first start whose port is taken after it was tried leaves the folder as it was', async (t) => {
+  const data = path.join(tempFolder(t), 'd')
+  const [reserved, thief] = [net.createServer(), net.createServer()]
+  await new Promise<void>((resolve) => reserved.listen(0, '127.0.0.1', resolve))
+  const { port } = reserved.address() as net.AddressInfo
+  await new Promise((resolve) => reserved.close(resolve))
+  t.after(() => thief.close())
+  const steal = (name: string): void => {
+    if (name === 'admin.key' && !thief.listening) thief.listen(port, '127.0.0.1')
+  }
+  const start = () => startPlaneHere(data, { operatorListen: `127.0.0.1:${port}` })
+  await watchingFiles(steal, () => assert.rejects(start(), { code: 'EADDRINUSE' }))
+  assert.ok(thief.listening)
+  assert.ok(!fs.existsSync(data), fs.existsSync(data) ? namesIn(data).join() : '')
+  const plane = await startPlaneHere(data)
+  assert.equal(plane.ready.firstRun, true)
+  await plane.stop()
 })
 
 test('L1: a plane whose first start was cut off does not announce the domain that another plane has made since', async (t) => {

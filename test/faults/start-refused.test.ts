@@ -9,10 +9,8 @@ import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, test, type TestContext } from 'node:test'
 import { planeTrouble } from '#cli/plane-trouble.ts'
-import { planeConfig } from '#plane/config.ts'
 import { examineFolder } from '#plane/data-folder.ts'
-import { replaceLostKey } from '#plane/replace-lost-key.ts'
-import { silentLog } from '#platform/log.ts'
+import { connectPostgres } from '#platform/postgres.ts'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
 import { startPlaneHere, type PlaneHere } from '../process/plane-in-process.ts'
@@ -132,27 +130,6 @@ test('L5: an offline root is no loss; below it a lost issuing key leaves a plane
   await whole.stop()
 })
 
-test('L5: an operator can have each lost key but the root replaced, and only a lost one; the journal stays intact', async (t) => {
-  const data = await domain(t)
-  const config = planeConfig({ data }, {})
-  for (const role of ['journal', 'issuing', 'recovery', 'statement', 'bearer']) {
-    const before = contentOf(path.join(data, 'keys'))
-    await assert.rejects(replaceLostKey(config, role, silentLog), /is not lost/, role)
-    assert.deepEqual(contentOf(path.join(data, 'keys')), before)
-    const lost = keysOf(data, role)
-    takeAway(lost)
-    await replaceLostKey(config, role, silentLog)
-    assert.equal(keysOf(data, role).length, 1, role)
-    if (role !== 'journal') assert.ok(!lost.some((file) => fs.existsSync(file)))
-  }
-  const plane = await startPlaneHere(data)
-  assert.equal((await plane.api('POST', '/v1/journal/verify', {})).body.intact, true)
-  assert.doesNotMatch(await warningsOf(plane), /gone|damaged|journal/)
-  const { body } = await plane.api('GET', '/v1/ca')
-  assert.equal(body.authorities.filter(({ role }: { role: string }) => role === 'recovery').length, 2)
-  await plane.stop()
-})
-
 test('L9: damage is called damage, with exit code 78, and nothing is changed', async (t) => {
   const data = await domain(t)
   const file = path.join(data, 'muster.db')
@@ -169,6 +146,7 @@ test('L9: damage is called damage, with exit code 78, and nothing is changed', a
   // From the second page on: the header is whole, the tables are not.
   torn.fill(0xff, 4096, 4096 * 12)
   assert.equal(await trying(torn), 'STORE_CORRUPT 78')
+  await assert.rejects(startPlaneHere(data), (error: Error) => !/[\n\r]/.test(error.message))
   fs.writeFileSync(file, whole)
   const database = new DatabaseSync(file)
   database.exec("PRAGMA journal_mode = DELETE; UPDATE issuer SET doc = substr(doc, 1, 40) WHERE doc LIKE '%recovery%'")
@@ -270,6 +248,10 @@ test('L1: a first start that fails leaves the folder as it was, and the next one
   const taken = () => startPlaneHere(data, { operatorListen: `127.0.0.1:${port}` })
   assert.equal(await refusalOf(data, taken), 'ADDRESS_IN_USE 78')
   assert.ok(!fs.existsSync(data))
+  // Two of its own on one port, under names that are told apart by nobody but the system.
+  const twice = () => startPlaneHere(data, { nodeListen: '127.0.0.1:28443', recoveryListen: '127.1:28443' })
+  assert.equal(await refusalOf(data, twice), 'ADDRESS_IN_USE 78')
+  assert.ok(!fs.existsSync(data))
   const usb = tempFolder(t)
   fs.writeFileSync(path.join(usb, 'root.key'), 'the root of another domain')
   await assert.rejects(startPlaneHere(data, { rootOut: usb }), /is there already/)
@@ -294,5 +276,21 @@ test('L1: PostgreSQL without a domain beside the folder of one is refused; an em
   await joined.stop()
   const other = path.join(tempFolder(t), 'o')
   await (await on(other, second)).stop()
+  const replicas = async (): Promise<unknown> => {
+    const session = await connectPostgres(second.target, { applicationName: 'muster test', connectWithinMs: 5000 })
+    const { rows } = await session.run({
+      name: 'leases',
+      text: 'SELECT max(replica.number) AS newest, max(leadership.number) AS led FROM replica FULL JOIN leadership ON false',
+    })
+    await session.end()
+    return rows
+  }
+  const before = await replicas()
   assert.equal(await refusalOf(data, () => on(data, second)), 'DATA_FOLDER_MIXED 78')
+  assert.deepEqual(await replicas(), before, 'it has taken a lease, or has led')
+  // The folder of a plane on PostgreSQL, started without it.
+  await assert.rejects(startPlaneHere(data, {}, 'none'), {
+    code: 'DATA_FOLDER_INCOMPLETE',
+    next: /^If .*--store postgres/,
+  })
 })

@@ -38,18 +38,18 @@ export const connected = (plane: Plane, id: string, epoch: number, withinMs = 30
     { withinMs },
   )
 
-export const statusOf = (agent: Agent): StatusFile =>
+export const statusOf = (agent: Pick<Agent, 'state'>): StatusFile =>
   JSON.parse(fs.readFileSync(path.join(agent.state, 'status.json'), 'utf8')) as StatusFile
 
-const identityFile = (agent: Agent): string => path.join(agent.state, 'identity.json')
+const identityFile = (agent: Pick<Agent, 'state'>): string => path.join(agent.state, 'identity.json')
 
-export const identityOf = (agent: Agent): Identity => {
+export const identityOf = (agent: Pick<Agent, 'state'>): Identity => {
   const { identity } = JSON.parse(fs.readFileSync(identityFile(agent), 'utf8')) as { identity: Identity | null }
   return identity ?? assert.fail('no identity')
 }
 
 /** As if the trust of the domain had changed behind the back of a machine that was off. */
-export const withIdentity = (agent: Agent, change: (identity: Identity) => Identity): void => {
+export const withIdentity = (agent: Pick<Agent, 'state'>, change: (identity: Identity) => Identity): void => {
   const file = JSON.parse(fs.readFileSync(identityFile(agent), 'utf8')) as { identity: Identity }
   fs.writeFileSync(identityFile(agent), JSON.stringify({ ...file, identity: change(file.identity) }))
 }

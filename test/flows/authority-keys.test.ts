@@ -88,7 +88,7 @@ test('the generated sealing key is reported as unprotected, one kept elsewhere i
   const setup = await setUpWithFiles(t)
   const view = (await setup.open()).view()
   assert.equal(view.sealing_protected, false)
-  assert.match(view.warnings.join('\n'), /beside the keys it seals, or can be read by others, and protects nothing/)
+  assert.match(view.warnings.join('\n'), /beside the keys it seals, and protects nothing/)
 
   const elsewhere = path.join(path.dirname(setup.folder), `${path.basename(setup.folder)}.seal`)
   t.after(() => fs.rmSync(elsewhere))
@@ -96,6 +96,11 @@ test('the generated sealing key is reported as unprotected, one kept elsewhere i
   const moved = (await setup.open({}, elsewhere)).view()
   assert.equal(moved.sealing_protected, true)
   assert.deepEqual(moved.warnings, [])
+  fs.chmodSync(elsewhere, 0o640)
+  const [warning = '', ...more] = (await setup.open({}, elsewhere)).view().warnings
+  assert.match(warning, /read by its group/)
+  assert.doesNotMatch(warning, /protects nothing/)
+  assert.deepEqual(more, [])
 })
 
 test('a lost key of an intermediate means a new intermediate at the next start, where the root is there', async (t) => {

@@ -51,7 +51,7 @@ export type Setup = {
     sealKeyFile?: string,
     recovery?: AuthorityDeps['recovery'],
   ): Promise<Authority>
-  openRecovery(replacing?: ReplaceableKey | null): Promise<RecoveryAuthority>
+  openRecovery(replacing?: readonly ReplaceableKey[]): Promise<RecoveryAuthority>
   /** Where that store has its keys, opened once more. */
   custody(): Promise<KeyCustody>
   /** Every entry of a type, oldest first. */
@@ -131,7 +131,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
           ...options,
         },
       }),
-    openRecovery: async (replacing = null) =>
+    openRecovery: async (replacing = []) =>
       openRecoveryAuthority({
         store,
         feed: openFeed(),

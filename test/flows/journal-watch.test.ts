@@ -197,8 +197,12 @@ test('R4: a whole chain that was deleted is noticed in the background', async (t
   }
   // A store that has lost a chain is in doubt and may take no alert: the log has it in any case.
   const led = watch.lead()
-  const noticed = /where the journal begins is missing|a whole chain is missing|the chain is not there/
-  await eventually('the reason', () => reasons.some((reason) => noticed.test(reason)), { withinMs: 60_000 })
+  // Who reads the chain first says it in words of its own.
+  const noticed =
+    /where the journal begins is missing|a whole chain is missing|the chain is not there|is not there any more/
+  await eventually('the reason', () => reasons.some((reason) => noticed.test(reason)), { withinMs: 60_000 }).catch(
+    (error: unknown) => assert.fail(`${String(error)}: ${reasons.join('\n')}`),
+  )
   await led.stop()
 })
 

@@ -141,7 +141,7 @@ test('L5: a recovery root whose key is lost has no successor until a person asks
   }
   await assert.rejects(setup.openRecovery(), { code: 'KEY_MISSING' })
   assert.deepEqual(keyFilesOf(setup, 'recovery'), [])
-  const after = await setup.openRecovery('recovery')
+  const after = await setup.openRecovery(['recovery'])
   assert.equal(after.roots().length, 2)
   assert.equal(after.roots()[1], before.roots()[0])
   assert.equal(splitPem(after.serverIdentity().chainPem)[1], after.roots()[0])
@@ -154,7 +154,7 @@ test('L5: a statement key that is gone is made anew only when a person asks for 
   for (const name of keyFilesOf(setup, 'statement')) fs.rmSync(path.join(setup.folder, 'keys', name))
   await assert.rejects(setup.openRecovery(), { code: 'KEY_MISSING' })
   assert.deepEqual(keyFilesOf(setup, 'statement'), [])
-  const second = await setup.openRecovery('statement')
+  const second = await setup.openRecovery(['statement'])
   assert.notDeepEqual(second.statementKeys(), first.statementKeys())
   const authority = await setup.open({}, undefined, second)
   assert.ok(authority.view().warnings.some((warning) => /signs statements was gone .* repair-bundle/.test(warning)))

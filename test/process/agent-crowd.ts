@@ -5,7 +5,7 @@ import * as path from 'node:path'
 import { readStatusFile } from '#agent/status-file.ts'
 import type { DemoAgent } from '#cli/demo-agents.ts'
 import type { Speaking } from './agent-member.ts'
-import { musterCommand, startChild } from './child.ts'
+import { startedCommand, startChild } from './child.ts'
 import type { Scope } from './cleanup.ts'
 import type { Plane } from './start-plane.ts'
 import { tempFolder } from './temp-folder.ts'
@@ -25,7 +25,7 @@ export const joinCrowd = async (
     if (status >= 300) throw new Error(`no token for ${id}: ${JSON.stringify(body)}`)
     agents.push({ id, join: body.join, keyStorage: 'file', hardwareFile, asksForName: false })
   }
-  const child = startChild(t, musterCommand, ['demo-agents', folder], { input: JSON.stringify(agents) })
+  const child = startChild(t, startedCommand, ['demo-agents', folder], { input: JSON.stringify(agents) })
   return agents.map(({ id }) => ({
     id,
     stderr: child.stderr,

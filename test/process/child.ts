@@ -5,9 +5,14 @@ import * as path from 'node:path'
 import { cleanup, type Scope } from './cleanup.ts'
 import { within } from './eventually.ts'
 
+/** How the runner of the tests says what planes and agents are started with. */
+export const commandVariable = 'MUSTER_TEST_COMMAND'
+
 export const repository = path.resolve(import.meta.dirname, '..', '..')
 /** The command a stranger uses; it replaces itself by the pinned Node, so its pid is that of the process. */
 export const musterCommand = path.join(repository, 'muster')
+/** The same sources in fewer files, which start sooner (scripts/test-command.ts); without the runner the command itself. */
+export const startedCommand = process.env[commandVariable] ?? musterCommand
 
 export type Ended = { readonly code: number | null; readonly signal: NodeJS.Signals | null }
 

@@ -10,7 +10,11 @@ import { databaseOf } from './store-under-test.ts'
 /** Of the ten seconds after which a plane that has heard nothing is behind. */
 const stepMs = 4000
 
-export const passTime = async (time: FakeTime, { data }: Pick<Plane, 'data'>, ms: number): Promise<void> => {
+export const passTime = async (
+  time: Pick<FakeTime, 'advance'>,
+  { data }: Pick<Plane, 'data'>,
+  ms: number,
+): Promise<void> => {
   const shared = databaseOf(data)
   if (shared === null) return time.advance(ms)
   const { target } = await shared

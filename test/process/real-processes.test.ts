@@ -5,6 +5,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import { withPeer } from '../peers/peer.ts'
+import { musterCommand } from './child.ts'
 import { eventually } from './eventually.ts'
 import { certificateBytes, startFaultProxy } from './fault-proxy.ts'
 import { rawNode } from './raw-node.ts'
@@ -13,7 +14,7 @@ import { startPlane } from './start-plane.ts'
 import { tempFolder } from './temp-folder.ts'
 
 test('a raw node enrols by token, confirms, opens a channel, renews, and is cut when it is revoked', async (t) => {
-  const plane = await startPlane(t)
+  const plane = await startPlane(t, { command: musterCommand })
   const node = rawNode(await plane.target())
   const enrolled = await node.enrollByToken(await plane.token('--node', 'gpu-001'))
   assert.equal(enrolled.status, 200, JSON.stringify(enrolled.body))
@@ -29,14 +30,14 @@ test('a raw node enrols by token, confirms, opens a channel, renews, and is cut 
   node.use(identity)
   assert.equal((await node.confirm()).status, 200)
 
-  const revoked = await plane.muster('node', 'revoke', 'gpu-001', '--reason', 'compromised')
+  const revoked = await plane.musterWith({}, 'node', 'revoke', 'gpu-001', '--reason', 'compromised')
   assert.equal(revoked.code, 0, revoked.stderr)
   await eventually('the channel to be cut', () => channel.ended(), { withinMs: 2_000 })
   assert.equal((await node.confirm()).status, 403)
 })
 
 test('a plane killed and restarted on its data has the same addresses, root and nodes', async (t) => {
-  const plane = await startPlane(t)
+  const plane = await startPlane(t, { command: musterCommand })
   const node = rawNode(await plane.target())
   await node.enrollByToken(await plane.token('--node', 'gpu-001'))
   await plane.kill9()
@@ -48,11 +49,11 @@ test('a plane killed and restarted on its data has the same addresses, root and 
 })
 
 test('a real agent enrols through a fault proxy that loses a reply, and goes on after a restart', async (t) => {
-  const plane = await startPlane(t)
+  const plane = await startPlane(t, { command: musterCommand })
   const proxy = await startFaultProxy(t, { host: '127.0.0.1', port: plane.nodePort })
   const join = (await plane.token('--node', 'gpu-002')).replace(`:${plane.nodePort}`, `:${proxy.port}`)
   proxy.dropReplies(1, certificateBytes)
-  const agent = startAgent(t, { join })
+  const agent = startAgent(t, { command: musterCommand, join })
   const isActive = async (): Promise<boolean> =>
     (await plane.api('GET', '/v1/nodes/gpu-002')).body.membership === 'active'
   await eventually(`the agent to enrol in spite of it`, isActive, { withinMs: 30_000 }).catch((error: unknown) => {
@@ -68,7 +69,10 @@ test('a real agent enrols through a fault proxy that loses a reply, and goes on 
 test('a plane under strace keeps its pid, and its system calls are on record', async (t) => {
   if (withPeer(t, 'strace') === null) return
   const record = path.join(tempFolder(t), 'strace')
-  const plane = await startPlane(t, { wrapper: ['strace', '-D', '-f', '-e', 'trace=fsync,fdatasync', '-o', record] })
+  const plane = await startPlane(t, {
+    command: musterCommand,
+    wrapper: ['strace', '-D', '-f', '-e', 'trace=fsync,fdatasync', '-o', record],
+  })
   await plane.token('--node', 'gpu-003')
   assert.deepEqual(await plane.stop(), { code: 0, signal: null })
   await eventually('the record of its flushes', () => /f(data)?sync\(/.test(fs.readFileSync(record, 'utf8')))

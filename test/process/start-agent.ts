@@ -1,8 +1,9 @@
 // A real agent in a process of its own, with a state folder of its own.
 
 import * as path from 'node:path'
-import { musterCommand, startChild, type Child, type ChildOptions } from './child.ts'
+import { startedCommand, startChild, type Child, type ChildOptions } from './child.ts'
 import type { Scope } from './cleanup.ts'
+import { musterHere } from './muster-here.ts'
 import { runMuster, type Ran } from './run-muster.ts'
 import { tempFolder } from './temp-folder.ts'
 
@@ -24,14 +25,19 @@ export const startAgent = (t: Scope, options: AgentOptions): Agent => {
   const state = options.state ?? path.join(tempFolder(t), 'state')
   const join = options.join === undefined ? [] : ['--join-file', '-']
   const args = ['agent', 'run', '--state', state, ...join, ...(options.args ?? [])]
-  const child = startChild(t, options.command ?? musterCommand, args, {
+  const child = startChild(t, options.command ?? startedCommand, args, {
     ...options,
     input: options.join === undefined ? '' : `${options.join}\n`,
   })
   return {
     ...child,
     state,
-    status: () => runMuster(['agent', 'status', '--state', state, '-o', 'json'], { env: options.env ?? {} }),
+    status() {
+      const args = ['agent', 'status', '--state', state, '-o', 'json']
+      const env = options.env ?? {}
+      // A clock that is moved by a library is not the one of this process.
+      return env['LD_PRELOAD'] === undefined ? musterHere(args, { env }) : runMuster(args, { env })
+    },
     restart(changes = {}) {
       const { join: _used, ...again } = options
       return startAgent(t, { ...again, state, ...changes })

@@ -3,9 +3,10 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { musterCommand, startChild, type Child, type ChildOptions } from './child.ts'
+import { startedCommand, startChild, type Child, type ChildOptions } from './child.ts'
 import type { Scope } from './cleanup.ts'
 import { eventually } from './eventually.ts'
+import { musterHere } from './muster-here.ts'
 import type { NodeTarget } from './node-call.ts'
 import { operatorCall, type Reply } from './operator-call.ts'
 import { runMuster, type Ran, type RunOptions } from './run-muster.ts'
@@ -37,8 +38,9 @@ export type Plane = Pick<Child, 'pid' | 'ended' | 'running' | 'stop' | 'kill9' |
   readonly adminKey: string
   /** An operator's call over the Unix socket, with the administrator's key. */
   api(method: 'GET' | 'POST' | 'PATCH', path: string, body?: object): Promise<Reply>
-  /** The CLI, talking to this plane. */
+  /** The CLI, talking to this plane, in this process. */
   muster(...args: string[]): Promise<Ran>
+  /** The CLI in a process of its own. */
   musterWith(options: RunOptions, ...args: string[]): Promise<Ran>
   /** What a raw node connects to, verified by the domain's roots; through a proxy when its port is given. */
   target(port?: number): Promise<NodeTarget>
@@ -82,7 +84,7 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
   // A test that moves the time of a plane does not move the database's: that the two differ is not what it is about.
   const moved = onPostgres() && options.env?.['FAKETIME_TIMESTAMP_FILE'] !== undefined
   const tolerance = moved ? { MUSTER_CLOCK_TOLERANCE: '36500d' } : {}
-  const child = startChild(t, options.command ?? musterCommand, args, {
+  const child = startChild(t, options.command ?? startedCommand, args, {
     ...options,
     env: { ...store, ...tolerance, ...options.env },
   })
@@ -91,7 +93,7 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
   const adminKey = fs.readFileSync(path.join(data, 'admin.key'), 'utf8').trim()
   const musterWith = (run: RunOptions, ...given: string[]): Promise<Ran> =>
     runMuster(given, { ...run, env: { MUSTER_DATA: data, ...store, ...run.env } })
-  const muster = (...given: string[]): Promise<Ran> => musterWith({}, ...given)
+  const muster = (...given: string[]): Promise<Ran> => musterHere(given, { env: { MUSTER_DATA: data, ...store } })
   return {
     ...child,
     data,

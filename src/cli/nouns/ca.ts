@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { Cli } from '../cli.ts'
+import { replacementCosts } from '../replacement-costs.ts'
 import { noun, performs, plans, verb } from '../verb.ts'
 import { planeOptions } from './plane.ts'
 
@@ -76,16 +77,25 @@ export const declareCa = (program: Command, cli: Cli): void => {
   const replaceLost = planeOptions(
     verb(
       ca,
-      'replace-lost <key>',
-      'Make a key anew that is gone for good: issuing, recovery, statement, bearer, journal',
+      'replace-lost <key...>',
+      'Make keys anew that are gone for good: issuing, recovery, statement, bearer, journal',
       [
+        ['muster ca replace-lost issuing statement --data /srv/muster', 'what that would cost; nothing is done'],
         [
-          'muster ca replace-lost recovery --data /srv/muster',
+          'muster ca replace-lost recovery --data /srv/muster --reason "disk lost, no backup"',
           'on the host of the stopped plane, when no backup has it',
         ],
       ],
     ),
   )
+  // What else a plane is set up with is taken and makes no difference to most: it would only hide what does.
+  for (const option of replaceLost.options) option.hideHelp(!['--store', '--seal-key'].includes(option.long ?? ''))
+  replaceLost
+    .option('--reason <text>', 'do it; the journal keeps why. Without it, what would be done is only shown')
+    .addHelpText(
+      'after',
+      () => `\nWhat it costs:\n${replacementCosts.map(([key, cost]) => `  ${key.padEnd(9)}  ${cost}`).join('\n')}`,
+    )
   performs(cli, replaceLost, async () => (await import('../ca-replace-lost.ts')).caReplaceLost)
 
   const imported = verb(ca, 'import <file>', 'Hand what ca sign printed to the plane', [

@@ -23,6 +23,8 @@ export const lostNow = ({ clock, custody, options, recovery }: AuthorityDeps, st
   lostKeys({
     issuers: [...state.book.rows.map(({ value }) => value), ...recovery.rootsOnRecord().map(({ record }) => record)],
     names: custody.names(),
+    // A plane without it has not started.
+    headKey: 'here',
     issuerKey: options.issuerKey,
     nowMs: clock.nowMs(),
   }).map((lost): AgingWarning => ({ issuer: lost.id ?? lost.role, text: lostKeyText(lost) }))
@@ -30,8 +32,12 @@ export const lostNow = ({ clock, custody, options, recovery }: AuthorityDeps, st
 const signs = ({ signer }: AuthorityState, nowMs: number): boolean =>
   signer !== null && signer.record.notAfterMs > nowMs
 
-const unsealed =
-  'The sealing key lies in the data folder, beside the keys it seals, or can be read by others, and protects nothing: keep it elsewhere with mode 0600 (--seal-key FILE), or give it as a systemd credential'
+const weakSealing = {
+  beside:
+    'The sealing key lies in the data folder, beside the keys it seals, and protects nothing: move it elsewhere with mode 0600 and name it (--seal-key FILE), or give it as a systemd credential',
+  group:
+    'The sealing key can be read by its group: see that nobody but the plane is in that group, or chmod 600. Copies of the data folder are protected',
+} as const
 
 export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaView => {
   const { clock, custody, options } = deps
@@ -44,13 +50,12 @@ export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaVie
     (signer !== null && signer.record.id === id && signs(state, nowMs)) ||
     (rootOnline && id === book.root.id) ||
     (book.domainCa !== null && book.domainCa.id === id && options.issuerKey === 'memory')
-  const protectedSealing = custody.protection === 'protected'
 
   return {
     domain: options.domain,
     root_fingerprint: certificateOf(book.root).sha256,
     root_online: rootOnline,
-    sealing_protected: protectedSealing,
+    sealing_protected: custody.protection === 'protected',
     // What has ended stays on record and is of no more interest; what serves is shown even then.
     authorities: [...book.rows.map(({ value }) => value), ...recovery.map(({ record }) => record)]
       .filter((record) => record.notAfterMs > nowMs || record.retiredAtMs === null)
@@ -72,7 +77,7 @@ export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaVie
       names: [...server.presented.names.dns, ...server.presented.names.ip],
     },
     warnings: [
-      ...(protectedSealing ? [] : [unsealed]),
+      ...(custody.protection === 'protected' ? [] : [weakSealing[custody.protection]]),
       ...deps.recovery.warnings(),
       ...lostNow(deps, state).map(({ text }) => text),
       ...agingNow(deps, state).map(({ text }) => text),

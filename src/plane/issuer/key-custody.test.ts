@@ -59,7 +59,7 @@ test('two sealed files that were swapped are both refused', async (t) => {
 test('without a sealing key one is made beside the data, used again, and reported as unprotected', (t) => {
   const data = folderFor(t)
   const first = find(data)
-  assert.equal(first.protection, 'unprotected')
+  assert.equal(first.protection, 'beside')
   assert.equal(fs.statSync(path.join(data, 'seal.key')).mode & 0o777, 0o600)
   assert.equal(find(data).key.id, first.key.id)
 })
@@ -68,8 +68,8 @@ test('a sealing key in a file elsewhere protects; one inside the data folder, or
   const [data, elsewhere] = [folderFor(t), folderFor(t)]
   for (const [folder, name, mode, protection] of [
     [elsewhere, 'my.key', 0o600, 'protected'],
-    [elsewhere, 'open.key', 0o640, 'unprotected'],
-    [data, 'my.key', 0o600, 'unprotected'],
+    [elsewhere, 'open.key', 0o640, 'group'],
+    [data, 'my.key', 0o600, 'beside'],
   ] as const) {
     const file = path.join(folder, name)
     fs.writeFileSync(file, '0f'.repeat(32) + '\n', { mode })
@@ -80,7 +80,7 @@ test('a sealing key in a file elsewhere protects; one inside the data folder, or
 
 test('a systemd credential is used where there is one', (t) => {
   const [data, credentials] = [folderFor(t), folderFor(t)]
-  assert.equal(find(data, null, credentials).protection, 'unprotected')
+  assert.equal(find(data, null, credentials).protection, 'beside')
   fs.writeFileSync(path.join(credentials, credentialName), '0f'.repeat(32))
   assert.equal(find(data, null, credentials).protection, 'protected')
 })

@@ -5,7 +5,7 @@ import * as path from 'node:path'
 import { errno, makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { createFile, namesIn } from '#platform/folder.ts'
 import type { Store } from '#plane/store/store.ts'
-import type { FoundSealingKey } from './sealing-key.ts'
+import type { FoundSealingKey, SealingProtection } from './sealing-key.ts'
 
 const roles = [
   'root',
@@ -29,8 +29,7 @@ export type KeyName = {
 }
 
 export type KeyCustody = {
-  /** Unprotected: the sealing key lies beside what it seals, or others may read it. */
-  readonly protection: 'protected' | 'unprotected'
+  readonly protection: SealingProtection
   /** Durable when it resolves. The text is PEM, a private key and what belongs to it; or a secret that is no key. */
   keep(name: KeyName, text: string): Promise<void>
   /** Null: it is not here. Throws where it is here and cannot be opened. */

@@ -33,7 +33,7 @@ export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<Recove
     await deps.custody.refresh()
     // Made with the first recovery root: where there is one, they were lost.
     const hadRecovery = (await deps.store.issuers()).some(({ value }) => value.role === 'recovery')
-    const mayMake = (role: 'statement' | 'bearer'): boolean => !hadRecovery || deps.replacing === role
+    const mayMake = (role: 'statement' | 'bearer'): boolean => !hadRecovery || deps.replacing?.includes(role) === true
     const made = await makeMissingSecrets(deps.custody, deps.random, mayMake)
     const warnings = made === null ? [] : await tellStatementKey(deps, made)
     return { warnings, roots: await recoveryRootsInService(deps, null) }

@@ -14,8 +14,8 @@ import type { ReplaceableKey } from './key-inventory.ts'
 import type { ServerCertificateDeps } from './server-identity.ts'
 
 export type RecoveryDeps = ServerCertificateDeps & {
-  /** A key that is known to be lost and is to be made anew; left out: none is. */
-  readonly replacing?: ReplaceableKey | null
+  /** Keys that are known to be lost and are to be made anew; left out: none is. */
+  readonly replacing?: readonly ReplaceableKey[]
   readonly store: Pick<Store, 'get' | 'issuers' | 'commit' | 'replicas' | 'sealedKeys' | 'exclusively' | 'makeRoom'>
 }
 
@@ -39,7 +39,8 @@ export const whyRecoveryRootDue = (
   roots: readonly IssuerRecord[],
 ): 'none here' | 'half life' | 'replaces a lost one' | null => {
   const newest = roots.find((record) => isHere(deps, record))
-  if (newest === undefined && deps.replacing === 'recovery' && roots.length > 0) return 'replaces a lost one'
+  if (newest === undefined && deps.replacing?.includes('recovery') === true && roots.length > 0)
+    return 'replaces a lost one'
   if (newest === undefined) return roots.length === 0 ? 'none here' : null
   return deps.clock.nowMs() < halfLifeMs(newest) ? null : 'half life'
 }

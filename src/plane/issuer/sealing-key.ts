@@ -15,10 +15,13 @@ export type SealingKeyPlaces = {
   readonly credentialsFolder: string | null
 }
 
+/** `beside`: it lies with what it seals, and whoever copies one copies both. `group`: its group can read it. */
+export type SealingProtection = 'protected' | 'group' | 'beside'
+
 export type FoundSealingKey = {
   readonly key: SealingKey
   readonly file: string
-  readonly protection: 'protected' | 'unprotected'
+  readonly protection: SealingProtection
 }
 
 export const credentialName = 'muster-seal-key'
@@ -36,7 +39,7 @@ export const findSealingKey = (
   if (keyFile !== null) {
     const text = readFileIfAny(keyFile)
     if (text === null) throw new SealRefused(`there is no sealing key at ${keyFile}`)
-    const protection = isInside(dataFolder, keyFile) || othersMayRead(keyFile) ? 'unprotected' : 'protected'
+    const protection = isInside(dataFolder, keyFile) ? 'beside' : othersMayRead(keyFile) ? 'group' : 'protected'
     return { key: parse(text, keyFile, random), file: keyFile, protection }
   }
   if (credentialsFolder !== null) {
@@ -51,7 +54,7 @@ export const findSealingKey = (
   if (readFileIfAny(file) === null) createFile(file, random.bytes(sealingKeyBytes).toString('hex') + '\n', 0o600)
   const text = readFileIfAny(file)
   if (text === null) throw new Error(`${file} was there a moment ago`)
-  return { key: parse(text, file, random), file, protection: 'unprotected' }
+  return { key: parse(text, file, random), file, protection: 'beside' }
 }
 
 const parse = (text: string, file: string, random: Random): SealingKey => {

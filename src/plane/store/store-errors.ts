@@ -34,7 +34,8 @@ export const notAStore = (why: string): StoreRefused =>
 export const storeCorrupt = (what: string, cause: unknown): StoreRefused =>
   new StoreRefused(
     'STORE_CORRUPT',
-    `${what} is damaged: ${cause instanceof Error ? cause.message : String(cause)}`,
+    // SQLite says where on a line of its own.
+    `${what} is damaged: ${(cause instanceof Error ? cause.message : String(cause)).trim().replaceAll(/\s*\n\s*/g, ' ')}`,
     'Keep a copy as evidence, then restore it from a backup; muster store status shows where it lies. Check the disk',
   )
 

@@ -68,7 +68,10 @@ export const openWitnessFiles = (folder: string, log: Log, replica: number | nul
     } catch {
       // As below.
     }
-    log.error({ file: at(name) }, 'a file about the journal is damaged and is not used')
+    log.error(
+      { file: at(name), kept: keepDamaged(folder, name) },
+      'a file about the journal is damaged and is not used',
+    )
     return null
   }
   const readEvery = <T extends { readonly lineage: number }>(
@@ -99,6 +102,29 @@ export const openWitnessFiles = (folder: string, log: Log, replica: number | nul
     },
   }
 }
+
+/** Out of the way of the next one that is written, as evidence. Returns its new name; null: it could not be kept. */
+const keepDamaged = (folder: string, name: string): string | null => {
+  const taken = new Set(namesIn(folder))
+  const numbers = Array.from({ length: taken.size + 1 }, (_, index) => (index === 0 ? '' : `.${index + 1}`))
+  const kept = numbers.map((number) => `${name}.damaged${number}`).find((one) => !taken.has(one)) ?? `${name}.damaged`
+  try {
+    renamePath(path.join(folder, name), path.join(folder, kept))
+    return kept
+  } catch {
+    return null
+  }
+}
+
+/** For people: what a start could not compare with the store. Until they have looked, and moved the file away. */
+export const damagedWitnesses = (folder: string): readonly string[] =>
+  namesIn(folder)
+    .filter((name) => /^(journal-heads|store-doubt)[.\d]*\.json\.damaged/.test(name))
+    .map((name) =>
+      name.startsWith(headsFile)
+        ? `what this plane remembered of the journal was damaged (${name} in the data folder), so a start could not tell whether the store has lost commits: muster journal verify, check the disk, then move the file away`
+        : `a doubt about the store was on record in a file that is damaged (${name} in the data folder): find out whether the store has lost commits, then move the file away`,
+    )
 
 export const asideName = (nowMs: number): string => `${doubtFile}-${isoTime(nowMs).replaceAll(':', '-')}.json`
 

@@ -1,0 +1,70 @@
+// How long each test file took, and how much of that the processors were busy: what takes longest is started first, and what
+// does little but wait has lanes of its own. `npm test -- --record` writes down what the machine at hand says.
+
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+
+/** Of one run of a file, in seconds; `cpu`: of all its processes together. */
+export type Times = { readonly seconds: number; readonly cpu: number }
+
+/** By the name that is reported: the file, and behind it `[postgres]` where it ran on that. */
+export type KnownTimes = Readonly<Record<string, Times>>
+
+/** One that is not written down is new, or short. */
+const unknownTimes: Times = { seconds: 5, cpu: 5 }
+/** Below this it does not matter when a file is started. */
+const worthKnowingSeconds = 5
+/** So little of its time is work that it takes nothing from those that work. */
+const waitingShare = 0.2
+
+const place = (root: string): string => path.join(root, 'scripts', 'test-times.json')
+
+export const knownTimes = (root: string): KnownTimes => JSON.parse(fs.readFileSync(place(root), 'utf8')) as KnownTimes
+
+export const writeTimes = (root: string, times: KnownTimes): void => {
+  const lines = Object.entries(times)
+    .filter(([, { seconds }]) => seconds >= worthKnowingSeconds)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(
+      ([name, { seconds, cpu }]) =>
+        `  ${JSON.stringify(name)}: { "seconds": ${Math.round(seconds)}, "cpu": ${Math.round(cpu)} }`,
+    )
+  fs.writeFileSync(place(root), `{\n${lines.join(',\n')}\n}\n`)
+}
+
+export type LaneKind = 'working' | 'waiting'
+
+export type Queue<Job> = {
+  /** What a lane does next: the longest of its kind, or of the other once there is none; null: nothing is left. */
+  next(lane: LaneKind): Job | null
+}
+
+export const openQueue = <Job>(jobs: readonly Job[], nameOf: (job: Job) => string, known: KnownTimes): Queue<Job> => {
+  const timesOf = (job: Job): Times => known[nameOf(job)] ?? unknownTimes
+  const left = jobs.toSorted((one, other) => timesOf(other).seconds - timesOf(one).seconds)
+  const kindOf = (job: Job): LaneKind => {
+    const { seconds, cpu } = timesOf(job)
+    return cpu < waitingShare * seconds ? 'waiting' : 'working'
+  }
+  return {
+    next(lane) {
+      const ofItsKind = left.findIndex((job) => kindOf(job) === lane)
+      return left.splice(Math.max(ofItsKind, 0), 1)[0] ?? null
+    },
+  }
+}
+
+/** What processes that this one has started, and theirs, had of the processors until they ended; null where nobody says. */
+export const cpuOfEndedChildren = (): number | null => {
+  const ticksPerSecond = 100
+  try {
+    // Behind the name, which may hold anything: user time of children is the 14th, their system time the 15th.
+    const fields = fs
+      .readFileSync('/proc/self/stat', 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ')
+    return (Number(fields[13]) + Number(fields[14])) / ticksPerSecond
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,33 @@
+// `muster key create --offline`: the way back in for whoever has lost every operator key, and still has the store and the
+// sealing key. Whoever has these two could write such a row anyway; here the journal says who did.
+
+import type { Role } from '#domain/principal.ts'
+import type { Refusal } from '#domain/refusal.ts'
+import type { Log } from '#platform/log.ts'
+import { ConfigProblem, type PlaneConfig } from './config.ts'
+import { openFeed } from './feed/feed.ts'
+import { createOperatorKey } from './flows/change-operator-keys.ts'
+import { asUsual, layFoundation } from './foundation.ts'
+import { keyView } from './views/key-view.ts'
+
+type MadeOffline = { readonly kind: 'made'; readonly key: ReturnType<typeof keyView>; readonly secret: string }
+
+/** With SQLite the plane is stopped. Throws as a start does where a plane would not start here. */
+export const createKeyOffline = async (
+  config: PlaneConfig,
+  asked: { readonly name: string; readonly role: Role },
+  actor: string,
+  log: Log,
+): Promise<MadeOffline | Refusal> => {
+  const beforeFirst = async (): Promise<void> => {
+    throw new ConfigProblem('there is no domain here that a key could be for')
+  }
+  const foundation = await layFoundation(config, log, { ...asUsual, beforeFirst })
+  try {
+    const by = { actor, source: null, correlation: null }
+    const made = await createOperatorKey({ ...foundation, feed: openFeed() }, asked, by)
+    return made.kind === 'refused' ? made : { ...made, key: keyView(made.key) }
+  } finally {
+    await foundation.store.close()
+  }
+}
