@@ -51,14 +51,49 @@ export const raiseCopiedImage = async (
     if (claim === null || holder === undefined) continue
     const { spki } = claim.value
     const others = more.length === 0 ? holder : `${holder} and ${more.length} more`
+    const { names, isNews } = noted(deps, spki, claimant)
     const wanted: WantedAlert = {
       kind: 'copied_image',
       subject: spki,
       node: holder,
       severity: 'critical',
-      reason: `copied image: ${claimant} brought the key of ${others} from ${source ?? 'an unknown address'}`,
-      sinceMs: null,
+      reason: `copied image: ${names} brought the key of ${others}, the last from ${source ?? 'an unknown address'}`,
+      sinceMs: isNews ? deps.clock.nowMs() : null,
     }
     await settleAlert(deps, async () => ({ about: wanted, wanted, reliedOn: [] }))
   }
+}
+
+/** Who brought a key, as far as this process has seen it since it started, and how many of them the alert has told. */
+type Claimants = { readonly ids: Set<NodeId>; told: number; toldAtMs: number }
+
+const claimantsHere = new WeakMap<object, Map<string, Claimants>>()
+const mostKeys = 1000
+const mostClaimants = 10_000
+const mostNamed = 5
+const toldAgainMs = 10_000
+
+/**
+ * A copied image brings hundreds of machines within a minute: the alert is raised again when they have doubled, or some time
+ * after it was told last, and not for each of them.
+ */
+const noted = (
+  { feed, clock }: SettleDeps,
+  spki: string,
+  claimant: NodeId,
+): { readonly names: string; readonly isNews: boolean } => {
+  const keys = claimantsHere.get(feed) ?? new Map<string, Claimants>()
+  claimantsHere.set(feed, keys)
+  const known = keys.get(spki) ?? { ids: new Set<NodeId>(), told: 0, toldAtMs: 0 }
+  if (keys.size < mostKeys) keys.set(spki, known)
+  if (known.ids.size < mostClaimants) known.ids.add(claimant)
+  const { size } = known.ids
+  const nowMs = clock.monotonicMs()
+  const isFirst = known.told === 0
+  const isDue = size >= known.told * 2 || (size > known.told && nowMs - known.toldAtMs >= toldAgainMs)
+  if (isDue) [known.told, known.toldAtMs] = [size, nowMs]
+  const more = size - mostNamed
+  const named = [...known.ids].slice(0, mostNamed).join(', ')
+  // The first since a start is news only where no alert stands.
+  return { names: `${named}${more > 0 ? ` and ${more} more` : ''}`, isNews: isDue && !isFirst }
 }

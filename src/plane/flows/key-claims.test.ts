@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Alert } from '#domain/alert.ts'
+import { noKeyClaims } from '#domain/key-claim.ts'
+import { raiseCopiedImage } from './key-claims.ts'
+import type { SettleDeps } from './settle-alert.ts'
+
+test('an alert about a copied image names and counts the machines, and is not raised for each of them', async () => {
+  const raised: Alert[] = []
+  let nowMs = 1_000_000
+  const row = () => ({ version: raised.length, value: raised.at(-1) })
+  const deps = {
+    store: {
+      get: async () => (raised.length === 0 ? null : row()),
+      async commit({ writes }: { writes: readonly { value: Alert }[] }) {
+        for (const { value } of writes) raised.push(value)
+        return { kind: 'committed' }
+      },
+    },
+    feed: { publish() {} },
+    clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
+    random: { bytes: (length: number) => Buffer.alloc(length) },
+  } as unknown as SettleDeps
+  const spki = 'a'.repeat(64)
+  const holders = [{ node: 'c1', use: 'tls', sinceMs: 1 } as const]
+  const claims = { ...noKeyClaims, certified: { version: 1, value: { spki, holders } } }
+  for (let at = 2; at < 302; at++, nowMs++) await raiseCopiedImage(deps, `c${at}`, claims, '192.0.2.1')
+  assert.equal(raised.length, 9, '1, 2, 4 up to 256')
+  nowMs += 60_000
+  await raiseCopiedImage(deps, 'c301', claims, '192.0.2.1')
+  assert.equal(
+    raised.at(-1)?.reason,
+    'copied image: c2, c3, c4, c5, c6 and 295 more brought the key of c1, the last from 192.0.2.1',
+  )
+  await raiseCopiedImage(deps, 'c301', claims, '192.0.2.1')
+  assert.equal(raised.length, 10, 'nothing new')
+})
