@@ -23,9 +23,9 @@ test('what a machine that joins by hardware showed is filled in, and no token is
     errorBody({ ...refuse(code), about }).next
   assert.equal(
     next('NODE_NOT_ENROLLED', { hardware }),
-    'Register it: muster node enroll ID --profile hpc-diskless --mac 52:54:00:00:00:01 --bmc-serial CN1',
+    'Register it: muster node enroll ID --profile hpc-diskless --mac 52:54:00:00:00:01 --bmc-serial SERIAL',
   )
-  assert.match(next('NODE_NOT_ENROLLED', { hardware: { ...hardware, bmcSerial: '$(reboot)' } }), /--bmc-serial SERIAL$/)
+  assert.match(next('NODE_NOT_ENROLLED', { hardware: { ...hardware, macs: ['$(reboot)'] } }), /--mac MAC /)
   assert.match(next('ALREADY_ACTIVE', { hardware, node: 'hpc-1' }), /muster node settle hpc-1/)
   assert.match(next('ALREADY_ACTIVE', { node: 'gpu-1' }), /muster token create --node gpu-1 --replace/)
 })

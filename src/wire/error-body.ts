@@ -39,7 +39,8 @@ const hintOf = ({ code, about }: Refusal): string => {
   const { macs, bmcSerial } = about.hardware
   const options = [
     ...macs.slice(0, mostMacs).map((mac) => ` --mac ${pasteable.test(mac) ? mac : 'MAC'}`),
-    ...(bmcSerial === null ? [] : [` --bmc-serial ${pasteable.test(bmcSerial) ? bmcSerial : 'SERIAL'}`]),
+    // A serial number is not for the logs that an answer may end up in.
+    ...(bmcSerial === null ? [] : [' --bmc-serial SERIAL']),
   ]
   return options.length === 0 ? hint : `Register it: muster node enroll ID --profile hpc-diskless${options.join('')}`
 }
