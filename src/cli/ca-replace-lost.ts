@@ -5,6 +5,7 @@ import { callerName } from '#platform/user-name.ts'
 import { asPlaneRan } from './as-plane-ran.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { exitCodes } from './exit-codes.ts'
+import { usageFailure } from './failure.ts'
 import { planeTrouble } from './plane-trouble.ts'
 import { printer } from './print.ts'
 import { costOfReplacing } from './replacement-costs.ts'
@@ -14,7 +15,8 @@ type ReplaceOptions = GlobalOptions & { readonly reason?: string }
 
 /** As with a store in doubt: without a reason it says what speaks for it, and does nothing. */
 export const caReplaceLost = async (cli: Cli, options: ReplaceOptions, keys: readonly string[]): Promise<void> => {
-  const { reason } = options
+  const reason = options.reason?.trim()
+  if (reason === '') throw usageFailure('--reason is empty: say why, for the journal')
   const order = reason === undefined ? null : { actor: `host:${callerName()}`, reason }
   const { found, again } = await replaced(cli, options, keys, order)
   const print = printer(cli, options)

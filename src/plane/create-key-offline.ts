@@ -4,7 +4,7 @@
 import type { Role } from '#domain/principal.ts'
 import type { Refusal } from '#domain/refusal.ts'
 import type { Log } from '#platform/log.ts'
-import { ConfigProblem, type PlaneConfig } from './config.ts'
+import type { PlaneConfig } from './config.ts'
 import { openFeed } from './feed/feed.ts'
 import { createOperatorKey } from './flows/change-operator-keys.ts'
 import { asUsual, layFoundation } from './foundation.ts'
@@ -19,10 +19,8 @@ export const createKeyOffline = async (
   actor: string,
   log: Log,
 ): Promise<MadeOffline | Refusal> => {
-  const beforeFirst = async (): Promise<void> => {
-    throw new ConfigProblem('there is no domain here that a key could be for')
-  }
-  const foundation = await layFoundation(config, log, { ...asUsual, beforeFirst })
+  const needsDomain = 'there is no domain here that a key could be for'
+  const foundation = await layFoundation(config, log, { ...asUsual, needsDomain })
   try {
     const by = { actor, source: null, correlation: null }
     const made = await createOperatorKey({ ...foundation, feed: openFeed() }, asked, by)

@@ -8,7 +8,7 @@ import { makeFolder } from '#platform/files.ts'
 import { namesIn } from '#platform/folder.ts'
 import type { Log } from '#platform/log.ts'
 import { pathExists, removeFolder } from '#platform/paths.ts'
-import { faultOfPrivateFolder } from '#platform/private-folder.ts'
+import { faultOfPrivateFolder, ownerOfFolder } from '#platform/private-folder.ts'
 import { systemRandom, type Random } from '#platform/random.ts'
 import { sqliteTrouble } from '#platform/sqlite.ts'
 import { systemTimers, type Timers } from '#platform/timers.ts'
@@ -44,12 +44,8 @@ export type Foundation = {
   readonly keySeal: KeySeal
 }
 
-export type LaidFoundation = Foundation &
-  Initialised & {
-    readonly keeping: WitnessKeeping
-    /** Nobody has heard of the domain that this start has made in its own folder: it goes when the store is closed. */
-    takeBack(): void
-  }
+/** With a domain in it. */
+export type LaidFoundation = Foundation & Initialised & { readonly keeping: WitnessKeeping }
 
 export type Base = Pick<Foundation, 'clock' | 'timers' | 'random' | 'log'>
 
@@ -58,11 +54,18 @@ export type StartOptions = {
   readonly replacing: readonly ReplaceableKey[]
   /** Told which keys are gone and which are here, where there is a domain. What it throws ends the start; nothing was written. */
   readonly examined: (lost: readonly LostKey[], names: readonly KeyName[]) => void
+  /** What is said where there is no domain, before anything is written; null: one is made. */
+  readonly needsDomain: string | null
   /** Called before a new domain is made: what would fail afterwards should fail now. */
   readonly beforeFirst: () => Promise<void>
 }
 
-export const asUsual: StartOptions = { replacing: [], examined: () => {}, beforeFirst: async () => {} }
+export const asUsual: StartOptions = {
+  replacing: [],
+  examined: () => {},
+  needsDomain: null,
+  beforeFirst: async () => {},
+}
 
 export const layFoundation = async (
   config: PlaneConfig,
@@ -73,7 +76,7 @@ export const layFoundation = async (
   const folderWasThere = pathExists(dataFolder)
   makeFolder(dataFolder, 0o700)
   const fault = faultOfPrivateFolder(dataFolder)
-  if (fault !== null) throw new ConfigProblem(`the data folder ${dataFolder} ${fault}: chown it, and chmod 700`)
+  if (fault !== null) throw new ConfigProblem(`the data folder ${dataFolder} ${fault}: ${remedyFor(dataFolder)}`)
   const base: Base = { clock: systemClock, timers: systemTimers, random: systemRandom, log }
   let domainName = config.domainName
   let domainRoot: string | null = null
@@ -88,7 +91,6 @@ export const layFoundation = async (
         (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, witness, asked, options))
     undo = opened.undo
     let keeping: WitnessKeeping | null = null
-    let isUnmade = false
     const store: Store = {
       ...opened.store,
       journal: verifiedAgainst(witness, opened.store.journal),
@@ -96,9 +98,6 @@ export const layFoundation = async (
       async close() {
         keeping?.stop()
         await opened.store.close()
-        if (!isUnmade) return
-        opened.undo()
-        if (!folderWasThere) removeEmpty(dataFolder)
       },
     }
     const foundation = { ...base, store, witness, custody: tellingAside(opened.custody, log), keySeal }
@@ -117,15 +116,13 @@ export const layFoundation = async (
       keeping = await keepWitness({ ...foundation, ...kept }, dataFolder)
       const initialised = await initialiseDomain(foundation, config, options.beforeFirst)
       undo = () => {}
-      // A root that was carried out would be without its domain.
-      const isOurs = initialised.firstRun && initialised.rootKeyFile === null
       // Another plane may have made it meanwhile, under another name.
       await learnName()
       keepDomainOfFolder(
         dataFolder,
         (await store.issuers()).map(({ value }) => value),
       )
-      return { ...foundation, ...initialised, keeping, takeBack: () => void (isUnmade = isOurs) }
+      return { ...foundation, ...initialised, keeping }
     } catch (error) {
       await store.close()
       throw error
@@ -135,6 +132,14 @@ export const layFoundation = async (
     if (!folderWasThere) removeEmpty(dataFolder)
     throw error
   }
+}
+
+/** Never to give the folder to another user: the plane that it belongs to would not start any more. */
+const remedyFor = (dataFolder: string): string => {
+  const owner = ownerOfFolder(dataFolder)
+  return owner === null || owner === process.getuid?.() || owner === 0
+    ? 'chmod 700'
+    : `run this as its owner: sudo -u '#${owner}'`
 }
 
 /** A key that leaves service is named in the log: an operator who misses it knows where it is. */
@@ -172,7 +177,7 @@ const openOwnStore = async (
   config: PlaneConfig,
   witness: JournalWitness,
   domainName: () => string,
-  { replacing, beforeFirst, examined }: StartOptions,
+  { replacing, beforeFirst, examined, needsDomain }: StartOptions,
 ): Promise<OpenedStore> => {
   const { dataFolder, sealKeyFile: keyFile, credentialsFolder, issuerKey } = config
   const seal = (whenNone: 'make' | 'refuse'): FoundSealingKey => {
@@ -189,6 +194,7 @@ const openOwnStore = async (
     refuseOtherDomain(dataFolder, stored.issuers)
     checkKeys(dataFolder, stored, seal('refuse').key, facts)
   }
+  if (state !== 'domain' && needsDomain !== null) throw new ConfigProblem(needsDomain)
   const takeBack = watchFolder(dataFolder)
   const lock = lockDataFolder(dataFolder)
   let isHandedOn = false

@@ -1,9 +1,7 @@
 // Where a plane listens: whether its ports are free, how its connections are shared out, and how its addresses are written.
 
-import { errno } from '#platform/files.ts'
 import { holdPort, type HeldPort } from '#platform/http-server.ts'
 import { listenersOf, nodeUrlOf, type PlaneConfig } from './config.ts'
-import type { LaidFoundation } from './foundation.ts'
 
 /** Found out before a domain is made, so that a first start that fails leaves nothing behind. All are held at once, as they will be. */
 export const refuseTakenPorts = async (config: PlaneConfig): Promise<void> => {
@@ -15,15 +13,6 @@ export const refuseTakenPorts = async (config: PlaneConfig): Promise<void> => {
     for (const port of held) await port.release()
   }
 }
-
-/** For a port that was taken since it was tried. */
-export const takingBack =
-  (foundation: Pick<LaidFoundation, 'takeBack'>) =>
-  (error: unknown): never => {
-    const isOfPort = ['EADDRINUSE', 'EADDRNOTAVAIL', 'EACCES'].includes(errno(error) ?? '')
-    if (isOfPort && (error as { readonly syscall?: unknown }).syscall === 'listen') foundation.takeBack()
-    throw error
-  }
 
 /** Files kept free of connections: the store, logs, the operator plane. */
 const filesForOthers = 256

@@ -33,7 +33,7 @@ import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
 import type { Refused } from './listeners/http-reply.ts'
 import { openMetrics } from './metrics/open-metrics.ts'
 import { startLeading } from './leading.ts'
-import { byServerName, connectionShares, refuseTakenPorts, takingBack, urlOf } from './listen-places.ts'
+import { byServerName, connectionShares, refuseTakenPorts, urlOf } from './listen-places.ts'
 import { openJournalWatch } from './flows/journal-watch.ts'
 import { openLivedTime } from './lived-time.ts'
 import { openNodePlane } from './node-plane.ts'
@@ -76,7 +76,7 @@ export const runPlane = async (
   const beforeFirst = (): Promise<void> => refuseTakenPorts(config)
   const foundation = await layFoundation(config, log, { ...asUsual, beforeFirst })
   try {
-    const plane = await openPlane(config, foundation).catch(takingBack(foundation))
+    const plane = await openPlane(config, foundation)
     endFirstStart(config.dataFolder)
     onReady(plane.ready)
     const lost = await Promise.race([aborted(stop), storeLost(foundation)])

@@ -3,10 +3,10 @@
 
 import { isIP } from '#platform/addresses.ts'
 import type { Log } from '#platform/log.ts'
-import { entry } from '#domain/decision.ts'
+import { boundedText, entry } from '#domain/decision.ts'
 import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { openFeed } from './feed/feed.ts'
-import { layFoundation, type StartOptions } from './foundation.ts'
+import { asUsual, layFoundation, type StartOptions } from './foundation.ts'
 import { openAuthority } from './issuer/built-in-authority.ts'
 import { openRecoveryAuthority } from './issuer/open-recovery-authority.ts'
 import { lostKeyFile, replaceableKeys, replacedBy, type LostKey, type ReplaceableKey } from './issuer/key-inventory.ts'
@@ -27,16 +27,14 @@ export const replaceLostKeys = async (
   log: Log,
 ): Promise<readonly Replaced[]> => {
   const roles = rolesIn(wanted)
-  const notHere = async (): Promise<void> => {
-    throw new ConfigProblem('there is no domain here whose key could be replaced')
-  }
+  const needsDomain = 'there is no domain here whose key could be replaced'
   let found: readonly Replaced[] = []
   const examined: StartOptions['examined'] = (lost, names) => {
     found = roles.map((role) => ({ role, lost: lostKeyFile(findLost(lost, role)) }))
     if (roles.includes('issuing') && !names.some((name) => name.role === 'root')) throw withoutRoot(lost)
     if (order === null) throw new OnlyShown()
   }
-  const foundation = await layFoundation(config, log, { replacing: roles, beforeFirst: notHere, examined }).catch(
+  const foundation = await layFoundation(config, log, { ...asUsual, replacing: roles, needsDomain, examined }).catch(
     (error: unknown) => {
       if (error instanceof OnlyShown) return null
       throw error
@@ -48,10 +46,10 @@ export const replaceLostKeys = async (
     const domain = (await store.get('domain', 'domain'))?.value.name ?? config.domainName
     const by = { actor: order.actor, source: null, correlation: null }
     const [first, ...others] = found.map(({ role, lost }) => {
-      const body = { role, custody: 'file', why: 'replaces a lost one', lost, reason: order.reason }
+      const body = { role, custody: 'file', why: 'replaces a lost one', lost, reason: boundedText(order.reason) }
       return entry(by, clock.nowMs(), 'ca.created', {}, body)
     })
-    // Before the keys: whatever happens then, the journal says who asked for them.
+    // Before the keys but the journal's, which opening the store has made: the journal says who asked for them.
     if (first !== undefined) await store.commit({ reads: [], writes: [], entries: [first, ...others] })
     // The journal's was made when the store was opened.
     if (roles.every((role) => role === 'journal')) return found

@@ -17,7 +17,7 @@ import { openSealedKeys } from '#plane/store/postgres/sealed-keys.ts'
 import { instantOf } from '#plane/store/postgres/standing-at.ts'
 import { StoreFault, StoreRefused } from '#plane/store/store-errors.ts'
 import { ClockOff } from './clock-check.ts'
-import type { PlaneConfig } from './config.ts'
+import { ConfigProblem, type PlaneConfig } from './config.ts'
 import { examineKeys, refuseFolderOfDomain, refuseOtherDomain, type StoredFacts } from './data-folder.ts'
 import { refuseExposed } from './issuer/start-refused.ts'
 import type { Base, OpenedStore, StartOptions } from './foundation.ts'
@@ -44,7 +44,7 @@ export const openSharedStore = async (
   target: PostgresTarget,
   witness: JournalWitness,
   domainName: () => string,
-  { replacing, examined }: StartOptions,
+  { replacing, examined, needsDomain }: StartOptions,
 ): Promise<OpenedStore> => {
   const access = openPgAccess({ ...base, target })
   try {
@@ -53,6 +53,7 @@ export const openSharedStore = async (
     )
     const { dataFolder, sealKeyFile: keyFile, credentialsFolder, issuerKey } = config
     const hasDomain = stored.domain !== null
+    if (!hasDomain && needsDomain !== null) throw new ConfigProblem(needsDomain)
     // An empty folder is a new replica's, whatever the database holds.
     if (!hasDomain) refuseFolderOfDomain(dataFolder)
     const whenNone = kept.size === 0 && !hasDomain ? 'make' : 'refuse'

@@ -14,6 +14,9 @@ export const faultOfPrivateFolder = (folder: string): string | null => {
   return mayUse(folder) ? null : 'may not be used by this user'
 }
 
+/** The number of the user whose folder it is; null: there is none. */
+export const ownerOfFolder = (folder: string): number | null => statIfAny(folder)?.uid ?? null
+
 /** A read-only disk may be: it heals, and a key kept in memory needs none. */
 const mayUse = (folder: string): boolean => {
   try {

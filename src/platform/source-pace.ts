@@ -24,7 +24,7 @@ const freeOffences = 30
 const mostOffences = 60
 /** A handshake costs about half a millisecond: a source that is slowed costs a hundredth of a processor. */
 const pacedPerTick = 1
-/** However much a connection cost, its source waits for no more than a second. */
+/** However much connections cost, their source waits for no more than a second: one that is cut for pipelining has 2 of them a second. */
 const mostSpent = pacedPerTick * ticksPerSecond
 const forgivenPerSecond = 3
 /** Beyond so many, sources are not remembered: an attacker with that many addresses is not stopped by pacing them. */
@@ -55,7 +55,10 @@ export const openSourcePace = (): SourcePace => {
       offences.set(source, Math.min(mostOffences, (offences.get(source) ?? 0) + weight))
       if (isSlowed(source)) spend(source, weight - 1)
     },
-    credited: (source) => lower(offences, source, 1),
+    credited(source) {
+      lower(offences, source, 1)
+      lower(spent, source, 1)
+    },
     tick() {
       for (const source of spent.keys()) lower(spent, source, pacedPerTick)
       ticks += 1

@@ -113,7 +113,7 @@ test('L1: a first start killed at any step is finished or started over by the ne
   }
 })
 
-test('A7: a first start whose port is taken after it was tried leaves the folder as it was', async (t) => {
+test('L1: a first start whose port is taken after it was tried leaves a whole domain, which the next one announces', async (t) => {
   const data = path.join(tempFolder(t), 'd')
   const [reserved, thief] = [net.createServer(), net.createServer()]
   await new Promise<void>((resolve) => reserved.listen(0, '127.0.0.1', resolve))
@@ -126,9 +126,11 @@ test('A7: a first start whose port is taken after it was tried leaves the folder
   const start = () => startPlaneHere(data, { operatorListen: `127.0.0.1:${port}` })
   await watchingFiles(steal, () => assert.rejects(start(), { code: 'EADDRINUSE' }))
   assert.ok(thief.listening)
-  assert.ok(!fs.existsSync(data), fs.existsSync(data) ? namesIn(data).join() : '')
+  const made = secretsIn(data)
   const plane = await startPlaneHere(data)
   assert.equal(plane.ready.firstRun, true)
+  assert.equal((await plane.api('GET', '/v1/ca')).status, 200)
+  assert.ok(made.every((secret) => secretsIn(data).includes(secret)))
   await plane.stop()
 })
 
