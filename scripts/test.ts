@@ -38,7 +38,7 @@ type Job = { readonly name: string; readonly file: string; readonly env: NodeJS.
 type Sum = { readonly counts: Counts; readonly success: boolean }
 
 /** More than there are processors: what tests do most is wait. A lane without work of its kind takes the other's. */
-const lanes: readonly LaneKind[] = ['working', 'working', 'working', 'working', 'waiting', 'waiting']
+const lanes: readonly LaneKind[] = ['working', 'working', 'working', 'waiting', 'waiting']
 const reportedAs = ({ name, file }: Job): string => `${file} ${name}`.trimEnd()
 
 /** Hundreds of planes, agents and commands are started, each of which costs half as much when what was compiled is kept. */
