@@ -6,6 +6,7 @@ import { slotOf } from './certificate.ts'
 import { nothingTagged } from './hardware-profile.ts'
 import type { JournalEntry } from './journal-entry.ts'
 import { assurances, noHardware, type Membership, type Node, type NodeId, type Slot, type Slots } from './node.ts'
+import { standingRevocation } from './rows-and-journal.ts'
 
 type Fields = { readonly [name: string]: unknown }
 type Field = keyof Omit<Node, 'unreadable'>
@@ -144,7 +145,7 @@ const blank: Omit<Node, 'id' | 'membership'> = {
 
 /**
  * What a withdrawal starts from: the epoch and the certificates on record take the place of what the row lost. `entries`: the
- * newest of the node.
+ * newest of the node, and those that say its membership. One that the journal says was revoked stays shut out.
  */
 export const withRecords = (
   { unreadable: _gone, ...node }: Node,
@@ -166,5 +167,9 @@ export const withRecords = (
           pending: pending ?? null,
           retired: retired === undefined ? null : { slot: retired, untilMs: retired.notAfterMs },
         }
-  return { ...node, epoch, membership: { kind: 'inactive', sinceMs: node.membership.sinceMs, slots } }
+  const revokedBefore = standingRevocation(entries)
+  const { membership } = node
+  return revokedBefore !== null && membership.kind === 'quarantined'
+    ? { ...node, epoch, membership: { ...membership, slots, revokedBefore } }
+    : { ...node, epoch, membership: { kind: 'inactive', sinceMs: membership.sinceMs, slots } }
 }

@@ -97,7 +97,7 @@ export const decideRelease = ({ node, by, nowMs }: NodeFacts): NodeDecided | Ref
 
 const releaseOfUnreadable = (id: string): string =>
   `the row of ${id} in the database cannot be read: put it back from a backup, or end what it stands for: ` +
-  `muster node revoke ${id} --reason REASON, or muster node quarantine ${id} --reason REASON`
+  `muster node revoke ${id} --reason REASON, or, if it was not revoked before: muster node quarantine ${id} --reason REASON`
 
 const evidenceMissing = ({ id, repair }: Node): string => {
   const failed = repair === null ? [] : failedChecks(repair)

@@ -69,6 +69,27 @@ export const revocationIn = (end: JournalEntry, entries: readonly JournalEntry[]
 }
 
 /**
+ * Whether the node is revoked as far as the journal says, where its row does not. `entries`: the newest of the node that say a
+ * membership. Of what may have come in either order, a revocation counts.
+ */
+export const standingRevocation = (entries: readonly JournalEntry[]): FormerRevocation | null => {
+  const ofEpoch = ofNewestEpoch(entries.filter(({ type }) => membershipAfter[type] !== undefined))
+  const lasts = newestOfEachChain(ofEpoch)
+  const ends = [...lasts.filter((last) => isLastingEnd(last, ofEpoch)), ...possibleLasts(lasts)]
+  return ends.map((end) => revocationIn(end, ofEpoch)).find((revocation) => revocation !== null) ?? null
+}
+
+const ofNewestEpoch = (said: readonly JournalEntry[]): readonly JournalEntry[] => {
+  const epoch = Math.max(0, ...said.map((entry) => entry.epoch ?? 0))
+  return said.filter((entry) => (entry.epoch ?? 0) === epoch)
+}
+
+const possibleLasts = (lasts: readonly JournalEntry[]): readonly JournalEntry[] => {
+  const newestMs = Math.max(0, ...lasts.map(({ atMs }) => atMs))
+  return lasts.filter(({ atMs }) => atMs >= newestMs - skewMs)
+}
+
+/**
  * `entries`: the newest of the node, at least one that says its membership where there is one, and of each chain all that
  * follow the first given. A row is known to be lax only if all its entries of `reopeningTypes` are among them. Null: nothing
  * differs.

@@ -69,3 +69,32 @@ test('R3: a row that lost a field is shown, alerted and shut out, and is revoked
   const { body } = await plane.api('POST', '/v1/journal/verify', {})
   assert.deepEqual(body.rows.differences, [])
 })
+
+test('R3: a revoked node whose row lost a field stays revoked: it is not quarantined, not released, and revoked anew', async (t) => {
+  const before = await startPlane(t)
+  const { sql } = tamperWith(before.data)
+  const id = 'gpu-001'
+  const node = rawNode(await targetByAddress(before))
+  assert.equal((await node.enrollByToken(await newSecret(before, id))).status, 200)
+  assert.equal((await node.confirm()).status, 200)
+  assert.equal((await before.api('POST', `/v1/nodes/${id}/revoke`, { reason: 'stolen' })).status, 200)
+  await before.stop()
+  await sql(`UPDATE node SET doc = replace(doc, '"counter":', '"kounter":') WHERE key = '${id}'`)
+  const plane = await before.restart()
+  const shown = async (): Promise<Json> => (await plane.api('GET', `/v1/nodes/${id}`)).body
+  assert.equal((await shown()).unreadable, 'no good counter')
+
+  const call = async (verb: string, body: Json): Promise<unknown[]> => {
+    const { status, body: said } = await plane.api('POST', `/v1/nodes/${id}/${verb}`, body)
+    return [status, said.code]
+  }
+  assert.deepEqual(await call('quarantine', { reason: 'damaged' }), [403, 'NODE_REVOKED'])
+  assert.deepEqual(await call('release', {}), [409, 'NODE_STATE_CONFLICT'])
+  assert.equal((await shown()).unreadable, 'no good counter', 'nothing was written over it')
+  assert.deepEqual(await call('revoke', { reason: 'damaged' }), [200, undefined])
+  const { membership, unreadable, epoch } = await shown()
+  assert.deepEqual([membership, unreadable, epoch], ['revoked', undefined, 1])
+  assert.deepEqual(await call('release', {}), [403, 'NODE_REVOKED'])
+  const { body } = await plane.api('POST', '/v1/journal/verify', {})
+  assert.deepEqual(body.rows.differences, [])
+})

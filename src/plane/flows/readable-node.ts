@@ -3,6 +3,7 @@
 import type { Row } from '#domain/change.ts'
 import { withRecords } from '#domain/node-shape.ts'
 import type { Node } from '#domain/node.ts'
+import { membershipEntryTypes } from '#domain/rows-and-journal.ts'
 import type { Store } from '#plane/store/store.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
 
@@ -17,8 +18,10 @@ export const readableNode = async (
   if (node.value.unreadable === undefined) return node
   const { id, profile } = node.value
   const certificates = await store.list('certificate', { where: { node: id }, after: null, limit: mostCertificates })
-  const query = { node: id, type: null, after: null, last: newestEntries, limit: newestEntries }
-  const entries = await store.journal.read(query)
+  const query = { node: id, after: null, last: newestEntries, limit: newestEntries }
+  // Hundreds that say no membership may have come since it was revoked.
+  const newest = await store.journal.read({ ...query, type: null })
+  const entries = [...newest, ...(await store.journal.read({ ...query, type: membershipEntryTypes }))]
   const value = withRecords(
     node.value,
     certificates.map((row) => row.value),
