@@ -49,6 +49,17 @@ test('R3: a row that lost a field is shown, alerted and shut out, and is revoked
   })
   for (const { reason } of alerts) assert.match(reason, /its row cannot be read: .*muster node revoke gpu-00[123]/)
 
+  const docs = (): Promise<readonly Json[]> => sql('SELECT key, version, doc FROM node ORDER BY key')
+  const damaged = await docs()
+  for (const [verb, body] of [
+    ['drain', {}],
+    ['repair-bundle', { reason: 'damaged' }],
+  ] as const) {
+    const { status, body: said } = await plane.api('POST', `/v1/nodes/gpu-001/${verb}`, body)
+    assert.deepEqual([status, said.code], [409, 'NODE_STATE_CONFLICT'], JSON.stringify(said))
+    assert.match(JSON.stringify(said), /cannot be read/)
+  }
+  assert.deepEqual(await docs(), damaged, 'nothing is written over what may still be saved')
   const release = await plane.api('POST', '/v1/nodes/gpu-001/release', {})
   assert.deepEqual([release.status, release.body.code], [409, 'NODE_STATE_CONFLICT'])
   for (const [id, verb, membership] of [
