@@ -52,6 +52,20 @@ test('what lies deeper, is no JSON, or is the row of another node is unreadable 
   assert.match(nodeAsRead('gpu-002', whole).unreadable ?? '', /the row of another node/)
 })
 
+test('a stand-in keeps nothing of the row of another node', () => {
+  const credential = { kind: 'key', spki: 'ab', publicKey: '', registeredAtMs: 1 } as const
+  const recovery = { credential, recoveredAtMs: [], denied: null, episode: null }
+  const hardware = { macs: ['02:00:00:00:00:01'], bmcSerial: 'S1' }
+  for (const other of [
+    { ...whole, recovery, hardware },
+    { ...whole, recovery, hardware, counter: null },
+  ]) {
+    const read = nodeAsRead('gpu-002', other)
+    assert.deepEqual([read.id, read.epoch, read.counter, read.recovery], ['gpu-002', 0, 0, null])
+    assert.deepEqual([read.hardware, read.membership.sinceMs], [noHardware, 0])
+  }
+})
+
 test('a stand-in that something wrote stays one', () => {
   const read = nodeAsRead('gpu-001', { ...whole, epoch: 'three' })
   const written = { ...read, membership: whole.membership, conditions: [] }

@@ -92,7 +92,8 @@ export const nodeAsRead = (id: NodeId, parsed: unknown): Node => {
     for (const [name, fit] of everyFit) whole &&= fit(fields[name])
     if (whole) return fields as unknown as Node
   }
-  return standIn(id, fields, faultIn(id, parsed))
+  // Nothing of another node is this one's: not its epoch, its recovery, nor its hardware.
+  return standIn(id, fields['id'] === id ? fields : {}, faultIn(id, parsed))
 }
 
 const faultIn = (id: NodeId, parsed: unknown): string => {

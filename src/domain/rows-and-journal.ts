@@ -179,7 +179,8 @@ export const lastCertificateOf = (
 
 /**
  * The keys that the revocation of an epoch has banned, as far as they are known: the newest certified one, and the one it
- * recovered with. Entries before 0.2.1 do not name that; the row of the node does, as long as it is of that epoch.
+ * recovered with. Entries before 0.2.1 do not name that; the row of the node does, as long as it can be read and is of that
+ * epoch.
  */
 export const bannedKeysOf = (
   { entry, epoch }: EndedEpoch,
@@ -189,7 +190,8 @@ export const bannedKeysOf = (
   if (entry.type !== 'host.revoked') return []
   const named = entry.body['recovery_key']
   const ofEntry = typeof named === 'string' ? /^SHA256:([0-9a-f]{64})$/.exec(named)?.[1] : undefined
-  const credential = node.epoch === epoch ? node.recovery?.credential : undefined
+  const isKnown = node.unreadable === undefined && node.epoch === epoch
+  const credential = isKnown ? node.recovery?.credential : undefined
   const ofRow = credential?.kind === 'key' ? credential.spki : undefined
   return [...new Set([last?.spki, ofEntry ?? ofRow].filter((spki) => spki !== undefined))]
 }
