@@ -84,3 +84,24 @@ test('records give back the newest epoch and the certificates that are denied wi
   assert.ok(membership.kind === 'inactive')
   assert.deepEqual([membership.slots?.current.serial, membership.slots?.pending?.serial], ['03', '02'])
 })
+
+test('what a list holds is looked at too', () => {
+  const condition = { name: 'disk_full', sinceMs: 1, reason: 'r', evidence: {} }
+  const approval = { by: 'operator:alice', atMs: 1 }
+  const good = { ...whole, conditions: [condition], approvals: [approval], hardware: { macs: ['a'], bmcSerial: null } }
+  assert.equal(nodeAsRead('gpu-001', good).unreadable, undefined)
+  for (const [field, value] of [
+    ['conditions', [null]],
+    ['conditions', [condition, {}]],
+    ['approvals', ['operator:alice']],
+    ['hardware', { macs: [1], bmcSerial: null }],
+    ['machine', { ...nothingTagged, slots: [null] }],
+    ['machine', { ...nothingTagged, tags: [{}] }],
+    ['recovery', { credential: {}, recoveredAtMs: [], denied: null, episode: null }],
+    ['repair', { hash: 'h', expiresAtMs: 1, usedBy: null, evidence: { checks: [null] } }],
+    ['wireguard', {}],
+  ] as const) {
+    const read = nodeAsRead('gpu-001', { ...good, [field]: value })
+    assert.equal(read.unreadable, `no good ${field}`)
+  }
+})

@@ -17,7 +17,52 @@ const isText = (value: unknown): value is string => typeof value === 'string'
 const isCount = (value: unknown): value is number => typeof value === 'number'
 const isObjectOrNull = (value: unknown): boolean => value === null || isObject(value)
 const isTextOrNull = (value: unknown): boolean => value === null || isText(value)
-const isList = (value: unknown): boolean => Array.isArray(value)
+/** A release before may not have written it. */
+const isObjectOrLeftOut = (value: unknown): boolean => value === undefined || isObjectOrNull(value)
+const isListOf = (value: unknown, fit: (element: unknown) => boolean): boolean =>
+  Array.isArray(value) && value.every(fit)
+
+const isCondition = (value: unknown): boolean =>
+  isObject(value) &&
+  isText(value['name']) &&
+  isText(value['reason']) &&
+  isCount(value['sinceMs']) &&
+  isObjectOrLeftOut(value['evidence'])
+const isApproval = (value: unknown): boolean => isObject(value) && isText(value['by']) && isCount(value['atMs'])
+const isResource = (value: unknown): boolean => isObject(value) && isText(value['name']) && isText(value['state'])
+
+const isMachine = (value: unknown): boolean =>
+  isObject(value) &&
+  isListOf(value['tags'], isText) &&
+  isListOf(value['slots'], isResource) &&
+  isObjectOrLeftOut(value['readiness'])
+
+const isCredential = (value: unknown): boolean =>
+  isObject(value) &&
+  (value['kind'] === 'key'
+    ? isText(value['spki']) && isText(value['publicKey'])
+    : value['kind'] === 'bearer' && isText(value['hash']))
+
+const isRecovery = (value: unknown): boolean =>
+  isObject(value) &&
+  isCredential(value['credential']) &&
+  isListOf(value['recoveredAtMs'], isCount) &&
+  ((value['denied'] ?? null) === null || isApproval(value['denied']))
+
+const isEvidence = (value: unknown): boolean => isObject(value) && isListOf(value['checks'], isObject)
+
+const isRepair = (value: unknown): boolean =>
+  isObject(value) &&
+  isText(value['hash']) &&
+  isCount(value['expiresAtMs']) &&
+  isObjectOrLeftOut(value['usedBy']) &&
+  ((value['evidence'] ?? null) === null || isEvidence(value['evidence']))
+
+const isWireguard = (value: unknown): boolean =>
+  isObject(value) && isText(value['publicKey']) && isText(value['address']) && isObjectOrLeftOut(value['endpoint'])
+
+const isRehearsal = (value: unknown): boolean =>
+  isObject(value) && isText(value['outcome']) && isCount(value['sinceMs'])
 
 const isSlot = (value: unknown): value is Slot =>
   isObject(value) &&
@@ -67,18 +112,17 @@ const fits: { readonly [F in Field]: (value: unknown) => boolean } = {
   assignment: isTextOrNull,
   drain: (value) => value === 'none' || value === 'draining' || value === 'drained',
   allocations: isCount,
-  wireguard: isObjectOrNull,
-  machine: (value) => isObject(value) && isList(value['tags']) && isList(value['slots']),
-  hardware: (value) => isObject(value) && isList(value['macs']) && isTextOrNull(value['bmcSerial']),
+  wireguard: (value) => value === null || isWireguard(value),
+  machine: isMachine,
+  hardware: (value) => isObject(value) && isListOf(value['macs'], isText) && isTextOrNull(value['bmcSerial']),
   facts: isObjectOrNull,
   assurance: (value) => (assurances as readonly unknown[]).includes(value),
-  conditions: isList,
-  approvals: isList,
+  conditions: (value) => isListOf(value, isCondition),
+  approvals: (value) => isListOf(value, isApproval),
   counter: isCount,
-  recovery: (value) =>
-    value === null || (isObject(value) && isObject(value['credential']) && isList(value['recoveredAtMs'])),
-  repair: isObjectOrNull,
-  rehearsal: isObjectOrNull,
+  recovery: (value) => value === null || isRecovery(value),
+  repair: (value) => value === null || isRepair(value),
+  rehearsal: (value) => value === null || isRehearsal(value),
   registeredAtMs: isCount,
   registeredBy: isText,
 }
