@@ -85,6 +85,12 @@ test('records give back the newest epoch and the certificates that are denied wi
   assert.deepEqual([membership.slots?.current.serial, membership.slots?.pending?.serial], ['03', '02'])
 })
 
+test('a count is a whole number and not below zero', () => {
+  for (const epoch of [-1, 1.5, 1e308, '1']) {
+    assert.equal(nodeAsRead('gpu-001', { ...whole, epoch }).unreadable, 'no good epoch')
+  }
+})
+
 test('what a list holds is looked at too', () => {
   const condition = { name: 'disk_full', sinceMs: 1, reason: 'r', evidence: {} }
   const approval = { by: 'operator:alice', atMs: 1 }

@@ -14,7 +14,7 @@ type Field = keyof Omit<Node, 'unreadable'>
 const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isText = (value: unknown): value is string => typeof value === 'string'
-const isCount = (value: unknown): value is number => typeof value === 'number'
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
 const isObjectOrNull = (value: unknown): boolean => value === null || isObject(value)
 const isTextOrNull = (value: unknown): boolean => value === null || isText(value)
 /** A release before may not have written it. */
