@@ -85,10 +85,11 @@ test('records give back the newest epoch and the certificates that are denied wi
   assert.deepEqual([membership.slots?.current.serial, membership.slots?.pending?.serial], ['03', '02'])
 })
 
-test('a count is a whole number and not below zero', () => {
+test('a count is a whole number and not below zero, and a time is one that a date can be made of', () => {
   for (const epoch of [-1, 1.5, 1e308, '1']) {
     assert.equal(nodeAsRead('gpu-001', { ...whole, epoch }).unreadable, 'no good epoch')
   }
+  assert.equal(nodeAsRead('gpu-001', { ...whole, registeredAtMs: 9e15 }).unreadable, 'no good registeredAtMs')
 })
 
 test('what a list holds is looked at too', () => {

@@ -15,6 +15,8 @@ const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+/** A date can be made of it. */
+const isTime = (value: unknown): value is number => isCount(value) && value <= 8.64e15
 const isObjectOrNull = (value: unknown): boolean => value === null || isObject(value)
 const isTextOrNull = (value: unknown): boolean => value === null || isText(value)
 /** A release before may not have written it. */
@@ -26,9 +28,9 @@ const isCondition = (value: unknown): boolean =>
   isObject(value) &&
   isText(value['name']) &&
   isText(value['reason']) &&
-  isCount(value['sinceMs']) &&
+  isTime(value['sinceMs']) &&
   isObjectOrLeftOut(value['evidence'])
-const isApproval = (value: unknown): boolean => isObject(value) && isText(value['by']) && isCount(value['atMs'])
+const isApproval = (value: unknown): boolean => isObject(value) && isText(value['by']) && isTime(value['atMs'])
 const isResource = (value: unknown): boolean => isObject(value) && isText(value['name']) && isText(value['state'])
 
 const isMachine = (value: unknown): boolean =>
@@ -46,7 +48,7 @@ const isCredential = (value: unknown): boolean =>
 const isRecovery = (value: unknown): boolean =>
   isObject(value) &&
   isCredential(value['credential']) &&
-  isListOf(value['recoveredAtMs'], isCount) &&
+  isListOf(value['recoveredAtMs'], isTime) &&
   ((value['denied'] ?? null) === null || isApproval(value['denied']))
 
 const isEvidence = (value: unknown): boolean => isObject(value) && isListOf(value['checks'], isObject)
@@ -54,15 +56,14 @@ const isEvidence = (value: unknown): boolean => isObject(value) && isListOf(valu
 const isRepair = (value: unknown): boolean =>
   isObject(value) &&
   isText(value['hash']) &&
-  isCount(value['expiresAtMs']) &&
+  isTime(value['expiresAtMs']) &&
   isObjectOrLeftOut(value['usedBy']) &&
   ((value['evidence'] ?? null) === null || isEvidence(value['evidence']))
 
 const isWireguard = (value: unknown): boolean =>
   isObject(value) && isText(value['publicKey']) && isText(value['address']) && isObjectOrLeftOut(value['endpoint'])
 
-const isRehearsal = (value: unknown): boolean =>
-  isObject(value) && isText(value['outcome']) && isCount(value['sinceMs'])
+const isRehearsal = (value: unknown): boolean => isObject(value) && isText(value['outcome']) && isTime(value['sinceMs'])
 
 const isSlot = (value: unknown): value is Slot =>
   isObject(value) &&
@@ -70,10 +71,10 @@ const isSlot = (value: unknown): value is Slot =>
   isText(value['serial']) &&
   isText(value['spki']) &&
   isText(value['sha256']) &&
-  isCount(value['issuedAtMs']) &&
-  isCount(value['notAfterMs'])
+  isTime(value['issuedAtMs']) &&
+  isTime(value['notAfterMs'])
 
-const isRetired = (value: unknown): boolean => isObject(value) && isSlot(value['slot']) && isCount(value['untilMs'])
+const isRetired = (value: unknown): boolean => isObject(value) && isSlot(value['slot']) && isTime(value['untilMs'])
 
 const isSlots = (value: unknown): value is Slots =>
   isObject(value) &&
@@ -82,7 +83,7 @@ const isSlots = (value: unknown): value is Slots =>
   (value['retired'] === null || isRetired(value['retired']))
 
 const isMembership = (value: unknown): value is Membership => {
-  if (!isObject(value) || !isCount(value['sinceMs'])) return false
+  if (!isObject(value) || !isTime(value['sinceMs'])) return false
   const { slots } = value
   const explained = isText(value['reason']) && isText(value['by'])
   switch (value['kind']) {
@@ -123,7 +124,7 @@ const fits: { readonly [F in Field]: (value: unknown) => boolean } = {
   recovery: (value) => value === null || isRecovery(value),
   repair: (value) => value === null || isRepair(value),
   rehearsal: (value) => value === null || isRehearsal(value),
-  registeredAtMs: isCount,
+  registeredAtMs: isTime,
   registeredBy: isText,
 }
 const everyFit = Object.entries(fits)
@@ -150,7 +151,7 @@ const faultIn = (id: NodeId, parsed: unknown): string => {
 const standIn = (id: NodeId, fields: Fields, fault: string): Node => {
   const kept = Object.fromEntries(everyFit.flatMap(([name, fit]) => (fit(fields[name]) ? [[name, fields[name]]] : [])))
   const membership = isObject(fields['membership']) ? fields['membership'] : {}
-  const sinceMs = [membership['sinceMs'], fields['registeredAtMs']].find(isCount) ?? 0
+  const sinceMs = [membership['sinceMs'], fields['registeredAtMs']].find(isTime) ?? 0
   return {
     ...blank,
     ...(kept as Partial<Node>),
