@@ -5,7 +5,11 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Alert } from '#domain/alert.ts'
 import type { Change, Write } from '#domain/change.ts'
+import { decided } from '#domain/decision.ts'
+import { commitDecision } from '#plane/flows/commit-decision.ts'
+import { raiseSecondHolder } from '#plane/flows/raise-second-holder.ts'
 import type { CommitGroup, Committed, JournalQuery, Store } from '#plane/store/store.ts'
+import { systemClock } from '#platform/clock.ts'
 import { evidenceOf } from './fakes/agent-words.ts'
 import {
   change,
@@ -49,6 +53,22 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         assert.deepEqual(await store.get('node', 'n1'), { value: someNode('n1'), version: 1 })
         await committed(store, change([read('node', 'n1', 1)], [putNode('n1', { epoch: 7 })]))
         assert.deepEqual(await store.get('node', 'n1'), { value: someNode('n1', { epoch: 7 }), version: 2 })
+      })
+
+      test('a report about a row that cannot be read is not written over it', async () => {
+        await committed(store, newNode('n1'))
+        await committed(store, change([read('node', 'n1', 1)], [putNode('n1', { epoch: 'one' as unknown as number })]))
+        const unreadable = await store.get('node', 'n1')
+        assert.equal(unreadable?.value.unreadable, 'no good epoch')
+        const by = { actor: 'node:n1', source: null, correlation: null }
+        const holder = { node: 'n1', condition: 'duplicate_identity', reason: 'r', evidence: {}, by } as const
+        const feed = { publish: () => assert.fail('it was written') }
+        await raiseSecondHolder({ store, feed, clock: systemClock }, holder)
+        const drained = async () =>
+          decided(change([read('node', 'n1', 2)], [{ put: 'node', value: { ...unreadable.value, drain: 'drained' } }]))
+        const said = await commitDecision({ store, feed }, drained)
+        assert.equal(said.kind === 'refused' && said.code, 'NODE_STATE_CONFLICT')
+        assert.deepEqual(await store.get('node', 'n1'), unreadable)
       })
 
       test('every kind of row comes back as it was put', async () => {

@@ -33,7 +33,7 @@ export const explainNode = (facts: ExplainFacts): string[] =>
 const unreadableSentences = ({ id }: Node, what: string): string[] => [
   `Its row in the database cannot be read (${what}): it is shut out, and the rest of what is shown here may be missing or wrong.`,
   'Find out who or what writes to the database, and put the row back from a backup while the plane is stopped.',
-  `Without one: muster node revoke ${id} ends its certificates and keys, as far as they are on record; muster node quarantine ${id} keeps the node, to be released and joined anew.`,
+  `Without one: muster node revoke ${id} ends its certificates and keys, as far as they are on record. Only if it is to come back and was not revoked before: muster node quarantine ${id} keeps it, to be released and joined anew.`,
 ]
 
 const membershipSentences = (facts: ExplainFacts): string[] => {

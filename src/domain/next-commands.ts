@@ -7,9 +7,7 @@ import { slotsOf } from './slots.ts'
 
 export const nextCommands = (node: Node, profile: Profile, nowMs: number): string[] => {
   const commands =
-    node.unreadable === undefined
-      ? [...byConditions(node, profile), ...byMembership(node, profile, nowMs)]
-      : [revoke, 'node quarantine ID --reason REASON']
+    node.unreadable === undefined ? [...byConditions(node, profile), ...byMembership(node, profile, nowMs)] : [revoke]
   return [...new Set(commands)].map((command) => `muster ${command.replaceAll('ID', node.id)}`)
 }
 

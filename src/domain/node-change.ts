@@ -3,7 +3,8 @@
 import { readOf, type Change, type Read, type Row, type Write } from './change.ts'
 import { decided, type Attribution, type Decided } from './decision.ts'
 import type { EntryDraft } from './journal-entry.ts'
-import type { Node } from './node.ts'
+import type { Node, NodeId } from './node.ts'
+import { refuse, type Refusal } from './refusal.ts'
 
 export type NodeDecided = Decided & { readonly node: Node }
 
@@ -46,3 +47,16 @@ export const nodeDecided = (
   }),
   node,
 })
+
+/** What was decided on a stand-in (node-shape.ts) says so itself. No store writes it over the row that somebody may still save. */
+export const standInOf = ({ writes }: Change): NodeId | null => {
+  for (const write of writes) if (write.put === 'node' && write.value.unreadable !== undefined) return write.value.id
+  return null
+}
+
+export const rowUnreadable = (id: NodeId): Refusal =>
+  refuse(
+    'NODE_STATE_CONFLICT',
+    `the row of ${id} in the database cannot be read: put it back from a backup, or end what it stands for: ` +
+      `muster node revoke ${id} --reason REASON, or, if it was not revoked before: muster node quarantine ${id} --reason REASON`,
+  )

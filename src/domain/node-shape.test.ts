@@ -52,6 +52,20 @@ test('what lies deeper, is no JSON, or is the row of another node is unreadable 
   assert.match(nodeAsRead('gpu-002', whole).unreadable ?? '', /the row of another node/)
 })
 
+test('a stand-in keeps nothing of the row of another node', () => {
+  const credential = { kind: 'key', spki: 'ab', publicKey: '', registeredAtMs: 1 } as const
+  const recovery = { credential, recoveredAtMs: [], denied: null, episode: null }
+  const hardware = { macs: ['02:00:00:00:00:01'], bmcSerial: 'S1' }
+  for (const other of [
+    { ...whole, recovery, hardware },
+    { ...whole, recovery, hardware, counter: null },
+  ]) {
+    const read = nodeAsRead('gpu-002', other)
+    assert.deepEqual([read.id, read.epoch, read.counter, read.recovery], ['gpu-002', 0, 0, null])
+    assert.deepEqual([read.hardware, read.membership.sinceMs], [noHardware, 0])
+  }
+})
+
 test('a stand-in that something wrote stays one', () => {
   const read = nodeAsRead('gpu-001', { ...whole, epoch: 'three' })
   const written = { ...read, membership: whole.membership, conditions: [] }
@@ -69,4 +83,32 @@ test('records give back the newest epoch and the certificates that are denied wi
   assert.deepEqual([unreadable, epoch, membership.kind], [undefined, 2, 'inactive'])
   assert.ok(membership.kind === 'inactive')
   assert.deepEqual([membership.slots?.current.serial, membership.slots?.pending?.serial], ['03', '02'])
+})
+
+test('a count is a whole number and not below zero, and a time is one that a date can be made of', () => {
+  for (const epoch of [-1, 1.5, 1e308, '1']) {
+    assert.equal(nodeAsRead('gpu-001', { ...whole, epoch }).unreadable, 'no good epoch')
+  }
+  assert.equal(nodeAsRead('gpu-001', { ...whole, registeredAtMs: 9e15 }).unreadable, 'no good registeredAtMs')
+})
+
+test('what a list holds is looked at too', () => {
+  const condition = { name: 'disk_full', sinceMs: 1, reason: 'r', evidence: {} }
+  const approval = { by: 'operator:alice', atMs: 1 }
+  const good = { ...whole, conditions: [condition], approvals: [approval], hardware: { macs: ['a'], bmcSerial: null } }
+  assert.equal(nodeAsRead('gpu-001', good).unreadable, undefined)
+  for (const [field, value] of [
+    ['conditions', [null]],
+    ['conditions', [condition, {}]],
+    ['approvals', ['operator:alice']],
+    ['hardware', { macs: [1], bmcSerial: null }],
+    ['machine', { ...nothingTagged, slots: [null] }],
+    ['machine', { ...nothingTagged, tags: [{}] }],
+    ['recovery', { credential: {}, recoveredAtMs: [], denied: null, episode: null }],
+    ['repair', { hash: 'h', expiresAtMs: 1, usedBy: null, evidence: { checks: [null] } }],
+    ['wireguard', {}],
+  ] as const) {
+    const read = nodeAsRead('gpu-001', { ...good, [field]: value })
+    assert.equal(read.unreadable, `no good ${field}`)
+  }
 })

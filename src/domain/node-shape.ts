@@ -6,6 +6,7 @@ import { slotOf } from './certificate.ts'
 import { nothingTagged } from './hardware-profile.ts'
 import type { JournalEntry } from './journal-entry.ts'
 import { assurances, noHardware, type Membership, type Node, type NodeId, type Slot, type Slots } from './node.ts'
+import { standingRevocation } from './rows-and-journal.ts'
 
 type Fields = { readonly [name: string]: unknown }
 type Field = keyof Omit<Node, 'unreadable'>
@@ -13,10 +14,56 @@ type Field = keyof Omit<Node, 'unreadable'>
 const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isText = (value: unknown): value is string => typeof value === 'string'
-const isCount = (value: unknown): value is number => typeof value === 'number'
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+/** A date can be made of it. */
+const isTime = (value: unknown): value is number => isCount(value) && value <= 8.64e15
 const isObjectOrNull = (value: unknown): boolean => value === null || isObject(value)
 const isTextOrNull = (value: unknown): boolean => value === null || isText(value)
-const isList = (value: unknown): boolean => Array.isArray(value)
+/** A release before may not have written it. */
+const isObjectOrLeftOut = (value: unknown): boolean => value === undefined || isObjectOrNull(value)
+const isListOf = (value: unknown, fit: (element: unknown) => boolean): boolean =>
+  Array.isArray(value) && value.every(fit)
+
+const isCondition = (value: unknown): boolean =>
+  isObject(value) &&
+  isText(value['name']) &&
+  isText(value['reason']) &&
+  isTime(value['sinceMs']) &&
+  isObjectOrLeftOut(value['evidence'])
+const isApproval = (value: unknown): boolean => isObject(value) && isText(value['by']) && isTime(value['atMs'])
+const isResource = (value: unknown): boolean => isObject(value) && isText(value['name']) && isText(value['state'])
+
+const isMachine = (value: unknown): boolean =>
+  isObject(value) &&
+  isListOf(value['tags'], isText) &&
+  isListOf(value['slots'], isResource) &&
+  isObjectOrLeftOut(value['readiness'])
+
+const isCredential = (value: unknown): boolean =>
+  isObject(value) &&
+  (value['kind'] === 'key'
+    ? isText(value['spki']) && isText(value['publicKey'])
+    : value['kind'] === 'bearer' && isText(value['hash']))
+
+const isRecovery = (value: unknown): boolean =>
+  isObject(value) &&
+  isCredential(value['credential']) &&
+  isListOf(value['recoveredAtMs'], isTime) &&
+  ((value['denied'] ?? null) === null || isApproval(value['denied']))
+
+const isEvidence = (value: unknown): boolean => isObject(value) && isListOf(value['checks'], isObject)
+
+const isRepair = (value: unknown): boolean =>
+  isObject(value) &&
+  isText(value['hash']) &&
+  isTime(value['expiresAtMs']) &&
+  isObjectOrLeftOut(value['usedBy']) &&
+  ((value['evidence'] ?? null) === null || isEvidence(value['evidence']))
+
+const isWireguard = (value: unknown): boolean =>
+  isObject(value) && isText(value['publicKey']) && isText(value['address']) && isObjectOrLeftOut(value['endpoint'])
+
+const isRehearsal = (value: unknown): boolean => isObject(value) && isText(value['outcome']) && isTime(value['sinceMs'])
 
 const isSlot = (value: unknown): value is Slot =>
   isObject(value) &&
@@ -24,10 +71,10 @@ const isSlot = (value: unknown): value is Slot =>
   isText(value['serial']) &&
   isText(value['spki']) &&
   isText(value['sha256']) &&
-  isCount(value['issuedAtMs']) &&
-  isCount(value['notAfterMs'])
+  isTime(value['issuedAtMs']) &&
+  isTime(value['notAfterMs'])
 
-const isRetired = (value: unknown): boolean => isObject(value) && isSlot(value['slot']) && isCount(value['untilMs'])
+const isRetired = (value: unknown): boolean => isObject(value) && isSlot(value['slot']) && isTime(value['untilMs'])
 
 const isSlots = (value: unknown): value is Slots =>
   isObject(value) &&
@@ -36,7 +83,7 @@ const isSlots = (value: unknown): value is Slots =>
   (value['retired'] === null || isRetired(value['retired']))
 
 const isMembership = (value: unknown): value is Membership => {
-  if (!isObject(value) || !isCount(value['sinceMs'])) return false
+  if (!isObject(value) || !isTime(value['sinceMs'])) return false
   const { slots } = value
   const explained = isText(value['reason']) && isText(value['by'])
   switch (value['kind']) {
@@ -66,19 +113,18 @@ const fits: { readonly [F in Field]: (value: unknown) => boolean } = {
   assignment: isTextOrNull,
   drain: (value) => value === 'none' || value === 'draining' || value === 'drained',
   allocations: isCount,
-  wireguard: isObjectOrNull,
-  machine: (value) => isObject(value) && isList(value['tags']) && isList(value['slots']),
-  hardware: (value) => isObject(value) && isList(value['macs']) && isTextOrNull(value['bmcSerial']),
+  wireguard: (value) => value === null || isWireguard(value),
+  machine: isMachine,
+  hardware: (value) => isObject(value) && isListOf(value['macs'], isText) && isTextOrNull(value['bmcSerial']),
   facts: isObjectOrNull,
   assurance: (value) => (assurances as readonly unknown[]).includes(value),
-  conditions: isList,
-  approvals: isList,
+  conditions: (value) => isListOf(value, isCondition),
+  approvals: (value) => isListOf(value, isApproval),
   counter: isCount,
-  recovery: (value) =>
-    value === null || (isObject(value) && isObject(value['credential']) && isList(value['recoveredAtMs'])),
-  repair: isObjectOrNull,
-  rehearsal: isObjectOrNull,
-  registeredAtMs: isCount,
+  recovery: (value) => value === null || isRecovery(value),
+  repair: (value) => value === null || isRepair(value),
+  rehearsal: (value) => value === null || isRehearsal(value),
+  registeredAtMs: isTime,
   registeredBy: isText,
 }
 const everyFit = Object.entries(fits)
@@ -91,7 +137,8 @@ export const nodeAsRead = (id: NodeId, parsed: unknown): Node => {
     for (const [name, fit] of everyFit) whole &&= fit(fields[name])
     if (whole) return fields as unknown as Node
   }
-  return standIn(id, fields, faultIn(id, parsed))
+  // Nothing of another node is this one's: not its epoch, its recovery, nor its hardware.
+  return standIn(id, fields['id'] === id ? fields : {}, faultIn(id, parsed))
 }
 
 const faultIn = (id: NodeId, parsed: unknown): string => {
@@ -104,7 +151,7 @@ const faultIn = (id: NodeId, parsed: unknown): string => {
 const standIn = (id: NodeId, fields: Fields, fault: string): Node => {
   const kept = Object.fromEntries(everyFit.flatMap(([name, fit]) => (fit(fields[name]) ? [[name, fields[name]]] : [])))
   const membership = isObject(fields['membership']) ? fields['membership'] : {}
-  const sinceMs = [membership['sinceMs'], fields['registeredAtMs']].find(isCount) ?? 0
+  const sinceMs = [membership['sinceMs'], fields['registeredAtMs']].find(isTime) ?? 0
   return {
     ...blank,
     ...(kept as Partial<Node>),
@@ -144,7 +191,7 @@ const blank: Omit<Node, 'id' | 'membership'> = {
 
 /**
  * What a withdrawal starts from: the epoch and the certificates on record take the place of what the row lost. `entries`: the
- * newest of the node.
+ * newest of the node, and those that say its membership. One that the journal says was revoked stays shut out.
  */
 export const withRecords = (
   { unreadable: _gone, ...node }: Node,
@@ -166,5 +213,9 @@ export const withRecords = (
           pending: pending ?? null,
           retired: retired === undefined ? null : { slot: retired, untilMs: retired.notAfterMs },
         }
-  return { ...node, epoch, membership: { kind: 'inactive', sinceMs: node.membership.sinceMs, slots } }
+  const revokedBefore = standingRevocation(entries)
+  const { membership } = node
+  return revokedBefore !== null && membership.kind === 'quarantined'
+    ? { ...node, epoch, membership: { ...membership, slots, revokedBefore } }
+    : { ...node, epoch, membership: { kind: 'inactive', sinceMs: membership.sinceMs, slots } }
 }

@@ -4,7 +4,7 @@ import { readOf, type Row } from './change.ts'
 import { hasCondition, withoutConditions } from './conditions.ts'
 import { boundedText, entry } from './decision.ts'
 import type { DomainSettings } from './domain-settings.ts'
-import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
+import { nodeDecided, rowUnreadable, together, type Besides, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { FormerRevocation, Node } from './node.ts'
 import { drainEnded, quarantinedNode } from './quarantined-node.ts'
 import { refuse, type Refusal } from './refusal.ts'
@@ -73,7 +73,7 @@ export const decideRelease = ({ node, by, nowMs }: NodeFacts): NodeDecided | Ref
   const { value } = node
   const { membership, repair } = value
   if (membership.kind === 'revoked') return refuse('NODE_REVOKED')
-  if (value.unreadable !== undefined) return refuse('NODE_STATE_CONFLICT', releaseOfUnreadable(value.id))
+  if (value.unreadable !== undefined) return rowUnreadable(value.id)
   if (membership.kind !== 'quarantined') {
     return refuse('NODE_STATE_CONFLICT', `${value.id} is not in quarantine: it is ${membership.kind}`)
   }
@@ -94,10 +94,6 @@ export const decideRelease = ({ node, by, nowMs }: NodeFacts): NodeDecided | Ref
   const body = { quarantined_for: membership.reason, repaired }
   return nodeDecided(node, released, [entry(by, nowMs, 'node.released', about, body)])
 }
-
-const releaseOfUnreadable = (id: string): string =>
-  `the row of ${id} in the database cannot be read: put it back from a backup, or end what it stands for: ` +
-  `muster node revoke ${id} --reason REASON, or muster node quarantine ${id} --reason REASON`
 
 const evidenceMissing = ({ id, repair }: Node): string => {
   const failed = repair === null ? [] : failedChecks(repair)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EntryType, JournalEntry } from './journal-entry.ts'
 import type { Membership, Node } from './node.ts'
-import { differenceOfNode } from './rows-and-journal.ts'
+import { differenceOfNode, journalActor, standingRevocation } from './rows-and-journal.ts'
 
 let sequence = 0
 const said = (type: EntryType, epoch: number, atMs: number, chain = 'one'): JournalEntry =>
@@ -77,4 +77,22 @@ test('R3: what other chains said of an epoch before it was ended does not keep a
 test('what stands before the base of a pruned journal is unknown, and not different', () => {
   assert.equal(differenceOfNode(row('active', 3), [], false), null)
   assert.notEqual(differenceOfNode(row('active', 3), [], true), null)
+})
+
+test('R3: the journal alone says whether a node is revoked; what may have come in either order counts as revoked', () => {
+  const told = (type: EntryType, epoch: number, atMs: number, chain = 'one', actor = 'operator:alice') => ({
+    ...said(type, epoch, atMs, chain),
+    ...{ actor, body: { reason: 'stolen' } },
+  })
+  const isRevoked = (entries: readonly JournalEntry[]): boolean => standingRevocation(entries) !== null
+  const revoked = [told('node.confirmed', 1, 1), told('host.revoked', 1, 2)]
+  assert.deepEqual(standingRevocation(revoked), { by: 'operator:alice', reason: 'stolen', atMs: 2 })
+  assert.ok(isRevoked([...revoked, told('node.quarantined', 1, 3, 'one', journalActor)]), 'a fence ends nothing')
+  assert.ok(isRevoked([...revoked, told('node.confirmed', 1, 900_000, 'two')]), 'nothing has let it in again')
+  assert.ok(isRevoked([...revoked, told('node.registered', 1, 3, 'two')]), 'in either order')
+  assert.ok(!isRevoked([...revoked, told('node.registered', 1, 900_000, 'two')]))
+  assert.ok(!isRevoked([...revoked, told('node.registered', 1, 3)]))
+  assert.ok(!isRevoked([...revoked, told('host.enrolled', 2, 4, 'two')]))
+  assert.ok(!isRevoked([told('node.confirmed', 1, 1), told('node.quarantined', 1, 2)]))
+  assert.ok(!isRevoked([]))
 })

@@ -69,6 +69,27 @@ export const revocationIn = (end: JournalEntry, entries: readonly JournalEntry[]
 }
 
 /**
+ * Whether the node is revoked as far as the journal says, where its row does not. `entries`: the newest of the node that say a
+ * membership. Of what may have come in either order, a revocation counts.
+ */
+export const standingRevocation = (entries: readonly JournalEntry[]): FormerRevocation | null => {
+  const ofEpoch = ofNewestEpoch(entries.filter(({ type }) => membershipAfter[type] !== undefined))
+  const lasts = newestOfEachChain(ofEpoch)
+  const ends = [...lasts.filter((last) => isLastingEnd(last, ofEpoch)), ...possibleLasts(lasts)]
+  return ends.map((end) => revocationIn(end, ofEpoch)).find((revocation) => revocation !== null) ?? null
+}
+
+const ofNewestEpoch = (said: readonly JournalEntry[]): readonly JournalEntry[] => {
+  const epoch = Math.max(0, ...said.map((entry) => entry.epoch ?? 0))
+  return said.filter((entry) => (entry.epoch ?? 0) === epoch)
+}
+
+const possibleLasts = (lasts: readonly JournalEntry[]): readonly JournalEntry[] => {
+  const newestMs = Math.max(0, ...lasts.map(({ atMs }) => atMs))
+  return lasts.filter(({ atMs }) => atMs >= newestMs - skewMs)
+}
+
+/**
  * `entries`: the newest of the node, at least one that says its membership where there is one, and of each chain all that
  * follow the first given. A row is known to be lax only if all its entries of `reopeningTypes` are among them. Null: nothing
  * differs.
@@ -158,7 +179,8 @@ export const lastCertificateOf = (
 
 /**
  * The keys that the revocation of an epoch has banned, as far as they are known: the newest certified one, and the one it
- * recovered with. Entries before 0.2.1 do not name that; the row of the node does, as long as it is of that epoch.
+ * recovered with. Entries before 0.2.1 do not name that; the row of the node does, as long as it can be read and is of that
+ * epoch.
  */
 export const bannedKeysOf = (
   { entry, epoch }: EndedEpoch,
@@ -168,7 +190,8 @@ export const bannedKeysOf = (
   if (entry.type !== 'host.revoked') return []
   const named = entry.body['recovery_key']
   const ofEntry = typeof named === 'string' ? /^SHA256:([0-9a-f]{64})$/.exec(named)?.[1] : undefined
-  const credential = node.epoch === epoch ? node.recovery?.credential : undefined
+  const isKnown = node.unreadable === undefined && node.epoch === epoch
+  const credential = isKnown ? node.recovery?.credential : undefined
   const ofRow = credential?.kind === 'key' ? credential.spki : undefined
   return [...new Set([last?.spki, ofEntry ?? ofRow].filter((spki) => spki !== undefined))]
 }

@@ -55,7 +55,7 @@ export type OperatorPlaneDeps = {
   readonly journalWatch: JournalWatch
   readonly alerts: Pick<StandingAlerts, 'all'>
   readonly keySeal: KeySeal
-  readonly keyBook: Pick<KeyBook, 'grants' | 'isForged'>
+  readonly keyBook: Pick<KeyBook, 'grants' | 'forged'>
   /** Where machines find the node plane: what join strings carry. */
   readonly nodeUrl: () => string
   /** Where they find all of it: what repair bundles carry, with the trust to go there. */

@@ -49,6 +49,17 @@ test('R3: a row that lost a field is shown, alerted and shut out, and is revoked
   })
   for (const { reason } of alerts) assert.match(reason, /its row cannot be read: .*muster node revoke gpu-00[123]/)
 
+  const docs = (): Promise<readonly Json[]> => sql('SELECT key, version, doc FROM node ORDER BY key')
+  const damaged = await docs()
+  for (const [verb, body] of [
+    ['drain', {}],
+    ['repair-bundle', { reason: 'damaged' }],
+  ] as const) {
+    const { status, body: said } = await plane.api('POST', `/v1/nodes/gpu-001/${verb}`, body)
+    assert.deepEqual([status, said.code], [409, 'NODE_STATE_CONFLICT'], JSON.stringify(said))
+    assert.match(JSON.stringify(said), /cannot be read/)
+  }
+  assert.deepEqual(await docs(), damaged, 'nothing is written over what may still be saved')
   const release = await plane.api('POST', '/v1/nodes/gpu-001/release', {})
   assert.deepEqual([release.status, release.body.code], [409, 'NODE_STATE_CONFLICT'])
   for (const [id, verb, membership] of [
@@ -66,6 +77,35 @@ test('R3: a row that lost a field is shown, alerted and shut out, and is revoked
     if (verb === 'revoke')
       assert.equal((await sql(`SELECT key FROM key_ban WHERE key = '${stored?.spki}'`)).length, 1, 'its key is banned')
   }
+  const { body } = await plane.api('POST', '/v1/journal/verify', {})
+  assert.deepEqual(body.rows.differences, [])
+})
+
+test('R3: a revoked node whose row lost a field stays revoked: it is not quarantined, not released, and revoked anew', async (t) => {
+  const before = await startPlane(t)
+  const { sql } = tamperWith(before.data)
+  const id = 'gpu-001'
+  const node = rawNode(await targetByAddress(before))
+  assert.equal((await node.enrollByToken(await newSecret(before, id))).status, 200)
+  assert.equal((await node.confirm()).status, 200)
+  assert.equal((await before.api('POST', `/v1/nodes/${id}/revoke`, { reason: 'stolen' })).status, 200)
+  await before.stop()
+  await sql(`UPDATE node SET doc = replace(doc, '"counter":', '"kounter":') WHERE key = '${id}'`)
+  const plane = await before.restart()
+  const shown = async (): Promise<Json> => (await plane.api('GET', `/v1/nodes/${id}`)).body
+  assert.equal((await shown()).unreadable, 'no good counter')
+
+  const call = async (verb: string, body: Json): Promise<unknown[]> => {
+    const { status, body: said } = await plane.api('POST', `/v1/nodes/${id}/${verb}`, body)
+    return [status, said.code]
+  }
+  assert.deepEqual(await call('quarantine', { reason: 'damaged' }), [403, 'NODE_REVOKED'])
+  assert.deepEqual(await call('release', {}), [409, 'NODE_STATE_CONFLICT'])
+  assert.equal((await shown()).unreadable, 'no good counter', 'nothing was written over it')
+  assert.deepEqual(await call('revoke', { reason: 'damaged' }), [200, undefined])
+  const { membership, unreadable, epoch } = await shown()
+  assert.deepEqual([membership, unreadable, epoch], ['revoked', undefined, 1])
+  assert.deepEqual(await call('release', {}), [403, 'NODE_REVOKED'])
   const { body } = await plane.api('POST', '/v1/journal/verify', {})
   assert.deepEqual(body.rows.differences, [])
 })

@@ -24,8 +24,8 @@ export type KeyBookDeps = SettleDeps & {
 export type KeyBook = {
   /** Whether a live row is a key of this domain. One that is not raises an alert. */
   grants(key: Row<OperatorKey>): Promise<boolean>
-  /** Whether a live row grants nothing; changes and raises nothing. */
-  isForged(key: Row<OperatorKey>): Promise<boolean>
+  /** The hashes of those live rows that grant nothing; changes and raises nothing. */
+  forged(keys: readonly Row<OperatorKey>[]): Promise<ReadonlySet<string>>
   /** Looks at every row: adopts what the journal vouches for, and raises and resolves alerts about the rest. */
   lookAtAll(): Promise<void>
 }
@@ -72,8 +72,9 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
     return true
   }
 
-  const isGood = (key: Row<OperatorKey> | null): boolean =>
-    key !== null && key.value.revokedAtMs === null && keySeal.isSealed(key.value) && !revoked.has(key.value.id)
+  const isSound = (key: OperatorKey): boolean =>
+    key.revokedAtMs === null && keySeal.isSealed(key) && !revoked.has(key.id)
+  const isGood = (key: Row<OperatorKey> | null): boolean => key !== null && isSound(key.value)
 
   const grants = async (key: Row<OperatorKey>): Promise<boolean> => {
     if (key.value.revokedAtMs !== null) return false
@@ -93,10 +94,14 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
 
   return {
     grants,
-    isForged: async (key) =>
-      key.value.revokedAtMs === null &&
-      !isGood(key) &&
-      (revoked.has(key.value.id) || keySeal.isSealed(key.value) || !(await isVouchedFor(key))),
+    async forged(keys) {
+      const doubted = keys.map(({ value }) => value).filter((key) => key.revokedAtMs === null && !isSound(key))
+      const isOpen = (key: OperatorKey): boolean => !revoked.has(key.id) && !keySeal.isSealed(key)
+      // Read once for all of them: there are as many entries as there ever were keys.
+      const known = doubted.some(isOpen) ? await vouchers(store, types) : []
+      const isFine = (key: OperatorKey): boolean => isOpen(key) && journalVouches(key, keySeal.fingerprint(key), known)
+      return new Set(doubted.filter((key) => !isFine(key)).map(({ hash }) => hash))
+    },
     async lookAtAll() {
       const forged = new Set<string>()
       for (const key of await store.operatorKeys()) {

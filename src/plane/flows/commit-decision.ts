@@ -2,6 +2,7 @@
 // reads again and decides again, so no flow holds a lock.
 
 import type { Decided } from '#domain/decision.ts'
+import { rowUnreadable, standInOf } from '#domain/node-change.ts'
 import { refuse, type Refusal } from '#domain/refusal.ts'
 import type { Feed } from '#plane/feed/feed.ts'
 import type { Committed, Store } from '#plane/store/store.ts'
@@ -29,6 +30,8 @@ export const commitUnlessSo = async <D extends Decided, U extends { readonly kin
   for (let attempt = 1; attempt <= tries; attempt++) {
     const verdict = await decide()
     if (verdict.kind !== 'decided') return verdict
+    const unreadable = standInOf(verdict.change)
+    if (unreadable !== null) return rowUnreadable(unreadable)
     const outcome = await deps.store.commit(verdict.change)
     if (outcome === 'lost-race') continue
     deps.feed.publish(outcome)

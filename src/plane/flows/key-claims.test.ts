@@ -34,4 +34,12 @@ test('an alert about a copied image names and counts the machines, and is not ra
   )
   await raiseCopiedImage(deps, 'c301', claims, '192.0.2.1')
   assert.equal(raised.length, 10, 'nothing new')
+  for (let at = 302; at < 2000; at++) await raiseCopiedImage(deps, `c${at}`, claims, '192.0.2.1')
+  nowMs += 60_000
+  await raiseCopiedImage(deps, 'c2000', claims, '192.0.2.1')
+  assert.match(raised.at(-1)?.reason ?? '', /c6 and 995 or more brought/, 'no more of them are kept')
+  nowMs += 24 * 3_600_000
+  await raiseCopiedImage(deps, 'c3000', claims, '192.0.2.1')
+  await raiseCopiedImage(deps, 'c3001', claims, '192.0.2.1')
+  assert.match(raised.at(-1)?.reason ?? '', /: c3000, c3001 brought/, 'those of the day before are forgotten')
 })

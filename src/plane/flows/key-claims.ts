@@ -64,14 +64,15 @@ export const raiseCopiedImage = async (
   }
 }
 
-/** Who brought a key, as far as this process has seen it since it started, and how many of them the alert has told. */
-type Claimants = { readonly ids: Set<NodeId>; told: number; toldAtMs: number }
+/** Who brought a key, as far as this process has seen it of late, and how many of them the alert has told. */
+type Claimants = { readonly ids: Set<NodeId>; told: number; toldAtMs: number; seenAtMs: number }
 
 const claimantsHere = new WeakMap<object, Map<string, Claimants>>()
-const mostKeys = 1000
-const mostClaimants = 10_000
+const mostKeys = 100
+const mostClaimants = 1000
 const mostNamed = 5
 const toldAgainMs = 10_000
+const rememberedMs = 24 * 3_600_000
 
 /**
  * A copied image brings hundreds of machines within a minute: the alert is raised again when they have doubled, or some time
@@ -82,18 +83,33 @@ const noted = (
   spki: string,
   claimant: NodeId,
 ): { readonly names: string; readonly isNews: boolean } => {
-  const keys = claimantsHere.get(feed) ?? new Map<string, Claimants>()
-  claimantsHere.set(feed, keys)
-  const known = keys.get(spki) ?? { ids: new Set<NodeId>(), told: 0, toldAtMs: 0 }
-  if (keys.size < mostKeys) keys.set(spki, known)
+  const nowMs = clock.monotonicMs()
+  const known = claimantsOf(feed, spki, nowMs)
   if (known.ids.size < mostClaimants) known.ids.add(claimant)
   const { size } = known.ids
-  const nowMs = clock.monotonicMs()
   const isFirst = known.told === 0
   const isDue = size >= known.told * 2 || (size > known.told && nowMs - known.toldAtMs >= toldAgainMs)
   if (isDue) [known.told, known.toldAtMs] = [size, nowMs]
   const more = size - mostNamed
   const named = [...known.ids].slice(0, mostNamed).join(', ')
+  const others = more > 0 ? ` and ${more}${size === mostClaimants ? ' or' : ''} more` : ''
   // The first since a start is news only where no alert stands.
-  return { names: `${named}${more > 0 ? ` and ${more} more` : ''}`, isNews: isDue && !isFirst }
+  return { names: `${named}${others}`, isNews: isDue && !isFirst }
+}
+
+/** Kept in the order they were seen in; whatever nobody has brought for a day is forgotten, and beyond so many the oldest. */
+const claimantsOf = (feed: object, spki: string, nowMs: number): Claimants => {
+  const keys = claimantsHere.get(feed) ?? new Map<string, Claimants>()
+  claimantsHere.set(feed, keys)
+  for (const [key, { seenAtMs }] of keys) {
+    if (nowMs - seenAtMs < rememberedMs) break
+    keys.delete(key)
+  }
+  const known = keys.get(spki) ?? { ids: new Set<NodeId>(), told: 0, toldAtMs: 0, seenAtMs: nowMs }
+  known.seenAtMs = nowMs
+  keys.delete(spki)
+  keys.set(spki, known)
+  const [oldest] = keys.keys()
+  if (keys.size > mostKeys && oldest !== undefined) keys.delete(oldest)
+  return known
 }

@@ -142,6 +142,8 @@ const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought)
   const keyClaims = await readKeyClaims(store, key, brought.register)
   const node = await store.get('node', call.node)
   if (node === null) return refuse('RECOVERY_UNKNOWN')
+  // Nothing is signed for a stand-in: what it would write is not taken.
+  if (node.value.unreadable !== undefined) return refuse('NODE_QUARANTINED')
   const profile = await store.get('profile', node.value.profile)
   const domain = await store.get('domain', 'domain')
   if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', node.value.profile)

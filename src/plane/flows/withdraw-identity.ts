@@ -86,6 +86,8 @@ const withdraw = async (
     const no = onlyIf(found.value)
     if (no !== null) return no
     const node = await readableNode(deps.store, found)
+    const revoked = withdrawal.kind === 'quarantine' ? revokedOnRecord(found.value, node.value) : null
+    if (revoked !== null) return revoked
     const facts: NodeFacts = { node, by, nowMs: deps.clock.nowMs() }
     const slots = slotsHeld(node)
     const receipt = receiptOf(deps, withdrawal, slots, facts)
@@ -96,6 +98,15 @@ const withdraw = async (
   const [entry] = done.committed.entries
   if (entry === undefined) throw new Error(`the withdrawal of ${id} was committed without an entry`)
   return { kind: 'withdrawn', node: done.node, receipt: done.receipt, entry: entry.cursor, channelsCut }
+}
+
+/** A quarantine can be ended by a release, and the row that cannot be read was a tombstone. */
+const revokedOnRecord = ({ id, unreadable }: Node, { membership }: Node): Refusal | null => {
+  if (unreadable === undefined || membership.kind !== 'quarantined' || membership.revokedBefore === undefined)
+    return null
+  const { by } = membership.revokedBefore
+  const why = `the row of ${id} in the database cannot be read, and the journal says that ${by} revoked it`
+  return refuse('NODE_REVOKED', boundedText(`${why}; for a good row: muster node revoke ${id} --reason REASON`))
 }
 
 const receiptOf = (

@@ -8,7 +8,7 @@ import { CreateKeyAnswer, CreateKeyRequest, EmptyRequest, KeyListAnswer, KeyView
 import { attributionOf, IdParams, operatorOf, param } from './operator-call.ts'
 import { answer, type Route } from './route.ts'
 
-export type KeyRoutesDeps = KeyDeps & { readonly keyBook: Pick<KeyBook, 'isForged'> }
+export type KeyRoutesDeps = KeyDeps & { readonly keyBook: Pick<KeyBook, 'forged'> }
 
 export const operatorKeyRoutes = (deps: KeyRoutesDeps): readonly Route[] => [
   {
@@ -19,8 +19,8 @@ export const operatorKeyRoutes = (deps: KeyRoutesDeps): readonly Route[] => [
     answer: KeyListAnswer,
     handle: async () => {
       const rows = await deps.store.operatorKeys()
-      const keys = rows.map(async (row) => keyView(row.value, await deps.keyBook.isForged(row)))
-      return answer({ keys: await Promise.all(keys) })
+      const forged = await deps.keyBook.forged(rows)
+      return answer({ keys: rows.map(({ value }) => keyView(value, forged.has(value.hash))) })
     },
   },
   {

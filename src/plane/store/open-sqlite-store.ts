@@ -1,6 +1,7 @@
 // The embedded store: one SQLite file, one connection, one plane a folder.
 
 import * as path from 'node:path'
+import { standInOf } from '#domain/node-change.ts'
 import type { Clock } from '#platform/clock.ts'
 import { flushFolder, makeFolder } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
@@ -159,7 +160,7 @@ const assemble = (
     alerts: (query) => reading(() => queries.alerts(query)),
     alertById: (id) => reading(() => queries.alertById(id)),
     list: (kind, query) => reading(() => queries.list(kind, query)),
-    commit: (change) => commits.commit(change),
+    commit: (change) => (standInOf(change) === null ? commits.commit(change) : Promise.resolve('lost-race')),
     // There is no other.
     onForeignCommit: () => {},
     replicas,

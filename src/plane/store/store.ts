@@ -42,7 +42,7 @@ export type Store = {
 
   /**
    * All or nothing, and durable when the promise resolves. `lost-race`: a row named in `reads` has another version by
-   * now, or a unique value is taken; nothing was written, read again and decide again. Concurrent commits share one
+   * now, or a unique value is taken, or a stand-in would be written over a row; nothing was written, read again and decide again. Concurrent commits share one
    * fsync; a lost race fails alone, any other trouble rejects every commit of the group. With a fence it is rejected as
    * `Fenced` once another replica leads; without a lease of this replica's own everything is.
    */

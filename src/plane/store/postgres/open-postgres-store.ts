@@ -1,6 +1,7 @@
 // The store that planes share: one PostgreSQL, a replica a process.
 
 import type { RowKind } from '#domain/change.ts'
+import { standInOf } from '#domain/node-change.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Random } from '#platform/random.ts'
@@ -109,7 +110,10 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
   return {
     get: (kind, key) => rows.get(kind, key),
     ...openListQueries(access),
-    commit: (change, fence) => shared.commitHere(change, () => commits.commit(change, fence)),
+    commit: (change, fence) =>
+      standInOf(change) === null
+        ? shared.commitHere(change, () => commits.commit(change, fence))
+        : Promise.resolve('lost-race'),
     onForeignCommit: (run) => shared.onForeignCommit(run),
     replicas,
     sealedKeys: openSealedKeys(access),
