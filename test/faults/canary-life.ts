@@ -126,13 +126,15 @@ export const startCopy = async (world: World): Promise<void> => {
 export const raiseAlert = async (world: World, { spare }: Machines): Promise<void> => {
   const { receiver, ledger } = world
   const words = ledger.misplaced('the answer of a receiver')
-  receiver.answer = (_received, response) => void response.writeHead(503).end(words)
+  const isOfIt = ({ body }: Received): boolean => body.kind === 'spoof_suspected'
+  // Only this one: alerts are delivered in their order, and one before it that is not taken would hold it up.
+  receiver.answer = (received, response) =>
+    isOfIt(received) ? void response.writeHead(503).end(words) : takes(received, response)
   const thief = rawNode(await world.plane().target(), 'p256')
   ledger.learn('key of an agent', 'a thief', thief.key.pkcs8Pem())
   const refused = await thief.enrollByToken(spare)
   world.evidence.keep('answer to a thief', JSON.stringify(refused.body))
   assert.equal(refused.body.code, 'ALREADY_ACTIVE')
-  const isOfIt = ({ body }: Received): boolean => body.kind === 'spoof_suspected'
   await eventually('an attempt to deliver the alert', () => receiver.received.some(isOfIt), patience)
   receiver.answer = takes
   await eventually('the alert to be delivered', () => receiver.taken.some(isOfIt), patience)
