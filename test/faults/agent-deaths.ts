@@ -5,6 +5,7 @@ import type { TestContext } from 'node:test'
 import type { Scope } from '../process/cleanup.ts'
 import { keptCredentials, keyHash } from '../process/kept-credentials.ts'
 import { untilBack, untilRenewed, type Machine, type Recovery } from '../process/mortal-machine.ts'
+import type { Json } from '../process/operator-call.ts'
 import { journalEntries } from '../process/plane-records.ts'
 import type { Agent } from '../process/start-agent.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
@@ -31,7 +32,7 @@ export const planeOfBriefLives = async (scope: Scope, ...args: string[]): Promis
   return plane
 }
 
-type Request = { readonly keyPem: string; readonly purpose: { readonly kind: string } }
+type Request = { readonly keyPem: string }
 type Restarted = { readonly agent: Agent; readonly backMs: number }
 
 /** After a kill: nothing but a restart is done, and it works and renews. */
@@ -46,19 +47,26 @@ export const restarted = async (machine: Machine, killedAt: string): Promise<Res
   return { agent, backMs }
 }
 
-/** The request that was under way got its certificate, and that one is used. That it is one: checkOnRecord. */
-const checkAnswered = async (machine: Machine, { keyPem, purpose }: Request, killedAt: string): Promise<void> => {
-  const { plane, id } = machine
+const certificatesFor = async ({ plane, id }: Machine, keyPem: string): Promise<readonly Json[]> => {
   const entries = await journalEntries(plane, { node: id })
-  const issued = entries.filter(({ body }) => body.key === `SHA256:${keyHash(keyPem)}`)
-  // What was not sent may have been of no use any more when it could be. On a busy machine the certificate may be over before
-  // the kill: then a recovery is under way, and what was answered before it is not what is kept.
-  if (issued.length === 0 && killedAt !== `${purpose.kind}: answered`) return
+  return entries.filter(({ body }) => body.key === `SHA256:${keyHash(keyPem)}`)
+}
+
+export const isSigned = async (machine: Machine, request: Request | null | undefined): Promise<boolean> =>
+  request !== null && request !== undefined && (await certificatesFor(machine, request.keyPem)).length > 0
+
+/** The request that was under way got its certificate, and that one is used. That it is one: checkOnRecord. */
+const checkAnswered = async (machine: Machine, { keyPem }: Request, killedAt: string): Promise<void> => {
+  const { plane, id } = machine
+  const issued = await certificatesFor(machine, keyPem)
+  // What was not sent may have been of no use any more when it could be.
+  if (issued.length === 0 && !killedAt.endsWith('answered')) return
   assert.ok(issued.length > 0, `${id}, killed at "${killedAt}": its request was never signed`)
+  const entries = await journalEntries(plane, { node: id })
   const serials = issued.map(({ serial }) => serial)
   const used = entries.some(({ serial, type }) => serials.includes(serial) && type.endsWith('confirmed'))
   // Should it have come back too late to use what it had, it has recovered instead.
-  const recovered = entries.some(({ type, epoch }) => type === 'node.recovered' && epoch > issued[0].epoch)
+  const recovered = entries.some(({ type, epoch }) => type === 'node.recovered' && epoch > issued[0]?.epoch)
   assert.ok(used || recovered, `${id}, killed at "${killedAt}": what was signed for it is not used`)
 }
 

@@ -19,7 +19,7 @@ import {
 import type { Json } from '../process/operator-call.ts'
 import type { Agent } from '../process/start-agent.ts'
 import type { Plane } from '../process/start-plane.ts'
-import { planeOfBriefLives, recoveryOf, restarted, rounds, tellBack } from './agent-deaths.ts'
+import { isSigned, planeOfBriefLives, recoveryOf, restarted, rounds, tellBack } from './agent-deaths.ts'
 
 type Network = { readonly plane: Plane; readonly proxies: readonly FaultProxy[] }
 
@@ -43,7 +43,9 @@ const killedUnanswered = async (
   const over = new AbortController()
   await inParallel(machines, machines.length, async (machine) => {
     const agent = ask(machine, over.signal)
-    const hasCommitted = async (): Promise<boolean> => committed(await nodeOf(machine), machine)
+    // An answer that came through before replies were lost does not count: what is kept has to be what was signed.
+    const hasCommitted = async (): Promise<boolean> =>
+      committed(await nodeOf(machine), machine) && (await isSigned(machine, keptCredentials(machine.state)?.request))
     await eventually(`the plane to commit for ${machine.id}`, hasCommitted, { withinMs: 120_000 })
     await agent.kill9()
     // Still there: no answer was read.
