@@ -194,7 +194,7 @@ test(`L1: after ${rounds} starts with one damaged file, the original file gives 
   })
 })
 
-test('A15: a damaged journal-heads.json is kept beside the new one, and warned of until it is moved away', async (t) => {
+test('L8: a damaged journal-heads.json is kept beside the new one, and warned of until it is moved away', async (t) => {
   const world = await onlineWorld(t)
   copy(world.whole, world.data)
   const file = path.join(world.data, 'journal-heads.json')

@@ -1,4 +1,4 @@
-// A9: every operator key is lost. Whoever has the store and its sealing key makes a new one on the host, and the journal
+// Every operator key is lost. Whoever has the store and its sealing key makes a new one on the host, and the journal
 // says so.
 
 import assert from 'node:assert/strict'
@@ -20,7 +20,7 @@ const making = async (data: string, env: Readonly<Record<string, string>> = {}, 
 }
 
 for (const store of ['sqlite', 'postgres']) {
-  test(`A9: with admin.key lost, a key made offline opens the domain, on ${store}`, async (t) => {
+  test(`with admin.key lost, a key made offline opens the domain, on ${store}`, async (t) => {
     if (store === 'postgres' && withPeer(t, 'postgres') === null) return
     const database = store === 'postgres' ? (await postgresDatabase(t)).env : {}
     const env = { ...database, MUSTER_STORE: store }
@@ -47,7 +47,7 @@ for (const store of ['sqlite', 'postgres']) {
   })
 }
 
-test('A9: no key is made where there is no domain, or under a name that is none; nothing is left behind', async (t) => {
+test('no key is made where there is no domain, or under a name that is none; nothing is left behind', async (t) => {
   const data = path.join(tempFolder(t), 'd')
   const { code, err } = await making(data)
   assert.equal(code, 2)

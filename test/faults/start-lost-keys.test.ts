@@ -3,9 +3,8 @@
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
-import * as os from 'node:os'
 import * as path from 'node:path'
-import { after, test, type TestContext } from 'node:test'
+import { test } from 'node:test'
 import type { Failure } from '#cli/failure.ts'
 import { planeTrouble } from '#cli/plane-trouble.ts'
 import { runCli } from '#cli/run-cli.ts'
@@ -16,31 +15,12 @@ import { connectPostgres } from '#platform/postgres.ts'
 import { testCli } from '../fakes/test-cli.ts'
 import { withPeer } from '../peers/peer.ts'
 import { journalEntries } from '../process/plane-records.ts'
+import { contentOf, copiesOfDomain } from '../process/made-domain.ts'
 import { startPlaneHere } from '../process/plane-in-process.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
-let made: Promise<string> | null = null
-const kept = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-lost-keys-'))
-after(() => fs.rmSync(kept, { recursive: true, force: true }))
-
-/** A copy of a domain that a plane has served; it is made once. */
-const domain = async (t: TestContext): Promise<string> => {
-  made ??= (async () => {
-    const data = path.join(kept, 'd')
-    await (await startPlaneHere(data)).stop()
-    return data
-  })()
-  const data = path.join(tempFolder(t), 'd')
-  fs.cpSync(await made, data, { recursive: true })
-  return data
-}
-
-const contentOf = (folder: string): Record<string, string> => {
-  const names = fs.readdirSync(folder, { recursive: true }) as string[]
-  const files = names.filter((name) => fs.lstatSync(path.join(folder, name)).isFile())
-  return Object.fromEntries(files.map((name) => [name, fs.readFileSync(path.join(folder, name), 'base64')]))
-}
+const domain = copiesOfDomain()
 
 const keysOf = (data: string, role: string): string[] =>
   fs
@@ -84,7 +64,7 @@ const pairs = [
 ]
 
 for (const roles of pairs) {
-  test(`A1: with ${roles.join(' and ')} lost, the start names all, and its one command replaces all`, async (t) => {
+  test(`L5: with ${roles.join(' and ')} lost, the start names all, and its one command replaces all`, async (t) => {
     const data = await domain(t)
     lose(data, ...roles, ...(roles.includes('recovery') ? ['recovery-server'] : []))
     const { code, detail, next } = await refusal(data)
@@ -108,7 +88,7 @@ for (const roles of pairs) {
   })
 }
 
-test('A2: a keys/ that is missing, empty or lacks the root and more is to be restored as a whole', async (t) => {
+test('L5: a keys/ that is missing, empty or lacks the root and more is to be restored as a whole', async (t) => {
   const data = await domain(t)
   const whole = path.join(tempFolder(t), 'keys')
   fs.cpSync(path.join(data, 'keys'), whole, { recursive: true })
@@ -136,7 +116,7 @@ test('A2: a keys/ that is missing, empty or lacks the root and more is to be res
   }
 })
 
-test('A2: the journal key is not replaced where its public half is gone too', async (t) => {
+test('L5: the journal key is not replaced where its public half is gone too', async (t) => {
   const data = await domain(t)
   for (const name of fs.readdirSync(path.join(data, 'keys')).filter((one) => one.startsWith('journal.')))
     fs.rmSync(path.join(data, 'keys', name))
@@ -150,7 +130,7 @@ test('A2: the journal key is not replaced where its public half is gone too', as
   assert.deepEqual(contentOf(data), before)
 })
 
-test('A2: without a reason replace-lost shows what it would do, and does nothing', async (t) => {
+test('L5: without a reason replace-lost shows what it would do, and does nothing', async (t) => {
   const data = await domain(t)
   lose(data, 'statement', 'bearer')
   const before = contentOf(data)
@@ -161,7 +141,7 @@ test('A2: without a reason replace-lost shows what it would do, and does nothing
   assert.deepEqual(contentOf(data), before)
 })
 
-test('A12: a command that an error names has the data folder and the sealing key the plane ran with', async (t) => {
+test('a command that an error names has the data folder and the sealing key the plane ran with', async (t) => {
   const sealKey = path.join(tempFolder(t), 'seal.key')
   fs.writeFileSync(sealKey, `${'ab'.repeat(32)}\n`, { mode: 0o600 })
   const data = path.join(tempFolder(t), 'd')
@@ -174,7 +154,7 @@ test('A12: a command that an error names has the data folder and the sealing key
   )
 })
 
-test('A12: usage errors of replace-lost point to its help, which lists what it needs and what each key costs', async (t) => {
+test('usage errors of replace-lost point to its help, which lists what it needs and what each key costs', async (t) => {
   const data = await domain(t)
   for (const wrong of [['nonsense'], ['bearer']]) {
     const { code, err } = await replacing([...wrong, '--data', data, '--reason', 'x'])
@@ -260,7 +240,7 @@ test('L5: an operator can have each lost key but the root replaced, and only a l
   await plane.stop()
 })
 
-test('A1, A2: on PostgreSQL several lost keys are replaced at once, and an empty sealed_key is to be restored', async (t) => {
+test('L5: on PostgreSQL several lost keys are replaced at once, and an empty sealed_key is to be restored', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { env, target } = await postgresDatabase(t)
   const query = async (sql: string): Promise<void> => {

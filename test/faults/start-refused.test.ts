@@ -4,41 +4,21 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as net from 'node:net'
-import * as os from 'node:os'
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { after, test, type TestContext } from 'node:test'
+import { test } from 'node:test'
 import { planeTrouble } from '#cli/plane-trouble.ts'
 import { examineFolder } from '#plane/data-folder.ts'
 import { connectPostgres } from '#platform/postgres.ts'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
+import { contentOf, copiesOfDomain } from '../process/made-domain.ts'
 import { startPlaneHere, type PlaneHere } from '../process/plane-in-process.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { mountTmpfs } from '../process/tmpfs.ts'
 
-let made: Promise<string> | null = null
-const kept = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-start-refused-'))
-after(() => fs.rmSync(kept, { recursive: true, force: true }))
-
-/** The folder of a domain that a plane has served: a copy of one that is made once. */
-const domain = async (t: TestContext): Promise<string> => {
-  made ??= (async () => {
-    const data = path.join(kept, 'd')
-    await (await startPlaneHere(data)).stop()
-    return data
-  })()
-  const data = path.join(tempFolder(t), 'd')
-  fs.cpSync(await made, data, { recursive: true })
-  return data
-}
-
-const contentOf = (folder: string): Record<string, string> => {
-  const names = fs.existsSync(folder) ? (fs.readdirSync(folder, { recursive: true }) as string[]) : []
-  const files = names.filter((name) => fs.lstatSync(path.join(folder, name)).isFile())
-  return Object.fromEntries(files.map((name) => [name, fs.readFileSync(path.join(folder, name), 'base64')]))
-}
+const domain = copiesOfDomain()
 
 /** The code and the exit code of a start that is refused; it has changed no file. */
 const refusalOf = async (
