@@ -1,24 +1,27 @@
-// `npm run check`: types, lint, dead code, boundaries, format. One line a step; a failing tool is quoted whole.
+// `npm run check`: types, lint, boundaries, references, dead code, format. One line a step; a failing tool is quoted whole.
 
 import * as path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { checkBoundaries } from './boundaries.ts'
+import { checkReferences } from './references.ts'
 import { root } from './repository.ts'
 import { runCommand, type Finished } from './run-command.ts'
 
 const tool = (name: string, ...args: string[]): Promise<Finished> =>
   runCommand(path.join(root, 'node_modules', '.bin', name), args, root)
 
-const boundaries = async (): Promise<Finished> => {
+/** A check of our own, in this process. */
+const own = async (check: (root: string) => readonly string[]): Promise<Finished> => {
   const startedMs = performance.now()
-  const output = checkBoundaries(root).map((violation) => `${violation}\n`)
+  const output = check(root).map((violation) => `${violation}\n`)
   return { code: output.length === 0 ? 0 : 1, output: output.join(''), seconds: (performance.now() - startedMs) / 1000 }
 }
 
 const steps: readonly { name: string; run: () => Promise<Finished> }[] = [
   { name: 'types', run: () => tool('tsc', '-p', '.') },
   { name: 'lint', run: () => tool('oxlint', '--type-aware', '--deny-warnings') },
-  { name: 'boundaries', run: boundaries },
+  { name: 'boundaries', run: () => own(checkBoundaries) },
+  { name: 'references', run: () => own(checkReferences) },
   { name: 'dead code', run: () => tool('knip', '--no-progress') },
   { name: 'format', run: () => tool('prettier', '--check', '--log-level', 'warn', '.') },
 ]

@@ -1,4 +1,4 @@
-// The rules of the house, kept by the repository itself (STYLE.md of the project). What the linter and
+// The rules of the house, kept by the repository itself. What the linter and
 // scripts/boundary-rules.ts can say is said there.
 
 import assert from 'node:assert/strict'

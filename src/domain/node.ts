@@ -1,4 +1,4 @@
-// What the registry knows of one machine. Orthogonal fields, not one enum (DESIGN §2).
+// What the registry knows of one machine. Orthogonal fields, not one enum (docs/RULINGS.md#the-state-of-a-node).
 
 import type { HardwareState } from './hardware-profile.ts'
 import type { NodeWireguard } from './wireguard.ts'

@@ -1,5 +1,5 @@
 // What the certificates of our hierarchy look like: root, domain CA, issuing CA, and the leaves of nodes, workers and
-// servers (DESIGN §3, rulings 1, 9 and 10).
+// servers (rulings 1, 9 and 10).
 
 import type { SigningOrder } from '#domain/order.ts'
 import type { CertificateSpec, Name } from './certificate.ts'

@@ -1,4 +1,4 @@
-// The agent's own check of the server, before it trusts any root (DESIGN §3, ruling 16). Stricter than Node's, and the
+// The agent's own check of the server, before it trusts any root (ruling 16). Stricter than Node's, and the
 // only place where Node's is replaced. Validity comes last: `expired` or `not-yet-valid` means that the clock is all
 // that is wrong.
 
