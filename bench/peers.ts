@@ -8,7 +8,7 @@
 
 import { createHash } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { revisionOf, type Peer } from '#domain/peer-set.ts'
+import { revisionOf, type Peer } from '#domain/network/peer-set.ts'
 import { newWireguardKey } from '#pki/wireguard-key.ts'
 import { eventually } from '../test/process/eventually.ts'
 import { decodeFrames } from '../test/process/web-socket-frames.ts'

@@ -2,7 +2,7 @@
 // The door of the single-file bundle (npm run build:agent): the same commands, only those a node needs.
 
 import { nodeNouns } from '#cli/node-nouns.ts'
-import { runCli } from '#cli/run-cli.ts'
+import { runCli } from '#cli/kit/run-cli.ts'
 import { systemClock } from '#platform/clock.ts'
 import { openHttpClient } from '#platform/http-client.ts'
 import { systemRandom } from '#platform/random.ts'

@@ -1,7 +1,7 @@
 // The one door.
 
 import { allNouns } from '#cli/all-nouns.ts'
-import { runCli } from '#cli/run-cli.ts'
+import { runCli } from '#cli/kit/run-cli.ts'
 import { systemClock } from '#platform/clock.ts'
 import { openHttpClient } from '#platform/http-client.ts'
 import { pathExists } from '#platform/paths.ts'

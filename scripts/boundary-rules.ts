@@ -1,5 +1,5 @@
-// Who may know whom (docs/ARCHITECTURE.md). Each rule looks at one file of the repository and returns what is wrong.
-// test/boundaries.test.ts plants a violation of every one of them.
+// Who may know whom (docs/ARCHITECTURE.md). One table says it for every folder; the rules below it look at one file of the
+// repository each and return what is wrong. test/boundaries.test.ts plants a violation of every one of them.
 
 import * as path from 'node:path'
 import { importsOf, unreadableImports, withoutComments, type Import } from './imports-of.ts'
@@ -7,6 +7,463 @@ import { importsOf, unreadableImports, withoutComments, type Import } from './im
 type SourceFile = { readonly file: string; readonly text: string; readonly imports: readonly Import[] }
 type Violation = { readonly line: number; readonly why: string }
 type Rule = (source: SourceFile) => readonly Violation[]
+
+/** A folder of a package (`.`: its root), a file of it, or the types of a folder and nothing else. */
+type Known = string | { readonly types: string }
+type Row = Readonly<Partial<Record<'domain' | 'wire' | 'plane' | 'agent' | 'cli', readonly Known[]>>>
+
+const types = (...folders: string[]): readonly Known[] => folders.map((folder) => ({ types: folder }))
+
+/** What Muster does, by the names of its folders in domain, plane, wire, cli and agent. The other folders are mechanics. */
+export const features = [
+  'alerts',
+  'ca',
+  'continuity',
+  'enrollment',
+  'federation',
+  'fleet',
+  'identity',
+  'journal',
+  'network',
+  'node',
+  'operators',
+  'plans',
+  'recovery',
+  'revocation',
+  'settings',
+] as const
+
+/**
+ * Every folder, and the folders it may import besides its own. A file with a row of its own may import that, too. What no
+ * file uses any more is taken out (scripts/boundaries.ts). No circles but in wire: the test names them.
+ */
+export const mayKnow: Readonly<Record<string, Row>> = {
+  // The platform knows nothing of Muster, and pki only how keys and times are called.
+  platform: {},
+  pki: { domain: ['core'] },
+
+  // The language of the domain, and its two aggregates: the rows there are, and the values of the whole domain.
+  'domain/core': {},
+  'domain/core/change.ts': {
+    domain: types('alerts', 'ca', 'enrollment', 'federation', 'fleet', 'identity', 'plans', 'revocation'),
+  },
+  'domain/core/domain-settings.ts': { domain: ['continuity', 'fleet', 'identity'] },
+
+  // What is true and allowed, by feature.
+  'domain/alerts': { domain: ['core'] },
+  'domain/ca': { domain: ['core'] },
+  'domain/continuity': { domain: ['alerts', 'core'] },
+  'domain/enrollment': { domain: ['alerts', 'continuity', 'core', 'identity', 'network'] },
+  'domain/federation': { domain: ['core'] },
+  'domain/fleet': { domain: ['core'] },
+  'domain/identity': { domain: ['alerts', 'continuity', 'core'] },
+  'domain/journal': { domain: ['core', 'enrollment'] },
+  'domain/network': { domain: ['core', 'fleet'] },
+  'domain/node': { domain: ['core', 'fleet', 'recovery'] },
+  'domain/operators': { domain: ['core'] },
+  'domain/plans': { domain: ['ca', 'core', 'enrollment', 'fleet'] },
+  'domain/recovery': { domain: ['ca', 'continuity', 'core', 'enrollment', 'identity'] },
+  'domain/revocation': { domain: ['core', 'recovery'] },
+  'domain/settings': { domain: ['core', 'fleet'] },
+
+  // What crosses the network.
+  'wire/core': { domain: ['core', 'enrollment'] },
+  'wire/api': {
+    domain: ['continuity', 'core'],
+    wire: ['core', 'federation', 'fleet', 'network', 'node', 'recovery'],
+  },
+  'wire/alerts': { domain: ['alerts'], wire: ['core'] },
+  'wire/ca': { wire: ['core'] },
+  'wire/continuity': { wire: ['core'] },
+  'wire/federation': { wire: ['core'] },
+  'wire/fleet': { domain: ['core', 'fleet'], wire: ['api', 'core'] },
+  'wire/identity': {},
+  'wire/network': { domain: ['network'], wire: ['core'] },
+  'wire/node': { domain: ['core', 'node', 'recovery'], wire: ['core', 'fleet'] },
+  'wire/plans': { domain: ['plans'], wire: ['api', 'core', 'revocation'] },
+  'wire/recovery': { domain: ['core', 'recovery'], wire: ['api', 'core'] },
+  'wire/revocation': { domain: ['revocation'], wire: ['api', 'core'] },
+
+  // The plane: mechanics that know no feature.
+  'plane/store/contract': { domain: ['alerts', 'ca', 'core', 'enrollment'], wire: ['api', 'fleet', 'node'] },
+  'plane/store/journal': { domain: ['continuity', 'core'], plane: ['store/contract'] },
+  'plane/store/commit': {
+    domain: ['alerts', 'core', 'enrollment', 'federation', 'fleet', 'identity', 'journal'],
+    plane: ['store/contract', 'store/journal'],
+  },
+  'plane/store/sqlite': {
+    domain: ['alerts', 'continuity', 'core', 'enrollment'],
+    plane: ['store/commit', 'store/contract', 'store/journal'],
+  },
+  'plane/store/postgres': {
+    domain: ['continuity', 'core', 'fleet', 'identity'],
+    plane: ['store/commit', 'store/contract', 'store/journal', 'store/sqlite'],
+  },
+  'plane/limits': { domain: ['core'] },
+  'plane/core': {
+    domain: ['core', 'fleet', 'journal', 'node'],
+    plane: ['limits', 'store/contract'],
+    wire: ['api', 'fleet', 'network'],
+  },
+  'plane/cluster': { domain: ['continuity', 'core'], plane: ['core', 'store/contract'], wire: ['api'] },
+  'plane/sessions': { domain: ['core'], plane: ['cluster', 'core', 'store/contract'], wire: ['api'] },
+  'plane/liveness': { domain: ['core', 'node'], plane: ['cluster', 'core', 'sessions', 'store/contract'] },
+  'plane/keys': { domain: ['ca', 'core', 'operators'], plane: ['core', 'store/contract', 'store/journal'] },
+  'plane/authority': { domain: ['alerts', 'ca', 'core'], plane: ['core', 'keys', 'store/contract'], wire: ['ca'] },
+  'plane/http': {
+    domain: ['continuity', 'core'],
+    plane: ['authority', 'store/contract'],
+    wire: ['alerts', 'api', 'ca', 'core', 'federation', 'fleet', 'identity', 'plans', 'recovery', 'revocation'],
+  },
+  'plane/webhook': { domain: ['alerts', 'core'], plane: ['core', 'store/contract'] },
+  'plane/config': { plane: ['http', 'webhook'], wire: ['core'] },
+
+  // The plane, by feature.
+  'plane/alerts': {
+    domain: ['alerts', 'ca', 'continuity', 'core', 'identity'],
+    plane: ['authority', 'cluster', 'config', 'core', 'foundation', 'http', 'revocation', 'store/contract', 'webhook'],
+    wire: ['alerts'],
+  },
+  'plane/ca': {
+    domain: ['ca', 'core'],
+    plane: ['authority', 'core', 'cut-off', 'http', 'keys', 'limits', 'store/contract'],
+    wire: ['api', 'ca', 'core'],
+  },
+  'plane/continuity': {
+    domain: ['continuity', 'core'],
+    plane: ['authority', 'cluster', 'core', 'http', 'sessions', 'store/contract', 'store/journal'],
+    wire: ['api', 'continuity'],
+  },
+  'plane/enrollment': {
+    domain: ['alerts', 'core', 'enrollment', 'network'],
+    plane: ['core', 'http', 'identity', 'limits', 'network', 'store/contract'],
+    wire: ['api', 'core', 'network', 'recovery'],
+  },
+  'plane/federation': {
+    domain: ['core', 'federation'],
+    plane: ['authority', 'core', 'http', 'limits', 'store/commit', 'store/contract'],
+    wire: ['api', 'core', 'federation'],
+  },
+  'plane/fleet': {
+    domain: ['core', 'fleet'],
+    plane: ['core', 'http', 'limits', 'node', 'store/contract', 'store/journal'],
+    wire: ['api', 'core', 'fleet'],
+  },
+  'plane/identity': {
+    domain: ['alerts', 'core', 'fleet', 'identity'],
+    plane: [
+      'alerts',
+      'authority',
+      'cluster',
+      'core',
+      'cut-off',
+      'http',
+      'limits',
+      'liveness',
+      'sessions',
+      'store/contract',
+    ],
+    wire: ['api', 'identity', 'recovery'],
+  },
+  'plane/journal': {
+    domain: ['alerts', 'core', 'enrollment', 'fleet', 'journal', 'revocation'],
+    plane: ['alerts', 'core', 'http', 'store/contract', 'store/journal'],
+    wire: ['api'],
+  },
+  'plane/network': {
+    domain: ['core', 'fleet', 'network'],
+    plane: ['cluster', 'core', 'limits', 'sessions', 'store/contract'],
+    wire: ['api', 'network'],
+  },
+  'plane/node': {
+    domain: ['core', 'enrollment', 'fleet', 'identity', 'node', 'recovery', 'revocation'],
+    plane: ['authority', 'core', 'cut-off', 'http', 'limits', 'network', 'recovery', 'revocation', 'store/contract'],
+    wire: ['api', 'node', 'recovery', 'revocation'],
+  },
+  'plane/operators': { domain: ['core', 'operators'], plane: ['core', 'http', 'store/contract'], wire: ['api'] },
+  'plane/plans': {
+    domain: ['ca', 'core', 'plans', 'revocation', 'settings'],
+    plane: ['authority', 'ca', 'core', 'enrollment', 'fleet', 'http', 'revocation', 'settings', 'store/contract'],
+    wire: ['api', 'plans'],
+  },
+  'plane/recovery': {
+    domain: ['core', 'fleet', 'identity', 'recovery'],
+    plane: ['continuity', 'core', 'enrollment', 'http', 'identity', 'limits', 'store/contract'],
+    wire: ['api', 'recovery'],
+  },
+  'plane/revocation': {
+    domain: ['core', 'fleet', 'identity', 'network', 'revocation'],
+    plane: ['core', 'http', 'network', 'store/contract'],
+    wire: ['revocation'],
+  },
+  'plane/settings': {
+    domain: ['core', 'settings'],
+    plane: ['core', 'fleet', 'http', 'store/contract'],
+    wire: ['api'],
+  },
+
+  // The plane: what stands on features.
+  'plane/cut-off': { domain: ['ca', 'core'], plane: ['alerts', 'core', 'store/contract'] },
+  'plane/authn': {
+    domain: ['ca', 'core', 'identity', 'operators'],
+    plane: ['alerts', 'core', 'identity', 'limits', 'store/contract'],
+    wire: ['api'],
+  },
+  'plane/channel': {
+    domain: ['core', 'fleet', 'identity'],
+    plane: [
+      'cluster',
+      'continuity',
+      'core',
+      'fleet',
+      'identity',
+      'limits',
+      'liveness',
+      'network',
+      'node',
+      'sessions',
+      'store/contract',
+    ],
+    wire: ['api', 'core', 'fleet', 'network', 'node'],
+  },
+  'plane/metrics': {
+    domain: ['alerts', 'core'],
+    plane: ['alerts', 'authority', 'ca', 'core', 'journal', 'store/contract', 'webhook'],
+  },
+  'plane/foundation': {
+    domain: ['ca', 'continuity', 'core', 'operators'],
+    plane: [
+      'authority',
+      'config',
+      'core',
+      'keys',
+      'operators',
+      'store/contract',
+      'store/journal',
+      'store/postgres',
+      'store/sqlite',
+    ],
+  },
+  'plane/store/copy': {
+    domain: ['core'],
+    plane: [
+      'config',
+      'foundation',
+      'keys',
+      'store/commit',
+      'store/contract',
+      'store/journal',
+      'store/postgres',
+      'store/sqlite',
+    ],
+  },
+  'plane/boot': {
+    domain: ['continuity', 'core', 'identity', 'operators'],
+    plane: [
+      'alerts',
+      'authn',
+      'authority',
+      'ca',
+      'channel',
+      'config',
+      'continuity',
+      'core',
+      'cut-off',
+      'enrollment',
+      'federation',
+      'fleet',
+      'foundation',
+      'http',
+      'identity',
+      'journal',
+      'limits',
+      'liveness',
+      'metrics',
+      'node',
+      'operators',
+      'plans',
+      'recovery',
+      'revocation',
+      'settings',
+      'store/contract',
+    ],
+    wire: ['api', 'federation'],
+  },
+  plane: {
+    domain: ['core'],
+    plane: [
+      'alerts',
+      'authn',
+      'authority',
+      'boot',
+      'cluster',
+      'config',
+      'continuity',
+      'core',
+      'cut-off',
+      'federation',
+      'foundation',
+      'http',
+      'journal',
+      'metrics',
+    ],
+  },
+
+  // The agent. agent-deps.ts names all of its parts.
+  'agent/core': { domain: ['core', 'network', 'recovery'], wire: ['api', 'core'] },
+  'agent/core/agent-deps.ts': {
+    agent: types('channel', 'continuity', 'diagnostics', 'fleet', 'link', 'network', 'recovery', 'state'),
+  },
+  'agent/state': { agent: ['core'], domain: ['core'], wire: ['api', 'core', 'recovery'] },
+  'agent/link': { agent: ['core', 'state'], domain: ['recovery'], wire: ['api', 'core', 'recovery'] },
+  'agent/diagnostics': { agent: ['core', 'state'], domain: ['core', 'node', 'recovery'], wire: ['node'] },
+  'agent/continuity': { agent: ['state'], domain: ['continuity'], wire: ['api'] },
+  'agent/enrollment': { agent: ['core', 'link', 'network', 'state'], wire: ['api', 'core', 'network', 'recovery'] },
+  'agent/fleet': { agent: ['core', 'diagnostics'], domain: ['fleet'], wire: ['api', 'fleet'] },
+  'agent/identity': { agent: ['core', 'enrollment', 'link', 'recovery', 'state'], wire: ['api', 'recovery'] },
+  'agent/network': { agent: ['core', 'diagnostics', 'state'], domain: ['network'], wire: ['network'] },
+  'agent/recovery': {
+    agent: ['core', 'diagnostics', 'enrollment', 'link', 'state'],
+    domain: ['core', 'recovery'],
+    wire: ['api', 'recovery'],
+  },
+  'agent/channel': {
+    agent: ['core', 'identity', 'link', 'network', 'state'],
+    wire: ['api', 'fleet', 'network', 'node'],
+  },
+  agent: {
+    agent: [
+      'channel',
+      'continuity',
+      'core',
+      'diagnostics',
+      'enrollment',
+      'fleet',
+      'identity',
+      'link',
+      'network',
+      'recovery',
+      'state',
+    ],
+  },
+
+  // The command line. It comes to the plane and the agent through the files that are named here.
+  'cli/kit': { wire: ['alerts', 'api', 'core', 'fleet'] },
+  'cli/alerts': { cli: ['kit'], domain: ['alerts'], wire: ['alerts'] },
+  'cli/ca': {
+    cli: ['kit', 'plane', 'plans'],
+    plane: [
+      'authority/sign-intermediate.ts',
+      'config/config.ts',
+      'foundation/foundation.ts',
+      'foundation/replace-lost-key.ts',
+    ],
+    wire: ['ca'],
+  },
+  'cli/enrollment': { cli: ['kit', 'plans'], wire: ['api', 'core'] },
+  'cli/federation': { cli: ['kit'], wire: ['federation'] },
+  'cli/fleet': { cli: ['kit', 'plans'], domain: ['fleet'], wire: ['fleet'] },
+  'cli/identity': { cli: ['kit'], wire: ['identity'] },
+  'cli/journal': { cli: ['kit'], plane: ['store/journal/canonical-json.ts'], wire: ['api'] },
+  'cli/node': {
+    cli: ['kit', 'node/bundle', 'plans', 'revocation'],
+    domain: ['core', 'recovery'],
+    wire: ['api', 'fleet', 'node', 'recovery', 'revocation'],
+  },
+  'cli/operators': {
+    cli: ['kit', 'plane'],
+    domain: ['core'],
+    plane: ['config/config.ts', 'boot/create-key-offline.ts'],
+    wire: ['api'],
+  },
+  'cli/plans': { cli: ['kit', 'revocation'], domain: ['plans'], wire: ['plans'] },
+  'cli/revocation': { cli: ['kit'], wire: ['revocation'] },
+  'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['api', 'identity'] },
+  'cli/node/bundle': { wire: ['api', 'core'] },
+  'cli/agent': {
+    agent: [
+      'core/config.ts',
+      'core/hardware-report.ts',
+      'core/nudge.ts',
+      'core/outcome.ts',
+      'diagnostics/explain.ts',
+      'diagnostics/status-file.ts',
+      'diagnostics/status.ts',
+      'main.ts',
+      'recovery/repair.ts',
+    ],
+    cli: ['kit'],
+    domain: ['recovery'],
+    wire: ['recovery'],
+  },
+  'cli/plane': {
+    cli: ['kit'],
+    plane: ['config/config.ts', 'foundation/foundation.ts', 'foundation/store-damage.ts', 'main.ts'],
+  },
+  'cli/store': {
+    cli: ['kit'],
+    plane: [
+      'config/config.ts',
+      'store/copy/backup-store.ts',
+      'store/copy/export-store.ts',
+      'store/copy/import-store.ts',
+      'store/copy/migrate-store.ts',
+      'store/copy/store-status.ts',
+      'store/copy/transfer-refusal.ts',
+      'store/copy/transfer-run.ts',
+    ],
+    wire: ['continuity'],
+  },
+  'cli/demo': {
+    agent: ['core/config.ts', 'core/nudge.ts', 'core/pause.ts', 'main.ts'],
+    cli: ['kit', 'node', 'plane'],
+    wire: ['api', 'core'],
+  },
+  cli: {
+    cli: [
+      'agent',
+      'alerts',
+      'ca',
+      'demo',
+      'enrollment',
+      'federation',
+      'fleet',
+      'identity',
+      'journal',
+      'kit',
+      'node',
+      'operators',
+      'plane',
+      'plans',
+      'revocation',
+      'settings',
+      'store',
+    ],
+  },
+  bin: { cli: ['all-nouns.ts', 'node-nouns.ts', 'kit/run-cli.ts'] },
+}
+
+const pureClock: Allowed = { from: 'src/platform/clock.ts', names: ['isoTime', 'parseIsoTime', 'Clock'] }
+const secretShapes: Allowed = { from: 'src/platform/secret-shapes.ts', names: ['redactSecrets'] }
+
+/** A folder (ends in `/`), a file, a package or a built-in; perhaps only some names of it. */
+type Allowed = string | { readonly from: string; readonly names: readonly string[] }
+
+/** The pure packages import nothing but this and what the table says; the others are free to use packages and built-ins. */
+const closedPackages: Readonly<Record<string, readonly Allowed[]>> = {
+  domain: [pureClock, secretShapes],
+  wire: [pureClock, secretShapes, 'typebox', 'typebox/'],
+  pki: [pureClock, 'src/platform/bytes.ts', 'node:crypto', 'node:buffer'],
+}
+
+/** What the other packages may use as a whole. */
+const openPackages: Readonly<Record<string, readonly string[]>> = {
+  platform: [],
+  plane: ['pki', 'platform'],
+  agent: ['pki', 'platform'],
+  cli: ['pki', 'platform'],
+  bin: ['platform'],
+}
 
 export const violationsIn = (file: string, text: string): string[] => {
   const source = { file, text: withoutComments(text), imports: importsOf(file, text) }
@@ -17,65 +474,79 @@ export const violationsIn = (file: string, text: string): string[] => {
 const isTest = (file: string): boolean => file.endsWith('.test.ts') || file.startsWith('test/')
 const inSource = (file: string): boolean => file.startsWith('src/') || file.startsWith('bin/')
 
-/** What a folder may import: a folder (ends in `/`), the files right in one (`/*`), a file, a package or a built-in; perhaps only some names. */
-type Allowed = string | { readonly from: string; readonly names: readonly string[] }
+/** `plane/alerts` of a file in `src/plane/alerts/`. */
+export const folderOf = (file: string): string => path.posix.dirname(file).replace(/^src\//, '')
+const packageOf = (file: string): string => folderOf(file).split('/')[0] ?? ''
 
-const pureClock: Allowed = { from: 'src/platform/clock.ts', names: ['isoTime', 'parseIsoTime', 'Clock'] }
-const secretShapes: Allowed = { from: 'src/platform/secret-shapes.ts', names: ['redactSecrets'] }
-
-/** The pure folders: nothing but what is listed. */
-const closedFolders: Readonly<Record<string, readonly Allowed[]>> = {
-  'src/domain/': ['src/domain/', pureClock, secretShapes],
-  'src/wire/': ['src/wire/', 'src/domain/', pureClock, secretShapes, 'typebox', 'typebox/'],
-  'src/pki/': ['src/pki/', 'src/domain/', pureClock, 'src/platform/bytes.ts', 'node:crypto', 'node:buffer'],
+const folders: Rule = ({ file, imports }) => {
+  if (!inSource(file)) return []
+  const here = folderOf(file)
+  if (!Object.hasOwn(mayKnow, here))
+    return [{ line: 1, why: `${placeOf(here)} is not in the table of scripts/boundary-rules.ts` }]
+  return imports
+    .filter((wanted) => !isAllowed(file, wanted))
+    .map((wanted) => ({ line: wanted.line, why: `${placeOf(here)} may not import ${named(wanted)}` }))
 }
 
-/** The others: which parts of src they may know. Packages and harmless built-ins are free. */
-const openFolders: Readonly<Record<string, readonly Allowed[]>> = {
-  'src/platform/': ['src/platform/'],
-  'src/plane/': ['src/plane/', 'src/domain/', 'src/wire/', 'src/pki/', 'src/platform/'],
-  'src/agent/': ['src/agent/', 'src/domain/', 'src/wire/', 'src/pki/', 'src/platform/'],
-  'src/cli/': [
-    'src/cli/',
-    'src/domain/',
-    'src/wire/',
-    'src/pki/',
-    'src/platform/',
-    'src/plane/*',
-    'src/agent/*',
-    // The ceremony and an exported journal are for machines on which no plane runs.
-    'src/plane/issuer/sign-intermediate.ts',
-    'src/plane/store/canonical-json.ts',
-  ],
-  'bin/': ['src/cli/', 'src/platform/'],
+const isAllowed = (file: string, wanted: Import): boolean => {
+  const own = packageOf(file)
+  const closed = closedPackages[own]
+  if (!inSource(wanted.from)) return closed === undefined || isTest(file) || allows(closed, wanted)
+  const there = packageOf(wanted.from)
+  if (folderOf(wanted.from) === folderOf(file)) return true
+  if (there === 'pki' || there === 'platform')
+    return closed === undefined ? (openPackages[own] ?? []).includes(there) : allows(closed, wanted)
+  // Tests may use any part of their own package; what the whole package may not know, they may not either.
+  if (isTest(file)) return there === own || rowsOf(own).some((row) => listedIn(row, wanted) !== null)
+  return permissionFor(file, wanted) !== null
 }
 
 const allows = (allowed: readonly Allowed[], wanted: Import): boolean =>
   allowed.some((entry) => {
-    if (typeof entry === 'string') return isWithin(wanted.from, entry)
+    if (typeof entry === 'string') return entry.endsWith('/') ? wanted.from.startsWith(entry) : wanted.from === entry
     return (
       wanted.from === entry.from && wanted.names !== null && wanted.names.every((name) => entry.names.includes(name))
     )
   })
 
-const isWithin = (file: string, place: string): boolean => {
-  if (place.endsWith('/*')) return path.posix.dirname(file) === place.slice(0, -2)
-  return place.endsWith('/') ? file.startsWith(place) : file === place
+/** The line of the table that allows an import, as `row -> entry`; null: none does. */
+export const permissionFor = (file: string, wanted: Import): string | null => {
+  const here = folderOf(file)
+  for (const key of [here, `${here}/${path.posix.basename(file)}`]) {
+    const entry = listedIn(mayKnow[key] ?? {}, wanted)
+    if (entry !== null) return `${key} -> ${entry}`
+  }
+  return null
 }
 
-const folders: Rule = ({ file, imports }) => {
-  const closed = Object.keys(closedFolders).find((folder) => file.startsWith(folder))
-  const folder = closed ?? Object.keys(openFolders).find((name) => file.startsWith(name))
-  if (folder === undefined) return []
-  const allowed = closedFolders[folder] ?? openFolders[folder] ?? []
-  return imports
-    .filter(
-      (wanted) =>
-        (closed !== undefined && !isTest(file)) || wanted.from.startsWith('src/') || wanted.from.startsWith('bin/'),
-    )
-    .filter((wanted) => !allows(allowed, wanted))
-    .map((wanted) => ({ line: wanted.line, why: `${folder} may not import ${named(wanted)}` }))
+/** Every line there is, as `permissionFor` names them. */
+export const everyPermission = (): string[] =>
+  Object.entries(mayKnow).flatMap(([key, row]) =>
+    Object.entries(row).flatMap(([name, known]) => known.map((entry) => `${key} -> ${nameOf(name, entry)}`)),
+  )
+
+const listedIn = (row: Row, wanted: Import): string | null => {
+  for (const [name, known] of Object.entries(row)) {
+    for (const entry of known) {
+      const to = nameOf(name, entry)
+      if (typeof entry !== 'string' && !wanted.typesOnly) continue
+      if (to === folderOf(wanted.from) || `src/${to}` === wanted.from) return to
+    }
+  }
+  return null
 }
+
+const nameOf = (name: string, entry: Known): string => {
+  const within = typeof entry === 'string' ? entry : entry.types
+  return within === '.' ? name : `${name}/${within}`
+}
+
+const rowsOf = (name: string): Row[] =>
+  Object.entries(mayKnow)
+    .filter(([key]) => key === name || key.startsWith(`${name}/`))
+    .map(([, row]) => row)
+
+const placeOf = (folder: string): string => (folder === 'bin' ? 'bin/' : `src/${folder}/`)
 
 /** Code in src never imports tests, benchmarks or scripts; tests beside it may. */
 const noTestCode: Rule = ({ file, imports }) =>
@@ -84,53 +555,6 @@ const noTestCode: Rule = ({ file, imports }) =>
         .filter((wanted) => /^(test|bench|scripts)\//.test(wanted.from) || wanted.from.endsWith('.test.ts'))
         .map((wanted) => ({ line: wanted.line, why: `src may not import ${wanted.from}` }))
     : []
-
-/** `views` are answers made of rows, `channels` the flows of an open connection, `metrics`, `claims` and `webhook` tell others. */
-const requestOrder = [
-  'listeners',
-  'views',
-  'authn',
-  'metrics',
-  'channels',
-  'claims',
-  'flows',
-  'webhook',
-  'issuer',
-  'store',
-  'feed',
-]
-/** Interfaces that any part of the plane may name. */
-const planeSeams = new Set([
-  'src/plane/store/store.ts',
-  'src/plane/issuer/issuer.ts',
-  'src/plane/issuer/authority.ts',
-  'src/plane/feed/feed.ts',
-])
-
-const planeOrder: Rule = ({ file, imports }) => {
-  const here = planeFolder(file)
-  if (here === null || isTest(file)) return []
-  if (!requestOrder.includes(here))
-    return [{ line: 1, why: `src/plane/${here}/ has no place in the request order (scripts/boundary-rules.ts)` }]
-  return imports.flatMap((wanted) => {
-    if (/^src\/plane\/[^/]+$/.test(wanted.from)) {
-      return wanted.from === 'src/plane/config.ts'
-        ? []
-        : [{ line: wanted.line, why: `src/plane/${here}/ may not import ${wanted.from}: it is started from there` }]
-    }
-    const there = planeFolder(wanted.from)
-    if (there === null || requestOrder.indexOf(there) >= requestOrder.indexOf(here)) return []
-    if (wanted.typesOnly && planeSeams.has(wanted.from)) return []
-    return [
-      {
-        line: wanted.line,
-        why: `src/plane/${here}/ may not import ${wanted.from}: the request order is ${requestOrder.join(' -> ')}`,
-      },
-    ]
-  })
-}
-
-const planeFolder = (file: string): string | null => /^src\/plane\/([^/]+)\//.exec(file)?.[1] ?? null
 
 const withEffects =
   /^node:(fs|net|tls|https?|http2|dns|dgram|child_process|sqlite|timers|worker_threads|cluster|perf_hooks|readline|repl|inspector)(\/.*)?$/
@@ -172,8 +596,8 @@ const ordersAreDecided: Rule = ({ file, text }) =>
  * Saying `true` is allowed anywhere: it beats the environment.
  */
 const verifiesByItself: ReadonlySet<string> = new Set([
-  'src/plane/listeners/node-listener.ts',
-  'src/agent/enrollment/verified-connection.ts',
+  'src/plane/boot/node-listener.ts',
+  'src/agent/link/verified-connection.ts',
 ])
 
 const verification: Rule = ({ file, text }) => {
@@ -211,7 +635,6 @@ const unreadable: Rule = ({ file, text }) =>
 const rules: readonly Rule[] = [
   folders,
   noTestCode,
-  planeOrder,
   effects,
   randomness,
   ordersAreDecided,

@@ -55,7 +55,7 @@ export const buildAgent = async (pin: string | null, out: string): Promise<Built
 const bakeIn = (pin: string): Plugin => ({
   name: 'pinned root',
   setup: (bundler) => {
-    bundler.onLoad({ filter: /\/src\/agent\/pinned-root\.ts$/ }, () => ({
+    bundler.onLoad({ filter: /\/src\/agent\/core\/pinned-root\.ts$/ }, () => ({
       contents: `export const pinnedRoot = ${JSON.stringify(pin)}\n`,
       loader: 'ts',
     }))

@@ -5,7 +5,7 @@ import * as path from 'node:path'
 
 export type Import = {
   readonly line: number
-  /** A path in the repository (`src/domain/node.ts`), `node:fs`, or a package. */
+  /** A path in the repository (`src/domain/core/node.ts`), `node:fs`, or a package. */
   readonly from: string
   /** Null: everything (`* as x`, a default import, a side effect, a dynamic import). */
   readonly names: readonly string[] | null

@@ -16,7 +16,7 @@ const ownTest = 'test/references.test.ts'
 export type Targets = {
   /** Paths of all files, relative to the root. */
   readonly files: ReadonlySet<string>
-  /** The same, and every path without its first folders: `domain/node.ts`, `node.ts`. Folders too, without a slash. */
+  /** The same, and every path without its first folders: `domain/core/node.ts`, `node.ts`. Folders too, without a slash. */
   readonly endings: ReadonlySet<string>
   readonly rulings: ReadonlySet<string>
   /** The numbers that have an entry: R-004, T19, X5b, L10. */
@@ -59,7 +59,7 @@ export const targetsIn = (files: readonly string[], texts: ReadonlyMap<string, s
   }
 }
 
-/** Of `src/domain/node.ts`: itself, `domain/node.ts`, `node.ts`, `src/domain`, `domain` and `src`. */
+/** Of `src/domain/core/node.ts`: itself, `domain/core/node.ts`, `node.ts`, `src/domain`, `domain` and `src`. */
 const endingsOf = (file: string): string[] => {
   const parts = file.split('/')
   return parts.flatMap((_, end) => parts.slice(0, end + 1).map((_part, from) => parts.slice(from, end + 1).join('/')))

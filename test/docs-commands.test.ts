@@ -5,8 +5,8 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import type { Command } from 'commander'
-import { refusals } from '#domain/refusal.ts'
-import { buildProgram } from '#cli/program.ts'
+import { refusals } from '#domain/core/refusal.ts'
+import { buildProgram } from '#cli/kit/program.ts'
 import { testCli } from './fakes/test-cli.ts'
 
 const documents = ['README.md', ...fs.readdirSync('docs').map((name) => path.join('docs', name))].filter((name) =>

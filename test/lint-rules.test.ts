@@ -10,17 +10,17 @@ import { root } from '../scripts/repository.ts'
 import { tempFolder } from './process/temp-folder.ts'
 
 const planted: Record<string, { text: string; rule: string }> = {
-  'src/plane/flows/date.ts': { text: 'export const x = Date.now()', rule: 'no-restricted-globals' },
-  'src/plane/flows/new-date.ts': { text: 'export const x = new Date()', rule: 'no-restricted-globals' },
-  'src/plane/flows/performance.ts': { text: 'export const x = performance.now()', rule: 'no-restricted-globals' },
-  'src/plane/flows/timeout.ts': { text: 'setTimeout(() => {}, 1)', rule: 'no-restricted-globals' },
-  'src/plane/flows/interval.ts': { text: 'setInterval(() => {}, 1)', rule: 'no-restricted-globals' },
-  'src/plane/flows/immediate.ts': { text: 'setImmediate(() => {})', rule: 'no-restricted-globals' },
-  'src/plane/flows/uuid.ts': { text: 'export const x = crypto.randomUUID()', rule: 'no-restricted-globals' },
-  'src/plane/flows/fetch.ts': { text: `void fetch('https://x')`, rule: 'no-restricted-globals' },
-  'src/plane/flows/global.ts': { text: 'globalThis.setTimeout(() => {}, 1)', rule: 'no-restricted-globals' },
-  'src/plane/flows/random.ts': { text: 'export const x = Math.random()', rule: 'no-restricted-properties' },
-  'src/plane/flows/hrtime.ts': { text: 'export const x = process.hrtime()', rule: 'no-restricted-properties' },
+  'src/plane/enrollment/date.ts': { text: 'export const x = Date.now()', rule: 'no-restricted-globals' },
+  'src/plane/enrollment/new-date.ts': { text: 'export const x = new Date()', rule: 'no-restricted-globals' },
+  'src/plane/enrollment/performance.ts': { text: 'export const x = performance.now()', rule: 'no-restricted-globals' },
+  'src/plane/enrollment/timeout.ts': { text: 'setTimeout(() => {}, 1)', rule: 'no-restricted-globals' },
+  'src/plane/enrollment/interval.ts': { text: 'setInterval(() => {}, 1)', rule: 'no-restricted-globals' },
+  'src/plane/enrollment/immediate.ts': { text: 'setImmediate(() => {})', rule: 'no-restricted-globals' },
+  'src/plane/enrollment/uuid.ts': { text: 'export const x = crypto.randomUUID()', rule: 'no-restricted-globals' },
+  'src/plane/enrollment/fetch.ts': { text: `void fetch('https://x')`, rule: 'no-restricted-globals' },
+  'src/plane/enrollment/global.ts': { text: 'globalThis.setTimeout(() => {}, 1)', rule: 'no-restricted-globals' },
+  'src/plane/enrollment/random.ts': { text: 'export const x = Math.random()', rule: 'no-restricted-properties' },
+  'src/plane/enrollment/hrtime.ts': { text: 'export const x = process.hrtime()', rule: 'no-restricted-properties' },
   'src/domain/any.ts': { text: 'export const x: any = 1', rule: 'no-explicit-any' },
   'src/domain/assertion.ts': {
     text: 'export const x = (y: string | null): string => y!',

@@ -1,15 +1,15 @@
 // One of several replicas over one real PostgreSQL, in the process of the test: its leases are short, its clock can be
 // set, and everything between it and the database can go wrong.
 
-import type { Change } from '#domain/change.ts'
-import { openJournalWitness } from '#plane/store/journal-witness.ts'
+import type { Change } from '#domain/core/change.ts'
+import { openJournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { openPgGroupCommit } from '#plane/store/postgres/group-commit.ts'
 import { openPgReplicas, type PgReplicas } from '#plane/store/postgres/open-pg-replicas.ts'
 import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
 import { usualPace, type ReplicaPace } from '#plane/store/postgres/replica-pace.ts'
 import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
-import type { Fence, Standing } from '#plane/store/replicas.ts'
-import type { Committed, HeadSigner } from '#plane/store/store.ts'
+import type { Fence, Standing } from '#plane/store/contract/replicas.ts'
+import type { Committed, HeadSigner } from '#plane/store/contract/store.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import type { PgSession, PostgresTarget } from '#platform/postgres.ts'

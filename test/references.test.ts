@@ -25,7 +25,7 @@ const pages = new Map([
     ].join('\n'),
   ],
 ])
-const files = [...pages.keys(), 'README.md', 'src/domain/node.ts', 'test/flows/alerts.test.ts']
+const files = [...pages.keys(), 'README.md', 'src/domain/core/node.ts', 'test/flows/alerts.test.ts']
 const targets = targetsIn(files, pages)
 const brokenIn = (file: string, text: string): string[] =>
   brokenReferences(file, text, targets).map((found) => found.replace(' leads nowhere', ''))
@@ -42,7 +42,7 @@ type Planted = {
   readonly found: string
 }
 
-const source = 'src/domain/node.ts'
+const source = 'src/domain/core/node.ts'
 const page = 'docs/RULINGS.md'
 
 const planted: readonly Planted[] = [
@@ -116,14 +116,14 @@ const planted: readonly Planted[] = [
   {
     kind: 'whole path',
     file: page,
-    good: 'in `src/domain/node.ts`',
+    good: 'in `src/domain/core/node.ts`',
     bad: 'in `src/domain/gone.ts`',
     found: 'path: src/domain/gone.ts',
   },
   {
     kind: 'end of a path',
     file: source,
-    good: '// domain/node.ts, node.ts',
+    good: '// core/node.ts, node.ts',
     bad: '// flows/node.ts',
     found: 'path: flows/node.ts',
   },

@@ -3,12 +3,12 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import type { Alert } from '#domain/alert.ts'
-import type { Change, Write } from '#domain/change.ts'
-import { decided } from '#domain/decision.ts'
-import { commitDecision } from '#plane/flows/commit-decision.ts'
-import { raiseSecondHolder } from '#plane/flows/raise-second-holder.ts'
-import type { CommitGroup, Committed, JournalQuery, Store } from '#plane/store/store.ts'
+import type { Alert } from '#domain/alerts/alert.ts'
+import type { Change, Write } from '#domain/core/change.ts'
+import { decided } from '#domain/core/decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
+import { raiseSecondHolder } from '#plane/identity/raise-second-holder.ts'
+import type { CommitGroup, Committed, JournalQuery, Store } from '#plane/store/contract/store.ts'
 import { systemClock } from '#platform/clock.ts'
 import { evidenceOf } from './fakes/agent-words.ts'
 import {

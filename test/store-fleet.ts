@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import { releasedKeptMs } from '#domain/allocation.ts'
-import type { Write } from '#domain/change.ts'
-import type { Store } from '#plane/store/store.ts'
+import { releasedKeptMs } from '#domain/fleet/allocation.ts'
+import type { Write } from '#domain/core/change.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { allocation, fleetRows, keyOf, newRowsOf, receipt } from './fakes/fleet-rows.ts'
 import type { StoreUnderTest } from './store-contract.ts'
 import { change } from './store-harness.ts'

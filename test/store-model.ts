@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Change } from '#domain/change.ts'
+import type { Change } from '#domain/core/change.ts'
 import { note, putNode, read } from './store-harness.ts'
 import type { StoreUnderTest } from './store-contract.ts'
 

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { entry } from '#domain/decision.ts'
-import { StoreFault, StoreInDoubt } from '#plane/store/store-errors.ts'
-import type { Committed } from '#plane/store/store.ts'
+import { entry } from '#domain/core/decision.ts'
+import { StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
+import type { Committed } from '#plane/store/contract/store.ts'
 import type { PgSession } from '#platform/postgres.ts'
 import { alice } from './fakes/sample-rows.ts'
 import { withPeer } from './peers/peer.ts'

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { NodeId } from '#domain/node.ts'
-import type { ClaimedSession, Holder } from '#plane/store/replicas.ts'
-import { Fenced, StoreFault } from '#plane/store/store-errors.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import type { ClaimedSession, Holder } from '#plane/store/contract/replicas.ts'
+import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { PgSession } from '#platform/postgres.ts'
 import { withPeer } from './peers/peer.ts'
 import { quickPace, replicaSite, type ReplicaSite, type TestReplica } from './postgres-replica.ts'

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { usualPace } from '#plane/store/postgres/replica-pace.ts'
-import { Fenced } from '#plane/store/store-errors.ts'
+import { Fenced } from '#plane/store/contract/store-errors.ts'
 import { systemClock } from '#platform/clock.ts'
 import { withPeer } from './peers/peer.ts'
 import { quickPace, replicaSite, type TestReplica } from './postgres-replica.ts'

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { Change } from '#domain/change.ts'
+import type { Change } from '#domain/core/change.ts'
 import type { PostgresStoreDeps } from '#plane/store/postgres/open-postgres-store.ts'
-import type { Committed, HeadSigner, JournalQuery, Store, StoredEntry } from '#plane/store/store.ts'
+import type { Committed, HeadSigner, JournalQuery, Store, StoredEntry } from '#plane/store/contract/store.ts'
 import type { PgSession, PostgresTarget } from '#platform/postgres.ts'
 import { cleanup } from './process/cleanup.ts'
 import { postgresDatabase } from './process/postgres-server.ts'

@@ -4,9 +4,9 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, test, type TestContext } from 'node:test'
-import { openSqliteStore, type SqliteStoreDeps } from '#plane/store/open-sqlite-store.ts'
-import { StoreFault, StoreRefused, type StoreRefusedCode } from '#plane/store/store-errors.ts'
-import type { Store } from '#plane/store/store.ts'
+import { openSqliteStore, type SqliteStoreDeps } from '#plane/store/sqlite/open-sqlite-store.ts'
+import { StoreFault, StoreRefused, type StoreRefusedCode } from '#plane/store/contract/store-errors.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { storeContract, type StoreUnderTest } from './store-contract.ts'
 import {
   makeSigner,

@@ -1,16 +1,16 @@
 // Life with an identity: a channel kept open, a certificate kept young, its recovery rehearsed and better sources looked for,
 // side by side, until one of the first two cannot go on.
 
-import type { AgentParts } from './agent-deps.ts'
-import { keepChannel } from './channel/keep-channel.ts'
-import { betterIdentity } from './identity/better-source.ts'
-import type { Identity } from './identity/credentials.ts'
-import { keepRenewed } from './identity/keep-renewed.ts'
-import type { IdentityProvider } from './identity/provider.ts'
-import { storageReporter } from './identity/report-storage.ts'
-import { keepRehearsed } from './recovery/rehearse.ts'
-import { keepReporting } from './reports/keep-reporting.ts'
-import type { SessionEnd } from './session-end.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { keepChannel } from '#agent/channel/keep-channel.ts'
+import { betterIdentity } from '#agent/identity/better-source.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import { keepRenewed } from '#agent/identity/keep-renewed.ts'
+import type { IdentityProvider } from '#agent/state/provider.ts'
+import { storageReporter } from '#agent/identity/report-storage.ts'
+import { keepRehearsed } from '#agent/recovery/rehearse.ts'
+import { keepReporting } from '#agent/diagnostics/keep-reporting.ts'
+import type { SessionEnd } from '#agent/core/session-end.ts'
 
 export const serve = async (agent: AgentParts, providers: readonly IdentityProvider[]): Promise<SessionEnd> => {
   const over = new AbortController()

@@ -3,8 +3,8 @@
 
 import { faultOfPrivateFolder, lockFolder } from '#platform/private-folder.ts'
 import { ownMark, stillRuns } from '#platform/process-mark.ts'
-import { readStatusFile } from './status-file.ts'
-import { trouble, type Trouble } from './trouble.ts'
+import { readStatusFile } from '#agent/diagnostics/status-file.ts'
+import { trouble, type Trouble } from '#agent/core/trouble.ts'
 
 export type TakenFolder =
   { readonly kind: 'ours'; release(): void } | { readonly kind: 'not-ours'; readonly trouble: Trouble }

@@ -1,18 +1,18 @@
 // The ways in that this agent has, and what it says when none of them leads anywhere.
 
-import type { AgentParts } from './agent-deps.ts'
-import type { AgentConfig } from './config.ts'
-import { enroll } from './enrollment/enroll.ts'
-import { dropUsedJoin, findJoin } from './enrollment/join-source.ts'
-import { readAdmission } from './identity/admission.ts'
-import type { Identity } from './identity/credentials.ts'
-import type { IdentityProvider, Need, Provided } from './identity/provider.ts'
-import { damageOf } from './identity/sound-credentials.ts'
-import { expired, isExpired } from './recovery/expired.ts'
-import { recover } from './recovery/recover.ts'
-import { isInvited, waitForNews } from './recovery/wait-for-news.ts'
-import { wayBack } from './recovery/way-back.ts'
-import { trouble, type Trouble } from './trouble.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentConfig } from '#agent/core/config.ts'
+import { enroll } from '#agent/enrollment/enroll.ts'
+import { dropUsedJoin, findJoin } from '#agent/enrollment/join-source.ts'
+import { readAdmission } from '#agent/link/admission.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import type { IdentityProvider, Need, Provided } from '#agent/state/provider.ts'
+import { damageOf } from '#agent/state/sound-credentials.ts'
+import { expired, isExpired } from '#agent/state/expired.ts'
+import { recover } from '#agent/recovery/recover.ts'
+import { isInvited, waitForNews } from '#agent/recovery/wait-for-news.ts'
+import { wayBack } from '#agent/recovery/way-back.ts'
+import { trouble, type Trouble } from '#agent/core/trouble.ts'
 
 /** `better`: sources that are preferred to the plane's own, such as SPIRE. */
 export const waysIn = (agent: AgentParts, better: readonly IdentityProvider[]): readonly IdentityProvider[] => [

@@ -1,7 +1,7 @@
 // Certificate requests (PKCS#10, RFC 2986). Only the public key is taken from one; everything else in it is the
 // caller's wish, has to be well-formed, and is forgotten.
 
-import type { KeyType } from '#domain/profile.ts'
+import type { KeyType } from '#domain/core/profile.ts'
 import { contextOf, type DerReader, type Malformed, malformed, orMalformed, readDer, tags } from './der.ts'
 import { readAny, readOid, readSmallNumber, readWholeBits } from './der-values.ts'
 import { bits, constructed, encode, raw, sequence, smallNumber } from './der-writer.ts'

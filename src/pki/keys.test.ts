@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash, generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
-import { keyTypes } from '#domain/profile.ts'
+import { keyTypes } from '#domain/core/profile.ts'
 import { generateKey, keyId, keyTypeOfSpki, loadPrivateKey, spkiHash, verifySignature } from './keys.ts'
 import { toPem } from './pem.ts'
 

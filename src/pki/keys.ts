@@ -1,7 +1,7 @@
 // Private keys that never show themselves, except on purpose as PKCS#8.
 
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
-import type { KeyType } from '#domain/profile.ts'
+import type { KeyType } from '#domain/core/profile.ts'
 import { fromPem, toPem } from './pem.ts'
 import { algorithmOf, digestOf, verifyAs } from './signature.ts'
 import { keyTypeOfSpki } from './spki.ts'

@@ -1,6 +1,6 @@
 // Reads certificates, strictly. Reading checks no signature: `verify-chain.ts` does.
 
-import type { KeyType } from '#domain/profile.ts'
+import type { KeyType } from '#domain/core/profile.ts'
 import { serialHex } from './certificate.ts'
 import { contextOf, DerReader, type Malformed, malformed, orMalformed, readDer, tags } from './der.ts'
 import { readTime } from './der-time.ts'

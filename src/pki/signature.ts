@@ -1,7 +1,7 @@
 // The signature algorithms we know, and checking a signature.
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
-import type { KeyType } from '#domain/profile.ts'
+import type { KeyType } from '#domain/core/profile.ts'
 import { type DerReader, malformed, tags } from './der.ts'
 import { readOid } from './der-values.ts'
 import { encode, oid, sequence } from './der-writer.ts'

@@ -1,7 +1,7 @@
 // The public key of a certificate or request (SubjectPublicKeyInfo): which kind it is, and its names.
 
 import { hash } from 'node:crypto'
-import type { KeyType } from '#domain/profile.ts'
+import type { KeyType } from '#domain/core/profile.ts'
 import { isEd25519Key, isPointOf, isUncompressed, p256, p384 } from './curve.ts'
 import { type DerReader, malformed, orMalformed, readDer, tags } from './der.ts'
 import { readOid, readWholeBits } from './der-values.ts'

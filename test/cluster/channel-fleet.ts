@@ -2,9 +2,9 @@
 // next plane that answers and with the agent's own waits in between.
 
 import assert from 'node:assert/strict'
-import { fullJitterMs } from '#agent/backoff.ts'
+import { fullJitterMs } from '#agent/core/backoff.ts'
 import type { Random } from '#platform/random.ts'
-import type { AgentEvidence } from '#wire/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import type { Identity } from '../process/node-call.ts'
 import { newSecret } from '../process/plane-records.ts'

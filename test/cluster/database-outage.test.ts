@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { leaseMs, mostBehindMs } from '#plane/store/replicas.ts'
+import { leaseMs, mostBehindMs } from '#plane/store/contract/replicas.ts'
 import { peer, withPeer } from '../peers/peer.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'

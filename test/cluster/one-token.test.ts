@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
-import type { CertificateRecord } from '#domain/certificate.ts'
+import type { CertificateRecord } from '#domain/core/certificate.ts'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey, spkiHash, type PrivateKey } from '#pki/keys.ts'
 import { peer, withPeer } from '../peers/peer.ts'

@@ -3,9 +3,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { CertificateRecord } from '#domain/certificate.ts'
+import type { CertificateRecord } from '#domain/core/certificate.ts'
 import type { Random } from '#platform/random.ts'
-import type { ReceiptView } from '#wire/receipt-api.ts'
+import type { ReceiptView } from '#wire/revocation/receipt-api.ts'
 import { peer, withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
 import { nodeCall, type Identity } from '../process/node-call.ts'

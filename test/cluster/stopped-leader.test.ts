@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { leaseMs } from '#plane/store/replicas.ts'
+import { leaseMs } from '#plane/store/contract/replicas.ts'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
 import { openRawChannel } from '../process/raw-channel.ts'

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
-import { agentExitCodes } from '#agent/outcome.ts'
-import { readStatusFile } from '#agent/status-file.ts'
+import { agentExitCodes } from '#agent/core/outcome.ts'
+import { readStatusFile } from '#agent/diagnostics/status-file.ts'
 import { withPeer } from '../peers/peer.ts'
 import { joinMember, untilConnected, type Member } from '../process/agent-member.ts'
 import { eventually } from '../process/eventually.ts'

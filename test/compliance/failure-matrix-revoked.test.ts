@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { agentExitCodes } from '#agent/outcome.ts'
+import { agentExitCodes } from '#agent/core/outcome.ts'
 import { joinMember, untilConnected, type Member } from '../process/agent-member.ts'
 import { eventually } from '../process/eventually.ts'
 import type { Json } from '../process/operator-call.ts'

@@ -1,9 +1,9 @@
 // What an agent and its plane say of a failure while it lasts, and what the journal has of it afterwards (seed 003).
 
 import assert from 'node:assert/strict'
-import type { FailureClass } from '#domain/failure-class.ts'
-import { readRecord, type RecordedEvent } from '#agent/record.ts'
-import { readStatusFile, type Place, type StatusTrouble } from '#agent/status-file.ts'
+import type { FailureClass } from '#domain/recovery/failure-class.ts'
+import { readRecord, type RecordedEvent } from '#agent/diagnostics/record.ts'
+import { readStatusFile, type Place, type StatusTrouble } from '#agent/diagnostics/status-file.ts'
 import { makeProfile, type Member } from '../process/agent-member.ts'
 import { eventually } from '../process/eventually.ts'
 import type { Json } from '../process/operator-call.ts'

@@ -1,13 +1,13 @@
 // What of an agent connects: real clocks, sockets and files, names that lead where the test says, and a board that keeps
 // what was said last.
 
-import type { ConnectingAgent } from '#agent/connect-at.ts'
-import { memoryCredentialStore } from '#agent/identity/credential-store.ts'
-import { openKeeper } from '#agent/identity/identity-keeper.ts'
-import { openJudgedClock } from '#agent/judged-clock.ts'
-import { openKnownAddresses } from '#agent/known-addresses.ts'
-import type { Trouble } from '#agent/trouble.ts'
-import { openVitals } from '#agent/vitals.ts'
+import type { ConnectingAgent } from '#agent/link/connect-at.ts'
+import { memoryCredentialStore } from '#agent/state/credential-store.ts'
+import { openKeeper } from '#agent/state/identity-keeper.ts'
+import { openJudgedClock } from '#agent/core/judged-clock.ts'
+import { openKnownAddresses } from '#agent/link/known-addresses.ts'
+import type { Trouble } from '#agent/core/trouble.ts'
+import { openVitals } from '#agent/core/vitals.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'

@@ -4,10 +4,10 @@
 import * as http from 'node:http'
 import * as net from 'node:net'
 import * as tls from 'node:tls'
-import type { ServerTrust } from '#agent/enrollment/verified-connection.ts'
+import type { ServerTrust } from '#agent/link/verified-connection.ts'
 import { generateKey, type PrivateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
-import { formatStatement } from '#wire/statement.ts'
+import { formatStatement } from '#wire/api/statement.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { hierarchy, leaf, nodeOrder, serverOrder, type Held, type Hierarchy } from '../vectors/pki-hierarchy.ts'
 

@@ -1,9 +1,9 @@
 // Assertions for tests of decisions.
 
 import assert from 'node:assert/strict'
-import type { Decided } from '#domain/decision.ts'
-import type { RowKind } from '#domain/change.ts'
-import type { Refusal, RefusalCode } from '#domain/refusal.ts'
+import type { Decided } from '#domain/core/decision.ts'
+import type { RowKind } from '#domain/core/change.ts'
+import type { Refusal, RefusalCode } from '#domain/core/refusal.ts'
 
 export const expectDecided = <T extends { readonly kind: string }>(verdict: T): Extract<T, Decided> => {
   assert.equal(verdict.kind, 'decided', JSON.stringify(verdict))

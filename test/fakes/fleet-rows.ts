@@ -1,11 +1,11 @@
 // One row of every kind the fleet brought, for whoever stores, moves or lists rows.
 
-import { maintenancePolicy } from '#domain/policy.ts'
-import { noOverlay } from '#domain/overlay.ts'
-import type { Allocation } from '#domain/allocation.ts'
-import type { Read, Write } from '#domain/change.ts'
-import type { Receipt } from '#domain/receipt.ts'
-import { tableShapes } from '#plane/store/columns.ts'
+import { maintenancePolicy } from '#domain/fleet/policy.ts'
+import { noOverlay } from '#domain/fleet/overlay.ts'
+import type { Allocation } from '#domain/fleet/allocation.ts'
+import type { Read, Write } from '#domain/core/change.ts'
+import type { Receipt } from '#domain/revocation/receipt.ts'
+import { tableShapes } from '#plane/store/commit/columns.ts'
 
 const atMs = 1_700_000_000_000
 

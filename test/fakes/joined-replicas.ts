@@ -1,11 +1,19 @@
 // Replicas of one plane over one store, in one process, and all that can befall one: it dies, it does not answer, it is out
 // of touch, another leads. What one commits the others hear of a turn later, or when they are back in touch.
 
-import type { NodeId } from '#domain/node.ts'
+import type { NodeId } from '#domain/core/node.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { Asked, Fence, Holder, Holders, ReplicaNumber, Replicas, Standing } from '#plane/store/replicas.ts'
-import { Fenced } from '#plane/store/store-errors.ts'
-import type { Committed, Store } from '#plane/store/store.ts'
+import type {
+  Asked,
+  Fence,
+  Holder,
+  Holders,
+  ReplicaNumber,
+  Replicas,
+  Standing,
+} from '#plane/store/contract/replicas.ts'
+import { Fenced } from '#plane/store/contract/store-errors.ts'
+import type { Committed, Store } from '#plane/store/contract/store.ts'
 
 type Answer = (question: unknown, from: ReplicaNumber) => Promise<unknown>
 

@@ -1,7 +1,7 @@
 // Random lives: events in any order, two at once now and then, under any mixture of rules.
 
 import fc from 'fast-check'
-import type { Profile } from '#domain/profile.ts'
+import type { Profile } from '#domain/core/profile.ts'
 import { aboutNode, type LifeEvent } from './life.ts'
 import { hour, minute, profileRow } from './sample-rows.ts'
 

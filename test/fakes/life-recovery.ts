@@ -1,19 +1,23 @@
 // The part of a life in which identities are lost, copied, recovered and repaired.
 
-import { decideDeny } from '#domain/approval.ts'
-import type { CertificateRecord } from '#domain/certificate.ts'
-import type { Change, Row } from '#domain/change.ts'
-import type { DomainSettings } from '#domain/domain-settings.ts'
-import type { HolderFacts } from '#domain/duplicate.ts'
-import type { KeyInRequest } from '#domain/node-certificate.ts'
-import type { Node } from '#domain/node.ts'
-import type { SigningOrder } from '#domain/order.ts'
-import type { Profile } from '#domain/profile.ts'
-import type { PresentedCounter, PresentedRecovery, RecoveryRegistrationFacts } from '#domain/recovery-credential.ts'
-import { recovered } from '#domain/recovered.ts'
-import { decideRecover, decideRecoveryWaits } from '#domain/recovery.ts'
-import { decideRehearsal } from '#domain/rehearsal.ts'
-import { decideRepairBundle, decideRepairEvidence } from '#domain/repair.ts'
+import { decideDeny } from '#domain/core/approval.ts'
+import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { Change, Row } from '#domain/core/change.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { HolderFacts } from '#domain/identity/duplicate.ts'
+import type { KeyInRequest } from '#domain/identity/node-certificate.ts'
+import type { Node } from '#domain/core/node.ts'
+import type { SigningOrder } from '#domain/core/order.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import type {
+  PresentedCounter,
+  PresentedRecovery,
+  RecoveryRegistrationFacts,
+} from '#domain/core/recovery-credential.ts'
+import { recovered } from '#domain/recovery/recovered.ts'
+import { decideRecover, decideRecoveryWaits } from '#domain/recovery/recovery.ts'
+import { decideRehearsal } from '#domain/recovery/rehearsal.ts'
+import { decideRepairBundle, decideRepairEvidence } from '#domain/recovery/repair.ts'
 import type { RowTable } from './row-table.ts'
 import { holder, hour } from './sample-rows.ts'
 

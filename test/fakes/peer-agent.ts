@@ -1,9 +1,9 @@
 // What an agent makes of the peers it is sent, without a network: the set as it stands, checked against every revision.
 
 import assert from 'node:assert/strict'
-import { revisionOf, type Peer } from '#domain/peer-set.ts'
+import { revisionOf, type Peer } from '#domain/network/peer-set.ts'
 import { sha256 } from '#platform/bytes.ts'
-import { peerFromWire, type PlanePeers } from '#wire/peers.ts'
+import { peerFromWire, type PlanePeers } from '#wire/network/peers.ts'
 
 export type PeerAgent = {
   /** The revision once the set is whole; null: more parts are to come. */

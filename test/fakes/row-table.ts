@@ -1,10 +1,10 @@
 // Rows in memory, committed by compare-and-set as the store does it: for model tests of decisions alone.
 
 import assert from 'node:assert/strict'
-import type { Change, Row, RowKind, RowTypes, Write } from '#domain/change.ts'
-import type { EntryDraft } from '#domain/journal-entry.ts'
-import type { Node } from '#domain/node.ts'
-import { tableShapes } from '#plane/store/columns.ts'
+import type { Change, Row, RowKind, RowTypes, Write } from '#domain/core/change.ts'
+import type { EntryDraft } from '#domain/core/journal-entry.ts'
+import type { Node } from '#domain/core/node.ts'
+import { tableShapes } from '#plane/store/commit/columns.ts'
 
 export type RowTable = {
   get<K extends RowKind>(row: K, key: string): Row<RowTypes[K]> | null

@@ -1,17 +1,17 @@
 // Rows for tests: complete values, of which a test names only what it is about.
 
-import type { Allocation } from '#domain/allocation.ts'
-import { nothingTagged } from '#domain/hardware-profile.ts'
-import type { Row } from '#domain/change.ts'
-import type { Attribution } from '#domain/decision.ts'
-import { defaultDomainSettings, type DomainSettings } from '#domain/domain-settings.ts'
-import type { HolderFacts } from '#domain/duplicate.ts'
-import type { Membership, Node, Recovery, Repair, Slot, Slots } from '#domain/node.ts'
-import { noOverlay } from '#domain/overlay.ts'
-import { maintenancePolicy } from '#domain/policy.ts'
-import { shippedProfiles, type Profile } from '#domain/profile.ts'
-import type { Token } from '#domain/token.ts'
-import type { VCluster } from '#domain/vcluster.ts'
+import type { Allocation } from '#domain/fleet/allocation.ts'
+import { nothingTagged } from '#domain/core/hardware-profile.ts'
+import type { Row } from '#domain/core/change.ts'
+import type { Attribution } from '#domain/core/decision.ts'
+import { defaultDomainSettings, type DomainSettings } from '#domain/core/domain-settings.ts'
+import type { HolderFacts } from '#domain/identity/duplicate.ts'
+import type { Membership, Node, Recovery, Repair, Slot, Slots } from '#domain/core/node.ts'
+import { noOverlay } from '#domain/fleet/overlay.ts'
+import { maintenancePolicy } from '#domain/fleet/policy.ts'
+import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
+import type { Token } from '#domain/enrollment/token.ts'
+import type { VCluster } from '#domain/fleet/vcluster.ts'
 
 export const minute = 60_000
 export const hour = 60 * minute

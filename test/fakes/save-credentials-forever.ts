@@ -1,6 +1,6 @@
 // A process to be killed: swaps credentials without a pause. `node save-credentials-forever.ts FOLDER`
 
-import { fileCredentialStore } from '#agent/identity/credential-store.ts'
+import { fileCredentialStore } from '#agent/state/credential-store.ts'
 
 const store = fileCredentialStore(process.argv[2] ?? '')
 for (let serial = 1; ; serial++) {

@@ -1,15 +1,15 @@
 // An agent inside the test's own process, with real clocks, files and sockets.
 
 import * as path from 'node:path'
-import type { AgentConfig } from '#agent/config.ts'
+import type { AgentConfig } from '#agent/core/config.ts'
 import { runAgent, type AgentDeps, type AgentOutcome, type BetterSources } from '#agent/main.ts'
-import { openNudging } from '#agent/nudge.ts'
+import { openNudging } from '#agent/core/nudge.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { openResolver } from '#platform/resolve-name.ts'
 import { systemTimers } from '#platform/timers.ts'
-import type { JoinString } from '#wire/join-string.ts'
+import type { JoinString } from '#wire/core/join-string.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 

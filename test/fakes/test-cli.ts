@@ -2,7 +2,7 @@
 
 import { allNouns } from '#cli/all-nouns.ts'
 import { openHttpClient } from '#platform/http-client.ts'
-import type { Cli, CliDeps } from '#cli/cli.ts'
+import type { Cli, CliDeps } from '#cli/kit/cli.ts'
 import { manualClock, type ManualClock } from './manual-clock.ts'
 import { manualTimers } from './manual-timers.ts'
 import { seededRandom } from './seeded-random.ts'

@@ -1,11 +1,11 @@
 // Sessions without a network: a socket that remembers what was asked of it, and does nothing by itself.
 
-import type { NodePrincipal } from '#domain/principal.ts'
-import type { SessionRegistry } from '#plane/channels/session-registry.ts'
-import type { Session, SessionSocket } from '#plane/channels/session.ts'
-import { openJournalWitness } from '#plane/store/journal-witness.ts'
-import { openSoleReplica } from '#plane/store/sole-replica.ts'
-import type { AgentEvidence } from '#wire/agent-evidence.ts'
+import type { NodePrincipal } from '#domain/core/principal.ts'
+import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
+import type { Session, SessionSocket } from '#plane/sessions/session.ts'
+import { openJournalWitness } from '#plane/store/journal/journal-witness.ts'
+import { openSoleReplica } from '#plane/store/sqlite/sole-replica.ts'
+import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
 import type { Json } from '../process/operator-call.ts'
 
 export type TestSocket = SessionSocket & {

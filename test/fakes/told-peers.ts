@@ -1,7 +1,7 @@
 // WireGuard peers that confirm when a test says so.
 
-import type { NodeId } from '#domain/node.ts'
-import type { PeerProofs } from '#plane/flows/open-channels.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import type { PeerProofs } from '#plane/core/open-channels.ts'
 
 export type ToldPeers = PeerProofs & {
   /** Whose peers they are. */

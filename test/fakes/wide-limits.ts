@@ -2,7 +2,7 @@
 
 import type { ConnectionLimits } from '#platform/connections.ts'
 import { systemTimers } from '#platform/timers.ts'
-import type { TurnedAway } from '#plane/listeners/turned-away.ts'
+import type { TurnedAway } from '#plane/boot/turned-away.ts'
 
 export const wideLimits: ConnectionLimits = {
   connections: 512,

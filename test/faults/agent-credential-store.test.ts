@@ -8,9 +8,9 @@ import { syncBuiltinESMExports } from 'node:module'
 import * as path from 'node:path'
 import { mock, test } from 'node:test'
 import nodeFs from 'node:fs'
-import { DamagedCredentials, fileCredentialStore } from '#agent/identity/credential-store.ts'
-import { noCredentials, type Credentials } from '#agent/identity/credentials.ts'
-import { openKeeper } from '#agent/identity/identity-keeper.ts'
+import { DamagedCredentials, fileCredentialStore } from '#agent/state/credential-store.ts'
+import { noCredentials, type Credentials } from '#agent/state/credentials.ts'
+import { openKeeper } from '#agent/state/identity-keeper.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
 /** A generation whose parts can be seen to belong together. */

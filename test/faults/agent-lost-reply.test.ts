@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inParallel } from '#cli/in-parallel.ts'
+import { inParallel } from '#cli/kit/in-parallel.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { certificateBytes, startFaultProxy, type FaultProxy } from '../process/fault-proxy.ts'

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
-import { inParallel } from '#cli/in-parallel.ts'
+import { inParallel } from '#cli/kit/in-parallel.ts'
 import { generateKey } from '#pki/keys.ts'
 import { within } from '../process/eventually.ts'
 import { startLocalTlsServer } from '../process/local-tls-server.ts'

@@ -3,9 +3,9 @@
 
 import assert from 'node:assert/strict'
 import * as path from 'node:path'
-import type { Identity } from '#agent/identity/credentials.ts'
-import { keyCredential } from '#agent/recovery/prove.ts'
-import { readStatusFile } from '#agent/status-file.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import { keyCredential } from '#agent/link/prove.ts'
+import { readStatusFile } from '#agent/diagnostics/status-file.ts'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
 import type { Scope } from '../process/cleanup.ts'

@@ -2,8 +2,8 @@
 // `node overlay-applier.ts STATE STEP COUNT`, the files as JSON on standard input.
 
 import * as fs from 'node:fs'
-import { openOverlayFiles, type OverlayStep } from '#agent/overlay/apply-files.ts'
-import type { OverlayFile } from '#domain/overlay.ts'
+import { openOverlayFiles, type OverlayStep } from '#agent/fleet/apply-files.ts'
+import type { OverlayFile } from '#domain/fleet/overlay.ts'
 
 const [state = '', step = '', count = ''] = process.argv.slice(2)
 let left = Number(count)

@@ -2,9 +2,9 @@
 // `node overlay-supervisor.ts STATE`, the services as JSON on standard input.
 
 import * as fs from 'node:fs'
-import { openSupervisor } from '#agent/overlay/supervised-runner.ts'
-import { wantedServices } from '#agent/overlay/wanted-services.ts'
-import type { Service } from '#domain/overlay.ts'
+import { openSupervisor } from '#agent/fleet/supervised-runner.ts'
+import { wantedServices } from '#agent/fleet/wanted-services.ts'
+import type { Service } from '#domain/fleet/overlay.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { plainEnvironment } from '#platform/service-process.ts'

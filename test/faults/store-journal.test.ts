@@ -5,9 +5,9 @@ import { createHash } from 'node:crypto'
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, test, type TestContext } from 'node:test'
-import { chainedHash, signedBytes } from '#plane/store/journal-chain.ts'
-import { StoreRefused } from '#plane/store/store-errors.ts'
-import type { HeadSigner, Verification } from '#plane/store/store.ts'
+import { chainedHash, signedBytes } from '#plane/store/journal/journal-chain.ts'
+import { StoreRefused } from '#plane/store/contract/store-errors.ts'
+import type { HeadSigner, Verification } from '#plane/store/contract/store.ts'
 import { makeSigner, newNode, openStore, workplace } from '../store-harness.ts'
 
 const groups = 4

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
-import { StoreFault } from '#plane/store/store-errors.ts'
-import type { Store } from '#plane/store/store.ts'
+import { StoreFault } from '#plane/store/contract/store-errors.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { withPeer } from '../peers/peer.ts'
 import { startCommitProxy, type CommitFault, type CommitProxy } from '../process/commit-proxy.ts'
 import { withSeed } from '../process/with-seed.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openPgHealth } from '#plane/store/postgres/health.ts'
-import { StoreFault } from '#plane/store/store-errors.ts'
+import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { withPeer } from '../peers/peer.ts'

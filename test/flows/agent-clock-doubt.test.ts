@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AgentParts } from '#agent/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { openClockDoubt } from '#agent/identity/clock-doubt.ts'
-import type { Identity } from '#agent/identity/credentials.ts'
-import { openJudgedClock } from '#agent/judged-clock.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import { openJudgedClock } from '#agent/core/judged-clock.ts'
 import { systemClock } from '#platform/clock.ts'
 import { connectingAgent } from '../fakes/connecting-agent.ts'
 import { pinned, startDatedPlane, timesAt } from '../fakes/dated-plane.ts'

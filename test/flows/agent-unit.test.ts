@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
-import { agentExitCodes } from '#agent/outcome.ts'
+import { agentExitCodes } from '#agent/core/outcome.ts'
 import { withPeer } from '../peers/peer.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseCertificate } from '#pki/parse-certificate.ts'
-import type { Authority } from '#plane/issuer/authority.ts'
-import { dropEndedListKeys } from '#plane/issuer/list-signer.ts'
+import type { Authority } from '#plane/authority/authority.ts'
+import { dropEndedListKeys } from '#plane/authority/list-signer.ts'
 import { withPeer } from '../peers/peer.ts'
 import {
   day,

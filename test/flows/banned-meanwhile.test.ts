@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { readOf } from '#domain/change.ts'
-import { entry } from '#domain/decision.ts'
+import { readOf } from '#domain/core/change.ts'
+import { entry } from '#domain/core/decision.ts'
 import { generateKey, spkiHash } from '#pki/keys.ts'
 import { codeOf, setUpRecovery } from './recovery-setup.ts'
 

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AgentEvidence } from '#wire/agent-evidence.ts'
-import type { RepairBundle } from '#wire/recovery-api.ts'
+import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { RepairBundle } from '#wire/recovery/recovery-api.ts'
 import { evidenceOf, reportOf } from '../fakes/agent-words.ts'
 import { eventually } from '../process/eventually.ts'
 import { nodeCall } from '../process/node-call.ts'

@@ -1,10 +1,10 @@
 // One live channel a node, whichever replica it is on.
 
-import type { ProbeAnswer } from '#plane/channels/probe.ts'
+import type { ProbeAnswer } from '#plane/liveness/probe.ts'
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Refusal } from '#domain/refusal.ts'
-import { withdrawIdentity, type Withdrawn } from '#plane/flows/withdraw-identity.ts'
+import type { Refusal } from '#domain/core/refusal.ts'
+import { withdrawIdentity, type Withdrawn } from '#plane/revocation/withdraw-identity.ts'
 import { instanceOf, reportOf } from '../fakes/agent-words.ts'
 import { alice } from '../fakes/sample-rows.ts'
 import { closingOf, hello, setUpReplicas, turns } from './replicas-setup.ts'

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import type { Alert } from '#domain/alert.ts'
-import { exitCodes } from '#cli/exit-codes.ts'
+import type { Alert } from '#domain/alerts/alert.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { note, read } from '../store-harness.ts'
 import { setUpCli } from './cli-setup.ts'
 

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { runCli } from '#cli/run-cli.ts'
-import { slotOf } from '#domain/certificate.ts'
+import { runCli } from '#cli/kit/run-cli.ts'
+import { slotOf } from '#domain/core/certificate.ts'
 import { openHttpClient } from '#platform/http-client.ts'
 import { testCli } from '../fakes/test-cli.ts'
 import { cleanup } from '../process/cleanup.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
-import { chainedHash } from '#plane/store/journal-chain.ts'
+import { chainedHash } from '#plane/store/journal/journal-chain.ts'
 import { setUpCli } from './cli-setup.ts'
 
 test('token create prints one join string alone on standard output, and says on standard error what it did', async (t) => {

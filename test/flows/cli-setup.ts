@@ -3,8 +3,8 @@
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import type { TestContext } from 'node:test'
-import { runCli } from '#cli/run-cli.ts'
-import type { Role } from '#domain/principal.ts'
+import { runCli } from '#cli/kit/run-cli.ts'
+import type { Role } from '#domain/core/principal.ts'
 import { testCli } from '../fakes/test-cli.ts'
 import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
 

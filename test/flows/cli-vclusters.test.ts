@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { exitCodes } from '#cli/exit-codes.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { setUpCli } from './cli-setup.ts'
 
 const overlay = {

@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { readOf } from '#domain/change.ts'
-import { entry } from '#domain/decision.ts'
+import { readOf } from '#domain/core/change.ts'
+import { entry } from '#domain/core/decision.ts'
 import { generateKey } from '#pki/keys.ts'
-import { renewCertificate } from '#plane/flows/renew-certificate.ts'
-import { settleNode } from '#plane/flows/settle-node.ts'
+import { renewCertificate } from '#plane/identity/renew-certificate.ts'
+import { settleNode } from '#plane/node/settle-node.ts'
 import { operator } from './authority-setup.ts'
 import { codeOf, evidenceOf, newCsr, setUpRecovery } from './recovery-setup.ts'
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fencedStore } from '#plane/leading.ts'
+import { fencedStore } from '#plane/cluster/leading.ts'
 import { setUpReplicas, turns } from './replicas-setup.ts'
 
 const minute = 60_000

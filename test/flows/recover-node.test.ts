@@ -2,19 +2,19 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { shippedProfiles, type Profile } from '#domain/profile.ts'
+import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
 import { generateKey } from '#pki/keys.ts'
-import { changeNode } from '#plane/flows/change-node.ts'
-import { issueChallenge } from '#plane/flows/issue-challenge.ts'
-import { issueRepairBundle } from '#plane/flows/issue-repair-bundle.ts'
-import { proveRecovery } from '#plane/flows/prove-recovery.ts'
-import { openReceipts } from '#plane/flows/receipts.ts'
-import { withdrawIdentity } from '#plane/flows/withdraw-identity.ts'
+import { changeNode } from '#plane/node/change-node.ts'
+import { issueChallenge } from '#plane/identity/issue-challenge.ts'
+import { issueRepairBundle } from '#plane/recovery/issue-repair-bundle.ts'
+import { proveRecovery } from '#plane/recovery/prove-recovery.ts'
+import { openReceipts } from '#plane/revocation/receipts.ts'
+import { withdrawIdentity } from '#plane/revocation/withdraw-identity.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemTimers } from '#platform/timers.ts'
-import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
-import { formatStatement } from '#wire/statement.ts'
+import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import { formatStatement } from '#wire/api/statement.ts'
 import { toldPeers } from '../fakes/told-peers.ts'
 import { day, operator } from './authority-setup.ts'
 import { codeOf, evidenceOf, newCsr, setUpRecovery, source } from './recovery-setup.ts'
@@ -294,7 +294,7 @@ test('a repeated renewal has the same certificate, counter and token, and counts
   const call = { csr, counter, recovery: null, evidence: evidenceOf('a') }
   const first = await setup.renew('n1', call)
   assert(first.kind === 'renewed')
-  const { renewCertificate } = await import('#plane/flows/renew-certificate.ts')
+  const { renewCertificate } = await import('#plane/identity/renew-certificate.ts')
   const again = await renewCertificate(setup.deps, principal, { ...call, correlation: 'again' })
   assert(again.kind === 'renewed', JSON.stringify(again))
   assert.equal(again.certificate.der, first.certificate.der)

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { revokeOperatorKey } from '#plane/flows/change-operator-keys.ts'
+import { revokeOperatorKey } from '#plane/operators/change-operator-keys.ts'
 import { systemRandom } from '#platform/random.ts'
 import { operator } from './authority-setup.ts'
 import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'

@@ -2,8 +2,8 @@
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { readStatusFile } from '#agent/status-file.ts'
-import type { DemoAgent } from '#cli/demo-agents.ts'
+import { readStatusFile } from '#agent/diagnostics/status-file.ts'
+import type { DemoAgent } from '#cli/demo/demo-agents.ts'
 import type { Speaking } from './agent-member.ts'
 import { startedCommand, startChild } from './child.ts'
 import type { Scope } from './cleanup.ts'

@@ -1,6 +1,6 @@
 // A real agent that belongs to a plane as a node of a known name, and what it says of itself.
 
-import { readStatusFile, type StatusFile } from '#agent/status-file.ts'
+import { readStatusFile, type StatusFile } from '#agent/diagnostics/status-file.ts'
 import type { Scope } from './cleanup.ts'
 import { eventually, type Patience } from './eventually.ts'
 import { startAgent, type Agent, type AgentOptions } from './start-agent.ts'

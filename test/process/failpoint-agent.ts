@@ -1,10 +1,10 @@
 // A process to be killed: the real agent, which kills itself at the n-th time it reaches a step.
 // `node failpoint-agent.ts STEP COUNT STATE JOIN_FILE RECOVERY`
 
-import { agentSteps, type AgentStep } from '#agent/agent-deps.ts'
-import { agentConfig } from '#agent/config.ts'
+import { agentSteps, type AgentStep } from '#agent/core/agent-deps.ts'
+import { agentConfig } from '#agent/core/config.ts'
 import { runAgent } from '#agent/main.ts'
-import { openNudging } from '#agent/nudge.ts'
+import { openNudging } from '#agent/core/nudge.ts'
 import { systemClock } from '#platform/clock.ts'
 import { openLog } from '#platform/log.ts'
 import { onNudgeSignal } from '#platform/nudge-signal.ts'

@@ -25,7 +25,7 @@ const kept = (): Kept => {
 
 export const musterHere = async (args: readonly string[], options: Pick<RunOptions, 'env'> = {}): Promise<Ran> => {
   // On demand: most tests start planes and agents, and call no command.
-  const [{ runCli }, { allNouns }] = await Promise.all([import('#cli/run-cli.ts'), import('#cli/all-nouns.ts')])
+  const [{ runCli }, { allNouns }] = await Promise.all([import('#cli/kit/run-cli.ts'), import('#cli/all-nouns.ts')])
   const [out, err] = [kept(), kept()]
   const opened: HttpClient[] = []
   const code = await runCli(args, {

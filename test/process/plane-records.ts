@@ -2,7 +2,7 @@
 
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { CertificateRecord } from '#domain/certificate.ts'
+import type { CertificateRecord } from '#domain/core/certificate.ts'
 import { connectPostgres } from '#platform/postgres.ts'
 import type { Json } from './operator-call.ts'
 import type { NodeTarget } from './node-call.ts'

@@ -2,8 +2,8 @@
 
 import { randomBytes } from 'node:crypto'
 import * as tls from 'node:tls'
-import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/agent-evidence.ts'
-import { channelProtocol } from '#wire/channel.ts'
+import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/api/agent-evidence.ts'
+import { channelProtocol } from '#wire/api/channel.ts'
 import { eventually, type Patience } from './eventually.ts'
 import { tlsOptions, type Identity, type NodeTarget } from './node-call.ts'
 import type { Json } from './operator-call.ts'

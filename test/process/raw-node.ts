@@ -2,8 +2,8 @@
 
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey, type KeyType, type PrivateKey } from '#pki/keys.ts'
-import type { AgentEvidence } from '#wire/agent-evidence.ts'
-import { parseJoinString } from '#wire/join-string.ts'
+import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import { parseJoinString } from '#wire/core/join-string.ts'
 import { nodeCall, type Identity, type NodeTarget } from './node-call.ts'
 import type { Reply } from './operator-call.ts'
 import { openRawChannel, type ChannelBehaviour, type NotOpened, type RawChannel } from './raw-channel.ts'

@@ -1,9 +1,9 @@
 // A whole hierarchy of certificates, as the plane would make it.
 
-import { defaultDomainSettings } from '#domain/domain-settings.ts'
-import { orderNodeCertificate } from '#domain/node-certificate.ts'
-import { type OrderDraft, placeOrder, type SigningOrder } from '#domain/order.ts'
-import type { Profile } from '#domain/profile.ts'
+import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
+import { orderNodeCertificate } from '#domain/identity/node-certificate.ts'
+import { type OrderDraft, placeOrder, type SigningOrder } from '#domain/core/order.ts'
+import type { Profile } from '#domain/core/profile.ts'
 import {
   domainCaSpec,
   intermediateLifetimeMs,

@@ -1,12 +1,12 @@
 // What the plane sends over a channel, put into force. Kept before it is acknowledged; if it cannot be kept, that is said,
 // and tried again (identity/report-storage.ts).
 
-import type { PlaneTrust } from '#wire/channel.ts'
-import type { AgentParts } from '../agent-deps.ts'
-import { faultOfNewRoots } from '../identity/certificate-answer.ts'
-import type { Identity } from '../identity/credentials.ts'
-import type { Kept } from '../identity/identity-keeper.ts'
-import { withdrawnNow, withdrawnWith } from '../withdrawn-issuers.ts'
+import type { PlaneTrust } from '#wire/api/channel.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { faultOfNewRoots } from '#agent/state/certificate-answer.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import type { Kept } from '#agent/state/identity-keeper.ts'
+import { withdrawnNow, withdrawnWith } from '#agent/link/withdrawn-issuers.ts'
 import type { Applied, ChannelUser, Revisions } from './channel.ts'
 
 export const channelUser = (agent: AgentParts): ChannelUser => {

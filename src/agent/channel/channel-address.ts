@@ -1,5 +1,5 @@
-import type { Identity } from '../identity/credentials.ts'
-import { addresses, under } from '../plane-client.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import { addresses, under } from '#agent/link/plane-client.ts'
 
 /** One address after the other; the one that worked is kept until it does not. `place` counts those that did not. */
 export const channelUrl = (identity: Identity, place: number): string => {

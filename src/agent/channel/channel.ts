@@ -17,18 +17,18 @@ import {
   type PlaneReported,
   type PlaneSighting,
   type PlaneTrust,
-} from '#wire/channel.ts'
-import { overlayCapability, type CapabilityReportBody, type OverlayStateBody } from '#wire/overlay.ts'
-import { peersCapability, type PlanePeers } from '#wire/peers.ts'
-import type { ReportBody } from '#wire/report.ts'
-import type { AgentParts } from '../agent-deps.ts'
-import { agentVersion } from '../agent-version.ts'
-import { connectPlane } from '../connect-plane.ts'
-import { evidenceHeaders } from '../evidence.ts'
-import type { Identity } from '../identity/credentials.ts'
-import { learnTime } from '../learn-time.ts'
-import { failureFrom, refusalFrom, type PlaneFailure } from '../plane-failure.ts'
-import type { PeersSender } from '../wireguard/wireguard-network.ts'
+} from '#wire/api/channel.ts'
+import { overlayCapability, type CapabilityReportBody, type OverlayStateBody } from '#wire/fleet/overlay.ts'
+import { peersCapability, type PlanePeers } from '#wire/network/peers.ts'
+import type { ReportBody } from '#wire/node/report.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { agentVersion } from '#agent/core/agent-version.ts'
+import { connectPlane } from '#agent/link/connect-plane.ts'
+import { evidenceHeaders } from '#agent/link/evidence.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import { learnTime } from '#agent/link/learn-time.ts'
+import { failureFrom, refusalFrom, type PlaneFailure } from '#agent/link/plane-failure.ts'
+import type { PeersSender } from '#agent/network/wireguard-network.ts'
 import { readPlaneFrame } from './plane-frame.ts'
 
 export type Revisions = { readonly config_revision: number; readonly trust_revision: number }

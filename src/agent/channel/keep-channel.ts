@@ -1,12 +1,12 @@
 // Keeps a channel open: tells the rotation what happens, and does what it says.
 
 import type { Cancel } from '#platform/timers.ts'
-import type { AgentParts, AgentStep } from '../agent-deps.ts'
-import { fallenBack, type Generation, type Identity } from '../identity/credentials.ts'
-import { markProven } from '../identity/report-storage.ts'
-import { toldToLeave, type PlaneFailure } from '../plane-failure.ts'
-import { afterRefusedUse, type SessionEnd } from '../session-end.ts'
-import { trouble, type Trouble } from '../trouble.ts'
+import type { AgentParts, AgentStep } from '#agent/core/agent-deps.ts'
+import { fallenBack, type Generation, type Identity } from '#agent/state/credentials.ts'
+import { markProven } from '#agent/identity/report-storage.ts'
+import { toldToLeave, type PlaneFailure } from '#agent/link/plane-failure.ts'
+import { afterRefusedUse, type SessionEnd } from '#agent/core/session-end.ts'
+import { trouble, type Trouble } from '#agent/core/trouble.ts'
 import { channelUser } from './apply.ts'
 import { channelUrl } from './channel-address.ts'
 import { openChannel, type Channel, type ChannelEnd } from './channel.ts'

@@ -2,13 +2,13 @@
 
 import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
-import type { PlaneFrame } from '#wire/channel.ts'
-import { EnrollResponse } from '#wire/node-api.ts'
-import { ConfigOverlay } from '#wire/overlay.ts'
-import { Peer, PeerRevision, WireguardConfig, WireguardKeyText } from '#wire/peers.ts'
-import { longestSighting } from '#wire/statement.ts'
-import { faultOfEndpoints, faultOfProfile, faultOfRoots } from '../identity/certificate-answer.ts'
-import { faultOfPeers, faultOfWireguard } from '../wireguard/peer-fault.ts'
+import type { PlaneFrame } from '#wire/api/channel.ts'
+import { EnrollResponse } from '#wire/api/node-api.ts'
+import { ConfigOverlay } from '#wire/fleet/overlay.ts'
+import { Peer, PeerRevision, WireguardConfig, WireguardKeyText } from '#wire/network/peers.ts'
+import { longestSighting } from '#wire/api/statement.ts'
+import { faultOfEndpoints, faultOfProfile, faultOfRoots } from '#agent/state/certificate-answer.ts'
+import { faultOfPeers, faultOfWireguard } from '#agent/network/peer-fault.ts'
 
 const Envelope = Type.Object({
   stream: Type.Integer({ minimum: 0, maximum: 0xffffffff }),

@@ -2,8 +2,8 @@
 // own, that is checked, everything goes over it from one moment to the next, and the older one ends once what it carried
 // has arrived. Pure: keep-channel.ts obeys.
 
-import { fullJitterMs, notBeforeMs } from '../backoff.ts'
-import type { RefusedUse } from '../session-end.ts'
+import { fullJitterMs, notBeforeMs } from '#agent/core/backoff.ts'
+import type { RefusedUse } from '#agent/core/session-end.ts'
 import type {
   ChannelId,
   Connecting,

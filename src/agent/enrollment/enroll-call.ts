@@ -1,17 +1,17 @@
 // One enrollment request on a connection that has been verified, and the identity made of its answer.
 
 import { sha256Hex } from '#platform/bytes.ts'
-import { evidenceHeader, formatEvidence } from '#wire/agent-evidence.ts'
-import { EnrollResponse, nodeIdShape, type EnrollRequest } from '#wire/node-api.ts'
-import type { JoinString } from '#wire/join-string.ts'
-import type { WireguardConfig } from '#wire/peers.ts'
-import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
+import { evidenceHeader, formatEvidence } from '#wire/api/agent-evidence.ts'
+import { EnrollResponse, nodeIdShape, type EnrollRequest } from '#wire/api/node-api.ts'
+import type { JoinString } from '#wire/core/join-string.ts'
+import type { WireguardConfig } from '#wire/network/peers.ts'
+import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
 import { fingerprint } from '#pki/fingerprint.ts'
 import { fromPem } from '#pki/pem.ts'
-import type { AgentParts } from '../agent-deps.ts'
-import type { AgentConfig } from '../config.ts'
-import { agentEvidence } from '../evidence.ts'
-import { hardwareReport, type HardwareReport } from '../hardware-report.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentConfig } from '#agent/core/config.ts'
+import { agentEvidence } from '#agent/link/evidence.ts'
+import { hardwareReport, type HardwareReport } from '#agent/core/hardware-report.ts'
 import {
   faultOfEndpoints,
   faultOfLineage,
@@ -19,14 +19,14 @@ import {
   faultOfRoots,
   generationFrom,
   recoveryFrom,
-} from '../identity/certificate-answer.ts'
-import type { AgentRecovery, Identity, KeyRequest } from '../identity/credentials.ts'
-import { unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
-import { registrationOf } from '../recovery/prove.ts'
-import { trouble } from '../trouble.ts'
-import { withdrawnNow, withdrawnWith } from '../withdrawn-issuers.ts'
-import { faultOfWireguard } from '../wireguard/peer-fault.ts'
-import { askChallenge, isUnknownAddress, knock, type Door } from './knock.ts'
+} from '#agent/state/certificate-answer.ts'
+import type { AgentRecovery, Identity, KeyRequest } from '#agent/state/credentials.ts'
+import { unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
+import { registrationOf } from '#agent/link/prove.ts'
+import { trouble } from '#agent/core/trouble.ts'
+import { withdrawnNow, withdrawnWith } from '#agent/link/withdrawn-issuers.ts'
+import { faultOfWireguard } from '#agent/network/peer-fault.ts'
+import { askChallenge, isUnknownAddress, knock, type Door } from '#agent/link/knock.ts'
 
 export type Enrolled = {
   readonly kind: 'enrolled'

@@ -3,9 +3,9 @@
 import { sha256Hex } from '#platform/bytes.ts'
 import { readFileIfAny, removeFile } from '#platform/files.ts'
 import { isOrdinaryFile } from '#platform/paths.ts'
-import { parseJoinString, type JoinString } from '#wire/join-string.ts'
-import { anotherRoot, isOfAnotherRoot, type AgentConfig } from '../config.ts'
-import type { Identity } from '../identity/credentials.ts'
+import { parseJoinString, type JoinString } from '#wire/core/join-string.ts'
+import { anotherRoot, isOfAnotherRoot, type AgentConfig } from '#agent/core/config.ts'
+import type { Identity } from '#agent/state/credentials.ts'
 
 export type FoundJoin =
   | { readonly kind: 'join'; readonly join: JoinString }

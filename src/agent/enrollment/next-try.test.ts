@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
-import { refusals } from '#domain/refusal.ts'
-import { trouble } from '../trouble.ts'
+import { refusals } from '#domain/core/refusal.ts'
+import { trouble } from '#agent/core/trouble.ts'
 import { nextTry } from './next-try.ts'
 
 const unit = fc.double({ min: 0, max: 0.999999, noNaN: true })

@@ -1,8 +1,8 @@
 // What an enrollment that failed means for the next try.
 
-import { fullJitterMs, notBeforeMs } from '../backoff.ts'
-import type { AgentOutcome } from '../outcome.ts'
-import type { PlaneFailure } from '../plane-failure.ts'
+import { fullJitterMs, notBeforeMs } from '#agent/core/backoff.ts'
+import type { AgentOutcome } from '#agent/core/outcome.ts'
+import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 
 type Prospect =
   /** Soon: nothing is wrong with us. */

@@ -1,11 +1,11 @@
 // Coming by an identity. The search may last for as long as the plane is away, and a better source may appear meanwhile: then
 // the search is over.
 
-import type { AgentParts } from '../agent-deps.ts'
-import type { Trouble } from '../trouble.ts'
-import { readAdmission } from './admission.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { Trouble } from '#agent/core/trouble.ts'
+import { readAdmission } from '#agent/link/admission.ts'
 import { betterIdentity } from './better-source.ts'
-import { firstIdentity, type Found, type IdentityProvider, type Need } from './provider.ts'
+import { firstIdentity, type Found, type IdentityProvider, type Need } from '#agent/state/provider.ts'
 
 export const acquireIdentity = async (
   agent: AgentParts,

@@ -1,10 +1,10 @@
 // While the agent lives with an identity, sources it would prefer are asked again now and then: one that was not there at
 // the start of the machine may be by now. What they give goes through the keeper, so that a change of source is a rotation.
 
-import type { AgentParts } from '../agent-deps.ts'
-import { nudgedPause } from '../recovery/nudged-pause.ts'
-import type { IdentitySource } from './credentials.ts'
-import { betterThan, type IdentityProvider } from './provider.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { nudgedPause } from '#agent/core/nudged-pause.ts'
+import type { IdentitySource } from '#agent/state/credentials.ts'
+import { betterThan, type IdentityProvider } from '#agent/state/provider.ts'
 
 const everyMs = 300_000
 

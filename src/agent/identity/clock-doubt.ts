@@ -1,12 +1,12 @@
 // A wall clock that has moved by itself: somebody has set it, or the machine has slept. Which of the two only the plane can
 // say, and until it has, nothing is renewed because of it.
 
-import type { AgentParts } from '../agent-deps.ts'
-import { askChallenge, isUnknownAddress } from '../enrollment/knock.ts'
-import type { PlaneFailure } from '../plane-failure.ts'
-import { runtimeDoor } from '../recovery/way-back.ts'
-import type { Identity } from './credentials.ts'
-import { jumpMs, type ClockReading } from './should-renew.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { askChallenge, isUnknownAddress } from '#agent/link/knock.ts'
+import type { PlaneFailure } from '#agent/link/plane-failure.ts'
+import { runtimeDoor } from '#agent/recovery/way-back.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import { jumpMs, type ClockReading } from '#agent/state/should-renew.ts'
 
 export type ClockDoubt = {
   /** To be called often: what it notices is a jump between two looks. */

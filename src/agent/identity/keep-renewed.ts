@@ -2,16 +2,24 @@
 // sleep, and clocks get set. What failed is known before anything is tried again.
 
 import { isoTime } from '#platform/clock.ts'
-import type { AgentParts } from '../agent-deps.ts'
-import { reviewClock } from '../learn-time.ts'
-import type { PlaneFailure } from '../plane-failure.ts'
-import { nudgedPause } from '../recovery/nudged-pause.ts'
-import { afterRefusedUse, type SessionEnd } from '../session-end.ts'
-import { reasonToRecover } from '../recovery/reason-to-recover.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { reviewClock } from '#agent/link/learn-time.ts'
+import type { PlaneFailure } from '#agent/link/plane-failure.ts'
+import { nudgedPause } from '#agent/core/nudged-pause.ts'
+import { afterRefusedUse, type SessionEnd } from '#agent/core/session-end.ts'
+import { reasonToRecover } from '#agent/recovery/reason-to-recover.ts'
 import { openClockDoubt } from './clock-doubt.ts'
-import type { Identity } from './credentials.ts'
+import type { Identity } from '#agent/state/credentials.ts'
 import { renewWithin } from './renew.ts'
-import { jitterOf, lookEveryMs, renewalIsDue, renewAtMs, renewRetryMs, spreadMs, type LastTry } from './should-renew.ts'
+import {
+  jitterOf,
+  lookEveryMs,
+  renewalIsDue,
+  renewAtMs,
+  renewRetryMs,
+  spreadMs,
+  type LastTry,
+} from '#agent/state/should-renew.ts'
 import type { StorageReporter } from './report-storage.ts'
 
 export const keepRenewed = async (

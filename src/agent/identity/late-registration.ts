@@ -1,12 +1,12 @@
 // A machine with nothing to recover with registers it with its next renewal: its agent or its plane knew no recovery when
 // it enrolled, or the plane has dropped what a copy held too.
 
-import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
-import type { AgentParts } from '../agent-deps.ts'
-import { askChallenge } from '../enrollment/knock.ts'
-import { registrationOf } from '../recovery/prove.ts'
-import { runtimeDoor } from '../recovery/way-back.ts'
-import type { AgentRecovery, Identity, KeyRequest } from './credentials.ts'
+import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { askChallenge } from '#agent/link/knock.ts'
+import { registrationOf } from '#agent/link/prove.ts'
+import { runtimeDoor } from '#agent/recovery/way-back.ts'
+import type { AgentRecovery, Identity, KeyRequest } from '#agent/state/credentials.ts'
 
 /** It could have something to recover with, and has not. */
 export const lacksRecovery = (

@@ -1,11 +1,11 @@
 // One renewal: a new key and request, durable before they are sent; the answer checked, kept, and in force.
 
-import type { AgentParts } from '../agent-deps.ts'
-import { keyTypeFor, newKeyRequest, newRecoveryKey } from '../keys/key-request.ts'
-import { callPlane } from '../plane-client.ts'
-import { noAnswer, unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
-import { RenewResponse, type RenewRequest } from '#wire/node-api.ts'
-import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
+import { callPlane } from '#agent/link/plane-client.ts'
+import { noAnswer, unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
+import { RenewResponse, type RenewRequest } from '#wire/api/node-api.ts'
+import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
 import {
   faultOfEndpoints,
   faultOfLineage,
@@ -13,10 +13,10 @@ import {
   faultOfProfile,
   generationFrom,
   recoveryFrom,
-} from './certificate-answer.ts'
-import { withdrawnWith } from '../withdrawn-issuers.ts'
+} from '#agent/state/certificate-answer.ts'
+import { withdrawnWith } from '#agent/link/withdrawn-issuers.ts'
 import { heldAfter, lacksRecovery, lateRegistration } from './late-registration.ts'
-import { renewedTo, requestFor, withRequest, type Identity, type KeyRequest } from './credentials.ts'
+import { renewedTo, requestFor, withRequest, type Identity, type KeyRequest } from '#agent/state/credentials.ts'
 
 export type Renewed = {
   readonly kind: 'renewed'

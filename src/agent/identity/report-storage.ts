@@ -2,11 +2,11 @@
 // is tried again until it is, and the plane is told again then. A disk that is full or read-only is said, too, before
 // anything on it fails.
 
-import { ConfirmResponse } from '#wire/node-api.ts'
-import type { AgentParts } from '../agent-deps.ts'
-import { dropUsedJoin } from '../enrollment/join-source.ts'
-import { callPlane } from '../plane-client.ts'
-import { provenCurrent, type Identity } from './credentials.ts'
+import { ConfirmResponse } from '#wire/api/node-api.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { dropUsedJoin } from '#agent/enrollment/join-source.ts'
+import { callPlane } from '#agent/link/plane-client.ts'
+import { provenCurrent, type Identity } from '#agent/state/credentials.ts'
 
 export type StorageReporter = { check(): Promise<void> }
 

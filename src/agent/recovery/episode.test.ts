@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { seededRandom } from '../../../test/fakes/seeded-random.ts'
-import type { KeyRequest } from '../identity/credentials.ts'
-import { classified, trouble } from '../trouble.ts'
-import type { StatusBoard } from '../status-board.ts'
+import type { KeyRequest } from '#agent/state/credentials.ts'
+import { classified, trouble } from '#agent/core/trouble.ts'
+import type { StatusBoard } from '#agent/diagnostics/status-board.ts'
 import { openEpisode } from './episode.ts'
 
 const away = classified(trouble('endpoint_unreachable', 'Nobody answers.', 'Wait'), 'endpoint_unreachable')

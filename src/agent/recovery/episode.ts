@@ -3,9 +3,9 @@
 
 import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
-import type { KeyRequest } from '../identity/credentials.ts'
-import type { StatusBoard } from '../status-board.ts'
-import type { Trouble } from '../trouble.ts'
+import type { KeyRequest } from '#agent/state/credentials.ts'
+import type { StatusBoard } from '#agent/diagnostics/status-board.ts'
+import type { Trouble } from '#agent/core/trouble.ts'
 
 export type Story = {
   readonly correlation: string

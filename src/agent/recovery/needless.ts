@@ -1,10 +1,10 @@
 // Recovery costs an epoch and one of few tries. What looked like a dead identity may be a clock that was wrong, or a network
 // that answered for somebody else for a while.
 
-import type { AgentParts } from '../agent-deps.ts'
-import { askChallenge } from '../enrollment/knock.ts'
-import type { Identity } from '../identity/credentials.ts'
-import type { Trouble } from '../trouble.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { askChallenge } from '#agent/link/knock.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import type { Trouble } from '#agent/core/trouble.ts'
 import { runtimeDoor } from './way-back.ts'
 
 /** `planeTimeMs`: what the recovery listener has just said; null when it said nothing. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
-import { refusals } from '#domain/refusal.ts'
-import type { PlaneFailure } from '../plane-failure.ts'
-import { trouble } from '../trouble.ts'
+import { refusals } from '#domain/core/refusal.ts'
+import type { PlaneFailure } from '#agent/link/plane-failure.ts'
+import { trouble } from '#agent/core/trouble.ts'
 import { firstRecoveryMs, nextRecovery, operatorCapMs, soonCapMs } from './next-recovery.ts'
 
 const what = trouble('CODE', 'A sentence.', 'Do something')

@@ -1,10 +1,10 @@
 // Whether an identity that is in use has come to its end, as far as this machine can tell by itself. What the plane says of
 // it comes with its refusals.
 
-import type { AgentParts } from '../agent-deps.ts'
-import type { Identity } from '../identity/credentials.ts'
-import { trouble, type Trouble } from '../trouble.ts'
-import { expired, isExpired } from './expired.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import { trouble, type Trouble } from '#agent/core/trouble.ts'
+import { expired, isExpired } from '#agent/state/expired.ts'
 import { wayBack } from './way-back.ts'
 
 /** One stranger at an address is a detour; so many in a row, at every address, are a root that is gone. */

@@ -1,16 +1,16 @@
 // One recovery: a challenge, which also says what time it is; a key and a request, durable before they are sent; and the
 // answer, checked, which is an identity in a new epoch with all its trust anew.
 
-import type { FailureClass } from '#domain/failure-class.ts'
+import type { FailureClass } from '#domain/recovery/failure-class.ts'
 import { isoTime } from '#platform/clock.ts'
 import { fingerprint } from '#pki/fingerprint.ts'
 import { fromPem } from '#pki/pem.ts'
-import type { EnrollResponse } from '#wire/node-api.ts'
-import { RecoverResponse, type RecoverRequest } from '#wire/recovery-api.ts'
-import type { RecoveryRegistration } from '#wire/recovery-registration.ts'
-import type { AgentParts } from '../agent-deps.ts'
-import { askChallenge, knock } from '../enrollment/knock.ts'
-import { agentEvidence } from '../evidence.ts'
+import type { EnrollResponse } from '#wire/api/node-api.ts'
+import { RecoverResponse, type RecoverRequest } from '#wire/recovery/recovery-api.ts'
+import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { askChallenge, knock } from '#agent/link/knock.ts'
+import { agentEvidence } from '#agent/link/evidence.ts'
 import {
   faultOfEndpoints,
   faultOfLineage,
@@ -18,15 +18,21 @@ import {
   faultOfRoots,
   generationFrom,
   recoveryFrom,
-} from '../identity/certificate-answer.ts'
-import { requestFor, withRequest, type AgentRecovery, type Identity, type KeyRequest } from '../identity/credentials.ts'
-import { keyTypeFor, newKeyRequest, newRecoveryKey } from '../keys/key-request.ts'
-import { unusableAnswer, type PlaneFailure } from '../plane-failure.ts'
-import { classFor } from '../report.ts'
+} from '#agent/state/certificate-answer.ts'
+import {
+  requestFor,
+  withRequest,
+  type AgentRecovery,
+  type Identity,
+  type KeyRequest,
+} from '#agent/state/credentials.ts'
+import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
+import { unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
+import { classFor } from '#agent/diagnostics/report.ts'
 import type { Story } from './episode.ts'
 import { isNeedless } from './needless.ts'
-import { withdrawnWith } from '../withdrawn-issuers.ts'
-import { keyCredential, registrationOf } from './prove.ts'
+import { withdrawnWith } from '#agent/link/withdrawn-issuers.ts'
+import { keyCredential, registrationOf } from '#agent/link/prove.ts'
 import type { WayBack } from './way-back.ts'
 
 export type Recovered = { readonly kind: 'recovered'; readonly identity: Identity }

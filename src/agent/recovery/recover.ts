@@ -3,11 +3,11 @@
 // repair bundle is used as soon as it is there.
 
 import { isoTime } from '#platform/clock.ts'
-import type { AgentParts } from '../agent-deps.ts'
-import { enrolledAs, withRequest, type Identity } from '../identity/credentials.ts'
-import type { Provided } from '../identity/provider.ts'
-import { reviewClock } from '../learn-time.ts'
-import type { PlaneFailure } from '../plane-failure.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { enrolledAs, withRequest, type Identity } from '#agent/state/credentials.ts'
+import type { Provided } from '#agent/state/provider.ts'
+import { reviewClock } from '#agent/link/learn-time.ts'
+import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { Story } from './episode.ts'
 import { firstRecoveryMs, nextRecovery, type NextRecovery } from './next-recovery.ts'
 import { recoverOnce } from './recover-call.ts'

@@ -1,17 +1,17 @@
 // The fire drill: on a schedule a healthy agent goes through its recovery with the plane, to the last check, and nothing
 // changes. What does not work is known while there is time, and not when the certificate is gone.
 
-import type { RehearsalStep } from '#domain/node.ts'
-import { RehearseResponse, type RehearseRequest } from '#wire/recovery-api.ts'
-import type { AgentParts } from '../agent-deps.ts'
-import { askChallenge, knock } from '../enrollment/knock.ts'
-import { agentEvidence } from '../evidence.ts'
-import type { Identity } from '../identity/credentials.ts'
-import { recoveryKeyDamage } from '../identity/sound-credentials.ts'
-import type { PlaneFailure } from '../plane-failure.ts'
-import { classified, trouble, type Trouble } from '../trouble.ts'
+import type { RehearsalStep } from '#domain/core/node.ts'
+import { RehearseResponse, type RehearseRequest } from '#wire/recovery/recovery-api.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { askChallenge, knock } from '#agent/link/knock.ts'
+import { agentEvidence } from '#agent/link/evidence.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import { recoveryKeyDamage } from '#agent/state/sound-credentials.ts'
+import type { PlaneFailure } from '#agent/link/plane-failure.ts'
+import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
 import { credentialOf } from './recover-call.ts'
-import { nudgedPause } from './nudged-pause.ts'
+import { nudgedPause } from '#agent/core/nudged-pause.ts'
 import { byItself } from './way-back.ts'
 
 const answerTimeoutMs = 30_000

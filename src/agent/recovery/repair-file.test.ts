@@ -4,10 +4,10 @@ import * as path from 'node:path'
 import { test } from 'node:test'
 import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
-import type { RepairBundle } from '#wire/recovery-api.ts'
+import type { RepairBundle } from '#wire/recovery/recovery-api.ts'
 import { hierarchy, nowMs } from '../../../test/vectors/pki-hierarchy.ts'
 import { tempFolder } from '../../../test/process/temp-folder.ts'
-import type { Identity } from '../identity/credentials.ts'
+import type { Identity } from '#agent/state/credentials.ts'
 import { faultForNode, openRepairBundles, parseRepairBundle, putRepairBundle } from './repair-file.ts'
 
 const bundle: RepairBundle = {

@@ -6,9 +6,9 @@ import { Value } from 'typebox/value'
 import { ownerForFolder } from '#platform/file-owner.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { parseIsoTime } from '#platform/clock.ts'
-import { RepairBundle, repairTokenShape } from '#wire/recovery-api.ts'
-import { faultOfRecoveryTrust } from '../identity/certificate-answer.ts'
-import type { Identity } from '../identity/credentials.ts'
+import { RepairBundle, repairTokenShape } from '#wire/recovery/recovery-api.ts'
+import { faultOfRecoveryTrust } from '#agent/state/certificate-answer.ts'
+import type { Identity } from '#agent/state/credentials.ts'
 
 const repairFile = (stateFolder: string): string => path.join(stateFolder, 'repair.json')
 

@@ -1,8 +1,8 @@
 // While the agent waits before its next try, somebody may bring a join string or a repair bundle, or nudge it.
 
-import type { AgentParts } from '../agent-deps.ts'
-import { findJoin } from '../enrollment/join-source.ts'
-import { nudgedPause } from './nudged-pause.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { findJoin } from '#agent/enrollment/join-source.ts'
+import { nudgedPause } from '#agent/core/nudged-pause.ts'
 
 export type News = 'join' | 'bundle' | 'none'
 

@@ -1,12 +1,12 @@
 // What this machine could recover with, if it had to: a repair bundle that an operator has brought, or what it registered
 // itself. The server of recovery is known by roots of its own, and by nothing else.
 
-import type { RepairBundle } from '#wire/recovery-api.ts'
-import type { AgentParts } from '../agent-deps.ts'
-import type { Door } from '../enrollment/knock.ts'
-import type { AgentRecovery, Identity } from '../identity/credentials.ts'
-import { recoveryKeyDamage } from '../identity/sound-credentials.ts'
-import { addresses } from '../plane-client.ts'
+import type { RepairBundle } from '#wire/recovery/recovery-api.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { Door } from '#agent/link/knock.ts'
+import type { AgentRecovery, Identity } from '#agent/state/credentials.ts'
+import { recoveryKeyDamage } from '#agent/state/sound-credentials.ts'
+import { addresses } from '#agent/link/plane-client.ts'
 
 export type WayBack = {
   readonly domain: string

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Denial } from '#domain/certificate.ts'
-import { openFeed } from '#plane/feed/feed.ts'
-import type { Store } from '#plane/store/store.ts'
+import type { Denial } from '#domain/core/certificate.ts'
+import { openFeed } from '#plane/core/feed.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { testPrincipal } from '../../../test/fakes/test-session.ts'
 import { openDenyList } from './deny-list.ts'
 

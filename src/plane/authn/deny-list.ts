@@ -7,14 +7,14 @@ import {
   issuerDenialKey,
   type CertificateRecord,
   type Denial,
-} from '#domain/certificate.ts'
-import { denialOfIssuer } from '#domain/issuer-withdrawal.ts'
-import type { IssuerId, NodeId } from '#domain/node.ts'
-import { keyBanned } from '#domain/presented-certificate.ts'
-import type { NodePrincipal } from '#domain/principal.ts'
-import { refuse, type Refusal } from '#domain/refusal.ts'
-import type { Feed } from '#plane/feed/feed.ts'
-import type { Store } from '#plane/store/store.ts'
+} from '#domain/core/certificate.ts'
+import { denialOfIssuer } from '#domain/ca/issuer-withdrawal.ts'
+import type { IssuerId, NodeId } from '#domain/core/node.ts'
+import { keyBanned } from '#domain/identity/presented-certificate.ts'
+import type { NodePrincipal } from '#domain/core/principal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 
 export type DenyList = {
   denies(record: CertificateRecord): boolean

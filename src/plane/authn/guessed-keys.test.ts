@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isRefusal, refuse } from '#domain/refusal.ts'
+import { isRefusal, refuse } from '#domain/core/refusal.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { limitGuesses, type AuthenticateOperator } from './guessed-keys.ts'
 

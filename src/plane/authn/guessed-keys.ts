@@ -2,8 +2,8 @@
 // trip, and nothing else slows it down. Past the limit a source is answered without a read, unless it brings a key that
 // has worked here before: an attacker behind the same address must not lock operators out of their own plane.
 
-import { isRefusal, refuse, type Refusal } from '#domain/refusal.ts'
-import type { OperatorPrincipal } from '#domain/principal.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { OperatorPrincipal } from '#domain/core/principal.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sourceOf } from '#platform/source-shares.ts'

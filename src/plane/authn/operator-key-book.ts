@@ -2,15 +2,15 @@
 // the key is revoked: an older row put back into the database has a good MAC. A row without one is adopted where proven
 // entries of the journal vouch for it: those of a release before 0.2.1, also of a replica of that release that still runs.
 
-import { decideAdoptKey, journalVouches, type KeySeal, type KeyVoucher } from '#domain/operator-keys.ts'
-import type { Row } from '#domain/change.ts'
-import { boundedText } from '#domain/decision.ts'
-import type { EntryType, JournalEntry } from '#domain/journal-entry.ts'
-import type { OperatorKey } from '#domain/principal.ts'
-import type { Feed } from '#plane/feed/feed.ts'
-import { settleAlert, type SettleDeps } from '#plane/flows/settle-alert.ts'
-import type { StandingAlerts } from '#plane/flows/standing-alerts.ts'
-import type { Store } from '#plane/store/store.ts'
+import { decideAdoptKey, journalVouches, type KeySeal, type KeyVoucher } from '#domain/operators/operator-keys.ts'
+import type { Row } from '#domain/core/change.ts'
+import { boundedText } from '#domain/core/decision.ts'
+import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
+import type { OperatorKey } from '#domain/core/principal.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import { settleAlert, type SettleDeps } from '#plane/alerts/settle-alert.ts'
+import type { StandingAlerts } from '#plane/alerts/standing-alerts.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import type { Log } from '#platform/log.ts'
 
 export type KeyBookDeps = SettleDeps & {

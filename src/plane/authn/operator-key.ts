@@ -1,10 +1,10 @@
 // Proof by operator key: `Authorization: Bearer muster_key_...`. The key itself is never stored, only its hash; the
 // socket or address a call arrives on proves nothing.
 
-import type { OperatorKey, OperatorPrincipal } from '#domain/principal.ts'
-import { refuse, type Refusal } from '#domain/refusal.ts'
-import type { Feed } from '#plane/feed/feed.ts'
-import type { Store } from '#plane/store/store.ts'
+import type { OperatorKey, OperatorPrincipal } from '#domain/core/principal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { KeyBook } from './operator-key-book.ts'

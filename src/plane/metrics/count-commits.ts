@@ -1,8 +1,8 @@
 // What this plane has committed, counted as the feed tells it.
 
 import { Counter, type Registry } from 'prom-client'
-import { entryTypes, type EntryType } from '#domain/journal-entry.ts'
-import type { Feed } from '#plane/feed/feed.ts'
+import { entryTypes, type EntryType } from '#domain/core/journal-entry.ts'
+import type { Feed } from '#plane/core/feed.ts'
 
 type Counted = Readonly<Partial<Record<EntryType, Pick<Counter, 'inc'>>>>
 

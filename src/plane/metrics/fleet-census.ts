@@ -1,13 +1,13 @@
 // Figures about all nodes at once. It looks at every one of them, so it is taken now and then, in pages that let other
 // work in between, and shared by whoever asks meanwhile.
 
-import { conditionNames, rehearsalSteps, type ConditionName, type Node, type NodeId } from '#domain/node.ts'
-import { slotsOf } from '#domain/slots.ts'
+import { conditionNames, rehearsalSteps, type ConditionName, type Node, type NodeId } from '#domain/core/node.ts'
+import { slotsOf } from '#domain/core/slots.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
-import { isToRecover } from '#domain/recoverability.ts'
-import { profilesByName, recoverabilityNow } from '#plane/flows/count-recoverable.ts'
-import type { Store } from '#plane/store/store.ts'
+import { isToRecover } from '#domain/core/recoverability.ts'
+import { profilesByName, recoverabilityNow } from '#plane/core/count-recoverable.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 
 export type FleetCensus = {
   readonly conditions: Readonly<Record<ConditionName, number>>

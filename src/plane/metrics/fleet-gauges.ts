@@ -1,8 +1,8 @@
 // The nodes, in figures.
 
 import { Gauge, type Registry } from 'prom-client'
-import { membershipKinds } from '#domain/node.ts'
-import type { Store } from '#plane/store/store.ts'
+import { membershipKinds } from '#domain/core/node.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { openFleetCensus, type CensusDeps } from './fleet-census.ts'
 
 export type FleetGaugesDeps = CensusDeps & { readonly store: CensusDeps['store'] & Pick<Store, 'countNodes'> }

@@ -1,8 +1,8 @@
 // What those are told who verify our certificates, counted.
 
 import { Counter, type Registry } from 'prom-client'
-import type { OcspOutcome } from '#plane/flows/answer-ocsp.ts'
-import type { ListKind } from '#plane/issuer/revocation-lists.ts'
+import type { OcspOutcome } from '#plane/ca/answer-ocsp.ts'
+import type { ListKind } from '#plane/ca/revocation-lists.ts'
 import { counted } from './count-commits.ts'
 
 export type StatusMeasures = {

@@ -1,7 +1,7 @@
 // The store in figures: how commits gather into groups, how long a group takes, who lost a race.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import type { Store } from '#plane/store/store.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 
 /** From a fast disk to one that is in trouble. */
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]

@@ -2,12 +2,12 @@
 // that a caller could choose.
 
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
-import { refusals, type RefusalCode } from '#domain/refusal.ts'
+import { refusals, type RefusalCode } from '#domain/core/refusal.ts'
 import { headerTroubles, type HeaderTrouble } from '#platform/proxied-server.ts'
 import { cutReasons, type CutReason } from '#platform/connections.ts'
-import type { Feed } from '#plane/feed/feed.ts'
+import type { Feed } from '#plane/core/feed.ts'
 import { deliveryOutcomes, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
-import type { Store } from '#plane/store/store.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { counted, countCommits } from './count-commits.ts'
 import { openFleetGauges, type FleetGaugesDeps } from './fleet-gauges.ts'
 import { measureStatus, type StatusMeasures } from './measure-status.ts'

@@ -1,12 +1,12 @@
 // The plane itself in figures, looked at when they are asked for.
 
 import { Gauge, type Registry } from 'prom-client'
-import { alertKinds, alertSeverities } from '#domain/alert.ts'
+import { alertKinds, alertSeverities } from '#domain/alerts/alert.ts'
 import { parseIsoTime } from '#platform/clock.ts'
-import type { OpenChannels } from '#plane/flows/open-channels.ts'
-import type { StandingAlerts } from '#plane/flows/standing-alerts.ts'
-import type { Authority } from '#plane/issuer/authority.ts'
-import type { JournalWatch } from '#plane/flows/journal-watch.ts'
+import type { OpenChannels } from '#plane/core/open-channels.ts'
+import type { StandingAlerts } from '#plane/alerts/standing-alerts.ts'
+import type { Authority } from '#plane/authority/authority.ts'
+import type { JournalWatch } from '#plane/journal/journal-watch.ts'
 import { gaugeOf } from './gauge-of.ts'
 
 export type PlaneGaugesDeps = {

@@ -1,7 +1,7 @@
 // How this plane stands to the others over the same store.
 
 import { Gauge, type Registry } from 'prom-client'
-import type { Replicas, Standing } from '#plane/store/replicas.ts'
+import type { Replicas, Standing } from '#plane/store/contract/replicas.ts'
 import { gaugeOf } from './gauge-of.ts'
 
 export type ReplicaGaugesDeps = { readonly store: { readonly replicas: Replicas } }

@@ -2,12 +2,12 @@
 // at a time. The journal is the outbox; what has been dealt with is remembered in the store, so a restart goes on where
 // it was, and a receiver drops what it was sent twice by its delivery id.
 
-import { alertKey, type AlertKind } from '#domain/alert.ts'
+import { alertKey, type AlertKind } from '#domain/alerts/alert.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { Feed } from '#plane/feed/feed.ts'
-import type { Store, WebhookProgress } from '#plane/store/store.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Store, WebhookProgress } from '#plane/store/contract/store.ts'
 import type { AttemptMade } from './call-receiver.ts'
 import {
   isGivenUp,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { JournalEntry } from '#domain/journal-entry.ts'
-import type { Cursor } from '#plane/store/store.ts'
+import type { JournalEntry } from '#domain/core/journal-entry.ts'
+import type { Cursor } from '#plane/store/contract/store.ts'
 import {
   isGivenUp,
   isOldNews,

@@ -2,7 +2,7 @@
 // and nothing else. The signature covers the time, so that a recorded delivery cannot be sent again later.
 
 import { createHmac } from 'node:crypto'
-import type { JournalEntry } from '#domain/journal-entry.ts'
+import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import { isoTime } from '#platform/clock.ts'
 
 export const alertEntryTypes = ['alert.raised', 'alert.acknowledged', 'alert.resolved'] as const

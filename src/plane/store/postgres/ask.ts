@@ -5,7 +5,7 @@ import type { Log } from '#platform/log.ts'
 import type { Prepared } from '#platform/postgres.ts'
 import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { Asked, ReplicaNumber } from '../replicas.ts'
+import type { Asked, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import type { Lease } from './lease.ts'
 import type { ReplicaMessages } from './replica-messages.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { hexOf } from '../journal-chain.ts'
+import { hexOf } from '#plane/store/journal/journal-chain.ts'
 import { readChain, type ChainRow, type Position } from './chain-reading.ts'
 
 /** Commits with so many entries each, from sequence 1 on. */

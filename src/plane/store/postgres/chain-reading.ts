@@ -1,10 +1,10 @@
 // From rows of the journal to commits, in order and without a gap. A hole is never stepped over: whatever is behind it
 // waits, and this replica falls behind.
 
-import type { JournalEntry } from '#domain/journal-entry.ts'
-import { cursorOf } from '../journal-cursor.ts'
-import { hexOf } from '../journal-chain.ts'
-import type { StoredEntry } from '../store.ts'
+import type { JournalEntry } from '#domain/core/journal-entry.ts'
+import { cursorOf } from '#plane/store/journal/journal-cursor.ts'
+import { hexOf } from '#plane/store/journal/journal-chain.ts'
+import type { StoredEntry } from '#plane/store/contract/store.ts'
 
 /** `hash`: hex, of the entry there; null where there is none, because the chain begins behind it. */
 export type Position = { readonly sequence: number; readonly hash: string | null }

@@ -4,10 +4,10 @@
 // locked in one order by everybody, and a node that somebody is just writing is left for the next transaction instead of
 // making all the others wait.
 
-import type { NodeId } from '#domain/node.ts'
+import type { NodeId } from '#domain/core/node.ts'
 import type { PgSession, Prepared } from '#platform/postgres.ts'
-import type { ClaimedSession, Holder, ReplicaNumber } from '../replicas.ts'
-import { Fenced, StoreFault } from '../store-errors.ts'
+import type { ClaimedSession, Holder, ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
 import { decideClaim } from './decide-claim.ts'
 
 export type Claim = { readonly node: NodeId; readonly session: ClaimedSession; readonly over: Holder | null }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Holder } from '../replicas.ts'
+import type { Holder } from '#plane/store/contract/replicas.ts'
 import { decideClaim, type ClaimFacts } from './decide-claim.ts'
 
 const theirs: Holder = { replica: 2, number: 40, instance: 'agent-a' }

@@ -1,6 +1,6 @@
 // Who may take over the channel of a node.
 
-import type { ClaimedSession, Holder, ReplicaNumber } from '../replicas.ts'
+import type { ClaimedSession, Holder, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 
 export type ClaimFacts = {
   readonly self: ReplicaNumber

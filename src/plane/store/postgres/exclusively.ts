@@ -3,7 +3,7 @@
 
 import type { Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
-import { StoreFault } from '../store-errors.ts'
+import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import type { PgAccess } from './pg-access.ts'
 

@@ -1,10 +1,10 @@
 // What the feed reads: where the chains end, what is new in them, and how the rows stand that were written.
 
-import type { RowKind, Write } from '#domain/change.ts'
-import { unbroken, type Continuity } from '#domain/continuity.ts'
+import type { RowKind, Write } from '#domain/core/change.ts'
+import { unbroken, type Continuity } from '#domain/continuity/continuity.ts'
 import type { PgResult, PgValue, Prepared } from '#platform/postgres.ts'
-import { tableShapes } from '../columns.ts'
-import { hexOf } from '../journal-chain.ts'
+import { tableShapes } from '#plane/store/commit/columns.ts'
+import { hexOf } from '#plane/store/journal/journal-chain.ts'
 import type { ChainRow, Position, ReadCommit } from './chain-reading.ts'
 import { decodeShared } from './older-rows.ts'
 import type { FoundRow } from './told-rows.ts'

@@ -1,13 +1,13 @@
 // What other replicas have committed, told here. The journal is the truth: each chain is followed by its sequence, from
 // where it stood when the store was opened. Hints only say when to look; every renewal of the lease looks as well.
 
-import type { Change } from '#domain/change.ts'
+import type { Change } from '#domain/core/change.ts'
 import type { Log } from '#platform/log.ts'
 import type { PgSession } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { SeenHead } from '#domain/sighting.ts'
-import { lossAmong, lossInWords, type FoundPlace, type JournalWitness } from '../journal-witness.ts'
-import type { Committed } from '../store.ts'
+import type { SeenHead } from '#domain/continuity/sighting.ts'
+import { lossAmong, lossInWords, type FoundPlace, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import type { Committed } from '#plane/store/contract/store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { readChain, type Position, type ReadCommit } from './chain-reading.ts'
 import { chainEnds, continuityOf, entriesBehind, rowsOf, type ChainEnd, type Run } from './feed-reads.ts'

@@ -1,7 +1,7 @@
 // What replicas leave behind that did not say goodbye. Numbers are never given again, so what is found to be over stays so.
 
 import type { PgSession, Prepared } from '#platform/postgres.ts'
-import type { ReplicaNumber } from '../replicas.ts'
+import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
 
 /** How many rows one statement removes: it holds their locks until it is done. */
 const atOnce = 1000

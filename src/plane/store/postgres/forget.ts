@@ -1,8 +1,8 @@
 // What can no longer matter is removed, as the embedded store does it.
 
 import type { Prepared } from '#platform/postgres.ts'
-import { endingRows } from '../forget.ts'
-import type { ReplicaNumber } from '../replicas.ts'
+import { endingRows } from '#plane/store/sqlite/forget.ts'
+import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import type { PgAccess } from './pg-access.ts'
 
 const slice = 500

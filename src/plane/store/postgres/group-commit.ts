@@ -1,13 +1,13 @@
 // Commits that arrive together share one transaction: while one group is on its way the next gathers. Nobody is answered
 // before the COMMIT was, or was settled.
 
-import type { Change, RowKind } from '#domain/change.ts'
-import type { Fence } from '../replicas.ts'
-import { gatherCommits } from '../gather-commits.ts'
-import { planCommit, type CommitPlan } from '../plan-commit.ts'
-import { refusedInDoubt, type JournalWitness } from '../journal-witness.ts'
-import { Fenced, StoreFault, StoreInDoubt } from '../store-errors.ts'
-import type { CommitGroup, Committed } from '../store.ts'
+import type { Change, RowKind } from '#domain/core/change.ts'
+import type { Fence } from '#plane/store/contract/replicas.ts'
+import { gatherCommits } from '#plane/store/commit/gather-commits.ts'
+import { planCommit, type CommitPlan } from '#plane/store/commit/plan-commit.ts'
+import { refusedInDoubt, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import { Fenced, StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
+import type { CommitGroup, Committed } from '#plane/store/contract/store.ts'
 import { refuseUnstorable } from './refuse-unstorable.ts'
 import { policyKinds } from './row-statements.ts'
 import { openGroupRunner, type GroupRunnerDeps } from './run-group.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Change } from '#domain/change.ts'
+import type { Change } from '#domain/core/change.ts'
 import { change, putNode, read, someToken } from '../../../../test/store-harness.ts'
-import { planCommit } from '../plan-commit.ts'
+import { planCommit } from '#plane/store/commit/plan-commit.ts'
 import { groupNeeds, lockKey } from './group-needs.ts'
 
 const needsOf = (...changes: readonly Change[]) => groupNeeds(changes.map(planCommit), new Set())

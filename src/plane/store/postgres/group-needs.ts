@@ -4,11 +4,11 @@
 // on it and whoever inserts it meet at an advisory lock: of few and rarely inserted rows at one for each row, which those
 // who rely on it share; of rows that are inserted all the time at one for the kind, which those who insert share.
 
-import type { RowKind } from '#domain/change.ts'
-import type { NodeId } from '#domain/node.ts'
+import type { RowKind } from '#domain/core/change.ts'
+import type { NodeId } from '#domain/core/node.ts'
 import { sha256 } from '#platform/bytes.ts'
-import { tableShapes } from '../columns.ts'
-import type { CommitPlan, PlannedWrite } from '../plan-commit.ts'
+import { tableShapes } from '#plane/store/commit/columns.ts'
+import type { CommitPlan, PlannedWrite } from '#plane/store/commit/plan-commit.ts'
 import { policyKinds } from './row-statements.ts'
 
 export type AdvisoryLock = { readonly key: bigint; readonly exclusive: boolean }

@@ -5,9 +5,9 @@
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { pgTrouble, type Prepared } from '#platform/postgres.ts'
-import type { ReplicaNumber } from '../replicas.ts'
-import { causeOf } from '../store-errors.ts'
-import { openTroubleRecord, type TroubleRecord } from '../trouble-record.ts'
+import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import { causeOf } from '#plane/store/contract/store-errors.ts'
+import { openTroubleRecord, type TroubleRecord } from '#plane/store/contract/trouble-record.ts'
 import type { PgAccess } from './pg-access.ts'
 
 export type PgHealth = TroubleRecord & {

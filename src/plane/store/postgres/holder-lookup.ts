@@ -1,10 +1,10 @@
 // Who holds the channel of a node, for whoever decides on it: "nobody" is believed only from a primary that can still
 // commit. Questions that arrive together share the look and the write that confirms it.
 
-import type { NodeId } from '#domain/node.ts'
+import type { NodeId } from '#domain/core/node.ts'
 import type { Prepared } from '#platform/postgres.ts'
-import type { Holder } from '../replicas.ts'
-import { StoreFault } from '../store-errors.ts'
+import type { Holder } from '#plane/store/contract/replicas.ts'
+import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import { holderOf } from './claim-holders.ts'
 import type { Lease } from './lease.ts'
 

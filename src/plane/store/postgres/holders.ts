@@ -1,13 +1,13 @@
 // Which replica holds the channel of a node, in one table and under leases. Claims that arrive together share a
 // transaction; releases are written a moment later.
 
-import type { NodeId } from '#domain/node.ts'
+import type { NodeId } from '#domain/core/node.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { pgTrouble, type PgSession, type Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { Holder, Holders, ReplicaNumber } from '../replicas.ts'
-import { Fenced, StoreFault } from '../store-errors.ts'
+import type { Holder, Holders, ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { claimHolders, type Claim, type ClaimOutcome } from './claim-holders.ts'
 import { openHolderLookup } from './holder-lookup.ts'

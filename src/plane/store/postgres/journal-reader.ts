@@ -1,13 +1,13 @@
 // The reading end of a journal of several chains.
 
-import type { JournalEntry } from '#domain/journal-entry.ts'
+import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import type { PgValue } from '#platform/postgres.ts'
-import { hexOf } from '../journal-chain.ts'
-import { cursorAt, readCursor, type Places } from '../journal-cursor.ts'
-import { CursorUnknown } from '../store-errors.ts'
-import type { JournalHead, JournalQuery, JournalReader, StoredEntry } from '../store.ts'
-import type { JournalRow } from '../journal-table.ts'
-import { isEntryProven, missingPlace } from '../verify-journal.ts'
+import { hexOf } from '#plane/store/journal/journal-chain.ts'
+import { cursorAt, readCursor, type Places } from '#plane/store/journal/journal-cursor.ts'
+import { CursorUnknown } from '#plane/store/contract/store-errors.ts'
+import type { JournalHead, JournalQuery, JournalReader, StoredEntry } from '#plane/store/contract/store.ts'
+import type { JournalRow } from '#plane/store/journal/journal-table.ts'
+import { isEntryProven, missingPlace } from '#plane/store/journal/verify-journal.ts'
 import {
   entriesAfter,
   everyChain,

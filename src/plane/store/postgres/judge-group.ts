@@ -1,13 +1,13 @@
 // Which members of a group are committed: pure, in their order, each seeing what those before it have written. Everything
 // it goes by was read under locks, so what is found here still holds when it is written.
 
-import type { Denial } from '#domain/certificate.ts'
-import type { Write } from '#domain/change.ts'
-import type { NodeId } from '#domain/node.ts'
-import { tableShapes } from '../columns.ts'
-import { lastsLonger, type CommitPlan, type PlannedWrite } from '../plan-commit.ts'
-import type { Fence } from '../replicas.ts'
-import type { EncodedRow } from '../row-tables.ts'
+import type { Denial } from '#domain/core/certificate.ts'
+import type { Write } from '#domain/core/change.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import { tableShapes } from '#plane/store/commit/columns.ts'
+import { lastsLonger, type CommitPlan, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
+import type { Fence } from '#plane/store/contract/replicas.ts'
+import type { EncodedRow } from '#plane/store/commit/row-tables.ts'
 import { uniquesSet } from './group-needs.ts'
 import { placeOf, uniqueOf, type FoundRow, type GroupFacts } from './lock-rows.ts'
 

@@ -1,10 +1,10 @@
 // The places this replica knows, compared with what the database has. Asked inside every group's transaction before it
 // commits, and by the feed. One index lookup a chain, and there are as many chains as there were replicas at once.
 
-import type { SeenHead } from '#domain/sighting.ts'
+import type { SeenHead } from '#domain/continuity/sighting.ts'
 import type { PgResult, PgValue, Prepared } from '#platform/postgres.ts'
-import { hexOf } from '../journal-chain.ts'
-import type { FoundPlace } from '../journal-witness.ts'
+import { hexOf } from '#plane/store/journal/journal-chain.ts'
+import type { FoundPlace } from '#plane/store/journal/journal-witness.ts'
 
 type Run = (statement: Prepared, values: readonly PgValue[]) => Promise<PgResult>
 

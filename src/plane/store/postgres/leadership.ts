@@ -4,7 +4,7 @@
 import type { Log } from '#platform/log.ts'
 import type { PgSession, Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { Fence, ReplicaNumber } from '../replicas.ts'
+import type { Fence, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import type { Lease, Renewal } from './lease.ts'
 import type { ReplicaPace } from './replica-pace.ts'

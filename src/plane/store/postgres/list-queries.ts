@@ -1,12 +1,12 @@
 // The lists: nodes, tokens, alerts, and the kinds of which there are only a few.
 
-import type { Denial } from '#domain/certificate.ts'
-import type { Row, RowKind, RowTypes } from '#domain/change.ts'
-import { membershipKinds, type HardwareIdentity, type Membership, type Node } from '#domain/node.ts'
+import type { Denial } from '#domain/core/certificate.ts'
+import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
+import { membershipKinds, type HardwareIdentity, type Membership, type Node } from '#domain/core/node.ts'
 import type { PgRow, PgValue, Prepared } from '#platform/postgres.ts'
-import { claimsOf, tableShapes } from '../columns.ts'
-import { listOfNodes, listStatement } from '../list-rows.ts'
-import type { Store } from '../store.ts'
+import { claimsOf, tableShapes } from '#plane/store/commit/columns.ts'
+import { listOfNodes, listStatement } from '#plane/store/commit/list-rows.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { decodeShared } from './older-rows.ts'
 import type { PgAccess } from './pg-access.ts'
 

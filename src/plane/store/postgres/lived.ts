@@ -1,9 +1,9 @@
 // How long planes have led on this store: one row, written beside the commits and never with them.
 
 import type { Prepared } from '#platform/postgres.ts'
-import type { ReplicaNumber } from '../replicas.ts'
-import { Fenced } from '../store-errors.ts'
-import type { Store } from '../store.ts'
+import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import { Fenced } from '#plane/store/contract/store-errors.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import type { PgAccess } from './pg-access.ts'
 
 export const openPgLived = (deps: {

@@ -1,14 +1,14 @@
 // The first half of a group's transaction: everything its members rely on is locked, in an order that all replicas keep, and
 // read. All of it is asked in one go; the answers come in the order of the questions.
 
-import type { Denial } from '#domain/certificate.ts'
-import type { RowKind } from '#domain/change.ts'
-import type { NodeId } from '#domain/node.ts'
-import type { SeenHead } from '#domain/sighting.ts'
+import type { Denial } from '#domain/core/certificate.ts'
+import type { RowKind } from '#domain/core/change.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import type { SeenHead } from '#domain/continuity/sighting.ts'
 import type { PgResult, PgSession, Prepared } from '#platform/postgres.ts'
-import { tableShapes } from '../columns.ts'
-import type { FoundPlace } from '../journal-witness.ts'
-import type { ReplicaNumber } from '../replicas.ts'
+import { tableShapes } from '#plane/store/commit/columns.ts'
+import type { FoundPlace } from '#plane/store/journal/journal-witness.ts'
+import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import type { GroupNeeds } from './group-needs.ts'
 import { findPlaces } from './known-places.ts'
 import { decodeShared } from './older-rows.ts'

@@ -2,11 +2,11 @@
 // lossy by contract; a crash, or a database that is away, costs a few seconds of it and nothing else. Only what was seen
 // is written, so that two replicas that have seen different things of one node keep both.
 
-import type { NodeId } from '#domain/node.ts'
+import type { NodeId } from '#domain/core/node.ts'
 import type { Log } from '#platform/log.ts'
 import type { PgRow, PgValue, Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
-import { nothingObserved, type Observation } from '../store.ts'
+import { nothingObserved, type Observation } from '#plane/store/contract/store.ts'
 import { gatherReads } from './gathered-reads.ts'
 import type { PgAccess } from './pg-access.ts'
 

@@ -1,13 +1,13 @@
 // While planes are upgraded one after the other, those of the release before go on writing rows as they know them, after the
 // schema has been brought up to date. What such a row lacks is what the step gave to the rows that were there then.
 
-import type { Row, RowKind, RowTypes } from '#domain/change.ts'
-import { openIssuance } from '#domain/issuance.ts'
-import { nothingTagged } from '#domain/hardware-profile.ts'
-import { maintenancePolicy } from '#domain/policy.ts'
-import { defaultProbeSilenceMs } from '#domain/profile.ts'
-import { noWireguard } from '#domain/wireguard.ts'
-import { decodeRow } from '../row-tables.ts'
+import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
+import { openIssuance } from '#domain/identity/issuance.ts'
+import { nothingTagged } from '#domain/core/hardware-profile.ts'
+import { maintenancePolicy } from '#domain/fleet/policy.ts'
+import { defaultProbeSilenceMs } from '#domain/core/profile.ts'
+import { noWireguard } from '#domain/core/wireguard.ts'
+import { decodeRow } from '#plane/store/commit/row-tables.ts'
 
 const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
   node: { allocations: 0, wireguard: null, machine: nothingTagged },

@@ -1,14 +1,14 @@
 // Everything that makes planes over one PostgreSQL replicas of each other.
 
-import type { Change } from '#domain/change.ts'
+import type { Change } from '#domain/core/change.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Prepared } from '#platform/postgres.ts'
 import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { JournalWitness } from '../journal-witness.ts'
-import type { Replica, ReplicaNumber, Replicas } from '../replicas.ts'
-import type { Committed } from '../store.ts'
+import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import type { Replica, ReplicaNumber, Replicas } from '#plane/store/contract/replicas.ts'
+import type { Committed } from '#plane/store/contract/store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { openQuestions } from './ask.ts'
 import { openForeignFeed } from './foreign-feed.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { StoredEntry } from '../store.ts'
+import type { StoredEntry } from '#plane/store/contract/store.ts'
 import { openOwnCommits } from './own-commits.ts'
 
 const entry = (sequence: number, chain = 'C'): StoredEntry =>

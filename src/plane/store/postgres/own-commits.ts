@@ -6,7 +6,7 @@
 // seen can have written it: once each of them has been answered, and none of them was it, it is the feed's to tell.
 
 import type { Position } from './chain-reading.ts'
-import type { StoredEntry } from '../store.ts'
+import type { StoredEntry } from '#plane/store/contract/store.ts'
 
 export type OwnCommits = {
   begin(): OwnCommit

@@ -7,7 +7,7 @@ import { openNewestPrimary } from '#platform/newest-primary.ts'
 import { connectPostgres, pgTrouble } from '#platform/postgres.ts'
 import type { PgResult, PgSession, PgValue, PostgresTarget, Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
-import { StoreFault } from '../store-errors.ts'
+import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import { openPool } from './pg-pool.ts'
 
 export type PgAccess = {

@@ -1,7 +1,7 @@
 // Text that PostgreSQL has no way to keep would fail its whole group: it is thrown back to whoever brought it.
 
 import assert from 'node:assert/strict'
-import type { CommitPlan } from '../plan-commit.ts'
+import type { CommitPlan } from '#plane/store/commit/plan-commit.ts'
 
 export const refuseUnstorable = ({ reads, writes, holdings, entries }: CommitPlan): void => {
   for (const { row, key } of reads) refuse(key, `the key of a ${row}`)

@@ -1,6 +1,6 @@
 // How often, and how long. Tests that wait for a lease to end use shorter ones.
 
-import { leaseMs, mostBehindMs } from '../replicas.ts'
+import { leaseMs, mostBehindMs } from '#plane/store/contract/replicas.ts'
 
 export type ReplicaPace = {
   readonly leaseMs: number

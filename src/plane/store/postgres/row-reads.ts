@@ -1,9 +1,9 @@
 // Single rows, read together.
 
-import type { Row, RowKind, RowTypes } from '#domain/change.ts'
+import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import type { Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
-import { tableShapes } from '../columns.ts'
+import { tableShapes } from '#plane/store/commit/columns.ts'
 import { gatherReads, type Gathered } from './gathered-reads.ts'
 import { decodeShared } from './older-rows.ts'
 import type { PgAccess } from './pg-access.ts'

@@ -1,9 +1,9 @@
 // The statements a group of commits is made of: for every kind of row one that locks, one that updates and one that
 // inserts, however many rows there are.
 
-import type { RowKind } from '#domain/change.ts'
+import type { RowKind } from '#domain/core/change.ts'
 import type { Prepared } from '#platform/postgres.ts'
-import { tableShapes } from '../columns.ts'
+import { tableShapes } from '#plane/store/commit/columns.ts'
 
 type RowStatements = {
   /** Finds rows by key, and holds on to them until the transaction ends. */

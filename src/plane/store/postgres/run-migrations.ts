@@ -2,7 +2,7 @@
 // for it; each step is taken whole or not at all.
 
 import { pgTrouble, type PgSession, type Prepared } from '#platform/postgres.ts'
-import { StoreFault, StoreRefused } from '../store-errors.ts'
+import { StoreFault, StoreRefused } from '#plane/store/contract/store-errors.ts'
 import { migrations } from './migrations.ts'
 import type { PgAccess } from './pg-access.ts'
 

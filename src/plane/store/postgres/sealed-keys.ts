@@ -1,7 +1,7 @@
 // Sealed keys that every replica shares. What is in here cannot be opened without the sealing key, which is elsewhere.
 
 import type { Prepared } from '#platform/postgres.ts'
-import type { SealedKeys } from '../store.ts'
+import type { SealedKeys } from '#plane/store/contract/store.ts'
 import type { PgAccess } from './pg-access.ts'
 
 export const openSealedKeys = (access: Pick<PgAccess, 'read' | 'write'>): SealedKeys => ({

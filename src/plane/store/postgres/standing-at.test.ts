@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { leaseMs, mostBehindMs, type Standing } from '../replicas.ts'
+import { leaseMs, mostBehindMs, type Standing } from '#plane/store/contract/replicas.ts'
 import { standingAt, type Instant } from './standing-at.ts'
 
 const start: Instant = { monotonicMs: 5000, wallMs: Date.UTC(2030, 0, 1) }

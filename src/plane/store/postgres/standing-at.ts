@@ -2,7 +2,7 @@
 // everything.
 
 import type { Clock } from '#platform/clock.ts'
-import type { Standing } from '../replicas.ts'
+import type { Standing } from '#plane/store/contract/replicas.ts'
 import { clockTrouble, type ClockOffset } from './clock-offset.ts'
 
 /** One moment by both clocks. */

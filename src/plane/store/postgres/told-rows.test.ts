@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Change, Write } from '#domain/change.ts'
-import type { Profile } from '#domain/profile.ts'
-import type { Committed } from '../store.ts'
+import type { Change, Write } from '#domain/core/change.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import type { Committed } from '#plane/store/contract/store.ts'
 import { openToldRows, type Awaited } from './told-rows.ts'
 
 /** A row whose value says which version it is. */

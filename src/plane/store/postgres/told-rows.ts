@@ -6,9 +6,9 @@
 // denials everybody keeps the one that lasts longer, and a ban never changes.
 
 import assert from 'node:assert/strict'
-import type { Change, RowKind, RowTypes, Write } from '#domain/change.ts'
-import { tableShapes } from '../columns.ts'
-import type { Committed } from '../store.ts'
+import type { Change, RowKind, RowTypes, Write } from '#domain/core/change.ts'
+import { tableShapes } from '#plane/store/commit/columns.ts'
+import type { Committed } from '#plane/store/contract/store.ts'
 
 export type ToldRows = {
   /** A commit of this replica that is under way. */

@@ -1,10 +1,10 @@
 // Are the chains what was written? Chain by chain and a page at a time, so that no journal is too long for it.
 
 import { sameBytes } from '#platform/bytes.ts'
-import type { BaseRow, JournalRow } from '../journal-table.ts'
-import { hexOf } from '../journal-chain.ts'
-import type { JournalHead, Verification } from '../store.ts'
-import { checkChain, noBase, strangers, type Broken, type CheckDeps } from '../verify-journal.ts'
+import type { BaseRow, JournalRow } from '#plane/store/journal/journal-table.ts'
+import { hexOf } from '#plane/store/journal/journal-chain.ts'
+import type { JournalHead, Verification } from '#plane/store/contract/store.ts'
+import { checkChain, noBase, strangers, type Broken, type CheckDeps } from '#plane/store/journal/verify-journal.ts'
 import { chainsWithoutRow, everyChain, page } from './journal-statements.ts'
 import type { PgAccess } from './pg-access.ts'
 

@@ -1,9 +1,9 @@
 // How far the webhook has come in the journal: one row, written beside the commits and never with them.
 
 import type { Prepared } from '#platform/postgres.ts'
-import type { ReplicaNumber } from '../replicas.ts'
-import { Fenced } from '../store-errors.ts'
-import type { Store, WebhookProgress } from '../store.ts'
+import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import { Fenced } from '#plane/store/contract/store-errors.ts'
+import type { Store, WebhookProgress } from '#plane/store/contract/store.ts'
 import type { PgAccess } from './pg-access.ts'
 
 export type PgWebhookProgress = Pick<Store, 'webhookProgress' | 'keepWebhookProgress'>

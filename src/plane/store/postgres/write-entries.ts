@@ -1,11 +1,11 @@
 // The entries of a group, chained and signed, and the row of their chain that says so.
 
 import type { PgSession, PgValue, Prepared } from '#platform/postgres.ts'
-import { extendChain, headSignature, type PlacedEntry, type Tail } from '../chain-tail.ts'
-import { hexOf } from '../journal-chain.ts'
-import { cursorAt } from '../journal-cursor.ts'
-import type { CommitPlan } from '../plan-commit.ts'
-import type { HeadSigner, StoredEntry } from '../store.ts'
+import { extendChain, headSignature, type PlacedEntry, type Tail } from '#plane/store/journal/chain-tail.ts'
+import { hexOf } from '#plane/store/journal/journal-chain.ts'
+import { cursorAt } from '#plane/store/journal/journal-cursor.ts'
+import type { CommitPlan } from '#plane/store/commit/plan-commit.ts'
+import type { HeadSigner, StoredEntry } from '#plane/store/contract/store.ts'
 import type { OwnChain } from './chain-writer.ts'
 import type { FoundChain } from './lock-rows.ts'
 import type { Counted } from './write-rows.ts'

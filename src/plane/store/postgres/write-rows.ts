@@ -1,7 +1,7 @@
 // The second half of a group's transaction: what was judged is written, a statement a kind. Every count is checked; one
 // that does not fit means that another replica was quicker, whatever was read before.
 
-import type { RowKind } from '#domain/change.ts'
+import type { RowKind } from '#domain/core/change.ts'
 import type { PgResult, PgSession, PgValue, Prepared } from '#platform/postgres.ts'
 import type { HardwareChange, RowToWrite } from './judge-group.ts'
 import { rowKinds, rowStatements } from './row-statements.ts'

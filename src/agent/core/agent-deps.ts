@@ -1,0 +1,88 @@
+// What an agent is given. Nothing here belongs to the process: hundreds of agents may share one.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Random } from '#platform/random.ts'
+import type { Resolve } from '#platform/resolve-name.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { ConfigKeeper } from '#agent/channel/last-config.ts'
+import type { AgentConfig } from './config.ts'
+import type { IdentityKeeper } from '#agent/state/identity-keeper.ts'
+import type { JudgedClock } from './judged-clock.ts'
+import type { KnownAddresses } from '#agent/link/known-addresses.ts'
+import type { SightingKeeper } from '#agent/continuity/last-sighting.ts'
+import type { OverlayKeeper } from '#agent/fleet/overlay-keeper.ts'
+import type { Episode } from '#agent/recovery/episode.ts'
+import type { RepairBundles } from '#agent/recovery/repair-file.ts'
+import type { Outbox } from '#agent/diagnostics/outbox.ts'
+import type { StatusBoard } from '#agent/diagnostics/status-board.ts'
+import type { AgentStorage } from '#agent/state/storage.ts'
+import type { Vitals } from './vitals.ts'
+import type { WireguardNetwork } from '#agent/network/wireguard-network.ts'
+
+export type AgentDeps = {
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly log: Log
+  /** Where a name leads. */
+  readonly resolve: Resolve
+  /** Told what the agent has just done, in the order it happens; tests end the process here. */
+  readonly reached: (step: AgentStep) => void
+  /** Asked for by `muster agent renew --now` (SIGUSR2). */
+  readonly nudge: Nudge
+  /** Aborted: the agent closes what it holds and ends with `stopped`. */
+  readonly signal: AbortSignal
+}
+
+/** Every place at which a crash could leave something half done. */
+export const agentSteps = [
+  'enroll: request kept',
+  'enroll: answered',
+  'enroll: identity kept',
+  'renew: request kept',
+  'renew: answered',
+  'renew: identity kept',
+  'recover: request kept',
+  'recover: answered',
+  'recover: identity kept',
+  'swap: passive open',
+  'swap: passive healthy',
+  'swap: swapped',
+  'swap: old one closed',
+] as const
+export type AgentStep = (typeof agentSteps)[number]
+
+export type Nudge = {
+  /** Resolves at the next nudge, or when `signal` is aborted. */
+  wait(signal: AbortSignal): Promise<void>
+  /** How many there have been. */
+  count(): number
+}
+
+/** The agent itself: what it was given, and what it keeps. */
+export type AgentParts = AgentDeps & {
+  readonly clock: JudgedClock
+  readonly config: AgentConfig
+  readonly addresses: KnownAddresses
+  /** What an operator has brought to this machine. */
+  readonly bundles: RepairBundles
+  readonly keeper: IdentityKeeper
+  readonly lastConfig: ConfigKeeper
+  readonly board: StatusBoard
+  readonly vitals: Vitals
+  /** What is wrong with how the plane takes us, from the first failure on. */
+  readonly episode: Episode
+  /** The disk under the state folder, and the room kept back on it. */
+  readonly storage: AgentStorage
+  /** Of this process, for telling it from a copy (AgentEvidence.instance). */
+  readonly instance: string
+  /** How far the plane's journal had come. */
+  readonly sightings: SightingKeeper
+  /** Of this process too: its numbers go on across sessions. */
+  readonly outbox: Outbox
+  /** This node among its peers. */
+  readonly wireguard: WireguardNetwork
+  /** The files and services of the node's vCluster. */
+  readonly overlay: OverlayKeeper
+}

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { formatJoinString, type JoinString } from '#wire/core/join-string.ts'
+import { agentConfig, type AgentConfig, type AgentOptions } from './config.ts'
+
+const join: JoinString = {
+  url: 'https://plane.example.test:8443',
+  domain: 'example.test',
+  rootFingerprint: 'ab'.repeat(32),
+  secret: `enroll_${'x'.repeat(43)}`,
+}
+const byHardware: JoinString = { ...join, secret: null }
+
+const reading =
+  (files: Record<string, string>) =>
+  (place: string): Promise<string | null> =>
+    Promise.resolve(files[place] ?? null)
+
+const parse = (options: AgentOptions, env: Record<string, string> = {}, files: Record<string, string> = {}) =>
+  agentConfig(options, env, reading(files))
+
+const config = async (...given: Parameters<typeof parse>): Promise<AgentConfig> => {
+  const parsed = await parse(...given)
+  assert.equal(parsed.kind, 'config')
+  return parsed.kind === 'config' ? parsed.config : assert.fail()
+}
+
+test('without options the agent looks where the packages put things', async () => {
+  assert.deepEqual(await config({}), {
+    stateFolder: '/var/lib/muster-agent',
+    join: { kind: 'file', path: '/etc/muster/join' },
+    joinMethod: 'token',
+    keyType: 'p256',
+    keyStorage: 'file',
+    hardwareFile: null,
+    nodeId: null,
+    recovery: 'key',
+    admission: null,
+    metricsListen: null,
+    reportEveryMs: 60_000,
+    rehearseEveryMs: null,
+    wireguard: null,
+    pinnedRoot: null,
+    logLevel: 'info',
+  })
+})
+
+test('a join string on standard input is taken at once', async () => {
+  const { join: source } = await config({ joinFile: '-' }, {}, { '-': `${formatJoinString(join)}\n` })
+  assert.deepEqual(source, { kind: 'given', join })
+})
+
+test('--join-file goes before MUSTER_JOIN, and that before the default file', async () => {
+  const env = { MUSTER_JOIN: formatJoinString(join) }
+  assert.deepEqual((await config({ joinFile: '/run/join' }, env)).join, { kind: 'file', path: '/run/join' })
+  assert.deepEqual((await config({}, env)).join, { kind: 'given', join })
+})
+
+test('a join string without a secret means hardware, with the key in memory', async () => {
+  const fromFile = await config({}, {}, { '/etc/muster/join': formatJoinString(byHardware) })
+  assert.equal(fromFile.joinMethod, 'hardware')
+  assert.equal(fromFile.keyStorage, 'memory')
+  assert.equal((await config({ keyStorage: 'file' }, { MUSTER_JOIN: formatJoinString(byHardware) })).keyStorage, 'file')
+})
+
+test('a join file that is gone is no mistake: it is deleted after use', async () => {
+  assert.equal((await config({ joinFile: '/run/join' })).joinMethod, 'token')
+})
+
+test('what is wrong is named, and a secret is never repeated', async () => {
+  const wrong: [AgentOptions, Record<string, string>, RegExp][] = [
+    [{ joinFile: '-' }, {}, /standard input/],
+    [{}, { MUSTER_JOIN: `${formatJoinString(join)},more` }, /MUSTER_JOIN/],
+    [{ keyType: 'rsa' }, {}, /--key-type/],
+    [{ keyStorage: 'tpm' }, {}, /--key-storage/],
+    [{ joinMethod: 'svid' }, {}, /--join-method/],
+    [{ nodeId: 'GPU 1' }, {}, /--node-id/],
+    [{ logLevel: 'loud' }, {}, /--log-level/],
+    [{ recovery: 'hope' }, {}, /--recovery/],
+    [{ recovery: 'key', keyStorage: 'memory' }, {}, /--recovery/],
+    [{ staticCertificate: '/x' }, {}, /--static-key/],
+    [{ metricsListen: '0.0.0.0:9464' }, {}, /--metrics-listen/],
+    [{ metricsListen: 'metrics.example.test:9464' }, {}, /--metrics-listen/],
+    [{ reportEvery: '49ms' }, {}, /--report-every/],
+    [{}, { MUSTER_REHEARSE_EVERY: '25d' }, /--rehearse-every/],
+  ]
+  for (const [options, env, shape] of wrong) {
+    const parsed = await parse(options, env)
+    assert.equal(parsed.kind, 'invalid')
+    assert.match(parsed.kind === 'invalid' ? parsed.why : '', shape)
+    assert.doesNotMatch(JSON.stringify(parsed), /enroll_/)
+  }
+})
+
+test('systemd says where the state folder is; an option or our own variable goes first', async () => {
+  assert.equal((await config({}, { STATE_DIRECTORY: '/var/lib/x' })).stateFolder, '/var/lib/x')
+  assert.equal((await config({}, { STATE_DIRECTORY: '/var/lib/x', MUSTER_AGENT_STATE: '/y' })).stateFolder, '/y')
+  assert.equal((await config({ state: '/z' }, { MUSTER_AGENT_STATE: '/y' })).stateFolder, '/z')
+})
+
+test('recovery, admission, metrics and rhythms come from options or from the environment', async () => {
+  const given = await config(
+    { recovery: 'bearer', staticCertificate: '/c', staticKey: '/k', metricsListen: '[::1]:9464' },
+    { MUSTER_REPORT_EVERY: '5s', MUSTER_REHEARSE_EVERY: '1h' },
+  )
+  assert.equal(given.recovery, 'bearer')
+  assert.deepEqual(given.admission, { certificateFile: '/c', keyFile: '/k' })
+  assert.deepEqual(given.metricsListen, { host: '::1', port: 9464 })
+  assert.equal(given.reportEveryMs, 5_000)
+  assert.equal(given.rehearseEveryMs, 3_600_000)
+})
+
+test('with keys in memory there is no recovery key either', async () => {
+  assert.equal((await config({ keyStorage: 'memory' })).recovery, 'none')
+})
+
+test('an agent built for one root takes no join string of another', async () => {
+  const env = { MUSTER_JOIN: formatJoinString(join) }
+  const other = await agentConfig({}, env, reading({}), 'cd'.repeat(32))
+  assert.match(other.kind === 'invalid' ? other.why : '', /another root/)
+  const same = await agentConfig({}, env, reading({}), join.rootFingerprint)
+  assert.equal(same.kind === 'config' ? same.config.pinnedRoot : null, join.rootFingerprint)
+})

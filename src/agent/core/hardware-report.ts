@@ -1,0 +1,54 @@
+// What the machine says of itself at enrollment: its identity finds the record, its facts are for operators (R-015).
+
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { readFileIfAny, replaceFile } from '#platform/files.ts'
+import { readMachineFacts, readMachineIdentity } from '#platform/hardware.ts'
+import { HardwareFactsBody, HardwareIdentityBody, type EnrollRequest } from '#wire/api/node-api.ts'
+
+export type HardwareReport = Required<Pick<EnrollRequest, 'hardware_identity' | 'hardware_facts'>>
+
+/** `{"macs": ["52:54:00:12:34:56"], "bmc_serial": "CZ1234", "facts": {...}}`; without facts the system is asked. */
+const HardwareFile = Type.Object(
+  { ...HardwareIdentityBody.properties, facts: Type.Optional(HardwareFactsBody) },
+  { additionalProperties: false },
+)
+
+/** Null when a file was named and is not there, or is not one: then something is wrong with the machine's set-up. */
+export const hardwareReport = (hardwareFile: string | null): HardwareReport | null => {
+  if (hardwareFile === null) return systemReport()
+  const report = jsonIn(hardwareFile)
+  if (!Value.Check(HardwareFile, report)) return null
+  return {
+    hardware_identity: { macs: report.macs, bmc_serial: report.bmc_serial },
+    hardware_facts: report.facts ?? systemReport().hardware_facts,
+  }
+}
+
+const jsonIn = (file: string): unknown => {
+  try {
+    return JSON.parse(readFileIfAny(file) ?? 'null')
+  } catch {
+    return null
+  }
+}
+
+/** `muster agent read-hardware --out FILE`: run by root before the agent, which may not read serial numbers. */
+export const writeHardwareFile = (file: string): void => {
+  const { hardware_identity, hardware_facts } = systemReport()
+  replaceFile(file, JSON.stringify({ ...hardware_identity, facts: hardware_facts }, null, 1) + '\n', 0o644)
+}
+
+export const systemReport = (): HardwareReport => {
+  const identity = readMachineIdentity('/sys')
+  const facts = readMachineFacts()
+  return {
+    hardware_identity: { macs: identity.macs.slice(0, 64), bmc_serial: identity.serial },
+    hardware_facts: {
+      cpu_cores: facts.cpuCores,
+      memory_bytes: facts.memoryBytes,
+      disk_bytes: facts.diskBytes,
+      arch: facts.arch,
+    },
+  }
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import * as fc from 'fast-check'
+import { manualClock } from '../../../test/fakes/manual-clock.ts'
+import { openJudgedClock } from './judged-clock.ts'
+
+const trueMs = Date.UTC(2026, 5, 1)
+const minute = 60_000
+const year = 365 * 24 * 60 * minute
+const tolerance = 5 * minute
+
+test('a clock that nobody has contradicted is believed', () => {
+  const system = manualClock(trueMs)
+  const clock = openJudgedClock(system)
+  assert.deepEqual([clock.nowMs(), clock.offsetMs()], [trueMs, 0])
+})
+
+test('within the tolerance the clock of the machine stands', () => {
+  const system = manualClock(trueMs - tolerance)
+  const clock = openJudgedClock(system)
+  clock.learn(trueMs, tolerance)
+  assert.deepEqual([clock.nowMs(), clock.offsetMs()], [trueMs - tolerance, 0])
+})
+
+for (const wrongBy of [-10 * year, 10 * year, -10 * minute, 10 * minute, -trueMs]) {
+  test(`a clock that is wrong by ${wrongBy} ms is judged, and time goes on`, () => {
+    const system = manualClock(trueMs + wrongBy)
+    const clock = openJudgedClock(system)
+    clock.learn(trueMs, tolerance)
+    assert.deepEqual([clock.nowMs(), clock.offsetMs()], [trueMs, -wrongBy])
+    system.advance(minute)
+    assert.equal(clock.nowMs(), trueMs + minute)
+  })
+}
+
+test('monotonic time is never touched', () => {
+  const system = manualClock(0)
+  const clock = openJudgedClock(system)
+  clock.learn(trueMs, tolerance)
+  system.advance(minute)
+  assert.equal(clock.monotonicMs(), minute)
+})
+
+test('a clock that somebody sets right is followed at once, without having been told', () => {
+  const system = manualClock(0)
+  const clock = openJudgedClock(system)
+  clock.learn(trueMs, tolerance)
+  system.advance(minute)
+  system.set(trueMs + minute + 1_000)
+  assert.deepEqual([clock.nowMs(), clock.offsetMs()], [trueMs + minute + 1_000, 0])
+  // What was told once is forgotten: a machine that sleeps an hour later has a clock that is right.
+  system.set(trueMs + 60 * minute)
+  assert.deepEqual([clock.nowMs(), clock.offsetMs()], [trueMs + 60 * minute, 0])
+})
+
+test('a clock that somebody sets from one wrong time to another does not move what is judged', () => {
+  const system = manualClock(0)
+  const clock = openJudgedClock(system)
+  clock.learn(trueMs, tolerance)
+  system.set(20 * year)
+  assert.equal(clock.nowMs(), trueMs)
+})
+
+test('what is learned later counts', () => {
+  const system = manualClock(trueMs)
+  const clock = openJudgedClock(system)
+  clock.learn(trueMs + year, tolerance)
+  assert.equal(clock.offsetMs(), year)
+  clock.learn(trueMs + 1_000, tolerance)
+  assert.equal(clock.offsetMs(), 0)
+})
+
+test('however the clock is set, what is judged is near the truth or what the machine says', () => {
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant('advance' as const), ms: fc.nat(10 * minute) }),
+    fc.record({ kind: fc.constant('set' as const), ms: fc.integer({ min: 0, max: 2 * trueMs }) }),
+    fc.record({ kind: fc.constant('learn' as const), ms: fc.constant(0) }),
+  )
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
+      const system = manualClock(trueMs)
+      const clock = openJudgedClock(system)
+      for (const { kind, ms } of steps) {
+        if (kind === 'advance') system.advance(ms)
+        if (kind === 'set') system.set(ms)
+        const truth = trueMs + system.monotonicMs()
+        if (kind === 'learn') {
+          clock.learn(truth, tolerance)
+          assert.ok(Math.abs(clock.nowMs() - truth) <= tolerance)
+        }
+        const isTrue = Math.abs(clock.nowMs() - truth) <= tolerance
+        assert.ok(isTrue || clock.nowMs() === system.nowMs())
+        assert.equal(clock.offsetMs() === 0, clock.nowMs() === system.nowMs())
+      }
+    }),
+  )
+})

@@ -1,0 +1,198 @@
+// `muster agent explain`: what failed, when, what was tried, what happens next and what a person can do. From files alone:
+// it works without a network, and when the agent does not run.
+
+import type { Clock } from '#platform/clock.ts'
+import { diskSpace } from '#platform/disk-space.ts'
+import { durationWords } from '#domain/core/duration-words.ts'
+import { certificateLeftMs, codeOf, worstOf } from './agent-code.ts'
+import { DamagedCredentials, fileCredentialStore } from '#agent/state/credential-store.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import { readRecord, type RecordedEvent } from './record.ts'
+import { ago, fromNow, isRunning, judgedNowMs, readOut, times } from './status.ts'
+import { readStatus } from './read-only-status.ts'
+import type { StatusFile, StatusTrouble } from './status-file.ts'
+
+export type Explanation = {
+  readonly running: boolean
+  readonly wrong: readonly string[]
+  readonly happened: readonly string[]
+  readonly next: readonly string[]
+  readonly advice: readonly string[]
+  readonly code: string | null
+  readonly events: readonly RecordedEvent[]
+  readonly identity: IdentityFacts | null
+}
+
+/** Who the node is and how it could come back; nothing of its keys. */
+export type IdentityFacts = {
+  readonly node_id: string
+  readonly domain: string
+  readonly epoch: number
+  readonly profile: string
+  readonly serial: string
+  readonly recovery: 'key' | 'bearer' | 'none'
+}
+
+type ExplainFacts = {
+  readonly stateFolder: string
+  readonly status: StatusFile | null
+  readonly running: boolean
+  readonly nowMs: number
+  readonly events: readonly RecordedEvent[]
+  /** Damaged: it is there, and cannot be read. */
+  readonly identity: IdentityFacts | 'damaged' | null
+  readonly freeBytes: number | null
+}
+
+/** Throws when the folder may not be read. */
+export const explainAgent = (stateFolder: string, clock: Clock): Explanation => {
+  const status = readStatus(stateFolder)
+  const running = status !== null && isRunning(status)
+  return explanationOf({
+    stateFolder,
+    status,
+    running,
+    nowMs: status === null ? clock.nowMs() : judgedNowMs(status, running, clock),
+    events: readRecord(stateFolder),
+    identity: identityIn(stateFolder),
+    freeBytes: diskSpace(stateFolder)?.availableBytes ?? null,
+  })
+}
+
+const identityIn = (stateFolder: string): ExplainFacts['identity'] => {
+  try {
+    const { identity } = fileCredentialStore(stateFolder).load()
+    return identity === null ? null : factsOf(identity)
+  } catch (error) {
+    if (error instanceof DamagedCredentials) return 'damaged'
+    throw error
+  }
+}
+
+const factsOf = (identity: Identity): IdentityFacts => ({
+  node_id: identity.nodeId,
+  domain: identity.domain,
+  epoch: identity.epoch,
+  profile: identity.profile.name,
+  serial: identity.current.serial,
+  recovery: identity.recovery?.credential.kind ?? 'none',
+})
+
+/** Pure. */
+export const explanationOf = (facts: ExplainFacts): Explanation => {
+  const { status, running, events, nowMs } = facts
+  const identity = facts.identity === 'damaged' ? null : facts.identity
+  const damaged = facts.identity === 'damaged' ? [`state_damaged: ${facts.stateFolder}/identity.json is damaged.`] : []
+  const told = {
+    running,
+    happened: events.slice(-mostLines).map((event) => lineOf(event, nowMs)),
+    events,
+    identity,
+  }
+  if (status === null) {
+    const wrong = [...damaged, `No agent has written its status in ${facts.stateFolder}.`]
+    const advice = ['Start it: muster agent run; or name the folder it runs on: muster agent explain --state FOLDER']
+    return { ...told, wrong, next: [], advice, code: null }
+  }
+  return {
+    ...told,
+    wrong: [...damaged, ...wrongOf(status, running, nowMs)],
+    next: running ? nextOf(status, nowMs, identity) : ['Nothing, while no agent runs.'],
+    advice: adviceOf(status, running, nowMs),
+    code: codeOf({ status, running, nowMs, freeBytes: facts.freeBytes }),
+  }
+}
+
+const mostLines = 20
+
+const wrongOf = (status: StatusFile, running: boolean, nowMs: number): string[] => {
+  const leftMs = certificateLeftMs(status, nowMs)
+  const said = [
+    ...gaveUp(status, running, nowMs),
+    ...(leftMs !== null && leftMs <= 0 ? [`cert_expired: its certificate expired ${durationWords(-leftMs)} ago.`] : []),
+    ...byWeight(status).map((what) => wrongLine(what, nowMs)),
+  ]
+  if (said.length > 0) return said
+  return [
+    status.channel.open ? 'Nothing: the agent is connected.' : 'Nothing that it knows of; it is not connected yet.',
+  ]
+}
+
+const gaveUp = ({ outcome, written_at, phase, phase_since }: StatusFile, running: boolean, nowMs: number): string[] => {
+  if (running) return []
+  if (phase !== 'stopped')
+    return [`The agent does not run; it last wrote its status ${ago(written_at, nowMs)} and did not say goodbye.`]
+  if (outcome === null || outcome.code === null) return [`The agent was stopped ${ago(phase_since, nowMs)}.`]
+  return [`The agent gave up ${ago(phase_since, nowMs)}: ${outcome.code}: ${outcome.text}`]
+}
+
+const wrongLine = (what: StatusTrouble, nowMs: number): string => {
+  const evidence = Object.entries(what.evidence ?? {}).map(([name, value]) => `${name} ${value}`)
+  const named = what.class === null || what.class === undefined || what.class === what.code ? '' : `${what.class}: `
+  const because = evidence.length === 0 ? '' : ` (${evidence.join(', ')})`
+  const story = what.correlation === null || what.correlation === undefined ? '' : ` [episode ${what.correlation}]`
+  return `${named}${what.code} at ${what.place}, begun ${ago(what.since, nowMs)}, met ${times(what.attempts)}: ${what.text}${because}${story}`
+}
+
+const byWeight = ({ troubles }: StatusFile): readonly StatusTrouble[] => {
+  const worst = worstOf(troubles)
+  return worst === null ? [] : [worst, ...troubles.filter((what) => what !== worst)]
+}
+
+const happenedWords = { failed: 'failed', tried: 'tried', succeeded: 'went well', changed: 'news' } as const
+
+const lineOf = (event: RecordedEvent, nowMs: number): string => {
+  const often = event.times === 1 ? '' : ` (${times(event.times)}, first ${ago(event.first, nowMs)})`
+  const code = event.event === 'failed' || event.event === 'succeeded' ? event.code : ''
+  return `${event.at} ${event.place} ${happenedWords[event.event]}: ${code === '' ? '' : `${code}: `}${event.text}${often}`
+}
+
+const nextOf = (status: StatusFile, nowMs: number, identity: IdentityFacts | null): string[] => {
+  const tries = status.troubles
+    .filter(({ next_try_at }) => next_try_at !== null)
+    .map(({ place, next_try_at }) => `${place} is tried again ${fromNow(next_try_at ?? '', nowMs)} (${next_try_at}).`)
+  return [...tries, ...certificateNext(status, nowMs, identity)]
+}
+
+const certificateNext = (status: StatusFile, nowMs: number, identity: IdentityFacts | null): string[] => {
+  const leftMs = certificateLeftMs(status, nowMs)
+  if (status.certificate === null || leftMs === null) return ['It has no certificate yet; it enrols until it has one.']
+  if (leftMs > 0)
+    return [
+      `Its certificate is valid for ${durationWords(leftMs)} more and renewed ${fromNow(status.certificate.renew_at, nowMs)}.`,
+    ]
+  // Keys that never reach a disk are not recovered, and need not be: the machine is let in as at its first start.
+  if (identity === null && status.certificate.key === 'memory') return ['It joins again, as it did at its start.']
+  return identity === null || identity.recovery === 'none'
+    ? ['It has nothing to recover with: somebody has to let it in again.']
+    : [`It recovers by itself with its ${identity.recovery === 'key' ? 'recovery key' : 'recovery token'}.`]
+}
+
+const adviceOf = (status: StatusFile, running: boolean, nowMs: number): string[] => {
+  const leftMs = certificateLeftMs(status, nowMs)
+  const said = [
+    ...(running ? [] : [status.outcome?.next ?? 'Start it: systemctl start muster-agent']),
+    ...byWeight(status).map(({ next }) => next),
+  ]
+  if (said.length > 0) return [...new Set(said)]
+  if (leftMs !== null && leftMs <= 0) return ['Wait for its recovery, or hurry it: muster agent renew --now']
+  return ['Nothing.']
+}
+
+/** For a terminal. */
+export const explanationLines = (told: Explanation): readonly string[] => [
+  ...(told.identity === null ? [] : [whoLine(told.identity)]),
+  ...section('What is wrong', told.wrong),
+  ...section('What happened', told.happened),
+  ...section('What happens next', told.next),
+  ...section('What you can do', told.advice),
+  ...(told.code === null ? [] : [readOut(told.code)]),
+]
+
+const whoLine = ({ node_id, domain, epoch, profile, recovery }: IdentityFacts): string =>
+  `Node ${node_id} of domain ${domain}, epoch ${epoch}, profile ${profile}; can come back by ${ways[recovery]}.`
+
+const ways = { key: 'its recovery key', bearer: 'its recovery token', none: 'a new token only' } as const
+
+const section = (title: string, lines: readonly string[]): readonly string[] =>
+  lines.length === 0 ? [] : [`${title}:`, ...lines.map((line) => `  ${line}`)]

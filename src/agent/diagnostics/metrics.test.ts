@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { manualClock } from '../../../test/fakes/manual-clock.ts'
+import { metricPrefix, metricsText, type MetricFacts } from './metrics.ts'
+import { classified, trouble } from '#agent/core/trouble.ts'
+import { openVitals } from '#agent/core/vitals.ts'
+
+const nowMs = Date.UTC(2026, 10, 15)
+
+const facts = (change: Partial<MetricFacts> = {}): MetricFacts => ({
+  nowMs,
+  notAfterMs: nowMs + 3_600_000,
+  signs: openVitals(manualClock(nowMs)).signs(),
+  mounts: [{ mount: '/', availableBytes: 1024 }],
+  ...change,
+})
+
+const value = (text: string, series: string): string | null =>
+  text
+    .split('\n')
+    .find((line) => line.startsWith(`${metricPrefix}${series} `))
+    ?.split(' ')[1] ?? null
+
+test('the eleven metrics of 003 are there from the start, under the prefix of Muster', () => {
+  const names = [...metricsText(facts()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => `${name} ${type}`)
+  assert.deepEqual(names, [
+    'muster_node_agent_cert_expiry_seconds gauge',
+    'muster_node_agent_cert_renewal_attempts_total counter',
+    'muster_node_agent_cert_renewal_failures_total counter',
+    'muster_node_agent_recovery_enrollment_attempts_total counter',
+    'muster_node_agent_recovery_enrollment_success_total counter',
+    'muster_node_agent_recovery_enrollment_failures_total counter',
+    'muster_node_agent_last_successful_mtls_task_poll_timestamp gauge',
+    'muster_node_agent_endpoint_profile_drift_total counter',
+    'muster_node_agent_local_diagnostic_write_failures_total counter',
+    'muster_node_agent_node_filesystem_available_bytes gauge',
+    'muster_node_agent_observability_dropped_records_total counter',
+  ])
+})
+
+test('what the agent counts is what the metrics say', () => {
+  const clock = manualClock(nowMs)
+  const vitals = openVitals(clock)
+  const full = classified(trouble('disk_full', 'Full.', 'make room'), 'disk_full')
+  vitals.renewalTried()
+  vitals.renewalTried()
+  vitals.renewalFailed(full)
+  vitals.recoveryTried('cert_expired')
+  vitals.recoveryFailed(full)
+  vitals.recovered()
+  vitals.exchanged()
+  vitals.drifted()
+  vitals.diagnosticWriteFailed('EROFS')
+  vitals.dropped('log', 'disk_pressure', 3)
+  const text = metricsText(facts({ signs: vitals.signs() }))
+  assert.equal(value(text, 'cert_expiry_seconds'), '3600')
+  assert.equal(value(text, 'cert_renewal_attempts_total'), '2')
+  assert.equal(value(text, 'cert_renewal_failures_total{reason="disk_full"}'), '1')
+  assert.equal(value(text, 'cert_renewal_failures_total{reason="clock_skew"}'), '0')
+  assert.equal(value(text, 'recovery_enrollment_attempts_total{reason="cert_expired"}'), '1')
+  assert.equal(value(text, 'recovery_enrollment_success_total'), '1')
+  assert.equal(value(text, 'recovery_enrollment_failures_total{reason="disk_full"}'), '1')
+  assert.equal(value(text, 'last_successful_mtls_task_poll_timestamp'), String(nowMs / 1000))
+  assert.equal(value(text, 'endpoint_profile_drift_total'), '1')
+  assert.equal(value(text, 'local_diagnostic_write_failures_total{reason="EROFS"}'), '1')
+  assert.equal(value(text, 'node_filesystem_available_bytes{mount="/"}'), '1024')
+  assert.equal(value(text, 'observability_dropped_records_total{source="log",reason="disk_pressure"}'), '3')
+  assert.equal(value(text, 'observability_dropped_records_total{source="record",reason="disk_pressure"}'), '0')
+})
+
+test('a certificate that is gone is negative, and one that never was is not there', () => {
+  assert.equal(value(metricsText(facts({ notAfterMs: nowMs - 60_000 })), 'cert_expiry_seconds'), '-60')
+  assert.equal(value(metricsText(facts({ notAfterMs: null })), 'cert_expiry_seconds'), null)
+})

@@ -1,0 +1,90 @@
+// Reports on their way to the plane: numbered by this process without a gap, kept until the plane has said that it took
+// them, and sent again over the next channel from there on. So none is lost and none counts twice, across swaps, cuts and
+// restarts of the plane, which forgets what it has had before by the number.
+//
+// A report tells the state of the node, not an event. While there is nowhere to send them the latest says all that the
+// ones before it did, so those are dropped before they get a number: ten thousand nodes do not come back with a backlog.
+
+import type { ReportBody } from '#wire/node/report.ts'
+import type { Report } from './report.ts'
+
+/** May send nothing at all: what it was given counts only once it is acknowledged. */
+export type SendReport = (body: ReportBody) => void
+
+export type Outbox = {
+  post(report: Report): void
+  /** From now on over this one, beginning with the oldest that is not acknowledged. Null: there is none to send over. */
+  use(send: SendReport | null): void
+  /** The plane has taken all up to this number. */
+  acknowledge(instance: string, number: number): void
+  /** Resolves when all that were sent before are acknowledged, or none can be sent any more. */
+  settled(signal: AbortSignal): Promise<void>
+  counts(): { readonly sent: number; readonly acknowledged: number }
+}
+
+/** Beyond these the plane is not keeping up, and the latest is what it wants to know. */
+const mostInFlight = 32
+const mostWaiting = 32
+
+/** `dropped`: told how many never got a number, because a later one said the same. */
+export const openOutbox = (instance: string, dropped: (count: number) => void): Outbox => {
+  const inFlight: ReportBody[] = []
+  const waiting: Report[] = []
+  const settling = new Set<() => void>()
+  let send: SendReport | null = null
+  let lastNumber = 0
+  let acknowledged = 0
+
+  const fill = (): void => {
+    if (send === null) return
+    for (const report of waiting.splice(0, mostInFlight - inFlight.length)) {
+      lastNumber += 1
+      const body = { instance, number: lastNumber, ...report }
+      inFlight.push(body)
+      send(body)
+    }
+  }
+  const wake = (): void => {
+    for (const look of [...settling]) look()
+  }
+
+  return {
+    post: (report) => {
+      waiting.push(report)
+      fill()
+      const tooMany = waiting.length - (send === null ? 1 : mostWaiting)
+      if (tooMany <= 0) return
+      waiting.splice(0, tooMany)
+      dropped(tooMany)
+    },
+    use: (next) => {
+      send = next
+      if (send !== null) for (const body of inFlight) send(body)
+      fill()
+      wake()
+    },
+    acknowledge: (of, number) => {
+      // A plane may name more than was ever sent; nothing may be forgotten for that.
+      if (of !== instance || number <= acknowledged || number > lastNumber) return
+      acknowledged = number
+      while (inFlight[0] !== undefined && inFlight[0].number <= number) inFlight.shift()
+      fill()
+      wake()
+    },
+    settled: (signal) => {
+      const upTo = lastNumber
+      return new Promise((resolve) => {
+        const look = (): void => {
+          if (acknowledged < upTo && send !== null && !signal.aborted) return
+          settling.delete(look)
+          signal.removeEventListener('abort', look)
+          resolve()
+        }
+        settling.add(look)
+        signal.addEventListener('abort', look)
+        look()
+      })
+    },
+    counts: () => ({ sent: lastNumber, acknowledged }),
+  }
+}

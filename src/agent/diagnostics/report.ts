@@ -1,0 +1,178 @@
+// What the agent tells the plane of itself (003's operator evidence). Always fits the schema, whatever its parts hold: a
+// report that is refused would hide the very trouble it is about.
+
+import { isoTime } from '#platform/clock.ts'
+import { failureClasses, type FailureClass } from '#domain/recovery/failure-class.ts'
+import type { ReportBody } from '#wire/node/report.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import type { RecordedEvent } from './record.ts'
+import { tidy } from '#agent/core/trouble.ts'
+import type { ByClass, FailureSeen, RehearsalSeen, VitalSigns } from '#agent/core/vitals.ts'
+
+export type Report = Omit<ReportBody, 'instance' | 'number'>
+
+type Reporting = {
+  readonly clock: Pick<AgentParts['clock'], 'nowMs'>
+  readonly keeper: Pick<AgentParts['keeper'], 'credentials'>
+  readonly board: Pick<AgentParts['board'], 'conditions' | 'story'>
+  readonly vitals: Pick<AgentParts['vitals'], 'signs'>
+  readonly storage: Pick<
+    AgentParts['storage'],
+    'reserve' | 'errno' | 'freeBytes' | 'identityWritable' | 'diagnosticsWritable'
+  >
+}
+
+const storyLines = 16
+const storyBytes = 24 * 1024
+const mostKinds = 16
+
+/** Only for an agent that has an identity: without one there is nobody to tell. */
+export const reportOf = (agent: Reporting): Report => {
+  const { identity } = agent.keeper.credentials()
+  if (identity === null) throw new Error('a report of an agent without an identity')
+  const signs = agent.vitals.signs()
+  const byClass = countsFor(identity)
+  const classOf = classFor(identity)
+  return {
+    at: timeOf(agent.clock.nowMs()),
+    source: signs.source,
+    certificate: { serial: identity.current.serial.slice(0, 64), not_after: timeOf(identity.current.notAfterMs) },
+    clock_skew_ms: whole(signs.clockSkewMs),
+    endpoint_set: {
+      id: identity.endpoints.id.slice(0, 128),
+      revision: whole(identity.endpoints.revision),
+      drift_total: count(signs.driftTotal),
+    },
+    last_exchange: timeOrNull(signs.lastExchangeMs),
+    renewal: {
+      attempts: count(signs.renewal.attempts),
+      failures: byClass(signs.renewal.failures),
+      last_attempt: timeOrNull(signs.renewal.lastAttemptMs),
+      last_failure: failureOf(signs.renewal.lastFailure, classOf),
+    },
+    recovery: {
+      attempts: byClass(signs.recovery.attempts),
+      successes: count(signs.recovery.successes),
+      failures: byClass(signs.recovery.failures),
+      last_attempt: timeOrNull(signs.recovery.lastAttemptMs),
+      last_failure: failureOf(signs.recovery.lastFailure, classOf),
+    },
+    rehearsal: rehearsalOf(signs.rehearsal),
+    storage: storageOf(agent, signs),
+    conditions: agent.board.conditions().map((what) => ({ ...what, since: what.since.slice(0, 32) })),
+    story: latestLines(
+      agent.board
+        .story()
+        .slice(-storyLines)
+        .map((event) => lineOf(event, classOf)),
+    ),
+  }
+}
+
+const storageOf = ({ storage }: Reporting, signs: VitalSigns): Report['storage'] => {
+  const free = storage.freeBytes()
+  return {
+    identity_writable: storage.identityWritable(),
+    diagnostics_writable: storage.diagnosticsWritable(),
+    reserve: storage.reserve(),
+    errno: storage.errno()?.slice(0, 64) ?? null,
+    free_bytes: {
+      identity: count(free.identity),
+      diagnostic: count(free.diagnostic),
+      retry: count(free.retry),
+      runtime: count(free.runtime),
+    },
+    diagnostic_write_failures: Object.fromEntries(
+      Object.entries(signs.diagnosticWriteFailures)
+        .filter(([errno]) => /^[A-Za-z0-9_]{1,32}$/.test(errno))
+        .slice(0, mostKinds)
+        .map(([errno, failures]) => [errno, count(failures)]),
+    ),
+    dropped_records: signs.dropped.slice(0, mostKinds).map(({ source, reason, count: dropped }) => ({
+      source: tidy(source, 64),
+      reason: tidy(reason, 64),
+      count: count(dropped),
+    })),
+  }
+}
+
+/** A report has to fit in one frame. */
+const latestLines = (lines: Report['story']): Report['story'] =>
+  Buffer.byteLength(JSON.stringify(lines)) <= storyBytes ? lines : latestLines(lines.slice(1))
+
+const lineOf = (event: RecordedEvent, classOf: ClassFor): Report['story'][number] => ({
+  at: event.at,
+  place: event.place,
+  event: event.event,
+  class: event.class === null ? null : classOf(event.class),
+  code: event.code,
+  text: event.text,
+  next: event.next,
+  times: count(event.times),
+  correlation: event.correlation,
+})
+
+const failureOf = (seen: FailureSeen | null, classOf: ClassFor): Report['renewal']['last_failure'] =>
+  seen === null
+    ? null
+    : {
+        at: timeOf(seen.atMs),
+        class: classOf(seen.trouble.class ?? 'endpoint_unreachable'),
+        code: tidy(seen.trouble.code, 64),
+        text: tidy(seen.trouble.text, 512),
+      }
+
+const rehearsalOf = (seen: RehearsalSeen | null): Report['rehearsal'] =>
+  seen === null
+    ? null
+    : {
+        at: timeOf(seen.atMs),
+        outcome: seen.outcome,
+        step: seen.step,
+        why: seen.why === null ? null : tidy(seen.why, 64),
+      }
+
+type ClassFor = (name: FailureClass) => FailureClass
+
+/** A plane of 0.2.0 refuses a report that names a class it does not know. */
+export const classFor =
+  ({ understands }: Pick<Identity, 'understands'>): ClassFor =>
+  (name) =>
+    name === 'credentials_damaged' && !understands.includes(name) ? 'endpoint_unreachable' : name
+
+/** Every class the plane knows, since none may be left out. */
+const countsFor = (identity: Identity) => {
+  const classOf = classFor(identity)
+  return (counts: ByClass): Report['renewal']['failures'] => {
+    const of = (name: FailureClass): number => {
+      const told = failureClasses.filter((each) => classOf(each) === name)
+      return count(told.reduce((sum, each) => sum + (counts[each] ?? 0), 0))
+    }
+    return {
+      endpoint_unreachable: of('endpoint_unreachable'),
+      server_tls_untrusted: of('server_tls_untrusted'),
+      cert_expired: of('cert_expired'),
+      identity_revoked_or_fenced: of('identity_revoked_or_fenced'),
+      endpoint_profile_drift: of('endpoint_profile_drift'),
+      recovery_enrollment_blocked: of('recovery_enrollment_blocked'),
+      disk_full: of('disk_full'),
+      clock_skew: of('clock_skew'),
+      ...(classOf('credentials_damaged') === 'credentials_damaged'
+        ? { credentials_damaged: of('credentials_damaged') }
+        : {}),
+    }
+  }
+}
+
+const whole = (value: number): number =>
+  Number.isNaN(value) ? 0 : Math.trunc(Math.min(Number.MAX_SAFE_INTEGER, Math.max(Number.MIN_SAFE_INTEGER, value)))
+
+const count = (value: number): number => Math.max(0, whole(value))
+
+/** Years beyond 9999 have a form of their own, which nobody expects. */
+const latestMs = 253_402_214_400_000
+
+const timeOf = (ms: number): string => isoTime(Math.min(latestMs, count(ms)))
+
+const timeOrNull = (ms: number | null): string | null => (ms === null ? null : timeOf(ms))

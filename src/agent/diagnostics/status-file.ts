@@ -1,0 +1,114 @@
+// What the agent writes down about itself for `muster agent status`. Times are RFC 3339; no secrets.
+
+import * as path from 'node:path'
+import { Type, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+import { failureClasses } from '#domain/recovery/failure-class.ts'
+import { readFileIfAny } from '#platform/files.ts'
+
+const text = Type.String({ maxLength: 1024 })
+const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+
+export const phases = ['starting', 'enrolling', 'running', 'rejoining', 'stopped'] as const
+export type Phase = (typeof phases)[number]
+
+/** Where something can be wrong: one trouble each, so that the file stays small. */
+export const places = [
+  'enrollment',
+  'channel',
+  'renewal',
+  'recovery',
+  'rehearsal',
+  'endpoints',
+  'storage',
+  'clock',
+] as const
+export type Place = (typeof places)[number]
+
+const StatusTrouble = Type.Object({
+  place: Type.Enum([...places]),
+  code: text,
+  text,
+  next: text,
+  since: text,
+  attempts: Type.Integer({ minimum: 0 }),
+  next_try_at: orNull(text),
+  // Left out by agents of before.
+  class: Type.Optional(orNull(Type.Enum([...failureClasses]))),
+  evidence: Type.Optional(Type.Record(text, Type.Union([text, Type.Number(), Type.Null()]))),
+  correlation: Type.Optional(orNull(text)),
+})
+export type StatusTrouble = Static<typeof StatusTrouble>
+
+export const StatusFile = Type.Object({
+  version: Type.Literal(1),
+  pid: Type.Integer({ minimum: 1 }),
+  birth: orNull(text),
+  /** Whether it takes `agent renew --now`; agents of before would die of it. */
+  nudges: Type.Optional(Type.Boolean()),
+  agent_version: text,
+  started_at: text,
+  written_at: text,
+  phase: Type.Enum([...phases]),
+  phase_since: text,
+  source: Type.Optional(text),
+  node_id: orNull(text),
+  domain: orNull(text),
+  profile: orNull(text),
+  vcluster: orNull(text),
+  certificate: orNull(Type.Object({ serial: text, not_after: text, renew_at: text, key: text })),
+  channel: Type.Object({ open: Type.Boolean(), since: text, url: orNull(text) }),
+  /** How the agent last heard from the plane, and how far its clock is behind; left out by agents of before. */
+  plane: Type.Optional(Type.Object({ last_exchange: orNull(text), clock_behind_ms: Type.Number() })),
+  /** Numbered by this process. Left out before the first. */
+  reports: Type.Optional(Type.Object({ sent: Type.Integer(), acknowledged: Type.Integer() })),
+  /** This node in the WireGuard network; left out where it takes no part. */
+  wireguard: Type.Optional(
+    Type.Object({
+      interface: text,
+      kind: orNull(Type.Enum(['kernel', 'userspace'])),
+      address: orNull(text),
+      peers: Type.Integer({ minimum: 0 }),
+      /** Of the set in force; null: none is, or it is not known which. */
+      revision: orNull(text),
+      trouble: orNull(Type.Object({ code: text, text, next: text })),
+    }),
+  ),
+  /** What the node was told to run. Left out by agents of before, and under planes of before. */
+  overlay: Type.Optional(
+    Type.Object({
+      vcluster_revision: Type.Integer(),
+      applied: Type.Boolean(),
+      detail: orNull(text),
+      services: Type.Array(
+        Type.Object({ name: text, state: text, restarts: Type.Integer(), pid: orNull(Type.Integer()) }),
+      ),
+      drift: Type.Array(text),
+    }),
+  ),
+  troubles: Type.Array(StatusTrouble, { maxItems: places.length }),
+  outcome: orNull(
+    Type.Object({
+      kind: text,
+      code: orNull(text),
+      text: orNull(text),
+      next: orNull(text),
+      class: Type.Optional(orNull(Type.Enum([...failureClasses]))),
+    }),
+  ),
+})
+export type StatusFile = Static<typeof StatusFile>
+
+export const statusPath = (stateFolder: string): string => path.join(stateFolder, 'status.json')
+
+/** Null when there is none, or a damaged one: it is only ever informative. Throws when it may not be read. */
+export const readStatusFile = (stateFolder: string): StatusFile | null => {
+  const content = readFileIfAny(statusPath(stateFolder))
+  if (content === null) return null
+  try {
+    const value: unknown = JSON.parse(content)
+    return Value.Check(StatusFile, value) ? value : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,162 @@
+// `muster agent status`: what the agent on this machine is doing, in sentences; also when it is not running.
+
+import { parseIsoTime, type Clock } from '#platform/clock.ts'
+import { diskSpace } from '#platform/disk-space.ts'
+import { stillRuns } from '#platform/process-mark.ts'
+import { durationWords } from '#domain/core/duration-words.ts'
+import { codeOf } from './agent-code.ts'
+import { readStatus } from './read-only-status.ts'
+import type { StatusFile } from './status-file.ts'
+
+export type AgentStatus = {
+  readonly running: boolean
+  /** It runs and has a channel open, with a certificate that is valid. */
+  readonly healthy: boolean
+  readonly sentences: readonly string[]
+  /** To read out to somebody with a plane; null when nothing is wrong, or no agent ever ran. */
+  readonly code: string | null
+  /** As the agent wrote it; null when it never ran here. */
+  readonly details: StatusFile | null
+}
+
+export const agentStatus = (stateFolder: string, clock: Clock): AgentStatus => {
+  const details = readStatus(stateFolder)
+  if (details === null) {
+    return { running: false, healthy: false, sentences: [`No agent has run on ${stateFolder}.`], code: null, details }
+  }
+  const running = isRunning(details)
+  const nowMs = judgedNowMs(details, running, clock)
+  const told = explain(details, running, nowMs)
+  if (told.healthy && details.troubles.length === 0) return { ...told, running, code: null, details }
+  const freeBytes = diskSpace(stateFolder)?.availableBytes ?? null
+  const code = codeOf({ status: details, running, nowMs, freeBytes })
+  return { ...told, sentences: [...told.sentences, readOut(code)], running, code, details }
+}
+
+export const isRunning = (status: StatusFile): boolean => status.phase !== 'stopped' && stillRuns(status)
+
+/** An agent that knows its machine's clock to be wrong writes down true times: they are compared with the true time. */
+export const judgedNowMs = (status: StatusFile, running: boolean, clock: Clock): number =>
+  clock.nowMs() + (running ? (status.plane?.clock_behind_ms ?? 0) : 0)
+
+export const readOut = (code: string): string => `Its short code is ${code}; where the plane is: muster explain ${code}`
+
+/** Pure: the status file, whether its process lives, and the time. */
+export const explain = (
+  status: StatusFile,
+  running: boolean,
+  nowMs: number,
+): Pick<AgentStatus, 'healthy' | 'sentences'> => {
+  const expiresInMs = status.certificate === null ? null : (parseIsoTime(status.certificate.not_after) ?? nowMs) - nowMs
+  const valid = expiresInMs !== null && expiresInMs > 0
+  return {
+    healthy: running && status.channel.open && valid,
+    sentences: [
+      doing(status, running, nowMs),
+      ...who(status),
+      ...(running ? overlay(status) : []),
+      ...certificate(status, running, expiresInMs, nowMs),
+      ...network(status, running),
+      ...status.troubles.flatMap((what) => [
+        `${what.code} (${what.place}, ${ago(what.since, nowMs)}, ${times(what.attempts)}): ${what.text}`,
+        ...(what.next_try_at !== null && running ? [`It tries again ${fromNow(what.next_try_at, nowMs)}.`] : []),
+        `What to do: ${what.next}`,
+      ]),
+    ],
+  }
+}
+
+const doing = (status: StatusFile, running: boolean, nowMs: number): string => {
+  if (status.phase === 'stopped') {
+    const { outcome } = status
+    if (outcome === null || outcome.code === null) return `The agent was stopped ${ago(status.phase_since, nowMs)}.`
+    return `The agent gave up ${ago(status.phase_since, nowMs)}: ${outcome.code}: ${outcome.text} What to do: ${outcome.next}`
+  }
+  if (!running)
+    return `The agent is not running; it last wrote its status ${ago(status.written_at, nowMs)} and did not say goodbye.`
+  const since = lasting(status.phase_since, nowMs)
+  switch (status.phase) {
+    case 'starting':
+      return `The agent (process ${status.pid}) is starting.`
+    case 'enrolling':
+      return `The agent (process ${status.pid}) is enrolling, ${since}.`
+    case 'rejoining':
+      return `The agent (process ${status.pid}) is looking for another way in, ${since}: the plane does not take its identity.`
+    case 'running':
+      return status.channel.open
+        ? `The agent (process ${status.pid}) is connected to ${status.channel.url}, ${lasting(status.channel.since, nowMs)}.`
+        : `The agent (process ${status.pid}) is without a channel, ${lasting(status.channel.since, nowMs)}, and is connecting.`
+  }
+}
+
+const who = ({ node_id, domain, profile, vcluster }: StatusFile): string[] =>
+  node_id === null
+    ? ['It has no identity yet.']
+    : [
+        `It is node ${node_id} of domain ${domain}, profile ${profile}, ${vcluster === null ? 'in no vCluster' : `in vCluster ${vcluster}`}.`,
+      ]
+
+const overlay = ({ overlay: told }: StatusFile): string[] => {
+  if (told === undefined) return []
+  const { vcluster_revision: revision, services, drift } = told
+  const of = revision === 0 ? 'the overlay of maintenance mode' : `overlay revision ${revision}`
+  const each = services.map(({ name, state, restarts, pid }) => {
+    const what = [
+      state,
+      ...(pid === null ? [] : [`process ${pid}`]),
+      ...(restarts === 0 ? [] : [`restarted ${times(restarts)}`]),
+    ]
+    return `${name} (${what.join(', ')})`
+  })
+  return [
+    told.applied
+      ? `It runs ${of}: ${each.length === 0 ? 'no services' : each.join(', ')}.`
+      : `It does not run ${of} as it should: ${told.detail}; services: ${each.length === 0 ? 'none' : each.join(', ')}.`,
+    ...(drift.length === 0
+      ? []
+      : [`config_drift: what was applied is not what is there any more: ${drift.join('; ')}.`]),
+  ]
+}
+
+const certificate = (status: StatusFile, running: boolean, expiresInMs: number | null, nowMs: number): string[] => {
+  if (status.certificate === null || expiresInMs === null) return []
+  const { serial, not_after, renew_at, key } = status.certificate
+  if (expiresInMs <= 0) {
+    return [
+      `cert_expired: its certificate ${serial} expired ${ago(not_after, nowMs)}. What to do: see how it comes back: muster agent explain`,
+    ]
+  }
+  const left = durationWords(expiresInMs)
+  // The plane may have said that it is worth nothing: that is for the sentence before to tell.
+  if (!running) return [`Its certificate ${serial} ends in ${left}, and is not renewed while no agent runs.`]
+  const where = key === 'memory' ? 'memory only' : 'a file'
+  return [
+    `Its certificate ${serial} is valid for ${left}, is renewed ${fromNow(renew_at, nowMs)}, and its key is in ${where}.`,
+  ]
+}
+
+const network = ({ wireguard }: StatusFile, running: boolean): string[] => {
+  if (wireguard === undefined || !running) return []
+  const { interface: name, kind, address, peers, trouble } = wireguard
+  const up = address === null ? [] : [`WireGuard ${name} (${kind}) is ${address}, with ${counted(peers, 'peer')}.`]
+  return trouble === null ? up : [...up, `${trouble.code}: ${trouble.text}`, `What to do: ${trouble.next}`]
+}
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
+
+export const ago = (time: string, nowMs: number): string => {
+  const ms = nowMs - (parseIsoTime(time) ?? nowMs)
+  return ms < 1000 ? 'just now' : `${durationWords(ms)} ago`
+}
+
+const lasting = (time: string, nowMs: number): string => {
+  const ms = nowMs - (parseIsoTime(time) ?? nowMs)
+  return ms < 1000 ? 'since just now' : `for ${durationWords(ms)}`
+}
+
+export const fromNow = (time: string, nowMs: number): string => {
+  const ms = (parseIsoTime(time) ?? nowMs) - nowMs
+  return ms < 1000 ? 'now' : `in ${durationWords(ms)}`
+}
+
+export const times = (count: number): string => (count === 1 ? 'once' : `${count} times`)

@@ -1,0 +1,197 @@
+// Keeps what the node was told to run in force: from disk at the start, before and without the plane; anew when the plane says
+// otherwise; and looks now and then whether it is still so.
+
+import * as path from 'node:path'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { pathExists } from '#platform/paths.ts'
+import { plainEnvironment } from '#platform/service-process.ts'
+import type { CapabilityReportBody, ConfigOverlay } from '#wire/fleet/overlay.ts'
+import { openOverlayFiles, overlayFolder } from './apply-files.ts'
+import { driftLines, driftOfFiles, driftOfServices } from './drift.ts'
+import { openRunner, runnerKind } from './open-runner.ts'
+import { openOverlayTeller, type Configured, type OverlayTell, type Standing } from './overlay-teller.ts'
+import type { RunningService, ServiceRunner } from './service-runner.ts'
+import { putInForce, type InForce } from './services.ts'
+import { wantedServices } from './wanted-services.ts'
+
+export type OverlayKeeper = {
+  /** What is on disk is put in force. */
+  start(): void
+  /** The plane has sent a configuration, and it was kept. */
+  told(): void
+  /** The channel in use; null: none. All is said once to every new one. */
+  use(tell: OverlayTell | null): void
+  /** The node was revoked: its services are stopped, and not started again by the next start. Nothing else is touched. */
+  halt(): Promise<void>
+  /** The agent ends. */
+  close(): Promise<void>
+}
+
+export type OverlayDeps = Pick<
+  AgentParts,
+  'clock' | 'timers' | 'log' | 'lastConfig' | 'keeper' | 'board' | 'config'
+> & {
+  readonly wireguard: () => CapabilityReportBody['wireguard']
+  readonly driftEveryMs?: number
+}
+
+const lookEveryMs = 1_000
+const driftEveryMs = 30_000
+
+export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
+  const { timers, clock, log, lastConfig, board } = deps
+  // Services run elsewhere, and systemd knows no place but from the root.
+  const stateFolder = path.resolve(deps.config.stateFolder)
+  const files = openOverlayFiles(stateFolder)
+  const teller = openOverlayTeller(board)
+  const waiting = new Set<string>()
+  let runner: ServiceRunner | null = null
+  let kind: ServiceRunner['kind'] | null = null
+  let standing: Standing | null = null
+  let busy: Promise<void> = Promise.resolve()
+  let isOver = false
+  let lookedAtMs = -Infinity
+  let cancels: readonly (() => void)[] = []
+
+  /** One after another, each waiting once. What goes wrong is said, and met again at the next look. */
+  const queue = (name: string, job: () => Promise<void>): void => {
+    if (waiting.has(name)) return
+    waiting.add(name)
+    busy = busy.then(async () => {
+      waiting.delete(name)
+      try {
+        if (!isOver) await job()
+      } catch (error) {
+        log.warn({ err: error }, 'the overlay could not be looked after')
+      }
+    })
+  }
+  const configured = (): Configured | null => {
+    const config = lastConfig.current()
+    return config?.overlay === undefined ? null : { ...config, overlay: config.overlay }
+  }
+  const environment = (vcluster: string | null): Record<string, string> => ({
+    ...plainEnvironment(),
+    MUSTER_OVERLAY: files.current,
+    MUSTER_VCLUSTER: vcluster ?? '',
+    MUSTER_NODE: deps.keeper.credentials().identity?.nodeId ?? '',
+  })
+  /** No overlay has ever been here: a node without one is not burdened by it. */
+  const isBare = (): boolean => !pathExists(overlayFolder(stateFolder))
+  const services = async (): Promise<readonly RunningService[]> => (await runner?.services()) ?? []
+
+  const publish = (): void => {
+    if (standing !== null) teller.standing(standing)
+    if (kind === null) return
+    const vcluster = lastConfig.current()?.vcluster ?? null
+    teller.capabilities({ vcluster, services: kind, wireguard: deps.wireguard() })
+  }
+
+  const apply = async (how: 'as needed' | 'anew'): Promise<void> => {
+    kind ??= await runnerKind(stateFolder)
+    const config = configured()
+    const wantsNothing = config === null || config.overlay.services.length + config.overlay.files.length === 0
+    if (!wantsNothing || !isBare()) runner ??= await openRunner(kind, deps, stateFolder)
+    if (config === null) return
+    const inForce = wantsNothing && isBare() ? nothing : await attempted(config, how)
+    tellApplied(inForce)
+    standing = { ...inForce, config, drift: standing?.drift ?? [], running: standing?.running ?? [] }
+  }
+  const attempted = async ({ overlay, vcluster }: Configured, how: 'as needed' | 'anew'): Promise<InForce> => {
+    try {
+      return await putInForce({ files, runner, overlay, env: environment(vcluster), how })
+    } catch (error) {
+      return { ...nothing, applied: false, detail: error instanceof Error ? error.message : String(error) }
+    }
+  }
+  const tellApplied = ({ applied, detail, stopped, started }: InForce): void => {
+    if (!applied) log.error({ detail }, 'the overlay is not in force')
+    if (!applied && detail !== standing?.detail)
+      board.news('overlay', 'overlay_failed', `It is not in force: ${detail}`)
+    if (stopped.length === 0 && started.length === 0) return
+    log.info({ stopped, started }, 'the services of the overlay have changed')
+    board.news('overlay', 'services', `Services stopped: ${listed(stopped)}; started: ${listed(started)}.`)
+  }
+
+  /** How the services are, and nothing else. */
+  const look = async (): Promise<void> => {
+    lookedAtMs = clock.monotonicMs()
+    if (standing !== null) standing = { ...standing, running: await services() }
+    publish()
+  }
+  const driftNow = async ({ overlay }: Configured): Promise<readonly string[]> =>
+    driftLines(
+      ...driftOfFiles(files.current, files.areInForce(overlay.files), overlay.files),
+      ...driftOfServices(wantedServices(overlay, files.current), await services()),
+    )
+  /** Compared with what was applied; what was not applied cannot have drifted. */
+  const compare = async (): Promise<readonly string[]> => {
+    if (standing === null) return []
+    const { applied, config, drift: before } = standing
+    const isCompared = applied && runner !== null && config.overlay.detect_drift
+    const drift = isCompared ? await driftNow(config) : []
+    if (drift.length > 0 && drift.join() !== before.join()) {
+      log.warn({ drift }, 'what was applied is not what is there any more')
+      board.news('overlay', 'drift', `Drift: ${drift.join('; ')}`)
+    }
+    standing = { ...standing, drift, running: await services() }
+    return drift
+  }
+  const lookForDrift = async (): Promise<void> => {
+    const drift = await compare()
+    publish()
+    if (drift.length === 0 || standing === null || !isEnforced(standing.config.overlay)) return
+    await apply(drift.every((line) => line.startsWith('service ')) ? 'as needed' : 'anew')
+    const left = await compare()
+    log.warn({ drift, left }, left.length === 0 ? 'drift was put right' : 'drift could not be put right')
+    if (left.length === 0) board.news('overlay', 'drift_corrected', `Put right: ${drift.join('; ')}`)
+    publish()
+  }
+  const putInForceNow = async (): Promise<void> => {
+    await apply('as needed')
+    await lookForDrift()
+  }
+
+  return {
+    start: () => {
+      queue('apply', putInForceNow)
+      const tick = (): void => {
+        if (runner !== null && clock.monotonicMs() - lookedAtMs >= runner.lookEveryMs) queue('look', look)
+        else publish()
+      }
+      const compareOrRetry = (): void => queue('drift', standing?.applied === true ? lookForDrift : putInForceNow)
+      cancels = [timers.every(lookEveryMs, tick), timers.every(deps.driftEveryMs ?? driftEveryMs, compareOrRetry)]
+    },
+    told: () => queue('apply', putInForceNow),
+    use: (next) => {
+      teller.use(next)
+      publish()
+    },
+    halt: async () => {
+      queue('halt', async () => {
+        lastConfig.forget()
+        standing = null
+        if (runner === null && isBare()) return
+        runner ??= await openRunner(kind ?? (await runnerKind(stateFolder)), deps, stateFolder)
+        const stopped = (await runner.services()).map(({ name }) => name)
+        await runner.stop(stopped)
+        if (stopped.length > 0) board.news('overlay', 'services', `Revoked: services stopped: ${listed(stopped)}.`)
+      })
+      await busy
+    },
+    close: async () => {
+      isOver = true
+      for (const cancel of cancels) cancel()
+      // At once: what is under way may be waiting for one that does not end.
+      await runner?.close()
+      await busy
+      await runner?.close()
+    },
+  }
+}
+
+const nothing: InForce = { applied: true, detail: null, stopped: [], started: [] }
+
+const isEnforced = ({ policy }: ConfigOverlay): boolean => policy.enforcement_mode === 'enforce'
+
+const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))

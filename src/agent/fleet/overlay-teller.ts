@@ -1,0 +1,94 @@
+// How the overlay stands, told to people on the machine and to the plane: what has changed, and all of it to every new channel.
+
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { PlaneConfig } from '#wire/api/channel.ts'
+import type { CapabilityReportBody, ConfigOverlay, OverlayStateBody } from '#wire/fleet/overlay.ts'
+import type { StatusFile } from '#agent/diagnostics/status-file.ts'
+import { tidy } from '#agent/core/trouble.ts'
+import { machineCapabilities, type MachineCapabilities } from './capability-report.ts'
+import type { RunningService } from './service-runner.ts'
+import type { InForce } from './services.ts'
+
+/** Where the plane is told; it takes only what that plane understands. */
+export type OverlayTell = {
+  overlayState(body: OverlayStateBody): void
+  capabilities(body: CapabilityReportBody): void
+}
+
+export type Configured = PlaneConfig & { readonly overlay: ConfigOverlay }
+
+/** How it stands with `config`, which may not be the newest any more. */
+export type Standing = InForce & {
+  readonly config: Configured
+  readonly drift: readonly string[]
+  readonly running: readonly RunningService[]
+}
+
+type Capabilities = Pick<CapabilityReportBody, 'vcluster' | 'services' | 'wireguard'>
+
+export type OverlayTeller = {
+  use(tell: OverlayTell | null): void
+  standing(how: Standing): void
+  capabilities(what: Capabilities): void
+}
+
+const longestDetail = 256
+
+export const openOverlayTeller = (board: AgentParts['board']): OverlayTeller => {
+  let tell: OverlayTell | null = null
+  let machine: MachineCapabilities | null = null
+  let said = { state: '', capabilities: '' }
+  let shown = ''
+  return {
+    use: (next) => {
+      tell = next
+      said = { state: '', capabilities: '' }
+      machine = null
+    },
+    standing: (how) => {
+      const state = stateOf(how)
+      const here = statusOf(state, how)
+      if (JSON.stringify(here) !== shown) board.facts({ overlay: here })
+      shown = JSON.stringify(here)
+      const text = JSON.stringify(state)
+      if (tell === null || text === said.state) return
+      said.state = text
+      tell.overlayState(state)
+    },
+    capabilities: (what) => {
+      if (tell === null) return
+      machine ??= machineCapabilities('/sys')
+      const report = { ...what, ...machine }
+      const text = JSON.stringify(report)
+      if (text === said.capabilities) return
+      said.capabilities = text
+      tell.capabilities(report)
+    },
+  }
+}
+
+const stateOf = ({ config, applied, detail, running, drift }: Standing): OverlayStateBody => ({
+  config_revision: config.revision,
+  applied,
+  detail: detail === null ? null : tidy(detail, longestDetail),
+  services: config.overlay.services.map(({ name }) => {
+    const here = running.find((service) => service.name === name)
+    return { name, state: here?.state ?? 'failed', restarts: here?.restarts ?? 0 }
+  }),
+  drift: [...drift],
+})
+
+/** With what only people on the machine can use. */
+const statusOf = (
+  { applied, detail, services, drift }: OverlayStateBody,
+  { config, running }: Standing,
+): NonNullable<StatusFile['overlay']> => ({
+  vcluster_revision: config.overlay.vcluster_revision,
+  applied,
+  detail,
+  services: services.map((service) => ({
+    ...service,
+    pid: running.find(({ name }) => name === service.name)?.pid ?? null,
+  })),
+  drift,
+})

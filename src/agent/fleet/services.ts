@@ -1,0 +1,57 @@
+// An overlay is put in force: what is gone is stopped, then the files are switched, then what is new or differs is started.
+// What is the same, by command and by the files it names, is not touched, whichever vCluster it is named by.
+
+import type { ConfigOverlay } from '#wire/fleet/overlay.ts'
+import type { AppliedFiles, OverlayFiles } from './apply-files.ts'
+import type { ServiceRunner } from './service-runner.ts'
+import { wantedServices, type WantedService } from './wanted-services.ts'
+
+export type InForce = {
+  readonly applied: boolean
+  /** Why not. */
+  readonly detail: string | null
+  readonly stopped: readonly string[]
+  readonly started: readonly string[]
+}
+
+export type PutInForce = {
+  readonly files: OverlayFiles
+  /** Null: nothing runs, and nothing is to. */
+  readonly runner: ServiceRunner | null
+  readonly overlay: Pick<ConfigOverlay, 'files' | 'services'>
+  readonly env: Readonly<Record<string, string>>
+  /** `anew`: the files are there, and not what they were. */
+  readonly how: 'as needed' | 'anew'
+}
+
+export const putInForce = async ({ files, runner, overlay, env, how }: PutInForce): Promise<InForce> => {
+  const wanted = wantedServices(overlay, files.current)
+  const running = runner === null ? [] : await runner.services()
+  const gone = running.map(({ name }) => name).filter((name) => !wanted.some((service) => service.name === name))
+  await runner?.stop(gone)
+  const written = how === 'as needed' && files.areInForce(overlay.files) ? done : files.apply(overlay.files)
+  const startable = written.kind === 'applied' ? wanted : wanted.filter(({ needsFiles }) => !needsFiles)
+  const { started, faults } = await startAll(runner, startable, env)
+  const details = [...(written.kind === 'applied' ? [] : [written.detail]), ...faults]
+  return { applied: details.length === 0, detail: details[0] ?? null, stopped: gone, started }
+}
+
+const done: AppliedFiles = { kind: 'applied' }
+
+/** One that cannot be started keeps none of the others from it. */
+const startAll = async (
+  runner: ServiceRunner | null,
+  wanted: readonly WantedService[],
+  env: Readonly<Record<string, string>>,
+): Promise<{ readonly started: readonly string[]; readonly faults: readonly string[] }> => {
+  const started: string[] = []
+  const faults: string[] = []
+  for (const service of runner === null ? [] : wanted) {
+    try {
+      if ((await runner?.ensure(service, env)) === 'started') started.push(service.name)
+    } catch (error) {
+      faults.push(`service ${service.name}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  return { started, faults }
+}

@@ -1,0 +1,43 @@
+// What time is it? Asked of a server that may be the plane but cannot be judged, because the clock is in doubt. The answer
+// counts only with the signature of a key that was pinned at enrollment, over the nonce we have just made.
+
+import { exchangeOn } from '#platform/http-exchange.ts'
+import type { TlsSocket } from '#platform/tls-client.ts'
+import { ChallengeResponse, type ChallengeRequest } from '#wire/recovery/recovery-api.ts'
+import { Value } from 'typebox/value'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { checkChallenge, type Expected } from './statement-check.ts'
+
+export type AskingDeps = Pick<AgentParts, 'timers' | 'random'>
+
+/** Whose statements count. */
+export type Pinned = Pick<Expected, 'domain' | 'statementKeys'>
+
+const withinMs = 10_000
+const longestAnswer = 8 * 1024
+const nonceBytes = 24
+
+/** Null: it said nothing that can be believed. The connection is closed afterwards. */
+export const askTime = async (
+  deps: AskingDeps,
+  socket: TlsSocket,
+  url: URL,
+  pinned: Pinned,
+  signal: AbortSignal,
+): Promise<number | null> => {
+  const nonce = deps.random.bytes(nonceBytes).toString('base64url')
+  const json: ChallengeRequest = { nonce }
+  const call = { method: 'POST', path: challengePath(url), authority: url.host, json, longestAnswer } as const
+  try {
+    const answer = await exchangeOn(deps.timers, socket, { ...call, timeoutMs: withinMs }, signal)
+    const said: unknown = answer.status === 200 ? JSON.parse(answer.body) : null
+    if (!Value.Check(ChallengeResponse, said)) return null
+    return checkChallenge(said.challenge, { ...pinned, nonce, node: null })?.timeMs ?? null
+  } catch {
+    return null
+  }
+}
+
+/** Planes may stand behind a path of their own. */
+const challengePath = ({ pathname }: URL): string =>
+  `${pathname.replace(/\/v1\/.*$/, '').replace(/\/+$/, '')}/v1/challenge`

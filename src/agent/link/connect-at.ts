@@ -1,0 +1,122 @@
+// A connection to the plane at one address, whatever this machine's clock says; or why there is none.
+
+import type { Purpose } from '#domain/recovery/failure-class.ts'
+import { connectTls, targetOf, type TlsSocket } from '#platform/tls-client.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { askTime, type Pinned } from './ask-time.ts'
+import {
+  openJudgedConnection,
+  objectionIn,
+  openUndatedConnection,
+  vetWithdrawn,
+  type ClientCertificate,
+  type JudgedTarget,
+  type ServerTrust,
+} from './verified-connection.ts'
+import { learnTime } from './learn-time.ts'
+import { failureFrom, isAboutDates, wrongDates, type PlaneFailure } from './plane-failure.ts'
+import { withdrawnNow } from './withdrawn-issuers.ts'
+
+export type PlaneTarget = {
+  readonly url: URL
+  readonly trust: ServerTrust
+  readonly client: ClientCertificate | null
+  /** `runtime` unless said: decides how a server that is not trusted is classified. */
+  readonly purpose?: Purpose
+  /** Whose statements of time count, where it is not the identity that says so. */
+  readonly pinned?: Pinned
+}
+
+export type Connected = { readonly kind: 'connected'; readonly socket: TlsSocket; readonly address: string }
+
+export type ConnectingAgent = Pick<
+  AgentParts,
+  'clock' | 'timers' | 'random' | 'log' | 'resolve' | 'addresses' | 'keeper' | 'board' | 'vitals'
+>
+
+/** A server that is the plane but for its dates is asked what time it is, and judged at that time. */
+export const connectAt = async (
+  agent: ConnectingAgent,
+  target: PlaneTarget,
+  address: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Connected | PlaneFailure> => {
+  const { url, trust, purpose = 'runtime' } = target
+  const withdrawn = withdrawnNow(agent)
+  const judging: JudgedTarget = { url, address, trust, withdrawn, purpose, timeoutMs, client: null }
+  const pinned = target.pinned ?? pinnedOf(agent)
+  const first =
+    pinned !== null && isBeforeOurs(agent)
+      ? wrongDates({ ...datesOf(agent, target), validity: null, stated: false })
+      : await openBelieving(agent, target, judging, signal)
+  if (!isAboutDates(first) || pinned === null) return first
+  const undated = await openUndatedConnection(agent, judging, signal)
+  if (undated.kind !== 'undated') return undated
+  const timeMs = await askTime(agent, undated.socket, url, pinned, signal)
+  if (timeMs === null) return signal.aborted ? { kind: 'stopped' } : first
+  learnTime(agent, timeMs)
+  const second = await openBelieving(agent, target, judging, signal)
+  if (!isAboutDates(second)) return second
+  return wrongDates({ ...datesOf(agent, target), validity: undated.validity, stated: true })
+}
+
+/**
+ * The plane has dated our own certificate later than it is now: so it is not now. A server whose certificate ran out long
+ * ago could be taken for the plane at such a time, so that is asked for before anybody is believed.
+ */
+const isBeforeOurs = ({ clock, keeper }: ConnectingAgent): boolean => {
+  const { identity } = keeper.credentials()
+  return identity !== null && clock.nowMs() < identity.current.issuedAtMs - identity.clockToleranceMs
+}
+
+const datesOf = ({ clock }: ConnectingAgent, { url, purpose = 'runtime' }: PlaneTarget) =>
+  ({ kind: 'server-dates', url: url.origin, for: purpose, nowMs: clock.nowMs() }) as const
+
+/** By Node's own check while the clock is right; by ours, at the time we believe, while it is not. */
+const openBelieving = async (
+  agent: ConnectingAgent,
+  target: PlaneTarget,
+  judging: JudgedTarget,
+  signal: AbortSignal,
+): Promise<Connected | PlaneFailure> => {
+  const address = judging.address ?? targetOf(target.url).host
+  if (target.trust.kind === 'roots' && agent.clock.offsetMs() === 0) {
+    return openOrdinary(agent, target, target.trust.roots, address, judging, signal)
+  }
+  const bare = await openJudgedConnection(agent, judging, signal)
+  if (bare.kind !== 'verified') return bare
+  if (target.client === null) return { kind: 'connected', socket: bare.socket, address }
+  // Our certificate goes only to a server that has been verified. Node sends it before we can look, so we look first.
+  bare.socket.destroy()
+  const known = await openJudgedConnection(agent, { ...judging, client: target.client }, signal)
+  return known.kind === 'verified' ? { kind: 'connected', socket: known.socket, address } : known
+}
+
+const openOrdinary = async (
+  agent: ConnectingAgent,
+  { url, client }: PlaneTarget,
+  roots: readonly string[],
+  address: string,
+  judging: JudgedTarget,
+  signal: AbortSignal,
+): Promise<Connected | PlaneFailure> => {
+  const shown = client === null ? {} : { cert: client.certPem, key: client.keyPem }
+  const credentials = { ca: [...roots], ...shown, rejectUnauthorized: true }
+  const { timeoutMs, purpose } = judging
+  try {
+    const where = { ...targetOf(url), address, timeoutMs, credentials, vet: vetWithdrawn(agent, judging) }
+    const socket = await connectTls(agent.timers, where, signal)
+    return { kind: 'connected', socket, address }
+  } catch (error) {
+    const objection = objectionIn(error)
+    if (objection !== null) return objection
+    return failureFrom(error, url.origin, agent.clock.nowMs(), { for: purpose, address })
+  }
+}
+
+const pinnedOf = ({ keeper }: ConnectingAgent): Pinned | null => {
+  const { identity } = keeper.credentials()
+  const statementKeys = identity?.recovery?.trust.statement_keys ?? []
+  return identity === null || statementKeys.length === 0 ? null : { domain: identity.domain, statementKeys }
+}

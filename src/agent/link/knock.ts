@@ -1,0 +1,106 @@
+// Calls to the plane by a machine that shows no identity: to enrol, to recover, and to be told the time. Where the network
+// asks for a certificate, the one of the image is shown; it is nobody's.
+
+import type { Static, TSchema } from 'typebox'
+import type { Purpose } from '#domain/recovery/failure-class.ts'
+import { exchangeOn } from '#platform/http-exchange.ts'
+import { knownCodesHeaders } from '#wire/core/newer-codes.ts'
+import { ChallengeResponse, type ChallengeRequest } from '#wire/recovery/recovery-api.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { Pinned } from './ask-time.ts'
+import { connectPlane } from './connect-plane.ts'
+import { admissionToShow } from './admission.ts'
+import { learnTime } from './learn-time.ts'
+import { longestAnswer, parseAnswer, type Answered } from './plane-answers.ts'
+import { under } from './plane-client.ts'
+import { failureFrom, notThePlane, type PlaneFailure } from './plane-failure.ts'
+import { checkChallenge } from './statement-check.ts'
+import type { ServerTrust } from './verified-connection.ts'
+
+/** Where to knock, how to know who opens, and whose statements count; null: nobody's yet. */
+export type Door = {
+  readonly urls: readonly string[]
+  readonly trust: ServerTrust
+  readonly purpose: Purpose
+  readonly pinned: Pinned | null
+}
+
+export type Knock<S extends TSchema> = {
+  readonly path: '/v1/challenge' | '/v1/enroll' | '/v1/recover' | '/v1/rehearse'
+  readonly json: object
+  readonly headers?: Readonly<Record<string, string>>
+  readonly answer: S
+  readonly timeoutMs: number
+}
+
+/** Asks one address after the other until one of them answers. */
+export const knock = async <S extends TSchema>(
+  agent: AgentParts,
+  door: Door,
+  call: Knock<S>,
+): Promise<Answered<Static<S>> | PlaneFailure> => {
+  let outcome: Answered<Static<S>> | PlaneFailure = { kind: 'stopped' }
+  for (const base of door.urls) {
+    outcome = await knockAt(agent, door, base, call)
+    if (outcome.kind !== 'unreachable' && outcome.kind !== 'untrusted') break
+  }
+  return outcome
+}
+
+const knockAt = async <S extends TSchema>(
+  agent: AgentParts,
+  { trust, purpose, pinned }: Door,
+  base: string,
+  { path, json, headers = {}, answer: schema, timeoutMs }: Knock<S>,
+): Promise<Answered<Static<S>> | PlaneFailure> => {
+  const url = new URL(under(base, path))
+  const target = { url, trust, purpose, client: admissionToShow(agent.config), ...(pinned === null ? {} : { pinned }) }
+  const connected = await connectPlane(agent, target, agent.signal)
+  if (connected.kind !== 'connected') return connected
+  const request = {
+    ...({ method: 'POST', path: url.pathname, authority: url.host } as const),
+    ...{ json, headers: { ...knownCodesHeaders, ...headers }, timeoutMs, longestAnswer },
+  }
+  try {
+    const answer = await exchangeOn(agent.timers, connected.socket, request, agent.signal)
+    return parseAnswer(schema, answer, { at: purpose, certificate: null })
+  } catch (error) {
+    return failureFrom(error, url.origin, agent.clock.nowMs(), { for: purpose, address: connected.address })
+  }
+}
+
+/** `timeMs`: the plane's time, where there was a key to check its word with. */
+export type Challenged = { readonly kind: 'challenge'; readonly challenge: string; readonly timeMs: number | null }
+
+const nonceBytes = 24
+const challengeTimeoutMs = 15_000
+
+/** Also teaches the clock. `node`: for whom it is; null for anybody. */
+export const askChallenge = async (
+  agent: AgentParts,
+  door: Door,
+  node: string | null,
+): Promise<Challenged | PlaneFailure> => {
+  const nonce = agent.random.bytes(nonceBytes).toString('base64url')
+  const json: ChallengeRequest = { nonce, ...(node === null ? {} : { node_id: node }) }
+  const answer = await knock(agent, door, {
+    path: '/v1/challenge',
+    json,
+    answer: ChallengeResponse,
+    timeoutMs: challengeTimeoutMs,
+  })
+  if (answer.kind !== 'answer') return answer
+  const { challenge } = answer.value
+  if (door.pinned === null) return { kind: 'challenge', challenge, timeMs: null }
+  const checked = checkChallenge(challenge, { ...door.pinned, nonce, node })
+  if (checked === null) {
+    const where = door.urls[0] ?? 'The server'
+    return notThePlane(where, 'its challenge is not signed by a key that was pinned', 'STATEMENT_KEY', door.purpose)
+  }
+  learnTime(agent, checked.timeMs)
+  return { kind: 'challenge', challenge, timeMs: checked.timeMs }
+}
+
+/** An older plane knows no such address; nothing is wrong with that. */
+export const isUnknownAddress = (failure: PlaneFailure): boolean =>
+  failure.kind === 'refused' && ['NOT_FOUND', 'METHOD_NOT_ALLOWED', 'HTTP_404', 'HTTP_405'].includes(failure.code)

@@ -1,0 +1,178 @@
+// Why a call to the plane came to nothing: it refused, it was not there, or it was not the plane. Every failure has its
+// class, so that nothing is tried again before it is known what is wrong (R-121).
+
+import { Value } from 'typebox/value'
+import { classify, type Observed, type Purpose } from '#domain/recovery/failure-class.ts'
+import { isoTime } from '#platform/clock.ts'
+import type { PlaneClosing } from '#wire/api/channel.ts'
+import { ErrorBody } from '#wire/api/node-api.ts'
+import { observedTrouble } from '#agent/core/observed-trouble.ts'
+import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
+
+export type PlaneFailure =
+  | {
+      readonly kind: 'refused'
+      readonly code: string
+      readonly trouble: Trouble
+      readonly retryAfterMs: number | null
+    }
+  | { readonly kind: 'unreachable'; readonly trouble: Trouble }
+  | { readonly kind: 'untrusted'; readonly trouble: Trouble }
+  /** The agent itself is being stopped. */
+  | { readonly kind: 'stopped' }
+
+type Refused = Extract<PlaneFailure, { kind: 'refused' }>
+
+/** What a call was, for classifying how it failed. */
+export type CallFacts = {
+  readonly at: Purpose
+  /** The certificate that was shown, at the time the agent believes. */
+  readonly certificate: { readonly notAfterMs: number; readonly nowMs: number } | null
+}
+
+const bareRuntimeCall: CallFacts = { at: 'runtime', certificate: null }
+const longestRetryAfterMs = 3_600_000
+
+export const refusalFrom = (
+  status: number,
+  retryAfter: string | null,
+  body: string,
+  facts: CallFacts = bareRuntimeCall,
+): PlaneFailure => {
+  const said = parsed(body)
+  if (!Value.Check(ErrorBody, said)) {
+    const text = `The plane answered ${status} without saying why.`
+    return refusedWith(`HTTP_${status}`, text, null, seconds(retryAfter), facts)
+  }
+  const text = said.detail === null ? said.message : `${said.message} (${said.detail})`
+  const afterMs = said.retry_after_ms ?? seconds(retryAfter)
+  const boundedMs = afterMs === null ? null : Math.min(Math.max(0, afterMs), longestRetryAfterMs)
+  return refusedWith(said.code, text, said.next, boundedMs, facts)
+}
+
+/** The plane has ended a channel for a reason it would also refuse the next one for. */
+export const toldToLeave = ({ code, detail, retry_after_ms: afterMs }: PlaneClosing): Refused => {
+  const text = `The plane has ended the channel: ${detail ?? code}.`
+  return refusedWith(code, text, 'The agent comes back by itself', afterMs ?? null, bareRuntimeCall)
+}
+
+/** What the plane says to do next knows more than we do. */
+const refusedWith = (
+  code: string,
+  text: string,
+  next: string | null,
+  retryAfterMs: number | null,
+  facts: CallFacts,
+): Refused => {
+  const verdict = classify({ kind: 'refused', code, ...facts })
+  const what = classified(trouble(code, text, next ?? verdict.next), verdict.class, verdict.evidence)
+  return { kind: 'refused', code: what.code, trouble: what, retryAfterMs }
+}
+
+/** A plane that answers, but not what was asked: a newer or a broken one. */
+export const unusableAnswer = (why: string, facts: CallFacts = bareRuntimeCall): PlaneFailure => {
+  const text = `The plane's answer cannot be used: ${why}.`
+  return refusedWith('ANSWER_UNUSABLE', text, 'Compare the versions of plane and agent: muster version', null, facts)
+}
+
+/** What a connection was, for classifying how it failed. */
+export type ConnectionFacts = {
+  readonly for: Purpose
+  readonly address: string | null
+}
+
+const bareConnection: ConnectionFacts = { for: 'runtime', address: null }
+
+/** Turns an error of Node's into what it means here; the only place that reads its codes. */
+export const failureFrom = (
+  error: unknown,
+  url: string,
+  nowMs: number,
+  facts: ConnectionFacts = bareConnection,
+): PlaneFailure => {
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'UNKNOWN'
+  // Node adds what a programmer could do; here that would be to trust whom we must not.
+  const words = (error instanceof Error ? error.message : String(error)).replace(/; if the root CA is .*$/, '')
+  if (code === 'ABORT_ERR') return { kind: 'stopped' }
+  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
+    return wrongDates({ kind: 'server-dates', url, for: facts.for, nowMs, validity: null, stated: false })
+  }
+  if (/ALERT_CERTIFICATE_EXPIRED/.test(code)) {
+    const text = 'The plane says that our certificate has expired.'
+    return refusedWith('CLIENT_CERT_EXPIRED', text, null, null, { at: facts.for, certificate: null })
+  }
+  if (untrustedCodes.has(code)) return notThePlane(url, `${words} (${code})`, code, facts.for)
+  return noAnswer(url, `${words} (${code})`, {
+    kind: 'no-answer',
+    code,
+    url,
+    address: facts.address,
+    lastGoodTried: 0,
+  })
+}
+
+export const notThePlane = (url: string, why: string, code: string, purpose: Purpose): PlaneFailure => ({
+  kind: 'untrusted',
+  trouble: observedTrouble('server_tls_untrusted', `${url} is not our plane: ${why}.`, {
+    kind: 'server-untrusted',
+    code,
+    url,
+    for: purpose,
+  }),
+})
+
+export const noAnswer = (
+  url: string,
+  why: string,
+  seen: Extract<Observed, { kind: 'no-answer' }>,
+): Extract<PlaneFailure, { kind: 'unreachable' }> => ({
+  kind: 'unreachable',
+  trouble: observedTrouble('endpoint_unreachable', `${url} does not answer: ${why}.`, seen),
+})
+
+/** `clock_skew` while it is open whose fault it is; once the plane has stated the time, it is the certificate's. */
+export const wrongDates = (
+  seen: Extract<Observed, { kind: 'server-dates' }>,
+): Extract<PlaneFailure, { kind: 'untrusted' }> => {
+  const { url, nowMs, validity, stated } = seen
+  const window =
+    validity === null
+      ? 'not valid now'
+      : `valid from ${isoTime(validity.notBeforeMs)} to ${isoTime(validity.notAfterMs)}`
+  const clock = stated ? 'and the plane itself says that it is' : "and this machine's clock says"
+  const text = `The certificates of ${url} are ${window}, ${clock} ${isoTime(nowMs)}.`
+  return { kind: 'untrusted', trouble: observedTrouble(stated ? 'server_tls_untrusted' : 'clock_skew', text, seen) }
+}
+
+/** The clock may be all that is wrong: a statement of time decides. */
+export const isAboutDates = (outcome: { readonly kind: string; readonly trouble?: Trouble }): boolean =>
+  outcome.kind === 'untrusted' && outcome.trouble?.code === 'clock_skew'
+
+const untrustedCodes: ReadonlySet<string> = new Set([
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+  'CERT_REJECTED',
+  'CERT_REVOKED',
+  'CERT_CHAIN_TOO_LONG',
+  'INVALID_CA',
+  'INVALID_PURPOSE',
+  'PATH_LENGTH_EXCEEDED',
+  'HOSTNAME_MISMATCH',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+])
+
+const parsed = (body: string): unknown => {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return null
+  }
+}
+
+const seconds = (retryAfter: string | null): number | null =>
+  retryAfter !== null && /^\d{1,4}$/.test(retryAfter) ? Math.min(Number(retryAfter) * 1000, longestRetryAfterMs) : null

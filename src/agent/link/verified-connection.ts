@@ -1,0 +1,166 @@
+// Connections that the agent judges by itself (ruling 16): the first one to a plane, of which only the root's fingerprint
+// is known, and all of them while the clock of the machine is wrong, because Node's own check knows no other time. This is
+// the only file of the agent in which Node's check is switched off, and it is replaced by a stricter one.
+//
+// A socket is judged in the very turn in which the handshake ends, and only a trusted one leaves this file: no byte of a
+// request can reach a server that is not the plane. The one exception is said in its name: `openUndatedConnection`.
+
+import type { Purpose } from '#domain/recovery/failure-class.ts'
+import { fromPem } from '#pki/pem.ts'
+import { verifyServerChain, type ChainVerdict, type ServerChain } from '#pki/verify-chain.ts'
+import type { Clock } from '#platform/clock.ts'
+import { connectTls, presentedChain, targetOf, type TlsSocket } from '#platform/tls-client.ts'
+import type { Timers } from '#platform/timers.ts'
+import { failureFrom, notThePlane, wrongDates, type PlaneFailure } from './plane-failure.ts'
+
+type JudgeDeps = { readonly clock: Clock; readonly timers: Timers }
+
+export type ServerTrust =
+  /** PEM, one certificate each. */
+  | { readonly kind: 'roots'; readonly roots: readonly string[] }
+  | { readonly kind: 'fingerprint'; readonly rootFingerprint: string }
+
+export type ClientCertificate = { readonly certPem: string; readonly keyPem: string }
+
+export type JudgedTarget = {
+  readonly url: URL
+  /** Left out: wherever the name leads. */
+  readonly address?: string
+  readonly trust: ServerTrust
+  /** Subject key identifiers of authorities that are not trusted, whatever stands above them. */
+  readonly withdrawn: readonly string[]
+  readonly purpose: Purpose
+  readonly timeoutMs: number
+  /** Shown only where a server has been verified a moment ago, without ours. */
+  readonly client: ClientCertificate | null
+}
+
+/** `root`: what it was recognised by, DER. */
+export type VerifiedConnection = { readonly kind: 'verified'; readonly socket: TlsSocket; readonly root: Uint8Array }
+
+/**
+ * Every connection is judged for itself and in full, whoever answered a moment ago: behind a load balancer the next one
+ * leads to another replica, which has a certificate of its own.
+ */
+export const openJudgedConnection = async (
+  deps: JudgeDeps,
+  target: JudgedTarget,
+  signal: AbortSignal,
+): Promise<VerifiedConnection | PlaneFailure> => {
+  let trusted: Extract<ChainVerdict, { kind: 'trusted' }> | null = null
+  const opened = await open(deps, target, signal, (verdict, nowMs) => {
+    if (verdict.kind === 'untrusted') return distrust(target, verdict, nowMs)
+    trusted = verdict
+    return null
+  })
+  if (opened.kind !== 'open') return opened
+  return { kind: 'verified', socket: opened.socket, root: rootOf(trusted) }
+}
+
+/** `validity`: when all of its certificates are valid at once. */
+export type UndatedConnection = {
+  readonly kind: 'undated'
+  readonly socket: TlsSocket
+  readonly validity: Untrusted['validity']
+}
+
+/**
+ * Verified in everything but the dates, so that the plane can be asked what time it is. Nothing that matters may be sent
+ * on it, and nothing unsigned that comes back may be believed. Never with a client certificate.
+ */
+export const openUndatedConnection = async (
+  deps: JudgeDeps,
+  target: Omit<JudgedTarget, 'client'>,
+  signal: AbortSignal,
+): Promise<UndatedConnection | PlaneFailure> => {
+  let validity: Untrusted['validity'] = null
+  const opened = await open(deps, { ...target, client: null }, signal, (verdict, nowMs) => {
+    if (verdict.kind === 'trusted') return null
+    validity = verdict.validity
+    return isDated(verdict) ? null : distrust(target, verdict, nowMs)
+  })
+  return opened.kind === 'open' ? { kind: 'undated', socket: opened.socket, validity } : opened
+}
+
+type Untrusted = Extract<ChainVerdict, { kind: 'untrusted' }>
+
+class NotThePlane extends Error {
+  readonly failure: PlaneFailure
+  constructor(failure: PlaneFailure) {
+    super('not the plane')
+    this.failure = failure
+  }
+}
+
+const open = async (
+  deps: JudgeDeps,
+  target: JudgedTarget,
+  signal: AbortSignal,
+  object: (verdict: ChainVerdict, nowMs: number) => PlaneFailure | null,
+): Promise<{ readonly kind: 'open'; readonly socket: TlsSocket } | PlaneFailure> => {
+  const { host, port } = targetOf(target.url)
+  const { address, client, timeoutMs, withdrawn } = target
+  const anchor = anchorOf(target.trust)
+  let isJudged = false
+  const vet = (socket: TlsSocket): Error | null => {
+    const nowMs = deps.clock.nowMs()
+    const objection = object(
+      verifyServerChain({ chain: presentedChain(socket), anchor, withdrawn, host, nowMs }),
+      nowMs,
+    )
+    isJudged = true
+    return objection === null ? null : new NotThePlane(objection)
+  }
+  try {
+    const shown = client === null ? {} : { cert: client.certPem, key: client.keyPem }
+    const credentials = { ...shown, rejectUnauthorized: false }
+    const where = { host, port, ...(address === undefined ? {} : { address }) }
+    const socket = await connectTls(deps.timers, { ...where, timeoutMs, credentials, vet }, signal)
+    if (!isJudged) throw new Error('a connection was opened without being judged')
+    return { kind: 'open', socket }
+  } catch (error) {
+    const objection = objectionIn(error)
+    if (objection !== null) return objection
+    const facts = { for: target.purpose, address: address ?? null }
+    return failureFrom(error, target.url.origin, deps.clock.nowMs(), facts)
+  }
+}
+
+/**
+ * Besides Node's own check, which knows of no authority that was withdrawn: the chain as it was presented has to hold, and
+ * none of them may be in it. An error is for the socket to be destroyed with.
+ */
+export const vetWithdrawn =
+  (deps: JudgeDeps, target: Pick<JudgedTarget, 'url' | 'trust' | 'purpose' | 'withdrawn'>) =>
+  (socket: TlsSocket): Error | null => {
+    if (target.withdrawn.length === 0) return null
+    const { host } = targetOf(target.url)
+    const nowMs = deps.clock.nowMs()
+    const anchor = anchorOf(target.trust)
+    const { withdrawn } = target
+    const verdict = verifyServerChain({ chain: presentedChain(socket), anchor, withdrawn, host, nowMs })
+    return verdict.kind === 'trusted' ? null : new NotThePlane(distrust(target, verdict, nowMs))
+  }
+
+/** Null: it is no objection of ours. */
+export const objectionIn = (error: unknown): PlaneFailure | null =>
+  error instanceof NotThePlane ? error.failure : null
+
+const rootOf = (trusted: Extract<ChainVerdict, { kind: 'trusted' }> | null): Uint8Array => {
+  if (trusted === null) throw new Error('a connection was opened without being judged')
+  return trusted.root
+}
+
+const anchorOf = (trust: ServerTrust): ServerChain['anchor'] => {
+  if (trust.kind === 'fingerprint') return { rootFingerprint: trust.rootFingerprint }
+  return { roots: trust.roots.map((pem) => fromPem('CERTIFICATE', pem)).filter((der) => der !== null) }
+}
+
+const isDated = ({ code }: Untrusted): boolean => code === 'expired' || code === 'not-yet-valid'
+
+const distrust = (target: Pick<JudgedTarget, 'url' | 'purpose'>, verdict: Untrusted, nowMs: number): PlaneFailure => {
+  const { url, purpose } = target
+  if (!isDated(verdict)) return notThePlane(url.origin, verdict.why, verdict.code, purpose)
+  const { validity } = verdict
+  return wrongDates({ kind: 'server-dates', url: url.origin, for: purpose, nowMs, validity, stated: false })
+}

@@ -1,0 +1,228 @@
+// This node in the WireGuard network of its domain. Trouble with it is told and never more than that: the identity of the
+// node does not depend on its network.
+
+import type { Log } from '#platform/log.ts'
+import type { Random } from '#platform/random.ts'
+import { runProgram } from '#platform/run-program.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { PlanePeers, WireguardConfig, WireguardRequest } from '#wire/network/peers.ts'
+import type { AgentConfig } from '#agent/core/config.ts'
+import type { NotKept } from '#agent/state/identity-keeper.ts'
+import type { StatusBoard } from '#agent/diagnostics/status-board.ts'
+import type { StatusFile } from '#agent/diagnostics/status-file.ts'
+import type { AgentStorage } from '#agent/state/storage.ts'
+import { tidy } from '#agent/core/trouble.ts'
+import { openPeerApplier, type Progress, type Wanted } from './apply-peers.ts'
+import { openWireguardKey } from './key-store.ts'
+import { openPeerStore, peerSet, type PeerSet } from './peer-store.ts'
+import { nothingSoFar, receivePeers, type PeersSoFar } from './receive-peers.ts'
+import { likelyLink, openWireguardLink, type LinkKind, type WireguardLink } from './wireguard-link.ts'
+
+export type AppliedPeers = { readonly revision: string; readonly applied: boolean; readonly detail: string | null }
+
+/** The channel a frame came over. */
+export type PeersSender = {
+  /** Null asks for the whole set. */
+  have(revision: string | null): void
+  applied(applied: AppliedPeers): void
+}
+
+export type WireguardNetwork = {
+  /** For an enrollment, its key durable before it is sent. Null: this agent takes no part. */
+  request(): { readonly kind: 'request'; readonly body: WireguardRequest | null } | NotKept
+  /** The plane will not have this key: the next try is with another. */
+  keyRefused(): void
+  /** A new identity: the peers of the one before are nobody's. `keyOnDisk`: what the profile says of keys. */
+  enrolled(config: WireguardConfig | null, keyOnDisk: boolean): void
+  /** Null: no part in the network; left out by planes that know of none, and then nothing changes. */
+  configured(config: WireguardConfig | null | undefined): void
+  /** Once what is going on has ended: the revision in force. Left out: this agent has nothing to do with peers. */
+  have(): Promise<string | null> | null
+  receive(frame: PlanePeers, from: PeersSender): void
+  /** What serves the interface, or would; `none`: this agent takes no part, or cannot. */
+  kind(): LinkKind | 'none'
+  /** Quarantined: nobody is a peer any more. */
+  fence(): void
+  /** Revoked: no interface, no peers, no key. */
+  withdraw(): Promise<void>
+  close(): Promise<void>
+}
+
+export const noWireguard: WireguardNetwork = {
+  request: () => ({ kind: 'request', body: null }),
+  keyRefused: () => {},
+  enrolled: () => {},
+  configured: () => {},
+  have: () => null,
+  receive: () => {},
+  kind: () => 'none',
+  fence: () => {},
+  withdraw: () => Promise.resolve(),
+  close: () => Promise.resolve(),
+}
+
+export type WireguardDeps = {
+  readonly config: Pick<AgentConfig, 'stateFolder' | 'keyStorage'> & { readonly wireguard: AgentWireguard }
+  readonly timers: Timers
+  readonly random: Random
+  readonly log: Log
+  readonly board: Pick<StatusBoard, 'facts'>
+  readonly storage: Pick<AgentStorage, 'credentialWrite'>
+}
+type AgentWireguard = NonNullable<AgentConfig['wireguard']>
+
+type Waiting = { readonly revision: string; readonly from: PeersSender; toldTrouble: boolean }
+const mostWaiting = 4
+
+/** `link`: what to work on instead of this machine. */
+export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = null): WireguardNetwork => {
+  const { config, log, board } = deps
+  const onDisk = config.keyStorage === 'file'
+  const keys = openWireguardKey(config.stateFolder, onDisk, deps.storage.credentialWrite)
+  const store = openPeerStore(config.stateFolder)
+  let told: WireguardConfig | null = null
+  const soFar = new WeakMap<PeersSender, PeersSoFar>()
+  let isWithdrawn = false
+  let waiting: readonly Waiting[] = []
+  let status: NonNullable<StatusFile['wireguard']> = {
+    interface: config.wireguard.interface,
+    ...downStatus,
+    trouble: null,
+  }
+
+  const wanted = (): Wanted | null => {
+    const key = keys.current()
+    return told === null || key === null ? null : { config: told, key, set: store.current() ?? nobody }
+  }
+  const tell = (change: Partial<typeof status>): void => {
+    status = { ...status, ...change }
+    board.facts({ wireguard: status })
+  }
+  const answerAll = (revision: string): void => {
+    const fitting = waiting.filter((one) => one.revision === revision)
+    waiting = waiting.filter((one) => one.revision !== revision)
+    for (const { from } of fitting) from.applied({ revision, applied: true, detail: null })
+  }
+  const progress = (what: Progress): void => {
+    switch (what.kind) {
+      case 'removed':
+        return log.info({ peers: what.keys.length }, 'wireguard: peers removed')
+      case 'down':
+        answerAll(nobody.revision)
+        return tell({ ...downStatus, trouble: isWithdrawn ? null : noPart })
+      case 'in-force': {
+        const { revision, peers } = what.wanted.set
+        const { address } = what.wanted.config
+        if (status.revision !== revision) {
+          log.info({ revision, peers: peers.size, address, kind: what.link }, 'wireguard: peers in force')
+        }
+        tell({ kind: what.link, address, peers: peers.size, revision, trouble: null })
+        return answerAll(revision)
+      }
+      case 'failed': {
+        const { code, text, next } = what.trouble
+        log.warn({ code, next, waitMs: Math.round(what.retryMs) }, text)
+        tell({ revision: null, trouble: { code, text, next } })
+        for (const one of waiting) {
+          if (!one.toldTrouble) one.from.applied({ revision: one.revision, applied: false, detail: tidy(text, 200) })
+          one.toldTrouble = true
+        }
+      }
+    }
+  }
+  const applier = openPeerApplier({
+    timers: deps.timers,
+    random: deps.random,
+    link:
+      link ??
+      openWireguardLink({
+        run: runProgram,
+        timers: deps.timers,
+        interface: config.wireguard.interface,
+        onDisk: onDisk ? config.stateFolder : null,
+        lost: (how) => {
+          log.warn({ how }, 'wireguard-go has ended; it is started again')
+          applier.lost()
+        },
+      }),
+    wanted,
+    keepAlive: config.wireguard.endpoint === null,
+    progress,
+  })
+  const keep = (set: PeerSet | null): void => {
+    if (set === store.current()) return
+    const kept = store.keep(set)
+    if (!kept.persisted) log.warn({ why: kept.detail }, 'the peers could not be written; they are in force')
+  }
+  const configured = (next: WireguardConfig | null): void => {
+    told = next
+    if (next !== null && keys.current() === null) return tell({ trouble: keyLost })
+    applier.apply([])
+  }
+  tell({})
+
+  return {
+    request: () => {
+      const ensured = keys.ensure()
+      if (!('kind' in ensured)) return ensured
+      const { endpoint } = config.wireguard
+      return { kind: 'request', body: { public_key: ensured.key.publicKey, underlay_endpoint: endpoint } }
+    },
+    keyRefused: () => void keys.erase(),
+    enrolled: (next, keyOnDisk) => {
+      if (!keyOnDisk) keys.leaveDisk()
+      isWithdrawn = false
+      keep(null)
+      configured(next)
+    },
+    configured: (next) => {
+      if (next !== undefined) configured(next)
+    },
+    have: async () => {
+      await applier.settled()
+      return applier.inForce()
+    },
+    receive: (frame, from) => {
+      const got = receivePeers(store.current(), soFar.get(from) ?? nothingSoFar, frame)
+      soFar.set(from, got.soFar)
+      keep(got.have)
+      const { revision } = frame
+      if (got.next.kind === 'apply') waiting = [...waiting, { revision, from, toldTrouble: false }].slice(-mostWaiting)
+      if (got.next.kind !== 'more' || got.removed.length > 0) applier.apply(got.removed)
+      if (got.next.kind === 'ask') from.have(null)
+      if (got.next.kind === 'give-up') from.applied({ revision, applied: false, detail: 'it is not of that revision' })
+    },
+    kind: () => status.kind ?? likelyLink(),
+    fence: () => {
+      const had = [...(store.current()?.peers.keys() ?? [])]
+      if (had.length === 0) return
+      keep(nobody)
+      applier.apply(had)
+    },
+    withdraw: async () => {
+      isWithdrawn = true
+      told = null
+      keep(null)
+      keys.erase()
+      applier.apply([])
+      await applier.settled()
+    },
+    close: () => applier.close(),
+  }
+}
+
+const nobody = peerSet(new Map())
+
+const downStatus = { kind: null, address: null, peers: 0, revision: null }
+
+const noPart = {
+  code: 'wireguard_not_offered',
+  text: 'The plane gives this node no part in the WireGuard network.',
+  next: 'Offer it: muster profile set NAME wireguard.mode=offered; then enrol again: muster token create --node ID --replace',
+}
+
+const keyLost = {
+  code: 'wireguard_key_lost',
+  text: 'The plane knows a WireGuard key of this node, and the key is not here any more.',
+  next: 'Enrol again with a new token: muster token create --node ID --replace',
+}

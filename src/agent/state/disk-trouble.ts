@@ -1,0 +1,56 @@
+// Trouble with the disk, told as what it is: a machine whose disk is full or read-only is not "unreachable" (003).
+
+import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
+
+/** What a full, a failing or a read-only disk says; everything else is somebody's mistake about the folder. */
+const ofTheDisk = ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO']
+
+export type DiskFacts = {
+  readonly errno: string
+  readonly path: string
+  readonly freeBytes: number
+}
+
+/** `what` says what it costs: "The renewal waits". */
+export const diskTrouble = (facts: DiskFacts, what: string): Trouble =>
+  classified(
+    trouble(
+      ofTheDisk.includes(facts.errno) ? 'disk_full' : 'disk_trouble',
+      `${what}: ${reason(facts)}`,
+      nextStep(facts),
+    ),
+    'disk_full',
+    { errno: facts.errno, path: facts.path.slice(-128), free_bytes: facts.freeBytes },
+  )
+
+const reason = ({ errno, path, freeBytes }: DiskFacts): string => {
+  switch (errno) {
+    case 'ENOSPC':
+      return `the disk of ${path} is full (${freeBytes} bytes are left).`
+    case 'EDQUOT':
+      return `the quota on the disk of ${path} is used up.`
+    case 'EROFS':
+      return `the disk of ${path} is read-only.`
+    case 'EIO':
+      return `the disk of ${path} does not work (input/output error).`
+    case 'EACCES':
+    case 'EPERM':
+      return `${path} may not be written by this user.`
+    default:
+      return `${path} cannot be written (${errno}).`
+  }
+}
+
+const nextStep = ({ errno, path }: DiskFacts): string => {
+  switch (errno) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return `Make room on the disk of ${path}; the agent goes on by itself`
+    case 'EROFS':
+      return `See why it is read-only (dmesg, findmnt -T ${path}), then: mount -o remount,rw; the agent goes on by itself`
+    case 'EIO':
+      return `Look at the disk (dmesg, smartctl); the agent goes on in memory, and a restart would lose what it holds`
+    default:
+      return `Make ${path} writable for the user of the agent; the agent keeps trying`
+  }
+}

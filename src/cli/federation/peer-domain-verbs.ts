@@ -1,0 +1,76 @@
+import { Value } from 'typebox/value'
+import { createFile } from '#platform/folder.ts'
+import { PeerDomainIntroduction, PeerDomainList, PeerDomainView } from '#wire/federation/claim-api.ts'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { usageFailure } from '#cli/kit/failure.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { printer } from '#cli/kit/print.ts'
+import { readText } from '#cli/kit/read-text.ts'
+import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
+
+const longestFile = 256 * 1024
+
+export const peerDomainSelf = async (cli: Cli, options: GlobalOptions & { readonly out?: string }): Promise<void> => {
+  const path = '/v1/peer-domains/self'
+  const self = await connect(cli, options).ask({ method: 'GET', path, answer: PeerDomainIntroduction })
+  const text = JSON.stringify(self, null, 1)
+  const print = printer(cli, options)
+  if (options.out === undefined) return print.answer(self, () => [text])
+  const { out } = options
+  if (createFile(out, `${text}\n`, 0o644) === 'exists') {
+    throw usageFailure(`${out} is there already: choose another name for --out.`)
+  }
+  print.answer({ name: self.name, file: out }, () => [out])
+  print.note(`next: carry it to the other domain, there: muster peer-domain add FILE`)
+}
+
+export const peerDomainAdd = async (cli: Cli, options: GlobalOptions, file: string): Promise<void> => {
+  const body = introductionIn(file, await readText(cli, file, longestFile))
+  const path = '/v1/peer-domains'
+  const about = { NAME: body.name }
+  const peer = await connect(cli, options).ask({ method: 'POST', path, body, answer: PeerDomainView, about })
+  show(cli, options, peer)
+}
+
+export const peerDomainRemove = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> => {
+  const path = `/v1/peer-domains/${encodeURIComponent(name)}/remove`
+  const about = { NAME: name }
+  const peer = await connect(cli, options).ask({ method: 'POST', path, body: {}, answer: PeerDomainView, about })
+  show(cli, options, peer)
+}
+
+export const peerDomainList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask({ method: 'GET', path: '/v1/peer-domains', answer: PeerDomainList })
+  const { peer_domains: peers } = answer
+  const print = printer(cli, options)
+  print.answer(answer, (paint) =>
+    peers.length === 0
+      ? []
+      : renderHeadedTable(
+          ['DOMAIN', 'ADDRESS', 'ACTIVE THERE', 'ADDED'],
+          peers.map((peer) => [peer.name, peer.url, String(peer.active_there), peer.added_at]),
+          paint,
+        ),
+  )
+  if (peers.length === 0) print.note('there are none; see: muster peer-domain --help')
+}
+
+const introductionIn = (file: string, text: string): PeerDomainIntroduction => {
+  const next = 'Make it on the other side: muster peer-domain self --out FILE'
+  try {
+    const value: unknown = JSON.parse(text)
+    if (Value.Check(PeerDomainIntroduction, value)) return value
+  } catch {
+    throw usageFailure(`${file} is not JSON.`, next)
+  }
+  throw usageFailure(`${file} does not introduce a domain.`, next)
+}
+
+const show = (cli: Cli, options: GlobalOptions, peer: PeerDomainView): void =>
+  printer(cli, options).answer(peer, () =>
+    renderFacts([
+      ['domain', peer.name],
+      ['address', peer.url],
+      ['added', `${peer.added_at} by ${peer.added_by}`],
+    ]),
+  )

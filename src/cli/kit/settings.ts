@@ -1,0 +1,106 @@
+// KEY=VALUE on the command line, read as the schema says, and shown in the same words.
+
+import { parseDuration } from '#wire/core/duration.ts'
+import { formatDuration } from './duration.ts'
+import { usageFailure } from './failure.ts'
+
+/** As much of a JSON schema as settings use. */
+type Schema = {
+  readonly type?: string
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly anyOf?: readonly Schema[]
+  readonly enum?: readonly unknown[]
+}
+
+export const parseSettings = (schema: Schema, pairs: readonly string[]): Record<string, unknown> => {
+  const settings: Record<string, unknown> = {}
+  for (const pair of pairs) {
+    const at = pair.indexOf('=')
+    if (at < 1) throw usageFailure(`${pair} is not a setting.`, 'Write KEY=VALUE')
+    const key = pair.slice(0, at)
+    const kind = schemaAt(schema, key.split('.'))
+    if (kind === null)
+      throw usageFailure(`There is no setting ${key}.`, `These there are: ${settingKeys(schema).join(', ')}`)
+    if (Object.hasOwn(settings, key)) throw usageFailure(`${key} is given twice.`)
+    settings[key] = parseValue(key, kind, pair.slice(at + 1))
+  }
+  return settings
+}
+
+/** Every key that can be set, with dots. */
+export const settingKeys = (schema: Schema): string[] =>
+  Object.entries(schema.properties ?? {}).flatMap(([name, part]) =>
+    part.properties === undefined ? [name] : settingKeys(part).map((key) => `${name}.${key}`),
+  )
+
+/** A value in the words `parseSettings` takes, one line a key. */
+export const settingLines = (value: object, prefix = ''): [name: string, value: string][] =>
+  Object.entries(value).flatMap(([name, part]: [string, unknown]): [string, string][] =>
+    typeof part === 'object' && part !== null && !Array.isArray(part)
+      ? settingLines(part, `${prefix}${name}.`)
+      : [[prefix + name, showValue(name, part)]],
+  )
+
+const schemaAt = (schema: Schema, path: readonly string[]): Schema | null => {
+  const [name, ...rest] = path
+  if (name === undefined) return schema.properties === undefined ? schema : null
+  const properties = schema.properties ?? {}
+  const next = Object.hasOwn(properties, name) ? properties[name] : undefined
+  return next === undefined ? null : schemaAt(next, rest)
+}
+
+const parseValue = (key: string, kind: Schema, text: string): unknown => {
+  const nullable = kind.anyOf?.some((one) => one.type === 'null') === true
+  if (nullable && text === 'none') return null
+  if (kind.anyOf?.some((one) => one.type === 'object') === true) return jsonValue(key, text)
+  switch (kind.type) {
+    case 'integer':
+      return key.endsWith('Ms') ? milliseconds(key, text) : number(key, text, /^\d{1,15}$/)
+    case 'number':
+      return fraction(key, text)
+    case 'boolean':
+      if (text !== 'true' && text !== 'false') throw usageFailure(`${key} is true or false, not ${text}.`)
+      return text === 'true'
+    case 'array':
+      return text === '' ? [] : text.split(',')
+    default:
+      return text
+  }
+}
+
+const jsonValue = (key: string, text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw usageFailure(`${key} is JSON, or none.`, `Quote it for the shell: '${key}={...}'`)
+  }
+}
+
+const milliseconds = (key: string, text: string): number => {
+  const ms = parseDuration(text) ?? (/^\d{1,15}$/.test(text) ? Number(text) : null)
+  if (ms === null) throw usageFailure(`${key} is a duration, not ${text}.`, 'Write a number and a unit: 30m, 24h, 3d')
+  return ms
+}
+
+const number = (key: string, text: string, shape: RegExp): number => {
+  if (!shape.test(text)) throw usageFailure(`${key} is a number, not ${text}.`)
+  return Number(text)
+}
+
+/** Fractions may be written as such: 2/3. */
+const fraction = (key: string, text: string): number => {
+  const [, above, below] = /^(\d{1,6})\/(\d{1,6})$/.exec(text) ?? []
+  if (above !== undefined && below !== undefined && Number(below) > 0) return Number(above) / Number(below)
+  return number(key, text, /^\d{1,6}(\.\d{1,15})?$/)
+}
+
+const showValue = (name: string, value: unknown): string => {
+  if (value === null) return 'none'
+  if (Array.isArray(value)) return value.join(',')
+  if (typeof value === 'string') return value
+  if (typeof value !== 'number') return JSON.stringify(value)
+  if (name.endsWith('Ms')) return formatDuration(value)
+  return knownFractions.find((text) => Math.abs(fraction(name, text) - value) < 1e-12) ?? String(value)
+}
+
+const knownFractions = ['1/3', '2/3', '1/2']

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parseBatch } from './batch-file.ts'
+import { Failure } from '#cli/kit/failure.ts'
+
+test('a line becomes a registration, with several addresses in one cell', () => {
+  const text = [
+    '# the second rack',
+    'id,profile,mac,bmc_serial',
+    'hpc-1,hpc-diskless,52:54:00:00:00:01;52:54:00:00:00:02,CN1',
+    'hpc-2,,52:54:00:00:00:03 52:54:00:00:00:04,',
+    '',
+    '"hpc-3", hpc-diskless ,,"with, comma"',
+  ].join('\r\n')
+  assert.deepEqual(parseBatch(text, 'gpu-cloud'), [
+    {
+      kind: 'request',
+      line: 3,
+      request: {
+        id: 'hpc-1',
+        profile: 'hpc-diskless',
+        macs: ['52:54:00:00:00:01', '52:54:00:00:00:02'],
+        bmc_serial: 'CN1',
+      },
+    },
+    {
+      kind: 'request',
+      line: 4,
+      request: { id: 'hpc-2', profile: 'gpu-cloud', macs: ['52:54:00:00:00:03', '52:54:00:00:00:04'] },
+    },
+    { kind: 'request', line: 6, request: { id: 'hpc-3', profile: 'hpc-diskless', bmc_serial: 'with, comma' } },
+  ])
+})
+
+test('columns may be left out and stand in any order; only the id is needed', () => {
+  assert.deepEqual(parseBatch('\ufeffmac,id\n52:54:00:00:00:01,a\n', undefined), [
+    { kind: 'request', line: 2, request: { id: 'a', macs: ['52:54:00:00:00:01'] } },
+  ])
+})
+
+test('a bad line is reported by its number, and the others stand', () => {
+  const lines = parseBatch('id,mac\na,1,2\n,x\nb,\nb,\n', undefined)
+  assert.deepEqual(
+    lines.map((line) => [line.kind, line.line]),
+    [
+      ['unusable', 2],
+      ['unusable', 3],
+      ['request', 4],
+      ['unusable', 5],
+    ],
+  )
+})
+
+test('a file without a usable header is refused as a whole', () => {
+  for (const text of ['', 'a,b\n1,2\n', 'gpu-1,gpu-cloud\n', 'id,id\na,b\n', 'id,mac\n"a\n']) {
+    assert.throws(() => parseBatch(text, undefined), Failure, JSON.stringify(text))
+  }
+})

@@ -1,0 +1,128 @@
+// `muster node bundle`: a token for a node, in a shape that provisioning takes.
+
+import * as path from 'node:path'
+import { sha256Hex } from '#platform/bytes.ts'
+import { errno, readFileIfAny } from '#platform/files.ts'
+import { createFile } from '#platform/folder.ts'
+import { CreateTokenAnswer } from '#wire/api/operator-api.ts'
+import { faultOfBootstrap, type AgentSource, type Bootstrap } from '#cli/node/bundle/bootstrap.ts'
+import { cloudInit } from '#cli/node/bundle/cloud-init.ts'
+import { envFile } from '#cli/node/bundle/env-file.ts'
+import { installScript, type ServiceFiles } from '#cli/node/bundle/install-script.ts'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { durationOption } from '#cli/kit/duration-option.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { nodeName } from '#cli/kit/node-name.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { printer } from '#cli/kit/print.ts'
+
+export type BundleFormat = 'cloud-init' | 'env' | 'script'
+
+type Options = GlobalOptions & {
+  readonly format: BundleFormat
+  readonly agentFile?: string
+  readonly agentSha256?: string
+  readonly agentUrl?: string
+  readonly replace?: boolean
+  readonly expires?: string
+  readonly profile?: string
+  readonly out?: string
+}
+
+export const nodeBundle = async (cli: Cli, options: Options, id: string): Promise<void> => {
+  // Everything that can be wrong is found before a token is made: a token nobody gets is one nobody takes back.
+  const nodeId = nodeName(id)
+  const agent = agentSource(options)
+  if (options.out !== undefined && readFileIfAny(options.out) !== null) throw taken(options.out)
+  const answer = await connect(cli, options).ask({
+    method: 'POST',
+    path: '/v1/tokens',
+    body: {
+      node: nodeId,
+      ...(options.profile === undefined ? {} : { profile: options.profile }),
+      ...(options.replace === true ? { replace: true } : {}),
+      ...(options.expires === undefined ? {} : { expires_ms: durationOption('--expires', options.expires) }),
+    },
+    answer: CreateTokenAnswer,
+    about: { ID: nodeId, PROFILE: options.profile ?? 'PROFILE' },
+  })
+  const bootstrap: Bootstrap = { nodeId, join: answer.join, agent }
+  const fault = faultOfBootstrap(bootstrap)
+  if (fault !== null) throw unusable(fault)
+  const content = render(options.format, bootstrap)
+
+  const print = printer(cli, options)
+  const body = { node: nodeId, format: options.format, token: answer.token.id, expires_at: answer.token.expires_at }
+  if (options.out === undefined) print.answer({ ...body, content }, () => [content.replace(/\n$/, '')])
+  else {
+    if (createFile(options.out, content, 0o600) === 'exists') throw taken(options.out)
+    print.answer({ ...body, file: options.out }, () => [options.out ?? ''])
+  }
+  if (answer.registered) print.note(`registered ${nodeId} with profile ${answer.token.profile}`)
+  print.note(`token ${answer.token.id} for node ${nodeId}, good once, until ${answer.token.expires_at}`)
+}
+
+const render = (format: BundleFormat, bootstrap: Bootstrap): string => {
+  switch (format) {
+    case 'env':
+      return envFile(bootstrap)
+    case 'script':
+      return installScript(bootstrap, serviceFiles())
+    case 'cloud-init':
+      return cloudInit(bootstrap, serviceFiles())
+  }
+}
+
+const agentSource = (options: Options): AgentSource | null => {
+  const { agentFile, agentSha256, agentUrl } = options
+  if (agentUrl === undefined) {
+    if (agentFile === undefined && agentSha256 === undefined) return null
+    throw usageFailure('The digest of an agent needs --agent-url: where the machine gets it.')
+  }
+  const sha256 =
+    agentSha256?.toLowerCase().replace(/^sha256:/, '') ?? (agentFile === undefined ? null : digestOf(agentFile))
+  if (sha256 === null) throw usageFailure('The agent is installed by digest: give --agent-sha256 or --agent-file.')
+  const agent = { from: agentUrl, sha256 }
+  const fault = faultOfBootstrap({ nodeId: 'n', join: sampleJoin, agent })
+  if (fault !== null) throw usageFailure(`That cannot be installed from: ${fault}.`)
+  return agent
+}
+
+/** For judging the rest before there is a token. */
+const sampleJoin = `muster1,https://localhost,local,sha256:${'0'.repeat(64)},-`
+
+const digestOf = (file: string): string => {
+  try {
+    const content = readFileIfAny(file)
+    if (content !== null) return sha256Hex(content)
+  } catch (error) {
+    throw usageFailure(`${file} cannot be read: ${errno(error) ?? 'unknown trouble'}.`)
+  }
+  throw usageFailure(`There is no file ${file}; npm run build:agent makes one.`)
+}
+
+const serviceFiles = (): ServiceFiles => {
+  const read = (name: string): string => {
+    const content = readFileIfAny(path.join(import.meta.dirname, '../../../packaging/systemd', name))
+    if (content === null) throw new Error(`packaging/systemd/${name} is not in this installation`)
+    return content
+  }
+  return {
+    unit: read('muster-agent.service'),
+    sysusers: read('muster-agent.sysusers'),
+    journald: read('journald@muster-agent.conf'),
+  }
+}
+
+const taken = (file: string): Failure =>
+  usageFailure(`${file} is there already, and may hold another token: choose another name, or delete it first.`)
+
+const unusable = (fault: string): Failure =>
+  new Failure({
+    exit: exitCodes.fault,
+    code: 'UNEXPECTED_ANSWER',
+    sentence: 'What the plane answered cannot be put into a bundle.',
+    detail: fault,
+    next: 'Take the token back: muster token list, muster token revoke ID; compare the versions: muster version',
+  })

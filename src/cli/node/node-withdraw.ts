@@ -1,0 +1,77 @@
+// Taking the identity of a node away, and waiting for the proof; of several only as planned.
+
+import { ReceiptView } from '#wire/revocation/receipt-api.ts'
+import { awaitReceipt, showReceipt, usualWait } from '#cli/revocation/await-receipt.ts'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { durationOption } from '#cli/kit/duration-option.ts'
+import { usageFailure } from '#cli/kit/failure.ts'
+import { act } from './node-act.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { computePlan, withPlan, type PlanOptions } from '#cli/plans/plan-run.ts'
+import { printer } from '#cli/kit/print.ts'
+
+type Waiting = { readonly wait?: string | false }
+
+const withdraw = async (
+  cli: Cli,
+  options: GlobalOptions & Waiting,
+  id: string,
+  action: 'quarantine' | 'revoke' | 'decommission',
+  body: object,
+): Promise<void> => {
+  // Read before anything is sent: a mistake in it must not come after the deed.
+  const waitMs = options.wait === false ? 0 : durationOption('--wait', options.wait ?? usualWait)
+  const receipt = await act(cli, options, id, action, body, ReceiptView)
+  showReceipt(cli, printer(cli, options), await awaitReceipt(cli, connect(cli, options), receipt, waitMs))
+}
+
+export const nodeQuarantine = (
+  cli: Cli,
+  options: GlobalOptions & Waiting & { readonly reason: string },
+  id: string,
+): Promise<void> => withdraw(cli, options, id, 'quarantine', { reason: options.reason })
+
+type RevokeOptions = PlanOptions & Waiting & { readonly reason?: string }
+
+const revocation = (options: RevokeOptions, ids: readonly string[]) => ({
+  kind: 'revoke-nodes' as const,
+  nodes: named(ids, 'revoke'),
+  reason: reasonIn(options),
+})
+
+export const nodeRevoke = withPlan('revoke-nodes', revocation, async (cli: Cli, options: RevokeOptions, ids) => {
+  const body = { reason: reasonIn(options) }
+  const [id, ...more] = named(ids, 'revoke')
+  return more.length === 0 && id !== undefined
+    ? withdraw(cli, options, id, 'revoke', body)
+    : computePlan(cli, options, revocation(options, ids))
+})
+
+type DecommissionOptions = PlanOptions & Waiting & { readonly force?: boolean }
+
+const decommissioning = ({ force = false }: DecommissionOptions, ids: readonly string[]) => ({
+  kind: 'decommission-nodes' as const,
+  nodes: named(ids, 'decommission'),
+  force,
+})
+
+export const nodeDecommission = withPlan(
+  'decommission-nodes',
+  decommissioning,
+  async (cli: Cli, options: DecommissionOptions, ids) => {
+    const [id, ...more] = named(ids, 'decommission')
+    return more.length === 0 && id !== undefined
+      ? withdraw(cli, options, id, 'decommission', options.force === true ? { force: true } : {})
+      : computePlan(cli, options, decommissioning(options, ids))
+  },
+)
+
+const named = (ids: readonly string[], what: string): string[] => {
+  if (ids.length === 0) throw usageFailure('Which node?', `muster node ${what} ID, or --apply PLAN`)
+  return [...new Set(ids)]
+}
+
+const reasonIn = ({ reason }: RevokeOptions): string => {
+  if (reason === undefined) throw usageFailure('Why? The journal keeps it.', 'muster node revoke ID --reason REASON')
+  return reason
+}

@@ -1,0 +1,39 @@
+import type { Role } from '#domain/core/principal.ts'
+import { refusals } from '#domain/core/refusal.ts'
+import { planeConfig, type PlaneConfig } from '#plane/config/config.ts'
+import { createKeyOffline } from '#plane/boot/create-key-offline.ts'
+import { openLog } from '#platform/log.ts'
+import { callerName } from '#platform/user-name.ts'
+import { keyNameShape, type CreateKeyAnswer } from '#wire/api/operator-api.ts'
+import type { Static } from 'typebox'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { planeTrouble } from '#cli/plane/plane-trouble.ts'
+
+export type OfflineOptions = GlobalOptions & { readonly role: Role }
+
+export const keyMadeOffline = async (
+  cli: Cli,
+  options: OfflineOptions,
+  name: string,
+): Promise<Static<typeof CreateKeyAnswer>> => {
+  if (!new RegExp(keyNameShape).test(name)) throw usageFailure(`Not a name for a key: ${name}`, help)
+  const made = await make(cli, options, name)
+  if (made.kind === 'made') return { key: made.key, secret: made.secret }
+  const [sentence, next] = refusals[made.code]
+  throw new Failure({ exit: exitCodes.refused, code: made.code, sentence, detail: made.detail ?? null, next })
+}
+
+const help = 'muster key create --help'
+
+const make = async (cli: Cli, options: OfflineOptions, name: string) => {
+  let config: PlaneConfig | undefined
+  try {
+    config = planeConfig(options, cli.env)
+    const log = openLog(config.logLevel, 'plane')
+    return await createKeyOffline(config, { name, role: options.role }, `host:${callerName()}`, log)
+  } catch (error) {
+    throw planeTrouble(error, config === undefined ? { help } : { config, help })
+  }
+}

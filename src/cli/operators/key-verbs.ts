@@ -1,0 +1,58 @@
+import type { Static } from 'typebox'
+import { parseIsoTime } from '#platform/clock.ts'
+import { CreateKeyAnswer, KeyListAnswer, KeyView } from '#wire/api/operator-api.ts'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { formatAgo } from '#cli/kit/duration.ts'
+import type { OfflineOptions } from './key-create-offline.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { printer } from '#cli/kit/print.ts'
+import { printable } from '#cli/kit/printable.ts'
+import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+
+export const keyCreate = async (
+  cli: Cli,
+  options: OfflineOptions & { readonly offline?: boolean },
+  name: string,
+): Promise<void> => {
+  const { role, offline } = options
+  const answer =
+    offline === true
+      ? await (await import('./key-create-offline.ts')).keyMadeOffline(cli, options, name)
+      : await connect(cli, options).ask({
+          method: 'POST',
+          path: '/v1/keys',
+          body: { name, role },
+          answer: CreateKeyAnswer,
+        })
+  const print = printer(cli, options)
+  print.answer(answer, () => [printable(answer.secret)])
+  print.note(`key ${answer.key.id} of ${answer.key.name} with role ${answer.key.role}; it is not shown again`)
+  print.note('next: keep it in a file of mode 0600 and pass --key-file FILE or set MUSTER_KEY_FILE')
+}
+
+export const keyList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask({ method: 'GET', path: '/v1/keys', answer: KeyListAnswer })
+  const nowMs = cli.clock.nowMs()
+  const ago = (time: string) => formatAgo(parseIsoTime(time) ?? nowMs, nowMs)
+  printer(cli, options).answer(answer, (paint) =>
+    renderHeadedTable(
+      ['KEY', 'NAME', 'ROLE', 'CREATED', 'BY', 'STATE'],
+      answer.keys.map((key) => [key.id, key.name, key.role, ago(key.created_at), key.created_by, stateOf(key, ago)]),
+      paint,
+    ),
+  )
+}
+
+const stateOf = ({ forged, revoked_at: revokedAt }: Static<typeof KeyView>, ago: (time: string) => string): Cell => {
+  if (forged === true) return { text: 'forged, grants nothing', colour: 'red' }
+  return revokedAt === null ? { text: 'valid', colour: 'green' } : { text: `revoked ${ago(revokedAt)}`, colour: 'dim' }
+}
+
+export const keyRevoke = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
+  const key = await connect(cli, options).ask({
+    method: 'POST',
+    path: `/v1/keys/${encodeURIComponent(id)}/revoke`,
+    answer: KeyView,
+  })
+  printer(cli, options).answer(key, () => [`key ${printable(key.id)} of ${printable(key.name)} revoked`])
+}

@@ -1,0 +1,78 @@
+// What `muster plane` says when it is ready.
+
+import type { PlaneReady } from '#plane/main.ts'
+import { defaultDataFolder } from '#cli/kit/connection.ts'
+import { shellWord } from '#cli/kit/shell-word.ts'
+import { renderFacts } from '#cli/kit/table.ts'
+
+/** For programs that start a plane: one line of JSON. */
+export type PlaneReadyBody = {
+  readonly domain: string
+  readonly data: string
+  readonly node_url: string
+  readonly recovery_url: string
+  readonly operator_url: string
+  /** Null: it has no such listener. */
+  readonly status_url: string | null
+  readonly socket: string
+  readonly root_fingerprint: string
+  readonly first_run: boolean
+  readonly admin_key_here: boolean
+  /** How many planes share the ports. */
+  readonly replicas: number
+  readonly warnings: readonly string[]
+}
+
+export const planeReadyBody = (ready: PlaneReady): PlaneReadyBody => ({
+  domain: ready.domain,
+  data: ready.dataFolder,
+  node_url: ready.nodeUrl,
+  recovery_url: ready.recoveryUrl,
+  operator_url: ready.operatorUrl,
+  status_url: ready.statusUrl,
+  socket: ready.socketPath,
+  root_fingerprint: ready.rootFingerprint,
+  first_run: ready.firstRun,
+  admin_key_here: ready.adminKeyHere,
+  replicas: 1,
+  warnings: ready.warnings,
+})
+
+/** `isDefault`: commands find this data folder without being told. `shared`: other planes may have made the domain. */
+export const planeBanner = (
+  body: PlaneReadyBody,
+  program: string,
+  { isDefault, shared }: { readonly isDefault: boolean; readonly shared: boolean },
+): string[] => [
+  ...renderFacts([
+    ['domain', body.domain],
+    ['data', `${body.data}${body.first_run ? ' (made now)' : ''}`],
+    ...(body.replicas === 1 ? [] : [['planes', `${body.replicas}, on the same ports`] as const]),
+    ['nodes', body.node_url],
+    ['recovery', body.recovery_url],
+    ['operators', body.socket === '' ? body.operator_url : `${body.operator_url} and ${body.socket}`],
+    ...(body.status_url === null ? [] : [['status', `${body.status_url} (OCSP, CRL)`] as const]),
+    ['root', `sha256:${body.root_fingerprint}`],
+    ...body.warnings.map((warning) => ['warning', warning] as const),
+  ]),
+  '',
+  ...(body.admin_key_here
+    ? []
+    : [
+        shared
+          ? 'The domain was made by another plane, in whose data folder admin.key is. Commands here need a key, too:'
+          : 'admin.key is not in this folder: put it back from a backup, or use another operator key: --key-file FILE, or',
+        '',
+        '    export MUSTER_KEY_FILE=FILE',
+        '',
+      ]),
+  'Enrol a first node, from another terminal:',
+  '',
+  ...(isDefault ? [] : [`    export MUSTER_DATA=${shellWord(body.data)}`]),
+  `    ${program} token create --node gpu-001 | ${program} agent run --state ./n1 --join-file -`,
+  `    ${program} node list`,
+  '',
+]
+
+export const isDefaultData = (data: string | undefined): boolean =>
+  data === undefined || data === defaultDataFolder || data === 'data'

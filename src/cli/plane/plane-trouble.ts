@@ -1,0 +1,95 @@
+// Why a plane did not start, for the person who started it.
+
+import { ConfigProblem, listenersOf, type PlaneConfig } from '#plane/config/config.ts'
+import { damageOf } from '#plane/foundation/store-damage.ts'
+import { errno } from '#platform/files.ts'
+import { sqliteTrouble } from '#platform/sqlite.ts'
+import { asPlaneRan } from './as-plane-ran.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
+
+/** `config`: what it was started with, where it came that far. `help`: of the command, where that is not `plane`. */
+export type PlaneRun = { readonly config?: PlaneConfig; readonly help?: string }
+
+export const planeTrouble = (error: unknown, { config, help = 'muster plane --help' }: PlaneRun = {}): unknown => {
+  if (error instanceof ConfigProblem) return usageFailure(`${error.message}.`, help)
+  if (!(error instanceof Error)) return error
+  const failure = (code: string, detail: string, hint: string): Failure => {
+    const next = config === undefined ? hint : asPlaneRan(hint, config)
+    const sentence = 'The plane cannot run like this.'
+    return new Failure({ exit: exitCodes.misconfigured, code, sentence, detail, next })
+  }
+  // It may be there in a moment: whoever starts planes by themselves should try again.
+  if (errno(error) === 'DATABASE_UNREACHABLE' && 'next' in error) {
+    const { message: detail, next } = error
+    const sentence = 'The plane cannot run now.'
+    return new Failure({ exit: exitCodes.tryLater, code: 'DATABASE_UNREACHABLE', sentence, detail, next: String(next) })
+  }
+  if (errno(error) === 'DISK_FAILED') {
+    const next = 'Check the disk (dmesg, smartctl); started again, the plane reads what is there and verifies it'
+    const sentence = 'The plane has stopped: its disk did not keep what was written.'
+    return new Failure({ exit: exitCodes.fault, code: 'DISK_FAILED', sentence, detail: error.message, next })
+  }
+  // The store says by itself what is to be done.
+  if ('next' in error && typeof error.next === 'string') {
+    return failure(errno(error) ?? 'STORE_REFUSED', error.message, error.next)
+  }
+  const passing = passingTrouble(error)
+  if (passing !== null) {
+    const sentence = 'The plane cannot run now; nothing was changed.'
+    return new Failure({ exit: exitCodes.tryLater, sentence, detail: error.message, ...passing })
+  }
+  const damage = damageOf(error)
+  if (damage !== null) return failure(damage.code, damage.message, damage.next)
+  switch (errno(error)) {
+    case 'EADDRINUSE': {
+      const option = listenOption(error, config)
+      const other = option ?? '--node-listen HOST:PORT --recovery-listen HOST:PORT --operator-listen'
+      const tail = option === null ? ' HOST:PORT --status-listen HOST:PORT' : ' HOST:PORT'
+      const next = `Another process listens there (ss -ltnp). Stop it, or listen elsewhere: ${other}${tail}`
+      return failure('ADDRESS_IN_USE', withOption(error.message, option), next)
+    }
+    case 'EADDRNOTAVAIL': {
+      const detail = withOption(error.message, listenOption(error, config))
+      return failure('ADDRESS_NOT_HERE', detail, 'Listen on an address of this machine, or on 0.0.0.0')
+    }
+    case 'EACCES':
+    case 'EPERM':
+      return failure(
+        'NOT_PERMITTED',
+        error.message,
+        'Start it as the user who owns the data folder, on ports above 1023',
+      )
+    default:
+      return error
+  }
+}
+
+/** Which option names the address that could not be had; null: not known. */
+const listenOption = (error: Error, config: PlaneConfig | undefined): string | null => {
+  const { address, port } = error as { readonly address?: unknown; readonly port?: unknown }
+  const named = config === undefined ? [] : listenersOf(config).filter((one) => one.listen.port === port)
+  return (named.find(({ listen }) => listen.host === address) ?? named[0])?.option ?? null
+}
+
+const withOption = (message: string, option: string | null): string =>
+  option === null ? message : `${message} (${option})`
+
+/** Of a database file that may well be whole: it must not be taken for damaged, and replaced. Null: nothing of that kind. */
+const passingTrouble = (error: unknown): { readonly code: string; readonly next: string } | null => {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 8; cause = cause.cause, depth++) {
+    switch (sqliteTrouble(cause)) {
+      case 'full':
+        return { code: 'DISK_FULL', next: 'Make room on the disk of the data folder, then start it again' }
+      case 'disk':
+        return {
+          code: 'DISK_TROUBLE',
+          next: 'muster.db cannot be read or written now: check the disk (dmesg, mount) and the owner of every file in the data folder, then start it again. Do not restore a backup over it',
+        }
+      case 'busy':
+        return { code: 'STORE_BUSY', next: 'Another process holds muster.db: end it, then start the plane again' }
+      default:
+    }
+  }
+  return null
+}

@@ -1,0 +1,36 @@
+import type { Static } from 'typebox'
+import { IssuanceView } from '#wire/identity/issuance-api.ts'
+import { DomainBody } from '#wire/api/operator-api.ts'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { issuanceFacts } from '#cli/identity/issuance-verbs.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { printer } from '#cli/kit/print.ts'
+import { parseSettings, settingLines } from '#cli/kit/settings.ts'
+import { renderFacts } from '#cli/kit/table.ts'
+
+export const domainShow = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const plane = connect(cli, options)
+  const domain = await plane.ask({ method: 'GET', path: '/v1/domain', answer: DomainBody })
+  const issuance = await plane.ask({ method: 'GET', path: '/v1/issuance', answer: IssuanceView })
+  const print = printer(cli, options)
+  print.answer(domain, () => renderFacts(domainLines(domain)))
+  // No setting, and so not among them.
+  if (issuance.state === 'halted') print.note(renderFacts(issuanceFacts(issuance)).join('\n'))
+}
+
+export const domainSet = async (cli: Cli, options: GlobalOptions, pairs: readonly string[]): Promise<void> => {
+  const domain = await connect(cli, options).ask({
+    method: 'PATCH',
+    path: '/v1/domain',
+    body: { set: parseSettings(DomainBody, pairs) },
+    answer: DomainBody,
+  })
+  printer(cli, options).answer(domain, () => renderFacts(domainLines(domain)))
+}
+
+/** A service is set as a whole, so it is shown as one. */
+const domainLines = ({ maintenance, ...rest }: Static<typeof DomainBody>): [name: string, value: string][] => {
+  const { timeSync } = maintenance
+  const shown = timeSync === null ? null : JSON.stringify(timeSync)
+  return settingLines({ ...rest, maintenance: { ...maintenance, timeSync: shown } })
+}

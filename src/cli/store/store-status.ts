@@ -1,0 +1,65 @@
+import { storeStatus, type LeasedReplica, type StoreContent, type StoreStatus } from '#plane/store/copy/store-status.ts'
+import type { Cli } from '#cli/kit/cli.ts'
+import { printer } from '#cli/kit/print.ts'
+import { withStore, type StoreOptions } from './store-run.ts'
+import { renderFacts } from '#cli/kit/table.ts'
+
+export const storeStatusVerb = async (cli: Cli, options: StoreOptions): Promise<void> => {
+  const status = await withStore(cli, options, 'The store cannot be looked at.', storeStatus)
+  printer(cli, options).answer(bodyOf(status), () => renderFacts(factsOf(status)))
+}
+
+const bodyOf = (status: StoreStatus) => ({
+  store: status.store,
+  place: status.place,
+  schema: status.schema,
+  newest_schema: status.newestSchema,
+  bytes: status.bytes,
+  writable: status.writeFault === null,
+  write_fault: status.writeFault,
+  content: status.content,
+  replicas: status.replicas.map(({ leaseMs, ...replica }) => ({ ...replica, lease_ms: leaseMs })),
+})
+
+type Fact = readonly [name: string, value: string | readonly string[]]
+
+const factsOf = (status: StoreStatus): Fact[] => [
+  ['store', `${status.store} ${status.place}`],
+  ['schema', schemaWords(status)],
+  ['size', `${(status.bytes / 2 ** 20).toFixed(1)} MiB`],
+  ['writable', status.writeFault === null ? 'yes' : `no: ${status.writeFault}`],
+  ...(status.content === null ? [] : contentFacts(status.content)),
+  ['planes', status.replicas.length === 0 ? 'none runs' : status.replicas.map(replicaWords)],
+]
+
+const schemaWords = ({ schema, newestSchema }: StoreStatus): string => {
+  if (schema === null) return `none; a plane, or muster store migrate, makes schema ${newestSchema}`
+  return schema === newestSchema ? `${schema}, the newest` : `${schema}; this release knows ${newestSchema}`
+}
+
+const contentFacts = (content: StoreContent): Fact[] => {
+  const nodes = Object.entries(content.nodes).filter(([, count]) => count > 0)
+  return [
+    ['domain', content.domain ?? 'none yet'],
+    ['nodes', nodes.length === 0 ? 'none' : nodes.map(([kind, count]) => `${count} ${kind}`).join(', ')],
+    ['tokens', String(content.tokens)],
+    ['certificates', String(content.certificates)],
+    ['denials', String(content.denials)],
+    ['journal', `${content.entries} ${content.entries === 1 ? 'entry' : 'entries'}`],
+    [
+      'chains',
+      content.chains.map(
+        ({ chain, sequence, hash, writer }) =>
+          `${chain} ${sequence} ${hash}${writer === null ? '' : `, written by replica ${writer}`}`,
+      ),
+    ],
+  ]
+}
+
+const replicaWords = ({ number, name, version, leaseMs, leads }: LeasedReplica): string =>
+  [
+    `${number} ${name}`,
+    ...(version === null ? [] : [`release ${version}`]),
+    ...(leaseMs === null ? [] : [`lease for ${Math.ceil(leaseMs / 1000)}s`]),
+    ...(leads ? ['leads'] : []),
+  ].join(', ')

@@ -1,0 +1,139 @@
+// When an alert is raised, raised again, acknowledged and resolved. What is wanted is a level, not an event: whoever
+// missed an event and asks again comes to the same decision.
+
+import { isoTime } from '#platform/clock.ts'
+import { acknowledgementOf, alertKey, endedByAcknowledgement, type Alert } from './alert.ts'
+import { readOf, type Change, type Read, type Row } from '#domain/core/change.ts'
+import type { Unchanged } from '#domain/core/conditions.ts'
+import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+
+/** What a person should look at now. */
+export type WantedAlert = Pick<Alert, 'kind' | 'subject' | 'node' | 'severity' | 'reason'> & {
+  /** Null: what it is about has no beginning on record, and began when it was first seen. */
+  readonly sinceMs: number | null
+}
+
+export type AlertFacts = {
+  readonly about: Pick<Alert, 'kind' | 'subject' | 'node'>
+  /** Null: nothing of this kind and subject is wrong. */
+  readonly wanted: WantedAlert | null
+  /** The last raising of this kind and subject, whatever became of it. */
+  readonly standing: Row<Alert> | null
+  /** The rows that say what is wanted. */
+  readonly reliedOn: readonly Read[]
+  readonly newId: string
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export type AlertDecided = Decided & { readonly alert: Alert }
+
+export const decideAlert = (facts: AlertFacts): AlertDecided | Unchanged => {
+  const { standing, wanted } = facts
+  const unresolved = standing !== null && standing.value.state.kind !== 'resolved' ? standing.value : null
+  if (wanted === null) return unresolved === null ? { kind: 'unchanged' } : resolve(facts, unresolved)
+  if (unresolved === null) return raise(facts, wanted, [])
+  if (!isNews(unresolved, wanted)) return { kind: 'unchanged' }
+  return raise(facts, wanted, [resolvedEntry(facts, unresolved)])
+}
+
+/** In the commit of what it is about: an alert that a crash could lose would not be raised again. */
+export const withAlert = (change: Change, facts: AlertFacts): Change => {
+  const verdict = decideAlert(facts)
+  if (verdict.kind === 'unchanged') return change
+  return {
+    ...change,
+    reads: [...change.reads, ...verdict.change.reads],
+    writes: [...change.writes, ...verdict.change.writes],
+    entries: [...change.entries, ...verdict.change.entries] as Change['entries'],
+  }
+}
+
+/** It ended and began again while nobody looked, or it has become worse: an acknowledgement of before does not cover it. */
+const isNews = (standing: Alert, wanted: WantedAlert): boolean =>
+  (wanted.sinceMs !== null && wanted.sinceMs > standing.sinceMs) ||
+  (wanted.severity === 'critical' && standing.severity === 'warning')
+
+/** Whole, with its evidence and what to do about it: tables cut what they have no room for. */
+const longestReason = 800
+
+const raise = (facts: AlertFacts, wanted: WantedAlert, before: readonly EntryDraft[]): AlertDecided => {
+  const { newId: id, nowMs, by } = facts
+  const { kind, subject, node, severity } = wanted
+  const sinceMs = wanted.sinceMs ?? nowMs
+  const reason = boundedText(wanted.reason, longestReason)
+  const alert: Alert = { id, kind, subject, node, severity, sinceMs, reason, state: { kind: 'open' } }
+  return written(facts, alert, [...before, entry(by, nowMs, 'alert.raised', { node }, bodyOf(alert))])
+}
+
+const resolve = (facts: AlertFacts, standing: Alert): AlertDecided =>
+  written(facts, resolvedAt(standing, facts.nowMs), [resolvedEntry(facts, standing)])
+
+const resolvedAt = (alert: Alert, atMs: number): Alert => {
+  const acknowledged = acknowledgementOf(alert.state)
+  return { ...alert, state: { kind: 'resolved', atMs, ...(acknowledged === null ? {} : { acknowledged }) } }
+}
+
+const resolvedEntry = ({ by, nowMs }: Pick<AlertFacts, 'by' | 'nowMs'>, alert: Alert): EntryDraft => {
+  const body = { ...bodyOf(resolvedAt(alert, nowMs)), lasted_ms: Math.max(0, nowMs - alert.sinceMs) }
+  return entry(by, nowMs, 'alert.resolved', { node: alert.node }, body)
+}
+
+const written = (facts: AlertFacts, alert: Alert, entries: readonly [...EntryDraft[], EntryDraft]): AlertDecided => ({
+  ...decided({
+    reads: [...facts.reliedOn, readOf('alert', alertKey(alert), facts.standing)],
+    writes: [{ put: 'alert', value: alert }],
+    entries,
+  }),
+  alert,
+})
+
+export type AcknowledgeFacts = {
+  readonly alert: Row<Alert> | null
+  readonly note: string | null
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+/** The first acknowledgement stays; one of what is over already changes nothing. */
+export const decideAcknowledge = ({
+  alert,
+  note,
+  by,
+  nowMs,
+}: AcknowledgeFacts): AlertDecided | Refusal | { readonly kind: 'unchanged'; readonly alert: Alert } => {
+  if (alert === null) return refuse('ALERT_NOT_FOUND')
+  if (alert.value.state.kind !== 'open') return { kind: 'unchanged', alert: alert.value }
+  const said = note === null ? null : boundedText(note)
+  const acknowledged: Alert = {
+    ...alert.value,
+    state: { kind: 'acknowledged', by: by.actor, atMs: nowMs, note: said },
+  }
+  const body = { ...bodyOf(acknowledged), note: said }
+  const ends = endedByAcknowledgement.includes(acknowledged.kind)
+  const after: Alert = ends ? resolvedAt(acknowledged, nowMs) : acknowledged
+  return {
+    ...decided({
+      reads: [readOf('alert', alertKey(acknowledged), alert)],
+      writes: [{ put: 'alert', value: after }],
+      entries: [
+        entry(by, nowMs, 'alert.acknowledged', { node: acknowledged.node }, body),
+        ...(ends ? [resolvedEntry({ by, nowMs }, acknowledged)] : []),
+      ],
+    }),
+    alert: after,
+  }
+}
+
+/** Everything a receiver of the entry needs: the row may have moved on by then. */
+const bodyOf = ({ id, kind, subject, severity, sinceMs, reason, state }: Alert): EntryBody => ({
+  alert: id,
+  kind,
+  subject,
+  severity,
+  state: state.kind,
+  since: isoTime(sinceMs),
+  reason,
+})

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { nodeRow, noonMs, profileRow } from '../../../test/fakes/sample-rows.ts'
+import { failedIdentity, failureWindowMs, repeatedFailures, withFailure } from './alert-failures.ts'
+import type { NodePrincipal } from '#domain/core/principal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+
+const principal: NodePrincipal = {
+  kind: 'node',
+  id: 'gpu-001',
+  epoch: 1,
+  proof: { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' },
+  notAfterMs: noonMs,
+  evidenceOnly: false,
+  source: '192.0.2.7',
+}
+const about = (refusal: Refusal, actor?: string): Refusal => ({
+  ...refusal,
+  about: { node: 'gpu-001', ...(actor === undefined ? {} : { actor }) },
+})
+
+test('only whoever proved something of a node counts against it', () => {
+  const cases: [Refusal, NodePrincipal | null, string | null][] = [
+    [refuse('CSR_INVALID'), principal, 'key'],
+    [about(refuse('CLIENT_CERT_EXPIRED'), 'node:gpu-001'), null, 'key'],
+    [about(refuse('TOKEN_EXPIRED'), 'token:t1'), null, 'token'],
+    [about(refuse('NODE_STATE_CONFLICT'), 'hardware'), null, 'hardware'],
+    // A name in a request, and a key that belongs to somebody else.
+    [about(refuse('RECOVERY_UNKNOWN')), null, null],
+    [about(refuse('RECOVERY_UNKNOWN'), 'anonymous'), null, null],
+    [about(refuse('CLIENT_CERT_EXPIRED'), 'node:gpu-002'), null, null],
+    [refuse('TOKEN_INVALID'), null, null],
+  ]
+  for (const [refusal, caller, provenBy] of cases) {
+    assert.deepEqual(
+      failedIdentity(refusal, caller),
+      provenBy === null ? null : { node: 'gpu-001', provenBy },
+      JSON.stringify(refusal),
+    )
+  }
+})
+
+test("the plane's own trouble, what an operator decided and what has an alert of its own is no failure of a node", () => {
+  for (const code of [
+    'BUSY',
+    'RATE_LIMITED',
+    'DISK_TROUBLE',
+    'REPLICA_BEHIND',
+    'STORE_IN_DOUBT',
+    'NODE_REVOKED',
+    'NODE_QUARANTINED',
+    'APPROVAL_REQUIRED',
+  ] as const)
+    assert.equal(failedIdentity(refuse(code), principal), null, code)
+})
+
+test('failures count for ten minutes, and no more of them are kept than it takes', () => {
+  assert.deepEqual(withFailure([1, 2, 3, 4, 5], 6), [2, 3, 4, 5, 6])
+  assert.deepEqual(withFailure([1, 2, 3], failureWindowMs + 2), [3, failureWindowMs + 2])
+})
+
+test('addresses are proof only where a profile admits by them; nobody looks at a tombstone', () => {
+  const failure = {
+    identity: { node: 'gpu-001', provenBy: 'hardware' },
+    code: 'CSR_INVALID',
+    source: '192.0.2.7',
+  } as const
+  const node = nodeRow('active').value
+  assert.equal(repeatedFailures(node, profileRow('gpu-cloud').value, failure), null)
+  const alert = repeatedFailures(node, profileRow('hpc-diskless').value, failure)
+  assert.equal(alert?.reason, 'refused 5 times within 10 minutes, the last time with CSR_INVALID from 192.0.2.7')
+  const byKey = { ...failure, identity: { node: 'gpu-001', provenBy: 'key' } } as const
+  assert.notEqual(repeatedFailures(node, profileRow('gpu-cloud').value, byKey), null)
+  assert.equal(repeatedFailures(nodeRow('revoked').value, profileRow('gpu-cloud').value, byKey), null)
+})

@@ -1,0 +1,73 @@
+// One identity that is refused again and again (R-092). Only whoever has proved something counts: a name alone is no
+// proof, or anybody could raise an alarm about somebody else's node.
+
+import type { WantedAlert } from './alert-decisions.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import type { Principal } from '#domain/core/principal.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import type { Refusal, RefusalCode } from '#domain/core/refusal.ts'
+
+export const failureWindowMs = 10 * 60_000
+export const failuresToAlert = 5
+/** Longer than the window, so that an identity that fails on and off is one alert and not many. */
+export const quietToResolveMs = 30 * 60_000
+
+export type FailedIdentity = {
+  readonly node: NodeId
+  /** `key`: of one of its certificates. `token`: one that was made for it. `hardware`: its addresses, which others may know. */
+  readonly provenBy: 'key' | 'token' | 'hardware'
+}
+
+/** Our own trouble, what an operator decided, and what has an alert of its own. */
+const notCounted: readonly RefusalCode[] = [
+  'BUSY',
+  'UNAVAILABLE',
+  'DISK_TROUBLE',
+  'REPLICA_BEHIND',
+  'CUT_OFF_PENDING',
+  'STORE_IN_DOUBT',
+  'ISSUANCE_HALTED',
+  'RATE_LIMITED',
+  'NODE_REVOKED',
+  'NODE_QUARANTINED',
+  'APPROVAL_REQUIRED',
+  'RECOVERY_BUDGET_SPENT',
+  'RECOVERY_DENIED',
+  'REJOIN_REQUIRED',
+]
+
+export const failedIdentity = (refusal: Refusal, principal: Principal | null): FailedIdentity | null => {
+  if (notCounted.includes(refusal.code)) return null
+  if (principal !== null && principal.kind === 'node') return { node: principal.id, provenBy: 'key' }
+  const { node = null, actor = 'anonymous' } = refusal.about ?? {}
+  if (node === null) return null
+  if (actor === `node:${node}`) return { node, provenBy: 'key' }
+  if (actor.startsWith('token:')) return { node, provenBy: 'token' }
+  return actor === 'hardware' ? { node, provenBy: 'hardware' } : null
+}
+
+/** The failures of one identity that still count, this one included; never more than it takes. */
+export const withFailure = (before: readonly number[], nowMs: number): readonly number[] =>
+  [...before, nowMs].filter((atMs) => nowMs - atMs < failureWindowMs).slice(-failuresToAlert)
+
+export type RepeatedFailure = {
+  readonly identity: FailedIdentity
+  readonly code: RefusalCode
+  readonly source: string
+}
+
+export const repeatedFailures = (node: Node, profile: Profile, failure: RepeatedFailure): WantedAlert | null => {
+  if (node.membership.kind === 'revoked') return null
+  // Where more than its addresses is asked of a node, whoever knows them has proved nothing.
+  const admittedByHardware = profile.join.allOf.every((method) => method === 'hardware')
+  if (failure.identity.provenBy === 'hardware' && !admittedByHardware) return null
+  const minutes = failureWindowMs / 60_000
+  return {
+    kind: 'repeated_failures',
+    subject: node.id,
+    node: node.id,
+    severity: 'warning',
+    reason: `refused ${failuresToAlert} times within ${minutes} minutes, the last time with ${failure.code} from ${failure.source}`,
+    sinceMs: null,
+  }
+}

@@ -1,0 +1,102 @@
+// Whether a certificate still holds, as others are told who verify it: by OCSP, in revocation lists, by `ca status`.
+//
+// The answer follows what the node listener goes by: the deny-list, and besides it the rows of the node, of the issuer and
+// of banned keys. A denial that is missing, by a wrong clock or by somebody's hand in the database, never makes a
+// certificate good.
+
+import {
+  certificateDenialKey,
+  epochDenialKey,
+  issuerDenialKey,
+  type CertificateRecord,
+  type Denial,
+  type DenialReason,
+  type KeyBan,
+} from '#domain/core/certificate.ts'
+import type { IssuerRecord } from './issuer-record.ts'
+import type { IssuerId, Node } from '#domain/core/node.ts'
+import { slotsOf } from '#domain/core/slots.ts'
+
+export type CertificateStatus =
+  | { readonly kind: 'good' }
+  | { readonly kind: 'revoked'; readonly atMs: number; readonly reason: DenialReason }
+  /** Not one of ours, or one that has expired: nothing is said of those. */
+  | { readonly kind: 'unknown' }
+
+export type StatusFacts = {
+  /** Null: there is none on record. */
+  readonly record: CertificateRecord | null
+  /** Those `denialKeysFor` names, as far as they exist. */
+  readonly denials: readonly Denial[]
+  /** The node the record names; null: it names none, or the registry has no such node. */
+  readonly node: Node | null
+  /** The ban on the record's key. */
+  readonly ban: KeyBan | null
+  /** The authority that is said to have issued it. */
+  readonly issuer: Pick<IssuerRecord, 'compromisedAtMs'> | null
+  readonly nowMs: number
+}
+
+export type Revocation = { readonly atMs: number; readonly reason: DenialReason }
+
+/** The deny-list entries that could be about this certificate. */
+export const denialKeysFor = (
+  issuer: IssuerId,
+  serial: string,
+  record: Pick<CertificateRecord, 'subject'> | null,
+): readonly string[] => [
+  certificateDenialKey(issuer, serial),
+  issuerDenialKey(issuer),
+  ...(record?.subject.kind === 'node' ? [epochDenialKey(record.subject.node, record.subject.epoch)] : []),
+]
+
+/**
+ * A denial counts whether or not there is a record: whoever has the key of a withdrawn issuer signs what we have no
+ * record of. Of an expired certificate the denial may be forgotten, so that it is never called good.
+ */
+export const certificateStatus = (facts: StatusFacts): CertificateStatus => {
+  const { record, denials, node, nowMs } = facts
+  const [first] = denials.map((denial) => revokedBy(denial, record)).sort((a, b) => a.atMs - b.atMs)
+  const revocation = first ?? revokedByRows(facts)
+  // A clock that was ahead when it was revoked must not make others wait for that moment.
+  if (revocation !== null) return { kind: 'revoked', ...revocation, atMs: Math.min(revocation.atMs, nowMs) }
+  if (record === null || record.notAfterMs <= nowMs) return { kind: 'unknown' }
+  // The node listener does not know such a certificate either.
+  return record.subject.kind === 'node' && node === null ? { kind: 'unknown' } : { kind: 'good' }
+}
+
+/** What the rows say without a denial: null where they say nothing against it. */
+const revokedByRows = ({ record, node, ban, issuer }: StatusFacts): Revocation | null => {
+  const { compromisedAtMs = null } = issuer ?? {}
+  if (compromisedAtMs !== null) return { atMs: compromisedAtMs, reason: 'ca-compromise' }
+  if (record === null) return null
+  const byNode = node === null ? null : revokedByNode(record, node)
+  return byNode ?? (ban === null ? null : { atMs: ban.atMs, reason: 'unspecified' })
+}
+
+/**
+ * A certificate that was replaced by a renewal is not revoked. Where the row does not tell since when a certificate does
+ * not hold, it is taken never to have held.
+ */
+export const revokedByNode = (
+  { subject, issuedAtMs }: Pick<CertificateRecord, 'subject' | 'issuedAtMs'>,
+  node: Node,
+): Revocation | null => {
+  if (subject.kind !== 'node' || subject.node !== node.id) return null
+  if (subject.epoch !== node.epoch) return { atMs: issuedAtMs, reason: 'superseded' }
+  if (slotsOf(node) !== null) return null
+  const { kind, sinceMs } = node.membership
+  return { atMs: kind === 'revoked' || kind === 'quarantined' ? sinceMs : issuedAtMs, reason: 'unspecified' }
+}
+
+/** Whether any certificate of this node could be revoked by its row alone: if not, they need not be looked at. */
+export const mayHaveRevoked = (node: Node): boolean => node.epoch > 1 || (node.epoch === 1 && slotsOf(node) === null)
+
+/** A denial from before its time was written down is as old as the certificate. */
+export const revokedBy = (
+  { atMs, reason }: Pick<Denial, 'atMs' | 'reason'>,
+  record: Pick<CertificateRecord, 'issuedAtMs'> | null,
+): Revocation => ({
+  atMs: atMs === 0 && record !== null ? record.issuedAtMs : atMs,
+  reason,
+})

@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { noKeyClaims } from '#domain/identity/key-claim.ts'
+import { expectRefused } from '../../../test/fakes/expect-decision.ts'
+import {
+  alice,
+  domainRow,
+  doubtedDomainRow,
+  haltedDomainRow,
+  hour,
+  keyRecovery,
+  memberships,
+  minute,
+  nodeRow,
+  noonMs,
+  profileRow,
+  repair,
+  slots,
+  tokenRow,
+} from '../../../test/fakes/sample-rows.ts'
+import { enrolled } from './enrolled.ts'
+import { decideEnroll, type EnrollFacts } from './enrollment.ts'
+import { noHardware } from '#domain/core/node.ts'
+import type { Token } from './token.ts'
+import { nothingHeld } from '#domain/network/wireguard-part.ts'
+
+const facts = (changes: Partial<EnrollFacts> = {}): EnrollFacts => ({
+  credential: { method: 'token', token: tokenRow(), standing: 'unused' },
+  node: nodeRow('inactive', { counter: 5, recovery: keyRecovery(), repair: repair() }),
+  nodeId: 'gpu-001',
+  profile: profileRow('gpu-cloud'),
+  domain: domainRow(),
+  key: { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: 'new-key' },
+  keyBan: null,
+  keyClaims: noKeyClaims,
+  reported: { hardware: noHardware, facts: null },
+  recovery: null,
+  wireguard: null,
+  wireguardHeld: nothingHeld,
+  probe: 'not-tried',
+  holders: null,
+  withdrawn: [],
+  orderId: 'o1',
+  by: alice,
+  nowMs: noonMs,
+  ...changes,
+})
+
+const issued = {
+  issuer: 'ca1',
+  serial: 'b1',
+  spki: 'new-key',
+  sha256: 'hash-of-b1',
+  issuedAtMs: noonMs,
+  notAfterMs: noonMs + 24 * hour,
+  der: '',
+  order: 'o1',
+}
+
+const enroll = (changes: Partial<EnrollFacts> = {}, nextBearerHash: string | null = null) => {
+  const verdict = decideEnroll(facts(changes))
+  assert.ok(verdict.kind === 'admitted', JSON.stringify(verdict))
+  return enrolled(verdict, issued, nextBearerHash)
+}
+
+const recoveryKey = { kind: 'key', spki: 'recovery-key', publicKey: 'cHVibGlj' } as const
+
+test('an enrollment counts, registers what the node recovers by, and says so', () => {
+  const { node, change } = enroll({ recovery: recoveryKey })
+  assert.equal(node.counter, 6)
+  assert.deepEqual(node.recovery, {
+    credential: { ...recoveryKey, registeredAtMs: noonMs },
+    recoveredAtMs: [],
+    denied: null,
+    episode: null,
+  })
+  const body = change.entries.at(-1)?.body
+  assert.deepEqual([body?.['recovery'], body?.['counter']], ['key', 6])
+  const token = enroll({ recovery: { kind: 'bearer' } }, 'h1').node.recovery?.credential
+  assert.deepEqual(token, { kind: 'bearer', hash: 'h1', former: null, registeredAtMs: noonMs })
+})
+
+test('an enrollment that registers nothing leaves nothing of before, and no repair', () => {
+  const { node } = enroll()
+  assert.deepEqual([node.recovery, node.repair, node.rehearsal], [null, null, null])
+})
+
+test('where the profile lets nobody recover nothing is registered', () => {
+  const base = profileRow('gpu-cloud').value
+  const profile = profileRow('gpu-cloud', { recovery: { ...base.recovery, mode: 'deny' } })
+  assert.equal(enroll({ profile, recovery: recoveryKey }).node.recovery, null)
+})
+
+test('whoever proves the registered recovery key takes the place of an active identity; another key does not', () => {
+  const node = nodeRow('active', { recovery: keyRecovery() })
+  const { change } = enroll({ node, recovery: recoveryKey })
+  assert.ok(change.entries.some(({ type }) => type === 'node.superseded'))
+  expectRefused(decideEnroll(facts({ node, recovery: { ...recoveryKey, spki: 'another' } })), 'ALREADY_ACTIVE')
+  expectRefused(decideEnroll(facts({ node })), 'ALREADY_ACTIVE')
+  const profile = profileRow('gpu-cloud', { onActiveConflict: 'reject' })
+  expectRefused(decideEnroll(facts({ node, profile, recovery: recoveryKey })), 'ALREADY_ACTIVE')
+})
+
+test('a recovery key is another key than the one that is certified', () => {
+  expectRefused(decideEnroll(facts({ recovery: { ...recoveryKey, spki: 'new-key' } })), 'CSR_INVALID', /another key/)
+})
+
+test('an answer that was lost and has expired is made anew for the key that has the token, and for nobody else', () => {
+  const lost = { ...slots().current, spki: 'new-key', notAfterMs: noonMs - 1 }
+  const node = (kind: 'enrolled' | 'active') =>
+    nodeRow(kind, { membership: { ...memberships[kind], slots: slots({ current: lost }) } })
+  const taken = (changes: Partial<Token> = {}) => {
+    const state = { kind: 'used', spki: 'new-key', node: 'gpu-001', atMs: noonMs - minute } as const
+    return { method: 'token', token: tokenRow({ state, ...changes }), standing: 'taken' } as const
+  }
+  const again = enroll({ credential: taken(), node: node('enrolled') })
+  assert.equal(again.node.epoch, node('enrolled').value.epoch + 1)
+  assert.ok(again.change.writes.some(({ put }) => put === 'denial'))
+  const refused = (changes: Partial<EnrollFacts>) => expectRefused(decideEnroll(facts(changes)), 'TOKEN_USED')
+  const key = { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: 'thief' } as const
+  refused({ credential: taken(), node: node('enrolled'), key })
+  refused({ credential: taken({ expiresAtMs: noonMs }), node: node('enrolled') })
+  // It was in: it has more than the token to come back with.
+  refused({ credential: taken(), node: node('active') })
+})
+
+test('while issuance is halted nobody gets in; where renewals go on, whoever was answered gets the same answer', () => {
+  const key = { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: 'key-of-a1' } as const
+  for (const renewals of [false, true]) {
+    const domain = haltedDomainRow(renewals)
+    expectRefused(decideEnroll(facts({ domain })), 'ISSUANCE_HALTED', /audit/)
+    const again = decideEnroll(facts({ domain, node: nodeRow('active'), key }))
+    assert.equal(again.kind, renewals ? 'repeat' : 'refused')
+  }
+})
+
+test('from a store in doubt nobody gets in, not even with the key that was answered before, and no token is spent', () => {
+  const domain = doubtedDomainRow()
+  expectRefused(decideEnroll(facts({ domain })), 'STORE_IN_DOUBT')
+  const again = facts({
+    domain,
+    node: nodeRow('active'),
+    key: { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: 'key-of-a1' },
+  })
+  expectRefused(decideEnroll(again), 'STORE_IN_DOUBT')
+})

@@ -1,0 +1,111 @@
+// Registration: the domain gets to know a node. Nothing outside the registry ever gets a certificate.
+
+import { readOf, type Row } from '#domain/core/change.ts'
+import { boundedText, decided, entry, type Attribution } from '#domain/core/decision.ts'
+import { nothingTagged } from '#domain/core/hardware-profile.ts'
+import { hardwareWords, isBlank, sameHardware } from '#domain/core/hardware-identity.ts'
+import type { EntryDraft } from '#domain/core/journal-entry.ts'
+import type { NodeDecided } from '#domain/core/node-change.ts'
+import type { HardwareIdentity, Node, NodeId } from '#domain/core/node.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+
+export type RegisterFacts = {
+  readonly id: NodeId
+  readonly profile: Row<Profile>
+  readonly hardware: HardwareIdentity
+  readonly existing: Row<Node> | null
+  /** Every node that holds any of this hardware. */
+  readonly owners: readonly Row<Node>[]
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export const decideRegister = (facts: RegisterFacts): NodeDecided | Refusal => {
+  const { id, profile, hardware, existing, by, nowMs } = facts
+  if (existing !== null && existing.value.membership.kind !== 'revoked') return known(existing.value, facts)
+
+  const owner = facts.owners.find(({ value }) => value.id !== id && value.membership.kind !== 'revoked')
+  if (owner !== undefined) {
+    return refuse('HARDWARE_IDENTITY_CONFLICT', `${owner.value.id} has ${hardwareWords(owner.value.hardware)}`)
+  }
+  const { allOf } = profile.value.join
+  if (allOf.includes('hardware') && !allOf.includes('token') && isBlank(hardware)) {
+    // Nothing could ever be matched to this record, and there is no way to add the hardware afterwards.
+    return refuse(
+      'REQUEST_INVALID',
+      `nodes of profile ${profile.value.name} are found by their hardware: give a MAC or a BMC serial`,
+    )
+  }
+
+  const { epoch, tenure, counter } =
+    existing === null ? firstTenure : { ...existing.value, tenure: existing.value.tenure + 1 }
+  const node = newNode({ id, profile: profile.value.name, hardware, epoch, tenure, counter, by, nowMs })
+  return {
+    ...decided({
+      reads: [readOf('node', id, existing), readOf('profile', profile.value.name, profile)],
+      writes: [{ put: 'node', value: node }],
+      entries: [registeredEntry(node, by, nowMs)],
+    }),
+    node,
+  }
+}
+
+const known = (node: Node, { profile, hardware }: RegisterFacts): Refusal => {
+  const differences = [
+    ...(sameHardware(node.hardware, hardware) ? [] : [`with other hardware: ${hardwareWords(node.hardware)}`]),
+    ...(node.profile === profile.value.name ? [] : [`under profile ${node.profile}`]),
+  ]
+  if (differences.length === 0) return refuse('NODE_ALREADY_ENROLLED', `${node.id} is ${node.membership.kind}`)
+  return refuse('NODE_ALREADY_ENROLLED', boundedText(`${node.id} is registered ${differences.join(' and ')}`))
+}
+
+/** Of a node the registry has never had. */
+export const firstTenure = { epoch: 0, tenure: 1, counter: 0 } as const
+
+/** A node nothing is known of but what its registration says. A tombstone's epoch and counter go on, so that what was handed out before stays old. */
+export const newNode = (given: {
+  readonly id: NodeId
+  readonly profile: string
+  readonly hardware: HardwareIdentity
+  readonly epoch: number
+  readonly tenure: number
+  readonly counter: number
+  readonly by: Attribution
+  readonly nowMs: number
+}): Node => ({
+  id: given.id,
+  profile: given.profile,
+  membership: { kind: 'registered', sinceMs: given.nowMs },
+  epoch: given.epoch,
+  tenure: given.tenure,
+  assignment: null,
+  drain: 'none',
+  allocations: 0,
+  wireguard: null,
+  machine: nothingTagged,
+  hardware: given.hardware,
+  facts: null,
+  assurance: 'none',
+  conditions: [],
+  approvals: [],
+  counter: given.counter,
+  recovery: null,
+  repair: null,
+  rehearsal: null,
+  registeredAtMs: given.nowMs,
+  registeredBy: given.by.actor,
+})
+
+export const registeredEntry = (node: Node, by: Attribution, nowMs: number): EntryDraft =>
+  entry(
+    by,
+    nowMs,
+    'node.registered',
+    { node: node.id, epoch: node.epoch },
+    {
+      profile: node.profile,
+      macs: node.hardware.macs,
+      bmc_serial: node.hardware.bmcSerial,
+    },
+  )

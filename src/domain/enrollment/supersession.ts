@@ -1,0 +1,71 @@
+// An active identity that another caller gets by its hardware alone, because its holder was silent (ruling 3). Addresses are
+// known to many, and a holder may be silent because it was made so: an operator looks at
+// each of these in which a channel went silent.
+
+import type { Alert } from '#domain/alerts/alert.ts'
+import type { AlertFacts } from '#domain/alerts/alert-decisions.ts'
+import type { Row } from '#domain/core/change.ts'
+import { boundedText } from '#domain/core/decision.ts'
+import { holderWords, type HolderFacts } from '#domain/identity/duplicate.ts'
+import type { Admission } from './enrollment.ts'
+import type { EntryBody } from '#domain/core/journal-entry.ts'
+import { durationWords } from '#domain/core/duration-words.ts'
+
+/** No token, no recovery key: the addresses and the silence were all there was. */
+export const isByHardwareAlone = ({ facts, supersedes }: Admission): boolean =>
+  supersedes === 'an active identity' && facts.credential.method === 'hardware'
+
+type Left = Pick<Admission['facts'], 'probe' | 'holders'>
+
+/**
+ * A machine that restarts in order closes its channel and comes back as it was. No silence is involved: it need not wait, and
+ * nobody has to look at it. Where a channel went silent, or the two can be told apart, somebody has to.
+ */
+export const hasComeBack = (facts: Left): boolean => isClosed(facts) && isSameMachine(facts)
+
+export const isAlarming = (admission: Admission): boolean =>
+  isByHardwareAlone(admission) && !hasComeBack(admission.facts)
+
+const isClosed = ({ probe }: Left): boolean => typeof probe !== 'string' && probe.closedByHolder === true
+
+/** What one of them does not say tells them apart, too: a caller could leave out what would give it away. */
+const isSameMachine = ({ holders }: Left): boolean => {
+  if (holders === null || holders.holder === null) return false
+  const { claimant, holder } = holders
+  return (
+    claimant.machine === holder.machine &&
+    claimant.bmcSerial === holder.bmcSerial &&
+    claimant.source !== null &&
+    claimant.source === holder.source
+  )
+}
+
+/** Both, for the journal: where they were, which process and machine, and which hardware they showed. */
+export const bothHolders = ({ facts }: Admission): EntryBody => ({
+  claimant: wordsOf(facts.holders?.claimant ?? null),
+  holder: wordsOf(facts.holders?.holder ?? null),
+  silent_ms: typeof facts.probe === 'string' ? null : Math.round(facts.probe.silentMs),
+  closed_by_holder: isClosed(facts),
+})
+
+const wordsOf = (holder: HolderFacts | null, length = 256): string =>
+  holder === null ? 'nothing was seen of it' : boundedText(holderWords(holder).join(', '), length)
+
+/** `standing`: the alert of the last such supersession of this node. */
+export const supersessionAlert = (
+  { facts, before }: Admission,
+  standing: Row<Alert> | null,
+  newId: string,
+): AlertFacts => {
+  const { by, nowMs, holders, probe } = facts
+  const about = { kind: 'superseded_by_hardware', subject: before.id, node: before.id } as const
+  const silent = typeof probe === 'string' ? 'some time' : durationWords(probe.silentMs)
+  const [claimant, holder] = [wordsOf(holders?.claimant ?? null), wordsOf(holders?.holder ?? null)]
+  const gone = isClosed(facts) ? 'without a channel' : 'of silence'
+  const reason = `after ${silent} ${gone} another caller got this identity by its hardware: ${claimant}; before it: ${holder}`
+  return {
+    about,
+    wanted: { ...about, severity: 'warning', reason, sinceMs: nowMs },
+    ...{ standing, reliedOn: [], newId, by, nowMs },
+  }
+}

@@ -1,0 +1,66 @@
+// Draining: nothing new is placed on a node, and whoever placed what runs there is asked to move it. The last that goes ends
+// the drain (allocation-rules.ts); a node that has nothing is drained at once.
+
+import { askForAll, letAllStay, type AllocationsFacts } from './allocation-rules.ts'
+import { boundedText, entry } from '#domain/core/decision.ts'
+import type { EntryDraft, EntryType } from '#domain/core/journal-entry.ts'
+import { nodeDecided, type Besides, type NodeDecided } from '#domain/core/node-change.ts'
+import type { Node } from '#domain/core/node.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+
+export const decideDrain = (facts: AllocationsFacts): NodeDecided | Refusal => {
+  const { node, allocations } = facts
+  if (node.value.drain !== 'none') return unfit(node.value)
+  if (allocations.length === 0) {
+    const entries = [said(facts, 'node.draining', 'none'), said(facts, 'node.drained', 'draining')] as const
+    return drainTo(facts, 'drained', entries)
+  }
+  const asked = askForAll(facts, `${node.value.id} drains`)
+  return drainTo(facts, 'draining', [said(facts, 'node.draining', 'none')], asked)
+}
+
+/** Somebody says that nothing runs on the node any more. What is on record as running is given back by whoever placed it. */
+export const decideDrained = (facts: AllocationsFacts): NodeDecided | Refusal => {
+  const { node, allocations } = facts
+  if (node.value.drain !== 'draining') return unfit(node.value)
+  if (allocations.length > 0 && node.value.membership.kind !== 'revoked') {
+    const { id } = node.value
+    const named = allocations.slice(0, 5).map(({ value }) => value.id)
+    return refuse(
+      'NODE_STATE_CONFLICT',
+      boundedText(
+        `${allocationCount(allocations.length)} still on ${id}, among them ${named.join(', ')}: see muster allocation list --node ${id}, then muster allocation release ID`,
+      ),
+    )
+  }
+  return drainTo(facts, 'drained', [said(facts, 'node.drained', 'draining')])
+}
+
+export const decideUndrain = (facts: AllocationsFacts): NodeDecided | Refusal => {
+  const { drain } = facts.node.value
+  if (drain === 'none') return unfit(facts.node.value)
+  return drainTo(facts, 'none', [said(facts, 'node.undrained', drain)], letAllStay(facts))
+}
+
+const allocationCount = (count: number): string => (count === 1 ? '1 allocation is' : `${count} allocations are`)
+
+const drainTo = (
+  { node }: AllocationsFacts,
+  drain: Node['drain'],
+  entries: readonly [EntryDraft, ...EntryDraft[]],
+  besides: Besides = {},
+): NodeDecided | Refusal =>
+  node.value.membership.kind === 'revoked'
+    ? refuse('NODE_REVOKED')
+    : nodeDecided(node, { ...node.value, drain }, entries, besides)
+
+const said = ({ node, by, nowMs }: AllocationsFacts, type: EntryType, was: Node['drain']): EntryDraft =>
+  entry(by, nowMs, type, { node: node.value.id, epoch: node.value.epoch }, { was })
+
+const unfit = (node: Node): Refusal => {
+  if (node.membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  return refuse(
+    'NODE_STATE_CONFLICT',
+    node.drain === 'none' ? `${node.id} is not draining` : `${node.id} is ${node.drain} already`,
+  )
+}

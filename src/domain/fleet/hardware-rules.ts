@@ -1,0 +1,148 @@
+// Hardware profiles, the tags that put machines under them, and what is reported of a machine.
+
+import { readOf, type Read, type Row } from '#domain/core/change.ts'
+import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import type { HardwareProfile, HardwareState, ResourceSlot } from '#domain/core/hardware-profile.ts'
+import { nodeDecided, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { profilesOf } from './sku.ts'
+
+export type HardwareProfileDecided = Decided & { readonly profile: HardwareProfile }
+
+export type CreateHardwareProfileFacts = {
+  readonly existing: Row<HardwareProfile> | null
+  readonly asked: Pick<HardwareProfile, 'tag' | 'description' | 'firmware' | 'tags' | 'slots' | 'sku'>
+  /** Machines that carry the tag beside that of another hardware profile. */
+  readonly conflicting: readonly string[]
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export const decideCreateHardwareProfile = (facts: CreateHardwareProfileFacts): HardwareProfileDecided | Refusal => {
+  const { existing, asked, conflicting, by, nowMs } = facts
+  if (existing !== null && existing.value.removedAtMs === null) return refuse('HARDWARE_PROFILE_EXISTS', asked.tag)
+  if (conflicting.length > 0) return twoProfiles(conflicting)
+  const profile: HardwareProfile = {
+    ...asked,
+    description: boundedText(asked.description),
+    tags: sortedOnce(asked.tags),
+    createdAtMs: nowMs,
+    createdBy: by.actor,
+    removedAtMs: null,
+  }
+  const { tag, firmware, slots, sku } = profile
+  const body = { tag, firmware, slots, sku, tags: profile.tags }
+  return {
+    ...decided({
+      reads: [readOf('hardware-profile', tag, existing)],
+      writes: [{ put: 'hardware-profile', value: profile }],
+      entries: [entry(by, nowMs, 'hardware_profile.created', {}, body)],
+    }),
+    profile,
+  }
+}
+
+export const twoProfiles = (machines: readonly string[]): Refusal =>
+  refuse('PROFILE_TAG_CONFLICT', `${machines.slice(0, 5).join(', ')} would have the tags of two hardware profiles`)
+
+/** Machines keep the tag, which from then on is one like any other. */
+export const decideRemoveHardwareProfile = (
+  profile: Row<HardwareProfile>,
+  by: Attribution,
+  nowMs: number,
+): HardwareProfileDecided | Refusal => {
+  const { tag, sku } = profile.value
+  if (profile.value.removedAtMs !== null) return refuse('HARDWARE_PROFILE_NOT_FOUND', tag)
+  const removed: HardwareProfile = { ...profile.value, removedAtMs: nowMs }
+  return {
+    ...decided({
+      reads: [readOf('hardware-profile', tag, profile)],
+      writes: [{ put: 'hardware-profile', value: removed }],
+      entries: [entry(by, nowMs, 'hardware_profile.removed', {}, { tag, sku })],
+    }),
+    profile: removed,
+  }
+}
+
+export type TagFacts = NodeFacts & {
+  readonly add: readonly string[]
+  readonly remove: readonly string[]
+  /** Of every tag it is about to carry the hardware profile of that name, or that there is none. */
+  readonly profiles: readonly { readonly tag: string; readonly row: Row<HardwareProfile> | null }[]
+}
+
+const mostTags = 64
+
+export const tagsAfter = (tags: readonly string[], { add, remove }: Pick<TagFacts, 'add' | 'remove'>): string[] =>
+  sortedOnce([...tags.filter((tag) => !remove.includes(tag)), ...add])
+
+export const decideTag = (facts: TagFacts): NodeDecided | Refusal => {
+  const { node, by, nowMs } = facts
+  if (node.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  const tags = tagsAfter(node.value.machine.tags, facts)
+  if (tags.length > mostTags) return refuse('REQUEST_INVALID', `a machine carries ${mostTags} tags at most`)
+  const known = facts.profiles.flatMap(({ row }) => (row === null ? [] : [row.value]))
+  const under = profilesOf(tags, known)
+  if (under.length > 1) {
+    return refuse('PROFILE_TAG_CONFLICT', `${node.value.id} would have ${under.map(({ tag }) => tag).join(' and ')}`)
+  }
+  const about = { node: node.value.id, epoch: node.value.epoch }
+  return nodeDecided(
+    node,
+    { ...node.value, machine: { ...node.value.machine, tags } },
+    [entry(by, nowMs, 'node.tagged', about, { tags, was: node.value.machine.tags })],
+    // A hardware profile made meanwhile for one of them is a race, which this change loses, or that one once it looks again.
+    { reads: facts.profiles.map(({ tag, row }): Read => readOf('hardware-profile', tag, row)) },
+  )
+}
+
+export type MachineReport = {
+  readonly firmware: string | null
+  readonly readiness: {
+    readonly ready: boolean
+    readonly evidence: Readonly<Record<string, string | number | null>>
+  } | null
+  /** Replaces those of the same name; the others stay. */
+  readonly slots: readonly Pick<ResourceSlot, 'name' | 'state' | 'detail'>[]
+  readonly removeSlots: readonly string[]
+}
+
+const mostSlots = 64
+
+/** By an adapter that looks after the machine (MAAS, a burn-in), or by a person. */
+export const decideMachineReport = (facts: NodeFacts & { readonly report: MachineReport }): NodeDecided | Refusal => {
+  const { node, report, by, nowMs } = facts
+  if (node.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  const machine = machineAfter(node.value.machine, report, by, nowMs)
+  if (machine.slots.length > mostSlots) return refuse('REQUEST_INVALID', `a machine has ${mostSlots} slots at most`)
+  const about = { node: node.value.id, epoch: node.value.epoch }
+  const body = {
+    firmware: machine.firmware,
+    ready: machine.readiness?.ready ?? null,
+    slots: machine.slots.map(({ name, state }) => `${name}: ${state}`),
+  }
+  return nodeDecided(node, { ...node.value, machine }, [entry(by, nowMs, 'node.machine_reported', about, body)])
+}
+
+const machineAfter = (
+  before: HardwareState,
+  { firmware, readiness, slots, removeSlots }: MachineReport,
+  by: Attribution,
+  nowMs: number,
+): HardwareState => {
+  const named = new Map(before.slots.map((slot) => [slot.name, slot]))
+  for (const name of removeSlots) named.delete(name)
+  for (const { name, state, detail } of slots) {
+    const known = named.get(name)
+    const sinceMs = known?.state === state ? known.sinceMs : nowMs
+    named.set(name, { name, state, detail: detail === null ? null : boundedText(detail), sinceMs })
+  }
+  return {
+    tags: before.tags,
+    firmware: firmware ?? before.firmware,
+    readiness: readiness === null ? before.readiness : { ...readiness, by: by.actor, atMs: nowMs },
+    slots: [...named.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1)),
+  }
+}
+
+const sortedOnce = (tags: readonly string[]): string[] => [...new Set(tags)].toSorted()

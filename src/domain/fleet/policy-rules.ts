@@ -1,0 +1,24 @@
+// What a policy may say, for vClusters and for maintenance mode alike.
+
+import { enforcementModes } from './policy.ts'
+import { oneOf, yesOrNo, type Rule, type Rules } from '#domain/core/settings-check.ts'
+
+const mostPrograms = 32
+const longestProgram = 128
+
+const programs: Rule = {
+  takes: `a list of at most ${mostPrograms} programs, each once, of at most ${longestProgram} characters without spaces`,
+  fits: (value) =>
+    Array.isArray(value) &&
+    value.length <= mostPrograms &&
+    new Set(value).size === value.length &&
+    value.every((one) => typeof one === 'string' && one.length <= longestProgram && /^[\x21-\x7e]+$/.test(one)),
+}
+
+/** `at`: where in its tree the policy lies, e.g. `policy`. */
+export const policyRules = (at: string): Rules => ({
+  [`${at}.enforcementMode`]: oneOf(enforcementModes),
+  [`${at}.execWhitelist`]: programs,
+  [`${at}.shellWhitelist`]: programs,
+  [`${at}.regulated`]: yesOrNo,
+})

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { nothingTagged } from '#domain/core/hardware-profile.ts'
+import { conditionNames, membershipKinds, type Condition, type Node } from '#domain/core/node.ts'
+import { nodeRow, noonMs } from '../../../test/fakes/sample-rows.ts'
+import { blocksScheduling, schedulingOf } from './scheduling.ts'
+
+const condition = (name: Condition['name']): Condition => ({ name, sinceMs: noonMs, reason: 'r', evidence: {} })
+
+test('a node is schedulable only when active, assigned and free of blocking conditions', () => {
+  for (const kind of membershipKinds) {
+    for (const assignment of [null, 'vc1']) {
+      for (const name of [null, ...conditionNames]) {
+        const conditions = name === null ? [] : [condition(name)]
+        const { state, reasons } = schedulingOf(nodeRow(kind, { assignment, conditions }).value)
+        const free = kind === 'active' && assignment !== null && (name === null || !blocksScheduling[name])
+        assert.equal(state, free ? 'schedulable' : 'unavailable')
+        assert.equal(reasons.length === 0, free)
+      }
+    }
+  }
+})
+
+test('every reason is named', () => {
+  const node = nodeRow('quarantined', { conditions: [condition('clock_skew'), condition('disk_full')] }).value
+  assert.deepEqual(schedulingOf(node), {
+    state: 'unavailable',
+    reasons: ['not active: quarantined', 'no vCluster: maintenance mode', 'clock_skew', 'disk_full'],
+  })
+})
+
+test('a drained node stays drained while it is away; one that vanishes while draining is unavailable', () => {
+  const state = (kind: 'active' | 'inactive', drain: Node['drain']) =>
+    schedulingOf(nodeRow(kind, { drain, assignment: 'vc1' }).value).state
+  assert.equal(state('active', 'draining'), 'draining')
+  assert.equal(state('inactive', 'draining'), 'unavailable')
+  assert.equal(state('active', 'drained'), 'drained')
+  assert.equal(state('inactive', 'drained'), 'drained')
+})
+
+test('one slot that could not be cleaned blocks the whole machine, by name (R-017)', () => {
+  const slot = (name: string, state: 'approved' | 'cleanup_blocked') => ({ name, state, detail: null, sinceMs: noonMs })
+  const scheduling = (...slots: ReturnType<typeof slot>[]) =>
+    schedulingOf(nodeRow('active', { assignment: 'vc1', machine: { ...nothingTagged, slots } }).value)
+  assert.equal(scheduling(slot('gpu0', 'approved'), slot('gpu1', 'approved')).state, 'schedulable')
+  assert.deepEqual(scheduling(slot('gpu0', 'approved'), slot('gpu1', 'cleanup_blocked')), {
+    state: 'unavailable',
+    reasons: ['slot gpu1: cleanup_blocked'],
+  })
+})

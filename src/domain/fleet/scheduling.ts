@@ -1,0 +1,57 @@
+// Whether work may be placed on a node. Operators ask for a drain (drain.ts); the rest is derived, always with its reasons (R-152).
+
+import type { ConditionName, Node } from '#domain/core/node.ts'
+
+export type Scheduling = {
+  readonly state: 'schedulable' | 'draining' | 'drained' | 'unavailable'
+  /** Empty only when schedulable. */
+  readonly reasons: readonly string[]
+}
+
+/** Whether a condition keeps new work away. */
+export const blocksScheduling: Readonly<Record<ConditionName, boolean>> = {
+  stuck_enrollment: true,
+  cert_expiring: false,
+  cert_expired: true,
+  // Anybody who knows an address can try to take a place: trying must not take work away from whoever holds it.
+  spoof_suspected: false,
+  duplicate_identity: true,
+  needs_approval: true,
+  // It would be gone after the next restart, and the work with it.
+  not_persisted: true,
+  clock_skew: true,
+  disk_full: true,
+  endpoint_profile_drift: false,
+  // Observability is dropped there; work would write the same disk full.
+  node_observability_disk_pressure: true,
+  recovery_enrollment_blocked: false,
+  not_recoverable: false,
+  unhealthy: true,
+  overlay_failed: true,
+  // New work would start on what nobody asked for.
+  config_drift: true,
+  wireguard_failed: true,
+  // Advisory: another domain's word never takes work away here (R-013).
+  active_elsewhere: false,
+}
+
+export const isSchedulable = (node: Node): boolean => schedulingOf(node).state === 'schedulable'
+
+export const schedulingOf = (node: Node): Scheduling => {
+  const active = node.membership.kind === 'active'
+  const known = node.membership.kind !== 'revoked'
+  const reasons = [
+    ...(node.drain === 'none' ? [] : [node.drain]),
+    ...(active ? [] : [`not active: ${node.membership.kind}`]),
+    ...(known && node.assignment === null ? ['no vCluster: maintenance mode'] : []),
+    ...node.conditions.map(({ name }) => name).filter((name) => blocksScheduling[name]),
+    // One part that could not be cleaned blocks the whole machine (R-017).
+    ...node.machine.slots
+      .filter(({ state }) => state === 'cleanup_blocked')
+      .map(({ name, state }) => `slot ${name}: ${state}`),
+  ]
+  // A drained machine is expected to go away; one that goes away while it drains is not.
+  if (node.drain === 'drained') return { state: 'drained', reasons }
+  if (node.drain === 'draining' && active) return { state: 'draining', reasons }
+  return { state: reasons.length === 0 ? 'schedulable' : 'unavailable', reasons }
+}

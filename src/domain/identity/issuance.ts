@@ -1,0 +1,106 @@
+// Whether anything is issued at all. An operator halts it for the whole domain; every decision to issue reads the domain's
+// row, so that a halt beats what was decided before it. The plane's own certificates and authorities go on: without them
+// nobody could resume.
+
+import { alertKey, type Alert } from '#domain/alerts/alert.ts'
+import { withAlert, type AlertFacts, type WantedAlert } from '#domain/alerts/alert-decisions.ts'
+import { readOf, type Row } from '#domain/core/change.ts'
+import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+
+export type Issuance =
+  | { readonly kind: 'open' }
+  /** `renewals`: nodes that are in still renew. */
+  | {
+      readonly kind: 'halted'
+      readonly by: string
+      readonly sinceMs: number
+      readonly reason: string
+      readonly renewals: boolean
+    }
+
+export type Halted = Extract<Issuance, { kind: 'halted' }>
+
+export const openIssuance: Issuance = { kind: 'open' }
+
+/** Nothing of the caller's is at fault, and nothing is used up. */
+const retryAfterMs = 60_000
+
+/**
+ * Null: go on. `known`: what a node that is in gets next, and the same answer to a request that was answered before;
+ * these go on where an operator has said so.
+ */
+export const issuanceHalted = ({ issuance }: DomainSettings, asked: 'known' | 'new'): Refusal | null =>
+  issuance.kind === 'open' || (issuance.renewals && asked === 'known')
+    ? null
+    : { ...refuse('ISSUANCE_HALTED', issuance.reason), retryAfterMs }
+
+/** In a sentence, for whoever looks after the plane; null: all is well. */
+export const haltInWords = ({ issuance }: DomainSettings): string | null =>
+  issuance.kind === 'open' ? null : inWords(issuance)
+
+const inWords = ({ by, reason, renewals }: Halted): string =>
+  `${by} has halted issuance${renewals ? ' (renewals go on)' : ''}: ${reason}`
+
+export type HaltFacts = ResumeFacts & { readonly reason: string; readonly renewals: boolean }
+
+export type IssuanceDecided = Decided & { readonly issuance: Issuance }
+
+/** Halted already: from now on for this reason and in this way, and still since then. */
+export const decideHalt = (facts: HaltFacts): IssuanceDecided => {
+  const { domain, by, nowMs, renewals } = facts
+  const before = domain.value.issuance
+  const reason = boundedText(facts.reason)
+  const sinceMs = before.kind === 'halted' ? before.sinceMs : nowMs
+  const issuance: Halted = { kind: 'halted', by: by.actor, sinceMs, reason, renewals }
+  // Whoever acknowledged it has acknowledged what it was then.
+  const isNews = before.kind === 'open' || before.reason !== reason || before.renewals !== renewals
+  return written(facts, issuance, 'issuance.halted', { reason, renewals }, isNews ? nowMs : null)
+}
+
+export type ResumeFacts = {
+  readonly domain: Row<DomainSettings>
+  /** The last raising of the alert for it. */
+  readonly alert: Row<Alert> | null
+  readonly newAlertId: string
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export const decideResume = (facts: ResumeFacts): IssuanceDecided | Refusal => {
+  const before = facts.domain.value.issuance
+  if (before.kind === 'open') return refuse('ISSUANCE_NOT_HALTED')
+  const body = {
+    halted_by: before.by,
+    halted_for_ms: Math.max(0, facts.nowMs - before.sinceMs),
+    reason: before.reason,
+    renewals: before.renewals,
+  }
+  return written(facts, openIssuance, 'issuance.resumed', body, null)
+}
+
+const written = (
+  { domain, alert, newAlertId: newId, by, nowMs }: ResumeFacts,
+  issuance: Issuance,
+  type: 'issuance.halted' | 'issuance.resumed',
+  body: Readonly<Record<string, string | number | boolean>>,
+  alertSinceMs: number | null,
+): IssuanceDecided => {
+  const about = aboutAlert(domain.value)
+  const wanted: WantedAlert | null =
+    issuance.kind === 'open'
+      ? null
+      : { ...about, severity: 'warning', sinceMs: alertSinceMs, reason: inWords(issuance) }
+  const alerted: AlertFacts = { about, wanted, standing: alert, reliedOn: [], newId, by, nowMs }
+  const change = {
+    reads: [readOf('domain', 'domain', domain)],
+    writes: [{ put: 'domain', value: { ...domain.value, issuance } }],
+    entries: [entry(by, nowMs, type, {}, body)],
+  } as const
+  return { ...decided(withAlert(change, alerted)), issuance }
+}
+
+const aboutAlert = ({ name }: DomainSettings) => ({ kind: 'issuance_halted', subject: name, node: null }) as const
+
+export const haltAlertKey = (settings: DomainSettings): string => alertKey(aboutAlert(settings))

@@ -1,0 +1,122 @@
+// One public key belongs to one node, whatever it is used as. A claim is written in the commit that certifies or registers
+// a key, and the commit compares it: of two nodes that bring one key at the same time, one loses the race and is refused.
+
+import type { KeyBan } from '#domain/core/certificate.ts'
+import { readOf, type Read, type Row, type Write } from '#domain/core/change.ts'
+import type { Node, NodeId, Recovery } from '#domain/core/node.ts'
+import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { everySlot, slotsOf } from '#domain/core/slots.ts'
+
+export type KeyHolder = {
+  readonly node: NodeId
+  readonly use: 'tls' | 'recovery'
+  readonly sinceMs: number
+}
+
+/**
+ * Never removed: a key that a node had years ago is still not another node's key. Several nodes only where a release
+ * before 0.2.1 certified one key for all of them.
+ */
+export type KeyClaim = { readonly spki: string; readonly holders: readonly KeyHolder[] }
+
+/** What the store knows of the keys in a request. */
+export type KeyClaimFacts = {
+  /** Of the key that is to be certified. */
+  readonly certified: Row<KeyClaim> | null
+  /** Of the recovery key that is to be registered. */
+  readonly registered: Row<KeyClaim> | null
+  readonly registeredBan: Row<KeyBan> | null
+}
+
+export const noKeyClaims: KeyClaimFacts = { certified: null, registered: null, registeredBan: null }
+
+export const isShared = ({ holders }: KeyClaim): boolean => new Set(holders.map(({ node }) => node)).size > 1
+
+export const otherHolders = (claim: Row<KeyClaim> | null, node: NodeId): readonly NodeId[] => [
+  ...new Set((claim?.value.holders ?? []).map((holder) => holder.node).filter((id) => id !== node)),
+]
+
+export type KeyInUseFacts = {
+  readonly nodeId: NodeId
+  /** Null: it is about to be registered. */
+  readonly node: Node | null
+  readonly spki: string
+  /** What this request would register; null: nothing. */
+  readonly register: RecoveryRegistrationFacts | null
+  readonly claims: KeyClaimFacts
+}
+
+/**
+ * A node's own keys are refused as well: a new certificate needs a new key. The exception is a key whose certificate was
+ * never used: its answer was lost, and the same request is repeated after that certificate has expired (ruling 4).
+ */
+export const keyInUse = ({ nodeId, node, spki, register, claims }: KeyInUseFacts): Refusal | null => {
+  if (otherHolders(claims.certified, nodeId).length > 0) return refuse('KEY_IN_USE', fingerprint(spki))
+  const known = (claims.certified?.value.holders ?? []).length > 0 || (node !== null && heldKeys(node).includes(spki))
+  if (known && !(node !== null && isUnanswered(node, spki))) {
+    return refuse('KEY_IN_USE', `${fingerprint(spki)} is an earlier key of this node`)
+  }
+  if (register?.kind !== 'key') return null
+  if (claims.registeredBan !== null) return refuse('KEY_BLOCKED', `the recovery key ${fingerprint(register.spki)}`)
+  const taken = (claims.registered?.value.holders ?? []).some(
+    (holder) => holder.node !== nodeId || holder.use !== 'recovery',
+  )
+  const certified = node !== null && certifiedKeys(node).includes(register.spki)
+  return taken || certified ? refuse('KEY_IN_USE', `the recovery key ${fingerprint(register.spki)}`) : null
+}
+
+const fingerprint = (spki: string): string => `SHA256:${spki}`
+
+const certifiedKeys = (node: Node): readonly string[] => {
+  const slots = slotsOf(node)
+  return slots === null ? [] : everySlot(slots).map((slot) => slot.spki)
+}
+
+/** Every key the node's own row names, each with its use. */
+export const holdingsOf = (node: Node): readonly (KeyHolder & { readonly spki: string })[] => {
+  const slots = slotsOf(node)
+  const certified = (slots === null ? [] : everySlot(slots)).map(({ spki, issuedAtMs }) => ({
+    ...{ spki, node: node.id, use: 'tls' as const, sinceMs: issuedAtMs },
+  }))
+  const credential = node.recovery?.credential
+  if (credential?.kind !== 'key') return certified
+  const { spki, registeredAtMs } = credential
+  return [...certified, { spki, node: node.id, use: 'recovery', sinceMs: registeredAtMs }]
+}
+
+const heldKeys = (node: Node): readonly string[] => holdingsOf(node).map(({ spki }) => spki)
+
+const isUnanswered = (node: Node, spki: string): boolean => {
+  const slots = slotsOf(node)
+  if (slots === null) return false
+  return slots.pending?.spki === spki || (node.membership.kind === 'enrolled' && slots.current.spki === spki)
+}
+
+/** `recovery`: what the node has after this change; its key is claimed where this request registers it. */
+export const keysClaimed = (
+  facts: KeyInUseFacts & { readonly recovery: Recovery | null; readonly nowMs: number },
+): { readonly reads: readonly Read[]; readonly writes: readonly Write[] } => {
+  const { nodeId, spki, register, claims, recovery, nowMs } = facts
+  const certified = claimed(spki, claims.certified, { node: nodeId, use: 'tls', sinceMs: nowMs })
+  const registers =
+    register?.kind === 'key' && recovery?.credential.kind === 'key' && recovery.credential.spki === register.spki
+  if (!registers) return certified
+  const registered = claimed(register.spki, claims.registered, { node: nodeId, use: 'recovery', sinceMs: nowMs })
+  return {
+    reads: [...certified.reads, ...registered.reads, readOf('key-ban', register.spki, null)],
+    writes: [...certified.writes, ...registered.writes],
+  }
+}
+
+const claimed = (spki: string, row: Row<KeyClaim> | null, holder: KeyHolder) => {
+  const value = withHolder(row?.value ?? { spki, holders: [] }, holder)
+  const writes: readonly Write[] = value === row?.value ? [] : [{ put: 'key-claim', value }]
+  return { reads: [readOf('key-claim', spki, row)], writes }
+}
+
+/** The same claim where it names the holder already. */
+export const withHolder = (claim: KeyClaim, { node, use, sinceMs }: KeyHolder): KeyClaim =>
+  claim.holders.some((one) => one.node === node && one.use === use)
+    ? claim
+    : { ...claim, holders: [...claim.holders, { node, use, sinceMs }] }

@@ -1,0 +1,72 @@
+// May whoever presented this certificate speak for its node, now? Asked on every request, before any handler.
+
+import { isoTime } from '#platform/clock.ts'
+import type { CertificateRecord } from '#domain/core/certificate.ts'
+import { isFromFuture } from '#domain/core/clock-tolerance.ts'
+import type { Node } from '#domain/core/node.ts'
+import type { NodePrincipal } from '#domain/core/principal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { slotNameOf, slotsOf } from '#domain/core/slots.ts'
+
+export type PresentedCertificate = {
+  /** Null: no row, or the row is of another certificate with the same issuer and serial. */
+  readonly record: CertificateRecord | null
+  /** The node its row names; null when the registry has forgotten it. */
+  readonly node: Node | null
+  /** The deny-list names the certificate or its epoch. */
+  readonly denied: boolean
+  /** Its key was banned, with whatever node that had it. */
+  readonly keyBanned: boolean
+  /** The deny-list names the authority that issued it. */
+  readonly issuerWithdrawn: boolean
+  readonly source: string
+  /** How far the clock that dated it may have been from ours. */
+  readonly toleranceMs: number
+  readonly nowMs: number
+}
+
+export type Unaccepted = Refusal & {
+  /** It betrays a second holder of an identity: who was impersonated. */
+  readonly secondHolderOf?: { readonly node: Node; readonly serial: string }
+  /** It was issued while a clock was ahead. Its holder has done nothing wrong, and recovers. */
+  readonly fromFuture?: true
+}
+
+export const keyBanned = (): Refusal =>
+  refuse('CLIENT_CERT_DENIED', 'its key was banned with another node that had the same one')
+
+export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | Unaccepted => {
+  const { record, node, nowMs } = facts
+  if (record === null || record.subject.kind !== 'node' || node === null) return refuse('CLIENT_CERT_UNKNOWN')
+  if (nowMs >= record.notAfterMs) return refuse('CLIENT_CERT_EXPIRED')
+  if (node.membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  if (node.membership.kind === 'quarantined' && node.membership.slots === null) return refuse('NODE_QUARANTINED')
+  if (facts.keyBanned) return keyBanned()
+  // Its holder has done nothing wrong, and comes back at once.
+  if (facts.issuerWithdrawn) return refuse('ISSUER_WITHDRAWN')
+  if (facts.denied || record.subject.epoch !== node.epoch) return refuse('CLIENT_CERT_DENIED')
+  if (isFromFuture(record.issuedAtMs, nowMs, facts.toleranceMs)) {
+    // In a word that agents of every release know: it sends them into recovery.
+    const begins = `it was issued by a clock that was ahead, and begins ${isoTime(record.issuedAtMs)}`
+    return { ...refuse('CLIENT_CERT_DENIED', begins), fromFuture: true }
+  }
+
+  const slots = slotsOf(node)
+  if (slots === null) return refuse('CLIENT_CERT_DENIED')
+  const name = slotNameOf(slots, record.issuer, record.serial)
+  const drained = name === 'retired' && (slots.retired === null || nowMs >= slots.retired.untilMs)
+  // A certificate of the current epoch that was replaced long ago: its successor is in use, so this is somebody else.
+  if (name === null || drained) {
+    return { ...refuse('SERIAL_MISMATCH'), secondHolderOf: { node, serial: record.serial } }
+  }
+  return {
+    kind: 'node',
+    id: node.id,
+    epoch: node.epoch,
+    proof: { by: 'certificate', issuer: record.issuer, serial: record.serial, spki: record.spki },
+    notAfterMs: record.notAfterMs,
+    evidenceOnly: node.membership.kind === 'quarantined',
+    ...(name === 'retired' ? { draining: true } : {}),
+    source: facts.source,
+  }
+}

@@ -1,0 +1,83 @@
+// Somebody else claimed an identity, and its holder is there: people say that the machine that is connected now is the
+// right one (ruling 6). A yes to nothing that is asked later; should the other come again, that is on record again.
+
+import { peopleAsked } from '#domain/core/approval.ts'
+import { readOf, type Row } from '#domain/core/change.ts'
+import { clearedEntry, hasCondition, withoutConditions } from '#domain/core/conditions.ts'
+import { boundedText, entry } from '#domain/core/decision.ts'
+import { nodeDecided, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import type { Condition, ConditionName, Node } from '#domain/core/node.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+
+export type SettleFacts = NodeFacts & {
+  readonly profile: Row<Profile>
+  /** It has a channel open. */
+  readonly connected: boolean
+  readonly reason: string
+}
+
+const suspicions: readonly ConditionName[] = ['duplicate_identity', 'spoof_suspected']
+
+/** As many people have to say it as the profile asks about a return. Who has so far stands in the evidence. */
+export const decideSettle = (facts: SettleFacts): NodeDecided | Refusal => {
+  const { node, profile, reason, by, nowMs } = facts
+  const { value } = node
+  const unfit = notForSettling(facts)
+  if (unfit !== null) return unfit
+  const before = saidSoFar(value)
+  if (before.includes(by.actor)) {
+    return refuse('NODE_STATE_CONFLICT', `${by.actor} has settled ${value.id} already; another person has to as well`)
+  }
+  const said = [...before, by.actor]
+  const needed = peopleAsked(profile.value)
+  const complete = said.length >= needed
+  const about = { node: value.id, epoch: value.epoch }
+  const body = { reason: boundedText(reason), said: said.length, needed, complete, recovery_dropped: false }
+  const besides = { reads: [readOf('profile', profile.value.name, profile)] }
+  if (!complete) {
+    const conditions = value.conditions.map((one) => (isSuspicion(one) ? saidBy(one, said) : one))
+    return nodeDecided(node, { ...value, conditions }, [entry(by, nowMs, 'node.settled', about, body)], besides)
+  }
+  // Whoever has a copy of the state folder has what is registered, too. A stranger who only knocked does not.
+  const shared = hasCondition(value, 'duplicate_identity') && value.recovery !== null
+  const settled: Node = {
+    ...value,
+    conditions: withoutConditions(value.conditions, suspicions),
+    ...(shared ? { recovery: null, rehearsal: null } : {}),
+  }
+  const entries = [
+    entry(by, nowMs, 'node.settled', about, { ...body, recovery_dropped: shared }),
+    ...value.conditions.filter(isSuspicion).map((condition) => clearedEntry(value, condition, by, nowMs)),
+  ] as const
+  return nodeDecided(node, settled, entries, besides)
+}
+
+const notForSettling = ({ node, connected }: SettleFacts): Refusal | null => {
+  const { id, membership, conditions, recovery } = node.value
+  if (membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  if (membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
+  if (!conditions.some(isSuspicion)) return refuse('NODE_STATE_CONFLICT', `nobody else claims to be ${id}`)
+  if (membership.kind !== 'active' || !connected) {
+    return refuse('NODE_STATE_CONFLICT', `no machine is connected as ${id} that could be the right one`)
+  }
+  // It would be forgotten with the credential it is about.
+  if (recovery !== null && recovery.denied !== null) {
+    return refuse('NODE_STATE_CONFLICT', `${recovery.denied.by} said no to its recoveries; that is approved first`)
+  }
+  return null
+}
+
+/** Somebody else may hold this identity: only people end it. */
+export const isSuspicion = ({ name }: Pick<Condition, 'name'>): boolean => suspicions.includes(name)
+
+/** Names of operators have no spaces. */
+const saidSoFar = ({ conditions }: Node): readonly string[] =>
+  String(conditions.find(isSuspicion)?.evidence['settled_by'] ?? '')
+    .split(' ')
+    .filter((name) => name !== '')
+
+const saidBy = (condition: Condition, said: readonly string[]): Condition => ({
+  ...condition,
+  evidence: { ...condition.evidence, settled_by: said.join(' ') },
+})

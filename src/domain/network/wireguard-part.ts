@@ -1,0 +1,125 @@
+// What an enrollment says about WireGuard, and what becomes of the key and the address a node had.
+
+import { readOf, type Row, type Write } from '#domain/core/change.ts'
+import { formatIpv6, isWithin, parseIpv4, parseIpv6, parsePrefix } from '#domain/core/ip-address.ts'
+import { together, type Besides } from '#domain/core/node-change.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { NodeWireguard, OverlayAddress, UnderlayEndpoint, WireguardKey } from '#domain/core/wireguard.ts'
+
+export type WireguardBrought = {
+  readonly publicKey: string
+  /** SHA-256 of its bytes, hex. */
+  readonly fingerprint: string
+  readonly endpoint: UnderlayEndpoint | null
+}
+
+export type WireguardFacts = {
+  readonly brought: WireguardBrought
+  /** Who has this key, or had it. */
+  readonly key: Row<WireguardKey> | null
+  /** One that is free for the node; null: there is none. */
+  readonly address: { readonly address: string; readonly row: Row<OverlayAddress> | null } | null
+}
+
+/** The rows of what a node has now. */
+export type WireguardHeld = { readonly key: Row<WireguardKey> | null; readonly address: Row<OverlayAddress> | null }
+
+export const nothingHeld: WireguardHeld = { key: null, address: null }
+
+/** Why the node is not let in; the code says whether that uses up its token. */
+export const wireguardBarred = (profile: Profile, node: NodeId, facts: WireguardFacts | null): Refusal | null => {
+  const { mode } = profile.wireguard
+  if (mode === 'off') return null
+  if (facts === null) {
+    return mode === 'required' ? refuse('WG_KEY_REQUIRED', `profile ${profile.name} asks for one`) : null
+  }
+  if (facts.key !== null && !mayUse(facts.key.value, node)) {
+    return refuse('WG_KEY_IN_USE', `SHA256:${facts.brought.fingerprint}`)
+  }
+  return facts.address === null ? refuse('ADDRESS_POOL_EXHAUSTED') : null
+}
+
+/** A node may come back to a key that it has replaced; one that was withdrawn with a revoked node is nobody's any more. */
+const mayUse = (key: WireguardKey, node: NodeId): boolean =>
+  key.node === node && (key.endedAtMs === null || key.replaced === true)
+
+/** What an admission makes of it. */
+export const wireguardJoined = (
+  profile: Profile,
+  node: NodeId,
+  facts: WireguardFacts | null,
+  held: WireguardHeld,
+  nowMs: number,
+): { readonly wireguard: NodeWireguard | null; readonly besides: Besides } => {
+  if (profile.wireguard.mode === 'off' || facts === null || facts.address === null) {
+    return { wireguard: null, besides: wireguardGivenUp(held, 'replaced', nowMs) }
+  }
+  const { brought, key, address } = facts
+  const wireguard: NodeWireguard = {
+    publicKey: brought.publicKey,
+    address: address.address,
+    endpoint: brought.endpoint,
+  }
+  const since = { node, sinceMs: nowMs }
+  const taken: Besides = {
+    reads: [readOf('wireguard-key', brought.publicKey, key), readOf('overlay-address', address.address, address.row)],
+    writes: [
+      { put: 'wireguard-key', value: { publicKey: brought.publicKey, ...since, endedAtMs: null } },
+      { put: 'overlay-address', value: { address: address.address, ...since, releasedAtMs: null } },
+    ],
+  }
+  const others: WireguardHeld = {
+    key: held.key?.value.publicKey === brought.publicKey ? null : held.key,
+    address: held.address?.value.address === address.address ? null : held.address,
+  }
+  return { wireguard, besides: together([taken, wireguardGivenUp(others, 'replaced', nowMs)]) }
+}
+
+/** The key ends, the address is released. `withdrawn`: its identity was taken away, and nobody gets in with that key again. */
+export const wireguardGivenUp = (
+  { key, address }: WireguardHeld,
+  why: 'replaced' | 'withdrawn',
+  nowMs: number,
+): Besides => {
+  const writes: Write[] = []
+  if (key !== null) {
+    const { replaced: _before, ...rest } = key.value
+    const ended: WireguardKey = { ...rest, endedAtMs: nowMs, ...(why === 'replaced' && { replaced: true }) }
+    writes.push({ put: 'wireguard-key', value: ended })
+  }
+  if (address !== null) writes.push({ put: 'overlay-address', value: { ...address.value, releasedAtMs: nowMs } })
+  return {
+    reads: [
+      ...(key === null ? [] : [readOf('wireguard-key', key.value.publicKey, key)]),
+      ...(address === null ? [] : [readOf('overlay-address', address.value.address, address)]),
+    ],
+    writes,
+  }
+}
+
+/** As seed 002 writes it; null: it has none that others could call. */
+export const underlayText = (endpoint: UnderlayEndpoint | null): string | null => {
+  const host = endpoint === null ? null : (endpoint.ipv6 ?? endpoint.ipv4)
+  return endpoint === null || host === null ? null : `${host}:${endpoint.port}`
+}
+
+/** Addresses in canonical text, or what is wrong with them. The plane judges them by their looks only (ruling 12). */
+export const checkUnderlay = ({ ipv6, ipv4, port }: UnderlayEndpoint): UnderlayEndpoint | Refusal => {
+  const address = ipv6 === null ? null : parseIpv6(ipv6)
+  if (ipv6 !== null && (address === null || nobodys(address))) {
+    return refuse('REQUEST_INVALID', 'underlay_endpoint.ipv6 is no address that another machine could reach')
+  }
+  const quad = ipv4 === null ? null : parseIpv4(ipv4)
+  if (ipv4 !== null && (quad === null || nobodysQuad(quad))) {
+    return refuse('REQUEST_INVALID', 'underlay_endpoint.ipv4 is no address that another machine could reach')
+  }
+  return { ipv6: address === null ? null : formatIpv6(address), ipv4, port }
+}
+
+/** Unspecified, loopback, IPv4 in disguise, link-local (which needs a zone) and multicast. */
+const unreachable = ['::/128', '::1/128', '::ffff:0:0/96', 'fe80::/10', 'ff00::/8'].map(parsePrefix)
+const nobodys = (address: bigint): boolean => unreachable.some((prefix) => prefix !== null && isWithin(address, prefix))
+const nobodysQuad = ([first = 0, second = 0]: readonly number[]): boolean =>
+  first === 0 || first === 127 || (first === 169 && second === 254) || first >= 224

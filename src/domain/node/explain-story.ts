@@ -1,0 +1,123 @@
+// What led to the state a node is in: entries of the journal and what its agent told, as one chain. What belongs to one
+// story (one correlation) stands together, oldest first.
+
+import { boundedText } from '#domain/core/decision.ts'
+import type { EntryBody, EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
+
+export type StoryEntry = Pick<JournalEntry, 'type' | 'atMs' | 'actor' | 'source' | 'correlation' | 'body'>
+
+/** A line of the record an agent keeps and reports. */
+export type ToldLine = { readonly atMs: number; readonly what: string; readonly correlation: string | null }
+
+export type ChainLink = {
+  readonly atMs: number
+  readonly what: string
+  readonly who: string
+  readonly correlation: string | null
+}
+
+export const causalChain = (entries: readonly StoryEntry[], told: readonly ToldLine[], most = 40): ChainLink[] => {
+  const links = [...withoutRoutine(entries).flatMap(linkOf), ...told.map(toldLink)]
+  return inStories(links).reduce(coalesce, []).slice(-most).map(counted)
+}
+
+/** Of what happens every day only the last time says something. */
+const routine: readonly EntryType[] = ['node.renewed', 'node.renewal_confirmed']
+
+const withoutRoutine = (entries: readonly StoryEntry[]): readonly StoryEntry[] => {
+  const last = new Map(entries.map((entry) => [entry.type, entry]))
+  return entries.filter((entry) => !routine.includes(entry.type) || last.get(entry.type) === entry)
+}
+
+const linkOf = (entry: StoryEntry): ChainLink[] => {
+  const { type, atMs, actor, source, correlation, body } = entry
+  const tell = sentences[type]
+  if (tell === undefined) return []
+  const who = source === null ? actor : `${actor} (${source})`
+  return [{ atMs, what: boundedText(tell(body), 512), who, correlation }]
+}
+
+const toldLink = ({ atMs, what, correlation }: ToldLine): ChainLink => ({
+  atMs,
+  what: boundedText(what, 512),
+  who: 'its agent',
+  correlation,
+})
+
+/** A story begins with its first link; those without one stand alone. */
+const inStories = (links: readonly ChainLink[]): ChainLink[] => {
+  const byTime = links.toSorted((a, b) => a.atMs - b.atMs)
+  const stories = Map.groupBy(byTime, (link) => link.correlation ?? link)
+  return [...stories.values()].flat()
+}
+
+type Counted = ChainLink & { readonly times: number; readonly lastMs: number }
+
+/** A caller that is refused over and over is one link. */
+const coalesce = (chain: Counted[], link: ChainLink): Counted[] => {
+  const before = chain.at(-1)
+  if (before === undefined || before.what !== link.what || before.who !== link.who) {
+    return [...chain, { ...link, times: 1, lastMs: link.atMs }]
+  }
+  return [...chain.slice(0, -1), { ...before, times: before.times + 1, lastMs: link.atMs }]
+}
+
+const counted = ({ times, lastMs, ...link }: Counted): ChainLink =>
+  times === 1 ? link : { ...link, what: `${link.what}, ${times} times in ${Math.ceil((lastMs - link.atMs) / 1000)} s` }
+
+const word = (body: EntryBody, name: string): string => {
+  const value = body[name]
+  if (Array.isArray(value)) return value.join(', ')
+  return value === null || value === undefined ? 'unknown' : String(value)
+}
+const because = (body: EntryBody): string => (body['reason'] === undefined ? '' : `: ${word(body, 'reason')}`)
+
+/** Entries of other types say nothing about why a node is how it is. */
+const sentences: Partial<Record<EntryType, (body: EntryBody) => string>> = {
+  'enrollment_token.created': () => 'a token was made for it',
+  'enrollment_token.revoked': () => 'its token was withdrawn',
+  'node.registered': (body) => `registered under profile ${word(body, 'profile')}`,
+  'host.enrolled': (body) => `enrolled by ${word(body, 'method')}: a certificate good until ${word(body, 'not_after')}`,
+  'host.revoked': (body) => `revoked${because(body)}`,
+  'node.confirmed': () => 'its new certificate works: it is active',
+  'node.renewed': (body) => `renewed: a certificate good until ${word(body, 'not_after')}`,
+  'node.renewal_confirmed': () => 'its renewed certificate works',
+  'node.lapsed': (body) => `inactive: no channel since ${word(body, 'last_present')}`,
+  'node.returned': () => 'back, and active again',
+  'node.approved': (body) => `approved by ${word(body, 'approvals')} of ${word(body, 'needed')}`,
+  'node.settled': (body) =>
+    `the connected machine was said to be the right one by ${word(body, 'said')} of ${word(body, 'needed')}${because(body)}`,
+  'node.draining': () => 'draining: nothing new is placed on it',
+  'node.drained': () => 'drained: nothing runs on it',
+  'node.undrained': () => 'work may be placed on it again',
+  'node.quarantined': (body) => `quarantined${because(body)}`,
+  'node.released': (body) => `released from quarantine (${word(body, 'quarantined_for')})`,
+  'node.condition_raised': (body) => `${word(body, 'condition')}${because(body)}`,
+  'node.condition_cleared': (body) => `${word(body, 'condition')} is over`,
+  'node.superseded': (body) => `its epoch was superseded by epoch ${word(body, 'by_epoch')}`,
+  'node.second_holder': (body) => `a second holder of its identity${because(body)}`,
+  'node.recovery_requested': (body) =>
+    `it asked to recover: ${word(body, 'failure_class')} since ${word(body, 'failed_since')}`,
+  'node.recovered': () => 'recovered: a new epoch, its old certificates are withdrawn',
+  'node.recovery_denied': () => 'an operator said no to its recovery',
+  'node.repair_bundle_issued': (body) => `a repair bundle was made for it${because(body)}`,
+  'node.repaired': () => 'it came back with its repair bundle, and stays in quarantine',
+  'node.repair_evidence': (body) =>
+    `its evidence after the repair: ${body['passed'] === true ? 'passed' : 'not passed'}`,
+  'node.recoverable': () => 'its recovery rehearsal passed',
+  'node.unrecoverable': (body) => `its recovery rehearsal failed: ${word(body, 'why')}`,
+  refused: (body) => {
+    const detail = body['detail'] === null || body['detail'] === undefined ? '' : ` (${word(body, 'detail')})`
+    const copied = body['code'] === 'KEY_IN_USE' ? copiedWords : ''
+    return `refused ${word(body, 'code')} at ${word(body, 'attempt')}${detail}${shown(body)}${copied}`
+  },
+}
+
+const copiedWords =
+  "; it brought a key that was certified before: if it was started from an image, remove the agent's state folder from that; a token it brought is still good"
+
+/** The hardware a machine showed that was refused (R-092). */
+const shown = ({ reported_macs: macs, reported_bmc_serial: serial }: StoryEntry['body']): string => {
+  const parts = [...(Array.isArray(macs) ? macs : []), ...(typeof serial === 'string' ? [`BMC serial ${serial}`] : [])]
+  return parts.length === 0 ? '' : `, showing ${parts.join(', ')}`
+}

@@ -1,0 +1,236 @@
+// Why a node is not connected, in nine words. One pure function from what was observed to a class, with the evidence and
+// what an operator does next; nothing is retried before it has been asked.
+
+import { isoTime } from '#platform/clock.ts'
+import { durationWords } from '#domain/core/duration-words.ts'
+
+export const failureClasses = [
+  'endpoint_unreachable',
+  'server_tls_untrusted',
+  'cert_expired',
+  'identity_revoked_or_fenced',
+  'endpoint_profile_drift',
+  'recovery_enrollment_blocked',
+  'disk_full',
+  'clock_skew',
+  'credentials_damaged',
+] as const
+export type FailureClass = (typeof failureClasses)[number]
+
+/** What a connection or a call was for. Enrollment counts as recovery: it is the way back in. */
+export type Purpose = 'runtime' | 'recovery'
+
+/** What can be seen of a failure. The times are those the agent believes, not what its machine's clock says. */
+export type Observed =
+  /** Nobody answers, or the name leads nowhere. `code` is the system's. */
+  | {
+      readonly kind: 'no-answer'
+      readonly code: string
+      readonly url: string
+      readonly address: string | null
+      readonly lastGoodTried: number
+    }
+  /** The name is lost; the plane was reached at an address that is remembered. */
+  | { readonly kind: 'lost-name'; readonly name: string; readonly code: string; readonly address: string }
+  /** Somebody answers and cannot show that it is the plane. */
+  | { readonly kind: 'server-untrusted'; readonly code: string; readonly url: string; readonly for: Purpose }
+  /** It is the plane in everything but the dates of its certificates. `stated`: the time is the plane's own, signed. */
+  | {
+      readonly kind: 'server-dates'
+      readonly url: string
+      readonly for: Purpose
+      readonly nowMs: number
+      readonly validity: { readonly notBeforeMs: number; readonly notAfterMs: number } | null
+      readonly stated: boolean
+    }
+  /** Our own certificate is of no use at this time. */
+  | { readonly kind: 'own-certificate'; readonly serial: string; readonly notAfterMs: number; readonly nowMs: number }
+  /** The plane said no. `certificate`: the one we showed, if any. */
+  | {
+      readonly kind: 'refused'
+      readonly code: string
+      readonly at: Purpose
+      readonly certificate: { readonly notAfterMs: number; readonly nowMs: number } | null
+    }
+  /** A file of ours could not be written. */
+  | { readonly kind: 'write-failed'; readonly errno: string; readonly path: string }
+  /** A key or a certificate of ours, as it is on the disk, cannot be used. `part`: which of them. */
+  | {
+      readonly kind: 'damaged-credentials'
+      readonly part: 'current' | 'recovery' | 'file'
+      readonly fault: string
+      readonly serial: string | null
+    }
+  /** This machine's clock is off by more than is tolerated; above 0 it is behind. */
+  | { readonly kind: 'skew'; readonly skewMs: number; readonly toleranceMs: number }
+
+export type Evidence = Readonly<Record<string, string | number | null>>
+
+export type Classified = {
+  readonly class: FailureClass
+  readonly evidence: Evidence
+  /** For the operator; names a command. */
+  readonly next: string
+}
+
+/**
+ * Of several observations the one that explains the others: a full disk or a wrong clock makes networks and credentials
+ * look broken, and never the other way round.
+ */
+export const classify = (...observed: readonly [Observed, ...Observed[]]): Classified => {
+  const [first, ...rest] = observed
+  return rest.map(classifyOne).reduce((best, next) => (rank(next) < rank(best) ? next : best), classifyOne(first))
+}
+
+export const precedence: readonly FailureClass[] = [
+  'disk_full',
+  'clock_skew',
+  // A damaged key makes every connection fail, and no connection damages a key.
+  'credentials_damaged',
+  'identity_revoked_or_fenced',
+  'recovery_enrollment_blocked',
+  'cert_expired',
+  'server_tls_untrusted',
+  'endpoint_profile_drift',
+  'endpoint_unreachable',
+]
+const rank = (classified: Classified): number => precedence.indexOf(classified.class)
+
+const classifyOne = (seen: Observed): Classified => {
+  switch (seen.kind) {
+    case 'no-answer': {
+      const evidence = { code: seen.code, url: seen.url, address: seen.address, last_good_tried: seen.lastGoodTried }
+      return named('endpoint_unreachable', evidence)
+    }
+    case 'lost-name':
+      return named('endpoint_profile_drift', { name: seen.name, code: seen.code, address: seen.address })
+    case 'server-untrusted': {
+      const blocked = seen.for === 'recovery'
+      return named(blocked ? 'recovery_enrollment_blocked' : 'server_tls_untrusted', { code: seen.code, url: seen.url })
+    }
+    case 'server-dates':
+      return ofServerDates(seen)
+    case 'own-certificate': {
+      const evidence = { serial: seen.serial, not_after: isoTime(seen.notAfterMs), now: isoTime(seen.nowMs) }
+      // One that is still valid and yet of no use has two clocks that disagree about it.
+      return named(seen.nowMs >= seen.notAfterMs ? 'cert_expired' : 'clock_skew', evidence)
+    }
+    case 'refused':
+      return ofRefusal(seen)
+    case 'write-failed':
+      return named('disk_full', { errno: seen.errno, path: seen.path })
+    case 'damaged-credentials':
+      return named('credentials_damaged', { part: seen.part, fault: seen.fault, serial: seen.serial })
+    case 'skew':
+      return named('clock_skew', {
+        skew_ms: seen.skewMs,
+        tolerance_ms: seen.toleranceMs,
+        clock: `${durationWords(Math.abs(seen.skewMs))} ${seen.skewMs > 0 ? 'behind' : 'ahead'}`,
+      })
+  }
+}
+
+const ofServerDates = (seen: Extract<Observed, { kind: 'server-dates' }>): Classified => {
+  const evidence = {
+    url: seen.url,
+    valid_from: seen.validity === null ? null : isoTime(seen.validity.notBeforeMs),
+    valid_to: seen.validity === null ? null : isoTime(seen.validity.notAfterMs),
+    now: isoTime(seen.nowMs),
+  }
+  if (!seen.stated) return named('clock_skew', evidence)
+  // The clock is accounted for, so the certificate it is.
+  return named(seen.for === 'recovery' ? 'recovery_enrollment_blocked' : 'server_tls_untrusted', evidence)
+}
+
+const ofRefusal = (seen: Extract<Observed, { kind: 'refused' }>): Classified => {
+  const { code, certificate } = seen
+  if (code === 'CLIENT_CERT_EXPIRED' && certificate !== null) {
+    const evidence = { code, not_after: isoTime(certificate.notAfterMs), now: isoTime(certificate.nowMs) }
+    return named(certificate.nowMs >= certificate.notAfterMs ? 'cert_expired' : 'clock_skew', evidence)
+  }
+  return named(refusalClass(code, seen.at), { code, at: seen.at })
+}
+
+/** Codes this agent does not know come from a newer plane, which has not served us. */
+const refusalClass = (code: string, at: Purpose): FailureClass => {
+  switch (code) {
+    case 'CLIENT_CERT_EXPIRED':
+      return 'cert_expired'
+    case 'NODE_REVOKED':
+    case 'NODE_QUARANTINED':
+    case 'NODE_NOT_ENROLLED':
+    case 'NODE_NOT_FOUND':
+    case 'NODE_STATE_CONFLICT':
+    case 'CLIENT_CERT_DENIED':
+    case 'ISSUER_WITHDRAWN':
+    case 'CLIENT_CERT_UNKNOWN':
+    case 'CLIENT_CERT_REQUIRED':
+    case 'DUPLICATE_IDENTITY':
+    case 'SERIAL_MISMATCH':
+    case 'LINEAGE_CONFLICT':
+    case 'IDENTITY_MISMATCH':
+    case 'REJOIN_REQUIRED':
+    case 'ALREADY_ACTIVE':
+    case 'HARDWARE_IDENTITY_CONFLICT':
+      return 'identity_revoked_or_fenced'
+    case 'APPROVAL_REQUIRED':
+    case 'RECOVERY_UNKNOWN':
+    case 'RECOVERY_DENIED':
+    case 'RECOVERY_BUDGET_SPENT':
+    case 'REPAIR_TOKEN_INVALID':
+    case 'CHALLENGE_INVALID':
+    case 'JOIN_METHOD_NOT_ALLOWED':
+    case 'TOKEN_MALFORMED':
+    case 'TOKEN_INVALID':
+    case 'TOKEN_EXPIRED':
+    case 'TOKEN_USED':
+    case 'KEY_BLOCKED':
+    case 'KEY_IN_USE':
+      return 'recovery_enrollment_blocked'
+    // Somebody of our plane, but not who should answer here.
+    case 'NOT_FOUND':
+    case 'METHOD_NOT_ALLOWED':
+    case 'HOST_NOT_ALLOWED':
+      return at === 'recovery' ? 'recovery_enrollment_blocked' : 'endpoint_profile_drift'
+    case 'BUSY':
+    case 'RATE_LIMITED':
+    case 'UNAVAILABLE':
+    case 'DISK_TROUBLE':
+    case 'REPLICA_BEHIND':
+    case 'STORE_IN_DOUBT':
+    case 'ISSUANCE_HALTED':
+      return 'endpoint_unreachable'
+    default:
+      return at === 'recovery' && !/^HTTP_5\d\d$/.test(code) ? 'recovery_enrollment_blocked' : 'endpoint_unreachable'
+  }
+}
+
+const named = (failureClass: FailureClass, evidence: Evidence): Classified => ({
+  class: failureClass,
+  evidence: Object.fromEntries(Object.entries(evidence).map(([name, value]) => [name, short(value)])),
+  next: nextSteps[failureClass],
+})
+
+/** What a report may carry. */
+const longestValue = 128
+const short = <T>(value: T): T | string => (typeof value === 'string' ? value.slice(0, longestValue) : value)
+
+export const nextSteps: Readonly<Record<FailureClass, string>> = {
+  endpoint_unreachable:
+    'Check the network to that address, and that the plane runs: muster domain show; the agent goes on trying, at once with: muster agent renew --now',
+  server_tls_untrusted:
+    'Check where the address leads and compare the root with what the plane says: muster ca show; if it has a new root: muster token create --node ID',
+  cert_expired:
+    'Nothing, where the agent may recover by itself; else see why not: muster node explain ID; then muster token create --node ID',
+  identity_revoked_or_fenced:
+    'Find out why: muster node explain ID; then let it back in: muster node release ID, muster node repair-bundle ID or muster node enroll ID',
+  endpoint_profile_drift:
+    'Give the name its address again, in DNS or /etc/hosts (getent hosts NAME), or tell the plane its new name; then: muster agent renew --now',
+  recovery_enrollment_blocked:
+    'See what blocks it: muster node explain ID; then muster node approve ID, muster node repair-bundle ID or muster token create --node ID',
+  disk_full: 'Make room on the disk of the state folder, or make it writable: df -h FOLDER; mount -o remount,rw FOLDER',
+  clock_skew:
+    'Set the clock of this machine: timedatectl set-ntp true; if it is right, look at the plane: muster ca show',
+  credentials_damaged:
+    'Nothing, where the recovery key is whole: the agent recovers by itself; else bring it a bundle: muster node repair-bundle ID; or a token: muster token create --node ID --replace. Check the disk: dmesg',
+}

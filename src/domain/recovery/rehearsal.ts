@@ -1,0 +1,162 @@
+// A rehearsal goes through the whole ceremony of a recovery while nothing is wrong, and changes nothing but what is known of
+// the node: that it would come back by itself, or what would stop it.
+
+import { recoveryApproved } from '#domain/core/approval.ts'
+import { readOf, type Row } from '#domain/core/change.ts'
+import { hasCondition, withCondition, withoutConditions, type Unchanged } from '#domain/core/conditions.ts'
+import { boundedText, entry } from '#domain/core/decision.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { nodeDecided, type Besides, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import type { Node, Rehearsal, RehearsalStep } from '#domain/core/node.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import {
+  credentialMatches,
+  oldestCounter,
+  type PresentedCounter,
+  type PresentedRecovery,
+} from '#domain/core/recovery-credential.ts'
+import { recoveriesInWindow } from './recovery.ts'
+import { slotsOf } from '#domain/core/slots.ts'
+
+export type RehearseFacts = NodeFacts & {
+  readonly profile: Row<Profile>
+  readonly domain: Row<DomainSettings>
+  readonly credential: PresentedRecovery
+  readonly counter: PresentedCounter | null
+  /** What the agent found out by itself. */
+  readonly diskReserve: boolean
+  readonly clockSkewMs: number
+}
+
+export type RehearsalVerdict = {
+  readonly outcome: Rehearsal['outcome']
+  readonly step: RehearsalStep | null
+  readonly why: string | null
+  /** Null: known already, or not to be believed. */
+  readonly decided: NodeDecided | null
+}
+
+type Failing = { readonly step: RehearsalStep; readonly why: string }
+
+export const decideRehearsal = (facts: RehearseFacts): RehearsalVerdict => {
+  const { node, profile, domain } = facts
+  const stranger = notTheNode(facts)
+  // Whoever cannot prove to be the node must not be able to say that it could not recover.
+  if (stranger !== null) return { outcome: 'failed', ...stranger, decided: null }
+  const failing = failingStep(facts)
+  const { value } = node
+  const besides = { reads: [readOf('profile', profile.value.name, profile), readOf('domain', 'domain', domain)] }
+  const decided = isKnown(value, failing) ? null : rehearsedAs(facts, failing, besides)
+  return failing === null
+    ? { outcome: 'passed', step: null, why: null, decided }
+    : { outcome: 'failed', ...failing, decided }
+}
+
+const notTheNode = ({ node, credential }: RehearseFacts): Failing | null => {
+  const { membership, recovery } = node.value
+  if (membership.kind === 'revoked') return { step: 'proof', why: 'NODE_REVOKED' }
+  if (recovery === null || !credentialMatches(recovery.credential, credential)) {
+    return { step: 'proof', why: 'RECOVERY_UNKNOWN' }
+  }
+  return slotsOf(node.value) === null && membership.kind === 'quarantined'
+    ? { step: 'proof', why: 'NODE_QUARANTINED' }
+    : null
+}
+
+/** In the order a recovery would meet them. */
+const failingStep = (facts: RehearseFacts): Failing | null => {
+  const { node, counter, profile, domain, nowMs } = facts
+  if (counter === null || counter.node !== node.value.id || counter.counter < oldestCounter(node.value)) {
+    return { step: 'counter', why: 'DUPLICATE_IDENTITY' }
+  }
+  const budget = budgetOf(node.value, profile.value, nowMs)
+  if (budget !== null) return { step: 'budget', why: budget }
+  if (!facts.diskReserve) return { step: 'disk', why: 'disk_full' }
+  if (Math.abs(facts.clockSkewMs) > domain.value.clockToleranceMs) return { step: 'clock', why: 'clock_skew' }
+  return null
+}
+
+/** What the plane knows of the process that presents a counter. */
+export type CounterSender = {
+  /** It was the last to have a channel with the node's current certificate, so the newer counter is its own. */
+  readonly hasCurrent: boolean
+  /** It has a channel open, with whichever certificate. */
+  readonly connected: boolean
+}
+
+/**
+ * An old counter betrays a copy only if somebody else holds the newer one. `overtaken`: a request of the holder itself that
+ * a renewal has overtaken on the way, or nobody has used the newer counter yet. Neither says anything about the node.
+ * `not-kept`: the node has said that it could not keep the newer one.
+ */
+export type CounterVerdict = 'good' | 'overtaken' | 'not-kept' | 'second-holder'
+
+export const judgeCounter = (
+  node: Node,
+  counter: PresentedCounter | null,
+  sender: CounterSender,
+  nowMs: number,
+): CounterVerdict => {
+  if (!hasOldCounter(node, counter)) return 'good'
+  if (hasCondition(node, 'not_persisted')) return 'not-kept'
+  return sender.hasCurrent || (counter.counter === node.counter - 1 && isChanging(node, sender, nowMs))
+    ? 'overtaken'
+    : 'second-holder'
+}
+
+/** Of another node, or none: that fails the rehearsal, and is no sign of a copy of this one. */
+export const hasOldCounter = (node: Node, counter: PresentedCounter | null): counter is PresentedCounter =>
+  counter !== null && counter.node === node.id && counter.counter < oldestCounter(node)
+
+/**
+ * The newest certificate has not been used, or it was used a moment ago and the sender's channel with its predecessor is
+ * still open: no process but the one that has rotated may open a channel with a certificate that drains.
+ */
+const isChanging = ({ membership }: Node, { connected }: CounterSender, nowMs: number): boolean => {
+  if (membership.kind === 'enrolled') return true
+  return membership.kind === 'active' && connected && (membership.slots.retired?.untilMs ?? 0) > nowMs
+}
+
+/** Under `approve` people would be asked: that is how it is meant, and nothing is wrong with the ceremony. */
+const budgetOf = (node: Node, profile: Profile, nowMs: number): string | null => {
+  if (profile.recovery.mode === 'deny' || (node.recovery !== null && node.recovery.denied !== null))
+    return 'RECOVERY_DENIED'
+  if (profile.recovery.mode === 'approve' || recoveryApproved(node, profile)) return null
+  return recoveriesInWindow(node, profile, nowMs) < profile.recovery.limit ? null : 'RECOVERY_BUDGET_SPENT'
+}
+
+export type RehearsalReportedFacts = NodeFacts & Failing
+
+/** What only the agent could see: it did not get as far as the plane, and says so over its channel. */
+export const decideRehearsalReported = (facts: RehearsalReportedFacts): NodeDecided | Unchanged => {
+  const { node, step } = facts
+  const failing = { step, why: boundedText(facts.why, 64) }
+  if (slotsOf(node.value) === null || isKnown(node.value, failing)) return { kind: 'unchanged' }
+  return rehearsedAs(facts, failing)
+}
+
+const isKnown = ({ rehearsal, epoch }: Node, failing: Failing | null): boolean => {
+  if (rehearsal === null || rehearsal.epoch !== epoch) return false
+  if (rehearsal.outcome === 'passed') return failing === null
+  return failing !== null && rehearsal.step === failing.step && rehearsal.why === failing.why
+}
+
+const rehearsedAs = ({ node, by, nowMs }: NodeFacts, failing: Failing | null, besides: Besides = {}): NodeDecided => {
+  const { value } = node
+  const { id, epoch } = value
+  const others = withoutConditions(value.conditions, ['not_recoverable'])
+  if (failing === null) {
+    const rehearsal: Rehearsal = { outcome: 'passed', sinceMs: nowMs, epoch }
+    const entries = [entry(by, nowMs, 'node.recoverable', { node: id, epoch })] as const
+    return nodeDecided(node, { ...value, rehearsal, conditions: others }, entries, besides)
+  }
+  const rehearsal: Rehearsal = { outcome: 'failed', sinceMs: nowMs, epoch, ...failing }
+  const conditions = withCondition(others, {
+    name: 'not_recoverable',
+    sinceMs: nowMs,
+    reason: `its recovery rehearsal failed at the step ${failing.step}: ${failing.why}`,
+    evidence: { step: failing.step, why: failing.why },
+  })
+  const entries = [entry(by, nowMs, 'node.unrecoverable', { node: id, epoch }, failing)] as const
+  return nodeDecided(node, { ...value, rehearsal, conditions }, entries, besides)
+}

@@ -1,0 +1,133 @@
+// Revocation leaves a tombstone: the epoch is denied, the keys it had of late are banned for ever, and only a new registration goes on
+// from here, in a new epoch.
+
+import { isoTime } from '#platform/clock.ts'
+import type { Denial, DenialReason, KeyBan } from '#domain/core/certificate.ts'
+import { readOf, type Row } from '#domain/core/change.ts'
+import { boundedText, entry } from '#domain/core/decision.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import type { Node, NodeId, Slot } from '#domain/core/node.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { denialOfEpoch, everySlot, slotsOf } from '#domain/core/slots.ts'
+
+export type BanFact = { readonly spki: string; readonly row: Row<KeyBan> | null }
+
+export type RevokeFacts = NodeFacts & {
+  readonly reason: string
+  readonly domain: Row<DomainSettings>
+  /** Certificates the node had besides those in its slots. */
+  readonly certificates: readonly Pick<Slot, 'spki' | 'notAfterMs'>[]
+  /** For each of their keys, whether it is banned already. */
+  readonly bans: readonly BanFact[]
+  /** Other nodes that lose a certificate because they have one of the keys too; `alongside` denies it. */
+  readonly alsoCut?: readonly NodeId[]
+  /** Why, as far as those are told who verify its certificates; the operator's own words are not for them. */
+  readonly toOthers?: DenialReason
+  /** What goes with its identity: allocations, its WireGuard key and address, the receipt. */
+  readonly alongside?: Besides
+}
+
+export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
+  const { node, domain, by, nowMs, alsoCut = [] } = facts
+  const { value } = node
+  if (value.membership.kind === 'revoked') return refuse('NODE_REVOKED', `${value.id} has been revoked already`)
+  const reason = boundedText(facts.reason)
+  const slots = slotsOf(value)
+  const certificates = [...(slots === null ? [] : everySlot(slots)), ...facts.certificates]
+  const ended = denialOfEpoch(value, {
+    toleranceMs: domain.value.clockToleranceMs,
+    atMs: nowMs,
+    why: `revoked: ${reason}`,
+    reason: facts.toOthers ?? 'unspecified',
+  })
+  const denial = outliving(ended, facts)
+  const banned = keysBanned(
+    certificates.map(({ spki }) => spki),
+    facts.bans,
+    reason,
+    nowMs,
+  )
+  const tombstone: Node = {
+    ...value,
+    membership: { kind: 'revoked', sinceMs: nowMs, reason, by: by.actor },
+    assignment: null,
+    drain: 'none',
+    allocations: 0,
+    wireguard: null,
+    conditions: [],
+    approvals: [],
+    // What it recovers with stays on record: by it a tombstone's holder is told so, and strangers are not.
+    repair: null,
+    rehearsal: null,
+  }
+  const credential = value.recovery?.credential
+  const body = {
+    ...{ host_id: value.id, revoked_by: by.actor, reason, timestamp: isoTime(nowMs) },
+    // Nothing else in the journal names it: by this its ban is put back where somebody deletes it.
+    ...(credential?.kind === 'key' ? { recovery_key: `SHA256:${credential.spki}` } : {}),
+    ...(alsoCut.length === 0 ? {} : { also_cut: alsoCut.slice(0, mostNamed), also_cut_count: alsoCut.length }),
+  }
+  return nodeDecided(
+    node,
+    tombstone,
+    [entry(by, nowMs, 'host.revoked', { node: value.id, epoch: value.epoch }, body)],
+    together([
+      {
+        reads: [readOf('domain', 'domain', domain)],
+        writes: denial === null ? [] : [{ put: 'denial' as const, value: denial }],
+      },
+      banned,
+      facts.alongside ?? {},
+    ]),
+  )
+}
+
+/** In one entry. */
+const mostNamed = 100
+
+/** Null: it has no certificate, or its epoch is denied already. */
+const outliving = (denial: Denial | null, { certificates, domain }: RevokeFacts): Denial | null =>
+  denial === null
+    ? null
+    : {
+        ...denial,
+        untilMs: Math.max(
+          denial.untilMs,
+          ...certificates.map(({ notAfterMs }) => notAfterMs + domain.value.clockToleranceMs),
+        ),
+      }
+
+const keysBanned = (keys: readonly string[], facts: readonly BanFact[], why: string, atMs: number): Besides => {
+  const standing = new Map(facts.map(({ spki, row }) => [spki, row]))
+  const fresh = [...new Set([...keys, ...standing.keys()])].filter((spki) => (standing.get(spki) ?? null) === null)
+  return {
+    reads: facts.map(({ spki, row }) => readOf('key-ban', spki, row)),
+    writes: fresh.map((spki) => ({ put: 'key-ban', value: { spki, why, atMs } })),
+  }
+}
+
+export type DecommissionFacts = Omit<RevokeFacts, 'reason' | 'toOthers'> & {
+  readonly force: boolean
+  /**
+   * What people would lose: its allocations, which `alongside` releases. The channel of the agent is not counted: every node
+   * in service has one, so that would say nothing.
+   */
+  readonly allocations: number
+}
+
+export const decideDecommission = ({ force, allocations, ...facts }: DecommissionFacts): NodeDecided | Refusal => {
+  const { id, membership } = facts.node.value
+  if (allocations > 0 && !force && membership.kind !== 'revoked') {
+    return refuse('NODE_STATE_CONFLICT', inUse(id, allocations))
+  }
+  return decideRevoke({ ...facts, reason: 'decommissioned', toOthers: 'cessation-of-operation' })
+}
+
+/** What would become of it (R-146). */
+const inUse = (id: string, allocations: number): string =>
+  `${id} is in use: ${counted(allocations, 'allocation')} running; ` +
+  'drain it first, or, to take the allocations from their owners and revoke the identity for good: ' +
+  `muster node decommission ${id} --force`
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`

@@ -1,0 +1,162 @@
+// What makes a profile one that works. Profiles are data; operators copy and change them.
+
+import { readOf, type Row } from '#domain/core/change.ts'
+import { decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import { joinMethods, keyTypes, longestTokenTtlMs, type Profile } from '#domain/core/profile.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import {
+  changesOf,
+  duration,
+  fraction,
+  oneOf,
+  printable,
+  settingAt,
+  settingProblem,
+  someOf,
+  urlOrNull,
+  wholeNumber,
+  withSetting,
+  yesOrNo,
+  type Rule,
+  type Rules,
+} from '#domain/core/settings-check.ts'
+import { wireguardModes } from '#domain/core/wireguard.ts'
+
+const day = 24 * 3_600_000
+
+const template = (needs: readonly string[]): Rule => ({
+  takes: ['text of 1 to 64 printable characters in which {id} and {domain} are filled in', ...needs].join(', with '),
+  fits: (value) => {
+    if (typeof value !== 'string' || value === '' || !printable(64).fits(value)) return false
+    const rest = value.replaceAll('{id}', '').replaceAll('{domain}', '')
+    return !/[{}]/.test(rest) && needs.every((part) => value.includes(part))
+  },
+})
+
+const rules: Rules = {
+  description: printable(256),
+  'join.allOf': someOf(joinMethods),
+  'join.tokenScope': oneOf(['node', 'domain']),
+  'join.tokenTtlMs': duration(1000, longestTokenTtlMs),
+  'certificate.lifetimeMs': duration(1000, 3650 * day),
+  'certificate.renewFrom': fraction,
+  'certificate.renewTo': fraction,
+  'certificate.keyTypes': someOf(keyTypes),
+  // Without the id all nodes of the profile would share one name.
+  'certificate.subject.cn': template(['{id}']),
+  'certificate.subject.o': template([]),
+  'certificate.subject.ou': template([]),
+  'certificate.uriSan': yesOrNo,
+  'certificate.aiaUrl': urlOrNull,
+  'certificate.cdpUrl': urlOrNull,
+  keyStorage: oneOf(['file', 'memory', 'tpm']),
+  onActiveConflict: oneOf(['prove', 'probe', 'reject']),
+  // At least two pings without an answer, of three seconds each; at most what a person would call an outage.
+  probeSilenceMs: duration(6000, 3_600_000),
+  'comeback.by': oneOf(['certificate', 'join', 'approve']),
+  'comeback.people': wholeNumber(0, 10),
+  'recovery.mode': oneOf(['auto', 'approve', 'deny']),
+  'recovery.limit': wholeNumber(0, 1000),
+  'recovery.windowMs': duration(1000, 365 * day),
+  'recovery.rehearseEveryMs': duration(60_000, 365 * day),
+  onDuplicate: oneOf(['keep-live', 'fence']),
+  'wireguard.mode': oneOf(wireguardModes),
+  'wireguard.listenPort': wholeNumber(1, 65_535),
+  // The least an IPv6 link may have, and the most a jumbo frame carries.
+  'wireguard.mtu': wholeNumber(1280, 9000),
+}
+
+const nameShape = /^[a-z0-9][a-z0-9-]{0,62}$/
+
+/** What would not work, naming the setting; null when all is well. */
+export const profileProblem = (profile: Profile, longestLeafMs: number): string | null => {
+  if (!nameShape.test(profile.name)) return 'a name takes 1 to 63 lower-case letters, digits and dashes'
+  for (const key of Object.keys(rules)) {
+    const problem = settingProblem(rules, key, settingAt(profile, key))
+    if (problem !== null) return problem
+  }
+  return contradiction(profile, longestLeafMs)
+}
+
+/** Settings that are each fine and do not go together. */
+const contradiction = (
+  { join, certificate, keyStorage, comeback, recovery }: Profile,
+  longestLeafMs: number,
+): string | null => {
+  if (certificate.lifetimeMs > longestLeafMs) {
+    return `certificate.lifetimeMs is longer than any issuer on record can give: at most ${longestLeafMs}`
+  }
+  if (certificate.renewFrom > certificate.renewTo)
+    return 'certificate.renewFrom must not be later than certificate.renewTo'
+  if (keyStorage === 'tpm' && certificate.keyTypes.every((type) => type === 'ed25519')) {
+    return 'certificate.keyTypes needs p256 or p384 with keyStorage tpm: TPMs have no Ed25519'
+  }
+  if (comeback.by === 'approve' && comeback.people < 1)
+    return 'comeback.people must be at least 1 with comeback.by approve'
+  if (recovery.mode === 'auto' && recovery.limit < 1) return 'recovery.limit must be at least 1 with recovery.mode auto'
+  if (join.tokenScope === 'domain' && !join.allOf.includes('token')) {
+    return 'join.tokenScope domain needs token in join.allOf'
+  }
+  return null
+}
+
+type ProfileDecided = Decided & { readonly profile: Profile }
+
+export type CreateProfileFacts = {
+  readonly name: string
+  readonly from: Row<Profile>
+  readonly existing: Row<Profile> | null
+  readonly set: Readonly<Record<string, unknown>>
+  readonly longestLeafMs: number
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export const decideCreateProfile = (facts: CreateProfileFacts): ProfileDecided | Refusal => {
+  const { name, from, existing, by, nowMs } = facts
+  if (existing !== null) return refuse('PROFILE_EXISTS')
+  const profile = changed({ ...from.value, name }, facts)
+  if ('kind' in profile) return profile
+  const body = { profile: name, from: from.value.name, changes: changesOf(from.value, profile, Object.keys(facts.set)) }
+  return {
+    ...decided({
+      reads: [readOf('profile', name, null), readOf('profile', from.value.name, from)],
+      writes: [{ put: 'profile', value: profile }],
+      entries: [entry(by, nowMs, 'profile.created', {}, body)],
+    }),
+    profile,
+  }
+}
+
+export type ChangeProfileFacts = Omit<CreateProfileFacts, 'name' | 'from' | 'existing'> & {
+  readonly profile: Row<Profile>
+}
+
+export const decideChangeProfile = (facts: ChangeProfileFacts): ProfileDecided | Refusal => {
+  const before = facts.profile.value
+  const profile = changed(before, facts)
+  if ('kind' in profile) return profile
+  const body = { profile: before.name, changes: changesOf(before, profile, Object.keys(facts.set)) }
+  return {
+    ...decided({
+      reads: [readOf('profile', before.name, facts.profile)],
+      writes: [{ put: 'profile', value: profile }],
+      entries: [entry(facts.by, facts.nowMs, 'profile.changed', {}, body)],
+    }),
+    profile,
+  }
+}
+
+const changed = (
+  profile: Profile,
+  { set, longestLeafMs }: Pick<CreateProfileFacts, 'set' | 'longestLeafMs'>,
+): Profile | Refusal => {
+  let result = profile
+  for (const [key, value] of Object.entries(set)) {
+    const problem = settingProblem(rules, key, value)
+    if (problem !== null) return refuse('PROFILE_INVALID', problem)
+    result = withSetting(result, key, value)
+  }
+  const problem = profileProblem(result, longestLeafMs)
+  return problem === null ? result : refuse('PROFILE_INVALID', problem)
+}

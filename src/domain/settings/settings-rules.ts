@@ -1,0 +1,88 @@
+// The values of the domain, as operators change them. Its name is in every certificate and never changes.
+
+import { readOf, type Row } from '#domain/core/change.ts'
+import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { formatPrefix, isWithin, parsePrefix } from '#domain/core/ip-address.ts'
+import { serviceOrNull } from '#domain/fleet/overlay-rules.ts'
+import { policyRules } from '#domain/fleet/policy-rules.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import {
+  changesOf,
+  duration,
+  oneOf,
+  settingProblem,
+  wholeNumber,
+  withSetting,
+  type Rule,
+  type Rules,
+} from '#domain/core/settings-check.ts'
+
+const hour = 3_600_000
+const week = 7 * 24 * hour
+
+const uniqueLocal = { network: 0xfcn << 120n, bits: 7 }
+const global = { network: 0x20n << 120n, bits: 3 }
+
+/** Room for nodes, and no more of an address than a site may give away. */
+const prefixOrNull: Rule = {
+  takes:
+    'null, or a unique local or global IPv6 prefix of /48 to /112 such as fd12:3456:789a::/64, written canonically',
+  fits: (value) => {
+    if (value === null) return true
+    const prefix = typeof value === 'string' ? parsePrefix(value) : null
+    if (prefix === null || formatPrefix(prefix) !== value || prefix.bits < 48 || prefix.bits > 112) return false
+    return isWithin(prefix.network, uniqueLocal) || isWithin(prefix.network, global)
+  },
+}
+
+const rulesWith = (profiles: readonly string[]): Rules => ({
+  defaultProfile: oneOf(profiles),
+  livenessGraceMs: duration(1000, week),
+  strangersPerMinute: wholeNumber(1, 1_000_000),
+  strangersPerMinutePerSource: wholeNumber(1, 1_000_000),
+  clockToleranceMs: duration(0, 24 * hour),
+  stuckEnrollmentMs: duration(1000, week),
+  drainMs: duration(0, 24 * hour),
+  'maintenance.timeSync': serviceOrNull,
+  ...policyRules('maintenance.policy'),
+  overlayPrefix: prefixOrNull,
+})
+
+export type ChangeSettingsFacts = {
+  readonly domain: Row<DomainSettings>
+  /** The names of all profiles: they are never removed. */
+  readonly profiles: readonly string[]
+  /** Whether a node has an address in the WireGuard network. */
+  readonly addressesHeld: boolean
+  readonly set: Readonly<Record<string, unknown>>
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export const decideChangeSettings = (
+  facts: ChangeSettingsFacts,
+): (Decided & { readonly settings: DomainSettings }) | Refusal => {
+  const { domain, set, by, nowMs } = facts
+  const rules = rulesWith(facts.profiles)
+  let settings = domain.value
+  for (const [key, value] of Object.entries(set)) {
+    if (key === 'name')
+      return refuse('SETTING_INVALID', 'the name of a domain is in every certificate and never changes')
+    const problem = settingProblem(rules, key, value)
+    if (problem !== null) return refuse('SETTING_INVALID', problem)
+    settings = withSetting(settings, key, value)
+  }
+  if (facts.addressesHeld && settings.overlayPrefix !== domain.value.overlayPrefix) {
+    return refuse('SETTING_INVALID', 'overlayPrefix stays as long as nodes have addresses in the WireGuard network')
+  }
+  const body = { changes: changesOf(domain.value, settings, Object.keys(set)).map((line) => boundedText(line)) }
+  return {
+    ...decided({
+      reads: [readOf('domain', 'domain', domain)],
+      writes: [{ put: 'domain', value: settings }],
+      entries: [entry(by, nowMs, 'domain.changed', {}, body)],
+    }),
+    settings,
+  }
+}

@@ -1,0 +1,131 @@
+// Alerts as one part: what raises them, what follows them, and where they are delivered to.
+
+import { allFromPem } from '#pki/pem.ts'
+import { othersMayRead, readFileIfAny } from '#platform/files.ts'
+import { systemRootsAnd } from '#platform/post-once.ts'
+import { openResolver } from '#platform/resolve-name.ts'
+import { ConfigProblem } from '#plane/config/config.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import { followAlerts } from './follow-alerts.ts'
+import type { RefusedCall } from '#plane/core/record-refusal.ts'
+import type { StandingAlerts } from './standing-alerts.ts'
+import { watchAging, type WatchAgingDeps } from './watch-aging.ts'
+import { watchClocks } from './watch-clocks.ts'
+import { watchFailures } from './watch-failures.ts'
+import { claimKnownKeys, watchSharedKeys } from './watch-shared-keys.ts'
+import { openWithdrawnWatch } from './watch-withdrawn.ts'
+import type { Foundation } from '#plane/foundation/foundation.ts'
+import type { Led } from '#plane/cluster/leading.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { startUpkeep } from '#plane/core/upkeep.ts'
+import { callReceiver, type Receiver } from '#plane/webhook/call-receiver.ts'
+import { deliverAlerts, type AlertDelivery, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
+import type { WebhookTarget } from '#plane/webhook/webhook-target.ts'
+
+export type AlertingDeps = Foundation &
+  Pick<WatchAgingDeps, 'authority' | 'servers'> & {
+    readonly feed: Feed
+    readonly standing: StandingAlerts
+    readonly webhook: WebhookTarget | null
+    readonly clockToleranceMs: number
+    readonly onDelivery: (outcome: DeliveryOutcome) => void
+  }
+
+export type Alerting = {
+  onRefusal(call: RefusedCall): void
+  /** Changes of alerts the webhook has not been told of; 0 while another replica tells it. */
+  waitingDeliveries(): number
+  /** Follows alerts and delivers them, while this replica leads. */
+  lead(asLeader: Store): Led
+  stop(): Promise<void>
+}
+
+export const openAlerting = (deps: AlertingDeps): Alerting => {
+  // First: a webhook that cannot be used must not be found out about by its silence.
+  const webhook = deps.webhook === null ? null : openReceiver(deps.webhook)
+  const failures = watchFailures(deps)
+  let delivery: AlertDelivery | null = null
+  return {
+    onRefusal: (call) => failures.heard(call),
+    waitingDeliveries: () => delivery?.waiting() ?? 0,
+    lead(asLeader) {
+      const leading = { ...deps, store: asLeader }
+      const follower = followAlerts(leading)
+      const watchWithdrawn = openWithdrawnWatch(leading)
+      const delivering = webhook === null ? null : startDelivery(leading, webhook)
+      delivery = delivering
+      const walked = follower
+        .walk()
+        // At once: a key that is gone must not wait for the first round.
+        .then(() => watchAging(leading))
+        .catch((error: unknown) => deps.log.error({ err: error }, 'not everything could be looked at for alerts'))
+      const run = async (): Promise<void> => {
+        await follower.again()
+        await failures.sweep(asLeader)
+        await watchAging(leading)
+        await watchWithdrawn()
+        await watchClocks(leading)
+      }
+      let over = false
+      const lookAtKeys = async (): Promise<void> => {
+        await claimKnownKeys(leading, () => over)
+        if (!over) await watchSharedKeys(leading)
+      }
+      const looked = lookAtKeys().catch((error: unknown) =>
+        deps.log.error({ err: error }, 'not every node could be looked at for shared keys'),
+      )
+      const endUpkeep = startUpkeep(leading, [
+        { name: 'alerts', where: 'leader', everyMs: 10_000, run },
+        { name: 'shared keys', where: 'leader', everyMs: sharedKeysEveryMs, run: () => watchSharedKeys(leading) },
+        { name: 'key claims', where: 'leader', everyMs: keyClaimsEveryMs, run: lookAtKeys },
+      ])
+      return {
+        async stop() {
+          endUpkeep()
+          over = true
+          delivery = null
+          await follower.stop()
+          await walked
+          await looked
+          await delivering?.stop()
+        },
+      }
+    },
+    async stop() {
+      failures.stop()
+      await failures.settled()
+    },
+  }
+}
+
+const sharedKeysEveryMs = 60_000
+const keyClaimsEveryMs = 3600_000
+
+type OpenWebhook = { readonly receiver: Receiver; readonly secret: string }
+
+const startDelivery = (deps: AlertingDeps, { receiver, secret }: OpenWebhook): AlertDelivery => {
+  const calling = { timers: deps.timers, resolve: openResolver(deps.timers) }
+  return deliverAlerts({
+    ...deps,
+    secret,
+    call: (message, signal) => callReceiver(calling, receiver, message, signal),
+    onOutcome: deps.onDelivery,
+  })
+}
+
+const shortestSecret = 16
+const longestSecret = 4096
+
+const openReceiver = ({ url, networks, secretFile, caFile }: WebhookTarget): OpenWebhook => {
+  const secret = readFileIfAny(secretFile)?.trim() ?? null
+  if (secret === null) throw new ConfigProblem(`--alert-webhook-secret-file: there is no file ${secretFile}`)
+  if (othersMayRead(secretFile)) throw new ConfigProblem(`others may read ${secretFile}: chmod 600`)
+  if (secret.length < shortestSecret || secret.length > longestSecret) {
+    throw new ConfigProblem(`the secret in ${secretFile} has to have ${shortestSecret} characters or more`)
+  }
+  const ca = caFile === null ? null : readFileIfAny(caFile)
+  if (caFile !== null && (ca === null || allFromPem('CERTIFICATE', ca) === null)) {
+    throw new ConfigProblem(`--alert-webhook-ca: ${caFile} holds no certificates in PEM, or something besides`)
+  }
+  return { receiver: { url, networks, roots: systemRootsAnd(ca === null ? [] : [ca]) }, secret }
+}

@@ -1,0 +1,95 @@
+// Alerts follow the conditions of nodes, and their quarantine. Every commit that touches a node is looked at, and at start
+// every node, so a crash between a condition and its alert loses nothing and raises nothing twice: the alert's row is
+// compared and set.
+//
+// Of several replicas exactly one may do this. Two would not raise anything twice either, but each would lose races to
+// the other all day.
+
+import { alertsOfNode, nodeAlertKinds } from '#domain/alerts/alert-wanted.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import type { Log } from '#platform/log.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { settleNodeAlerts, type SettleDeps } from './settle-alert.ts'
+import type { StandingAlerts } from './standing-alerts.ts'
+
+export type FollowAlertsDeps = SettleDeps & {
+  readonly store: Pick<Store, 'get' | 'commit' | 'nodes'>
+  readonly feed: Feed
+  readonly timers: Timers
+  readonly log: Log
+  readonly standing: StandingAlerts
+}
+
+export type AlertFollower = {
+  /** Looks at every node once. */
+  walk(): Promise<void>
+  /** Tries again what could not be settled when it happened. */
+  again(): Promise<void>
+  /** Follows nothing from now on; resolves when what is under way has ended. */
+  stop(): Promise<void>
+}
+
+const pageSize = 200
+/** Settled side by side, so that they share a commit group. */
+const atOnce = 32
+
+export const followAlerts = (deps: FollowAlertsDeps): AlertFollower => {
+  const unsettled = new Set<NodeId>()
+  let working: Promise<void> | null = null
+  let stopped = false
+
+  const concerns = (node: Node): boolean =>
+    alertsOfNode(node).length > 0 || nodeAlertKinds.some((kind) => deps.standing.has(kind, node.id))
+
+  const settle = async (id: NodeId): Promise<void> => {
+    // Taken out first: a commit that comes while this one is looked at puts it back.
+    unsettled.delete(id)
+    try {
+      if ((await settleNodeAlerts(deps, id)) === 'busy') unsettled.add(id)
+    } catch (error) {
+      unsettled.add(id)
+      throw error
+    }
+  }
+  const settleAll = async (): Promise<void> => {
+    // Commits of our own concern nobody, so this ends.
+    for (let next = first(unsettled); next.length > 0 && !stopped; next = first(unsettled)) {
+      await Promise.all(next.map(settle))
+    }
+  }
+  const again = (): Promise<void> => {
+    working ??= settleAll()
+      .catch((error: unknown) => deps.log.warn({ err: error }, 'alerts could not be settled; they are tried again'))
+      .finally(() => (working = null))
+    return working
+  }
+
+  const unsubscribe = deps.feed.subscribe(({ writes }) => {
+    const before = unsettled.size
+    for (const write of writes) if (write.put === 'node' && concerns(write.value)) unsettled.add(write.value.id)
+    if (unsettled.size > before) deps.timers.soon(() => void (stopped || again()))
+  })
+
+  return {
+    again,
+    async walk() {
+      for (let after: NodeId | null = null; !stopped;) {
+        const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
+        for (const { value } of page) if (concerns(value)) unsettled.add(value.id)
+        await again()
+        after = page.at(-1)?.value.id ?? null
+        if (page.length < pageSize || after === null) return
+        await new Promise<void>((resolve) => deps.timers.soon(resolve))
+      }
+    },
+    async stop() {
+      stopped = true
+      unsubscribe()
+      await working
+    },
+  }
+}
+
+const first = (ids: ReadonlySet<NodeId>): NodeId[] => [...ids.values().take(atOnce)]

@@ -1,0 +1,120 @@
+// Hears every refusal of the planes nodes call, and raises an alert about an identity that is refused again and again.
+// Counted in memory: only what reaches the threshold costs a write, and that once. What other replicas refuse is heard of
+// through the journal, as far as they write it down: a load balancer spreads the failures of one machine over all of them.
+
+import {
+  failedIdentity,
+  failuresToAlert,
+  quietToResolveMs,
+  repeatedFailures,
+  withFailure,
+  type RepeatedFailure,
+} from '#domain/alerts/alert-failures.ts'
+import { readOf } from '#domain/core/change.ts'
+import type { JournalEntry } from '#domain/core/journal-entry.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import { refuse, type RefusalCode } from '#domain/core/refusal.ts'
+import type { Log } from '#platform/log.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { RefusedCall } from '#plane/core/record-refusal.ts'
+import { settleAlert, type AlertLook, type SettleDeps } from './settle-alert.ts'
+import type { StandingAlerts } from './standing-alerts.ts'
+
+export type WatchFailuresDeps = SettleDeps & {
+  readonly feed: Feed
+  readonly standing: StandingAlerts
+  readonly log: Log
+}
+
+export type FailureWatch = {
+  heard(call: Pick<RefusedCall, 'refusal' | 'principal' | 'source'>): void
+  /** Resolves the alerts about identities that have been quiet for long enough. */
+  sweep(asLeader: Pick<Store, 'get' | 'commit'>): Promise<void>
+  /** Hears nothing of other replicas from now on. */
+  stop(): void
+  /** Resolves when what is under way has ended. */
+  settled(): Promise<void>
+}
+
+/** Identities watched at once; the one that failed longest ago makes room. */
+const mostWatched = 10_000
+
+export const watchFailures = (deps: WatchFailuresDeps): FailureWatch => {
+  const failures = new Map<NodeId, readonly number[]>()
+  const raising = new Map<NodeId, Promise<unknown>>()
+  const sinceStartMs = deps.clock.monotonicMs()
+
+  const remember = (node: NodeId, times: readonly number[]): void => {
+    failures.delete(node)
+    failures.set(node, times)
+    const [oldest] = failures.keys()
+    if (failures.size > mostWatched && oldest !== undefined) failures.delete(oldest)
+  }
+  const raise = (failure: RepeatedFailure): void => {
+    const { node } = failure.identity
+    if (raising.has(node) || deps.standing.has('repeated_failures', node)) return
+    const raised = settleAlert(deps, () => look(deps, failure))
+      .catch((error: unknown) => deps.log.warn({ err: error, node }, 'repeated failures could not be told'))
+      .finally(() => raising.delete(node))
+    raising.set(node, raised)
+  }
+
+  const heard: FailureWatch['heard'] = ({ refusal, principal, source }) => {
+    const identity = failedIdentity(refusal, principal)
+    if (identity === null) return
+    const times = withFailure(failures.get(identity.node) ?? [], deps.clock.monotonicMs())
+    remember(identity.node, times)
+    if (times.length >= failuresToAlert) raise({ identity, code: refusal.code, source })
+  }
+  const stop = deps.feed.subscribe(({ origin, entries }) => {
+    if (origin === 'here') return
+    for (const { entry } of entries) if (entry.type === 'refused') heard(asRefused(entry))
+  })
+
+  return {
+    heard,
+    stop,
+    async sweep(asLeader) {
+      const nowMs = deps.clock.monotonicMs()
+      for (const { kind, subject, node } of deps.standing.all()) {
+        if (kind !== 'repeated_failures') continue
+        // One from before the start may have failed just then.
+        const lastMs = failures.get(subject)?.at(-1) ?? sinceStartMs
+        if (nowMs - lastMs < quietToResolveMs && !(await isGone(deps, subject))) continue
+        const look = async (): Promise<AlertLook> => ({ about: { kind, subject, node }, wanted: null, reliedOn: [] })
+        await settleAlert({ ...deps, store: asLeader }, look)
+      }
+    },
+    async settled() {
+      await Promise.all(raising.values())
+    },
+  }
+}
+
+const asRefused = ({
+  node,
+  actor,
+  source,
+  body,
+}: JournalEntry): Pick<RefusedCall, 'refusal' | 'principal' | 'source'> => ({
+  refusal: { ...refuse(String(body['code']) as RefusalCode), about: { node, actor } },
+  principal: null,
+  source: source ?? 'unknown',
+})
+
+const look = async ({ store }: WatchFailuresDeps, failure: RepeatedFailure): Promise<AlertLook> => {
+  const { node: id } = failure.identity
+  const node = await store.get('node', id)
+  const profile = node === null ? null : await store.get('profile', node.value.profile)
+  return {
+    about: { kind: 'repeated_failures', subject: id, node: id },
+    wanted: node === null || profile === null ? null : repeatedFailures(node.value, profile.value, failure),
+    reliedOn: [readOf('node', id, node)],
+  }
+}
+
+const isGone = async ({ store }: WatchFailuresDeps, id: NodeId): Promise<boolean> => {
+  const node = await store.get('node', id)
+  return node === null || node.value.membership.kind === 'revoked'
+}

@@ -1,0 +1,77 @@
+// What the parts of the built-in authority share: what it works with, and what it holds in memory.
+
+import type { ServerNames } from '#domain/ca/server-certificate.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Random } from '#platform/random.ts'
+import { signerFrom, type CaSigner } from './ca-signer.ts'
+import type { IssuerBook } from './issuer-book.ts'
+import { longestLeaf } from './issuer-life.ts'
+import type { KeyCustody } from '#plane/keys/key-custody.ts'
+import type { RecoveryAuthority } from './recovery-authority.ts'
+import type { HeldServerCertificate } from './server-identity.ts'
+
+export type AuthorityOptions = {
+  readonly domain: string
+  /** `memory`: the key that signs leaves is made at every start and never written; each replica has its own. */
+  readonly issuerKey: 'file' | 'memory'
+  readonly intermediateLifetimeMs: number
+  readonly serverNames: ServerNames
+  readonly serverLifetimeMs: number
+  /** Where others find the status listener; what is signed says so. Left out: nowhere. */
+  readonly statusUrl?: string | null
+}
+
+export type AuthorityDeps = {
+  readonly store: Pick<
+    Store,
+    'get' | 'issuers' | 'profiles' | 'commit' | 'journal' | 'replicas' | 'sealedKeys' | 'exclusively' | 'makeRoom'
+  >
+  readonly feed: Pick<Feed, 'publish' | 'subscribe'>
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly custody: KeyCustody
+  /** What operators are shown of the other trust; none of it signs anything here. */
+  readonly recovery: Pick<RecoveryAuthority, 'rootsOnRecord' | 'warnings'>
+  readonly options: AuthorityOptions
+}
+
+/** Changed only in turns (core/turns.ts), but for reading. */
+export type AuthorityState = {
+  book: IssuerBook
+  rootOnline: boolean
+  /** Signs leaves now. Null: nothing can. */
+  signer: CaSigner | null
+  server: HeldServerCertificate | null
+  /** The longest lifetime any leaf is to have, the plane's own included. */
+  longestLeafMs: number
+  /** When the journal was last told of authorities that grow old; null before it was looked up. */
+  agingToldAtMs: number | null
+}
+
+/** The CA that would sign a new one of this role, or null where its key is not here or it has ended. */
+export const signerAbove = (
+  { custody, clock, options }: AuthorityDeps,
+  book: IssuerBook,
+  role: 'domain-ca' | 'issuing',
+): CaSigner | null => {
+  const above = role === 'issuing' && options.issuerKey === 'memory' ? book.domainCa : book.root
+  if (above === null || above.notAfterMs <= clock.nowMs()) return null
+  return signerFrom(custody, above)
+}
+
+/** What other planes change too: the root, the CAs below it and their keys, but for an issuer in memory. */
+export const isShared = ({ store, options }: AuthorityDeps, role: 'domain-ca' | 'issuing'): boolean =>
+  store.sealedKeys !== null && !(role === 'issuing' && options.issuerKey === 'memory')
+
+export const longestLeafNow = ({ clock, options }: AuthorityDeps, { book, rootOnline }: AuthorityState): number =>
+  longestLeaf({
+    nowMs: clock.nowMs(),
+    intermediateLifetimeMs: options.intermediateLifetimeMs,
+    root: { notBeforeMs: book.root.notBeforeMs, notAfterMs: book.root.notAfterMs, online: rootOnline },
+    issuing: book.issuing,
+    domainCa: options.issuerKey === 'memory' ? book.domainCa : null,
+  })

@@ -1,0 +1,86 @@
+// The authority as operators see it (`ca show`).
+
+import type { CaView } from '#wire/ca/ca-api.ts'
+import { isoTime } from '#platform/clock.ts'
+import { lostKeys, lostKeyText } from '#plane/keys/key-inventory.ts'
+import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
+import { agingWarnings, type AgingWarning } from './authority-warnings.ts'
+import { certificateOf } from './ca-signer.ts'
+
+export const agingNow = ({ clock, options, recovery }: AuthorityDeps, state: AuthorityState): readonly AgingWarning[] =>
+  agingWarnings({
+    book: state.book,
+    recoveryRoots: recovery.rootsOnRecord().map(({ record }) => record),
+    rootOnline: state.rootOnline,
+    issuerKey: options.issuerKey,
+    signs: signs(state, clock.nowMs()),
+    intermediateLifetimeMs: options.intermediateLifetimeMs,
+    longestLeafMs: state.longestLeafMs,
+    nowMs: clock.nowMs(),
+  })
+
+export const lostNow = ({ clock, custody, options, recovery }: AuthorityDeps, state: AuthorityState) =>
+  lostKeys({
+    issuers: [...state.book.rows.map(({ value }) => value), ...recovery.rootsOnRecord().map(({ record }) => record)],
+    names: custody.names(),
+    // A plane without it has not started.
+    headKey: 'here',
+    issuerKey: options.issuerKey,
+    nowMs: clock.nowMs(),
+  }).map((lost): AgingWarning => ({ issuer: lost.id ?? lost.role, text: lostKeyText(lost) }))
+
+const signs = ({ signer }: AuthorityState, nowMs: number): boolean =>
+  signer !== null && signer.record.notAfterMs > nowMs
+
+const weakSealing = {
+  beside:
+    'The sealing key lies in the data folder, beside the keys it seals, and protects nothing: move it elsewhere with mode 0600 and name it (--seal-key FILE), or give it as a systemd credential',
+  group:
+    'The sealing key can be read by its group: see that nobody but the plane is in that group, or chmod 600. Copies of the data folder are protected',
+} as const
+
+export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaView => {
+  const { clock, custody, options } = deps
+  const { book, signer, server, rootOnline } = state
+  if (server === null) throw new Error('the authority was looked at before it was open')
+  const nowMs = clock.nowMs()
+  const recovery = deps.recovery.rootsOnRecord()
+  const isSigning = (id: string): boolean =>
+    recovery.some(({ record, signing }) => signing && record.id === id) ||
+    (signer !== null && signer.record.id === id && signs(state, nowMs)) ||
+    (rootOnline && id === book.root.id) ||
+    (book.domainCa !== null && book.domainCa.id === id && options.issuerKey === 'memory')
+
+  return {
+    domain: options.domain,
+    root_fingerprint: certificateOf(book.root).sha256,
+    root_online: rootOnline,
+    sealing_protected: custody.protection === 'protected',
+    // What has ended stays on record and is of no more interest; what serves is shown even then.
+    authorities: [...book.rows.map(({ value }) => value), ...recovery.map(({ record }) => record)]
+      .filter((record) => record.notAfterMs > nowMs || record.retiredAtMs === null)
+      .map((record) => ({ record, certificate: certificateOf(record) }))
+      .map(({ record, certificate }) => ({
+        id: record.id,
+        role: record.role,
+        custody: record.custody,
+        subject: certificate.subject,
+        not_before: isoTime(record.notBeforeMs),
+        not_after: isoTime(record.notAfterMs),
+        signing: isSigning(record.id),
+        sha256: certificate.sha256,
+        ...(record.compromisedAtMs === null ? {} : { withdrawn_at: isoTime(record.compromisedAtMs) }),
+      })),
+    server_certificate: {
+      serial: server.presented.serial,
+      not_after: isoTime(server.presented.notAfterMs),
+      names: [...server.presented.names.dns, ...server.presented.names.ip],
+    },
+    warnings: [
+      ...(custody.protection === 'protected' ? [] : [weakSealing[custody.protection]]),
+      ...deps.recovery.warnings(),
+      ...lostNow(deps, state).map(({ text }) => text),
+      ...agingNow(deps, state).map(({ text }) => text),
+    ],
+  }
+}

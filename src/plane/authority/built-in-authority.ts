@@ -1,0 +1,234 @@
+// The built-in certificate authority (ruling 1): signs leaves, and looks after itself.
+
+import { readOf } from '#domain/core/change.ts'
+import type { SigningOrder } from '#domain/core/order.ts'
+import type { IssuerId } from '#domain/core/node.ts'
+import { isRefusal, refuse } from '#domain/core/refusal.ts'
+import { toPem } from '#pki/pem.ts'
+import { keyMissing } from '#plane/keys/key-inventory.ts'
+import type { Authority, ServerIdentity } from './authority.ts'
+import { longestLeafNow, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import { agingNow, authorityView, lostNow } from './authority-view.ts'
+import { certificateOf, signerFrom } from './ca-signer.ts'
+import { dropAnsweredRequests, importIntermediate, requestIntermediate } from './ceremony.ts'
+import { bookOf, type IssuerBook } from './issuer-book.ts'
+import { byItself } from './issuer-entries.ts'
+import { lookAgain } from './look-again.ts'
+import { replaceIssuer, replaceWhatIsDue } from './replace-issuer.ts'
+import { completeResponder } from './responder.ts'
+import {
+  findServerCertificate,
+  renewServerCertificate,
+  type HeldServerCertificate,
+  type ServerKind,
+} from './server-identity.ts'
+import { canonicalNames } from './server-names.ts'
+import { signLeaf } from './sign-leaf.ts'
+import { dropOrphans } from './take-into-service.ts'
+import { tellAging } from './tell-aging.ts'
+import { withdrawIssuer } from './withdraw-issuer.ts'
+import { takeTurns } from '#plane/core/turns.ts'
+
+/** How often a plane looks at what others have replaced, while its own issuer does not fit what is ordered. */
+const lookEveryMs = 1000
+
+/** The domain has to have an authority already (create-authority.ts). */
+export const openAuthority = async (given: AuthorityDeps): Promise<Authority> => {
+  const deps = { ...given, options: { ...given.options, serverNames: canonicalNames(given.options.serverNames) } }
+  const inTurn = takeTurns()
+  const listeners: ((identity: ServerIdentity) => void)[] = []
+  const anchors = rememberAnchors()
+  const state = await openState(deps)
+
+  const renewServer = async (cause: 'if due' | 'issuer replaced'): Promise<void> => {
+    const kind = serverKind(state.book)
+    const because = state.server !== null && isOfWithdrawn(state.book, state.server) ? 'issuer replaced' : cause
+    const serving = { signer: state.signer, held: state.server, cause: because }
+    const renewed = await renewServerCertificate(deps, kind, serving)
+    if (renewed === null) return
+    state.server = renewed
+    for (const listener of listeners) listener(renewed.identity)
+  }
+  const seeWhatOthersDid = async (): Promise<void> => {
+    const before = state.signer
+    await lookAgain(deps, state)
+    await replaceWhatIsDue(deps, state, state.longestLeafMs, 'running')
+    await renewServer(state.signer?.record.id === before?.record.id ? 'if due' : 'issuer replaced')
+  }
+  const identityNow = (): ServerIdentity => {
+    if (state.server === null) throw keyMissing({ role: 'issuing', id: state.book.issuing?.id ?? null })
+    return state.server.identity
+  }
+  await renewServer('if due').catch((error: unknown) => {
+    // A certificate that has aged is better than a plane that does not start: it still lets an operator in.
+    if (state.server === null) throw error
+    deps.log.error({ err: error }, 'the server certificate could not be renewed')
+  })
+  identityNow()
+  // What happened since the book was read is seen by `maintain`, as is whatever is not heard of.
+  const heardWithdrawn = new Set<IssuerId>()
+  deps.feed.subscribe(({ origin, writes }) => {
+    // Before the book is read again: whoever is told whom to trust in this very turn is told so.
+    for (const write of writes) {
+      if (write.put === 'issuer' && write.value.compromisedAtMs !== null) heardWithdrawn.add(write.value.id)
+    }
+    if (origin === 'here' || !writes.some(({ put }) => put === 'issuer')) return
+    inTurn(seeWhatOthersDid).catch((error: unknown) => cannotLook(deps, error))
+  })
+
+  const fits = ({ issuedAtMs, lifetimeMs }: SigningOrder): boolean =>
+    state.signer !== null && issuedAtMs + lifetimeMs <= state.signer.record.notAfterMs
+  let lookedAtMs = -lookEveryMs
+  const makeRoomFor = async (order: SigningOrder): Promise<void> => {
+    const nowMs = deps.clock.monotonicMs()
+    if (deps.store.sealedKeys !== null && nowMs - lookedAtMs >= lookEveryMs) {
+      lookedAtMs = nowMs
+      await lookAgain(deps, state)
+    }
+    if (fits(order)) return
+    const longestMs = Math.max(state.longestLeafMs, order.lifetimeMs)
+    if ((await replaceWhatIsDue(deps, state, longestMs, 'running')) === 'left-to-leader')
+      throw new Error('the issuing CA does not fit any more, and the plane that leads has not replaced it yet')
+  }
+
+  return {
+    async sign(order) {
+      if (!fits(order)) await inTurn(() => makeRoomFor(order))
+      if (state.signer === null) throw new Error('no issuing CA can sign now')
+      return signLeaf(state.signer, order, deps.random, deps.options.statusUrl ?? null)
+    },
+    chainOf(issuer) {
+      // Another plane made it a moment ago: whoever asks again is told.
+      if (state.book.find(issuer) === null) {
+        inTurn(() => lookAgain(deps, state)).catch((error: unknown) => cannotLook(deps, error))
+      }
+      return state.book.pathOf(issuer).intermediates
+    },
+    roots: () => anchors(state.book).pems,
+    withdrawnIssuers() {
+      const nowMs = deps.clock.nowMs()
+      const onRecord = state.book.withdrawn.filter(({ notAfterMs }) => notAfterMs > nowMs).map(({ id }) => id)
+      const justNow = [...heardWithdrawn].filter((id) => state.book.find(id)?.value.compromisedAtMs === null)
+      return [...justNow, ...onRecord]
+    },
+    rowRead: (issuer) => readOf('issuer', issuer, state.book.find(issuer)),
+    lookAgain: () => inTurn(seeWhatOthersDid),
+    rootFingerprint: () => anchors(state.book).fingerprint,
+    longestLeafMs: () => longestLeafNow(deps, state),
+
+    serverIdentity: identityNow,
+    onServerIdentity: (run) => void listeners.push(run),
+    maintain: (longestLeafMs) =>
+      inTurn(async () => {
+        state.longestLeafMs = Math.max(longestLeafMs, deps.options.serverLifetimeMs)
+        if (deps.store.sealedKeys !== null) await lookAgain(deps, state)
+        state.rootOnline = deps.custody.has({ role: 'root', id: state.book.root.id })
+        await replaceWhatIsDue(deps, state, state.longestLeafMs, 'running')
+        await completeResponder(deps, state.signer)
+        await tellAging(deps, state)
+        await renewServer('if due')
+      }),
+    view: () => authorityView(deps, state),
+    aging: () => agingNow(deps, state),
+    lost: () => lostNow(deps, state),
+
+    rotate: (by) =>
+      inTurn(async () => {
+        const wanted = {
+          ...inAnyCase,
+          role: 'issuing',
+          longestLeafMs: state.longestLeafMs,
+          why: 'asked for',
+          by,
+        } as const
+        const outcome = await replaceIssuer(deps, state, { ...wanted, everywhere: true })
+        if (outcome === 'above-offline') return refuse('CA_ROOT_OFFLINE')
+        await renewServer('issuer replaced')
+      }),
+    withdraw: (wanted) =>
+      inTurn(async () => {
+        const outcome = await deps.store.exclusively(() => withdrawIssuer(deps, state, wanted))
+        if (!isRefusal(outcome)) await renewServer('if due')
+        return outcome
+      }),
+    request: (by) => inTurn(() => deps.store.exclusively(() => requestIntermediate(deps, by))),
+    importIssued: (certificatePem, by) =>
+      inTurn(async () => {
+        const outcome = await deps.store.exclusively(async () => {
+          await lookAgain(deps, state)
+          return importIntermediate(deps, state, certificatePem, by)
+        })
+        if (isRefusal(outcome)) return outcome
+        await startMemoryIssuer(deps, state)
+        await renewServer('issuer replaced')
+      }),
+  }
+}
+
+const inAnyCase = { isDue: null, fence: null, everywhere: false }
+
+const cannotLook = ({ log }: AuthorityDeps, error: unknown): void =>
+  log.warn({ err: error }, 'the authorities on record could not be looked at; it is tried again')
+
+const openState = async (deps: AuthorityDeps): Promise<AuthorityState> => {
+  const { custody, options, store } = deps
+  const book = await store.exclusively(async () => {
+    await custody.refresh()
+    const found = bookOf(await store.issuers())
+    if (options.issuerKey === 'memory' && certificateOf(found.root).pathLen === 1) {
+      throw new Error('the root of this domain has path length 1, which leaves no room for issuers with keys in memory')
+    }
+    // Opened once at start, so that a wrong sealing key is noticed now and not in years.
+    signerFrom(custody, found.root)
+    await dropOrphans(custody, found)
+    await dropAnsweredRequests(deps, found)
+    return found
+  })
+  const profiles = await store.profiles()
+  const state: AuthorityState = {
+    book,
+    rootOnline: custody.has({ role: 'root', id: book.root.id }),
+    signer: book.issuing === null || options.issuerKey === 'memory' ? null : signerFrom(custody, book.issuing),
+    server: await findServerCertificate(deps, serverKind(book)),
+    longestLeafMs: Math.max(options.serverLifetimeMs, ...profiles.map(({ value }) => value.certificate.lifetimeMs)),
+    agingToldAtMs: null,
+  }
+  await replaceWhatIsDue(deps, state, state.longestLeafMs, 'starting')
+  await completeResponder(deps, state.signer)
+  return state
+}
+
+const serverKind = (book: IssuerBook): ServerKind => ({
+  purpose: 'runtime',
+  above(issuer) {
+    const record = book.find(issuer)?.value
+    // What somebody else could have signed is not presented.
+    if (record === undefined || record.compromisedAtMs !== null) return null
+    const path = book.pathOf(issuer)
+    return [...path.intermediates, Buffer.from(path.root.der, 'base64')]
+  },
+})
+
+const isOfWithdrawn = (book: IssuerBook, { name }: HeldServerCertificate): boolean =>
+  book.withdrawn.some(({ id }) => name.id.startsWith(`${id}.`))
+
+type Anchors = { readonly pems: readonly string[]; readonly fingerprint: string }
+
+/** Every answer to a node carries the roots, so they are written out once a book and not once an answer. */
+const rememberAnchors = (): ((book: IssuerBook) => Anchors) => {
+  let known: { readonly book: IssuerBook; readonly anchors: Anchors } | null = null
+  return (book) => {
+    if (known?.book === book) return known.anchors
+    const pems = book.roots.map(({ der }) => toPem('CERTIFICATE', Buffer.from(der, 'base64')))
+    const anchors = { pems, fingerprint: certificateOf(book.root).sha256 }
+    known = { book, anchors }
+    return anchors
+  }
+}
+
+/** After an import, so that leaves hang under the new domain CA at once. */
+const startMemoryIssuer = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
+  if (deps.options.issuerKey !== 'memory') return
+  const wanted = { ...inAnyCase, role: 'issuing', longestLeafMs: state.longestLeafMs, by: byItself } as const
+  await replaceIssuer(deps, state, { ...wanted, why: 'new domain CA' })
+}

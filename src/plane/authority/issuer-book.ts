@@ -1,0 +1,74 @@
+// The CA certificates of the runtime on record, as one value: who signs now, and the way from each up to the root.
+// Recovery roots are not among them: nothing of the runtime may be signed by one, nor lead to one.
+
+import type { Row } from '#domain/core/change.ts'
+import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerId } from '#domain/core/node.ts'
+
+export type IssuerBook = {
+  readonly rows: readonly Row<IssuerRecord>[]
+  /** The newest; nodes are given all of them. */
+  readonly root: IssuerRecord
+  /** Newest first. */
+  readonly roots: readonly IssuerRecord[]
+  /** The newest that still serves, or null. */
+  readonly domainCa: IssuerRecord | null
+  /** One with a key that is kept comes before those in the memory of some plane. */
+  readonly issuing: IssuerRecord | null
+  /** The latest first; also those that have ended. */
+  readonly withdrawn: readonly IssuerRecord[]
+  find(id: IssuerId): Row<IssuerRecord> | null
+  /** An issuer not on record is a bug of the caller. */
+  pathOf(id: IssuerId): Path
+}
+
+/** From an issuer upwards. */
+export type Path = {
+  /** DER, without the root. */
+  readonly intermediates: readonly Uint8Array[]
+  readonly root: IssuerRecord
+}
+
+export const bookOf = (all: readonly Row<IssuerRecord>[]): IssuerBook => {
+  const rows = all.filter(({ value }) => value.role !== 'recovery')
+  const byId = new Map(rows.map((row) => [row.value.id, row]))
+  const newestFirst = rows.map((row) => row.value).sort((a, b) => b.notBeforeMs - a.notBeforeMs)
+  const serving = (role: IssuerRecord['role']): IssuerRecord[] =>
+    newestFirst.filter((record) => record.role === role && record.retiredAtMs === null)
+  const roots = serving('root')
+  const [root] = roots
+  if (root === undefined) throw new Error('there is no root on record: this domain has no certificate authority yet')
+  const paths = new Map(newestFirst.map((record) => [record.id, pathFrom(record, byId)]))
+
+  return {
+    rows,
+    root,
+    roots,
+    domainCa: serving('domain-ca')[0] ?? null,
+    issuing: serving('issuing').find(({ custody }) => custody === 'file') ?? serving('issuing')[0] ?? null,
+    withdrawn: rows
+      .map(({ value }) => value)
+      .filter(({ compromisedAtMs }) => compromisedAtMs !== null)
+      .sort((a, b) => (b.compromisedAtMs ?? 0) - (a.compromisedAtMs ?? 0)),
+    find: (id) => byId.get(id) ?? null,
+    pathOf(id) {
+      const path = paths.get(id)
+      if (path === undefined) throw new Error(`issuer ${id} is not on record`)
+      return path
+    },
+  }
+}
+
+const pathFrom = (issuer: IssuerRecord, byId: ReadonlyMap<IssuerId, Row<IssuerRecord>>): Path => {
+  const intermediates: Uint8Array[] = []
+  let record = issuer
+  while (record.role !== 'root') {
+    intermediates.push(Buffer.from(record.der, 'base64'))
+    const above = byId.get(record.parent)
+    // A domain CA and an issuer below it are the most there can be; more would be a circle.
+    if (above === undefined || intermediates.length > 2)
+      throw new Error(`no root above issuer ${issuer.id} is on record`)
+    record = above.value
+  }
+  return { intermediates, root: record }
+}

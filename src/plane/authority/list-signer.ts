@@ -1,0 +1,84 @@
+// The revocation lists of an issuing CA are signed by its own key, also once it has retired: its certificates tell whoever
+// verifies them where its list is, until the last of them has expired. From its retirement on the key is kept under a role
+// that no authority has. Whatever signs certificates looks for a key by the role of an authority, and does not find it.
+
+import { certificateKey } from '#domain/core/certificate.ts'
+import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerId } from '#domain/core/node.ts'
+import { isListed } from '#domain/ca/revocation-list.ts'
+import { buildCrl, type CrlSpec } from '#pki/crl.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { signerWith } from './ca-signer.ts'
+import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
+
+/** A key that signs lists, and is not given out for anything else. */
+export type ListSigner = {
+  readonly issuer: IssuerId
+  /** DER. */
+  readonly sign: (list: Omit<CrlSpec, 'issuer' | 'authorityKeyId'>) => Uint8Array
+}
+
+/** One in memory has no lists; of a withdrawn one, every list would be signed by the key that is not to be trusted. */
+export const signsLists = ({ role, custody, compromisedAtMs }: IssuerRecord): boolean =>
+  role === 'issuing' && custody === 'file' && compromisedAtMs === null
+
+const retiredName = (id: IssuerId): KeyName => ({ role: 'retired', id })
+
+/** Where its key is. For a moment after its retirement, or until a start after a crash, it still is where it was. */
+const namesOf = ({ id, retiredAtMs }: IssuerRecord): readonly KeyName[] =>
+  retiredAtMs === null ? [{ role: 'issuing', id }] : [retiredName(id), { role: 'issuing', id }]
+
+export const hasListKey = (custody: KeyCustody, record: IssuerRecord): boolean =>
+  namesOf(record).some((name) => custody.has(name))
+
+/** Null: its key is not here, or is not to sign a list. */
+export const findListSigner = (custody: KeyCustody, record: IssuerRecord): ListSigner | null => {
+  const name = signsLists(record) ? namesOf(record).find((one) => custody.has(one)) : undefined
+  const pem = name === undefined ? null : custody.find(name)
+  if (pem === null) return null
+  const { certificate, key } = signerWith(record, pem)
+  return {
+    issuer: record.id,
+    sign: (list) => buildCrl({ ...list, issuer: certificate.subjectName, authorityKeyId: record.id }, key),
+  }
+}
+
+/** What a retired issuer signed certificates with signs its lists from now on. Durable when it resolves; may be repeated. */
+export const keepForLists = async (custody: KeyCustody, id: IssuerId): Promise<void> => {
+  const pem = custody.find({ role: 'issuing', id })
+  if (pem !== null) await custody.keep(retiredName(id), pem)
+}
+
+/** A retired key goes once nobody can ask for a list of it any more: all that it has signed has expired. */
+export const dropEndedListKeys = async ({
+  custody,
+  store,
+  nowMs,
+}: {
+  readonly custody: KeyCustody
+  readonly store: Pick<Store, 'get' | 'list'>
+  readonly nowMs: number
+}): Promise<void> => {
+  for (const name of custody.names()) {
+    if (name.role !== 'retired') continue
+    const issuer = (await store.get('issuer', name.id))?.value
+    if (issuer === undefined) continue
+    const isNeeded = signsLists(issuer) && issuer.notAfterMs > nowMs && (await isAskedAbout(store, name.id, nowMs))
+    if (!isNeeded) await custody.drop(name)
+  }
+}
+
+const page = 500
+
+/** Whether it has signed anything that has to be on a list if it is denied. The first that has ends the search. */
+const isAskedAbout = async (store: Pick<Store, 'list'>, issuer: IssuerId, nowMs: number): Promise<boolean> => {
+  for (let after = `${issuer}/`; ;) {
+    const rows = (await store.list('certificate', { after, limit: page })).filter(
+      ({ value }) => value.issuer === issuer,
+    )
+    if (rows.some(({ value }) => isListed(value, nowMs))) return true
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < page) return false
+    after = certificateKey(last.value.issuer, last.value.serial)
+  }
+}

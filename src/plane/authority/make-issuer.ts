@@ -1,0 +1,66 @@
+// Makes new certificate authorities: a key, a certificate, and what goes on record. Nothing is kept or committed here.
+
+import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import {
+  domainCaSpec,
+  issuingSpec,
+  recoveryRootSpec,
+  rootSpec,
+  type AuthorityRequest,
+} from '#pki/authority-certificates.ts'
+import { buildCertificate, type CertificateSpec } from '#pki/certificate.ts'
+import { generateKey, keyId, type PrivateKey } from '#pki/keys.ts'
+import { parseCertificate } from '#pki/parse-certificate.ts'
+import type { Random } from '#platform/random.ts'
+import { recordOf, type CaSigner } from './ca-signer.ts'
+
+/** A serial number has so many random bytes. */
+export const serialBytes = 16
+
+export type Making = {
+  readonly domain: string
+  readonly custody: IssuerRecord['custody']
+  readonly lifetimeMs: number
+  readonly nowMs: number
+  readonly random: Random
+}
+
+export const makeRoot = (making: Making & { readonly pathLen: 1 | 2 }): CaSigner => {
+  const key = generateKey('p256')
+  const spec = rootSpec({ ...requestFor(key, making), pathLen: making.pathLen })
+  return signerFor(spec, key, key, { role: 'root', custody: making.custody, parent: keyId(key.spki) })
+}
+
+export const makeRecoveryRoot = (making: Making): CaSigner => {
+  const key = generateKey('p256')
+  const spec = recoveryRootSpec(requestFor(key, making))
+  return signerFor(spec, key, key, { role: 'recovery', custody: making.custody, parent: keyId(key.spki) })
+}
+
+/** Never outlives the CA above it. */
+export const makeIntermediate = (role: 'domain-ca' | 'issuing', above: CaSigner, making: Making): CaSigner => {
+  const key = generateKey('p256')
+  const specOf = role === 'domain-ca' ? domainCaSpec : issuingSpec
+  const spec = specOf(requestFor(key, making), above.certificate)
+  return signerFor(spec, key, above.key, { role, custody: making.custody, parent: above.record.id })
+}
+
+const requestFor = (key: PrivateKey, { domain, lifetimeMs, nowMs, random }: Making): AuthorityRequest => ({
+  domain,
+  spki: key.spki,
+  serial: random.bytes(serialBytes),
+  nowMs,
+  lifetimeMs,
+})
+
+const signerFor = (
+  spec: CertificateSpec,
+  key: PrivateKey,
+  signedBy: PrivateKey,
+  as: Pick<IssuerRecord, 'role' | 'custody' | 'parent'>,
+): CaSigner => {
+  const certificate = parseCertificate(buildCertificate(spec, signedBy))
+  if (certificate.kind === 'malformed')
+    throw new Error(`a CA certificate of our own making is malformed: ${certificate.why}`)
+  return { record: recordOf(certificate, as), certificate, key }
+}

@@ -1,0 +1,86 @@
+// The roots of recovery. One is made at the first start, and at the first start on a data folder from before there was
+// any; its successor is made by itself at half life, so that every machine that is connected within ten years knows it.
+
+import { readOf, type Change } from '#domain/core/change.ts'
+import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import { recoveryRootLifetimeMs } from '#pki/authority-certificates.ts'
+import type { Fence } from '#plane/store/contract/replicas.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
+import { byItself, issuerEntry } from './issuer-entries.ts'
+import { halfLifeMs } from './issuer-life.ts'
+import { makeRecoveryRoot } from './make-issuer.ts'
+import type { ReplaceableKey } from '#plane/keys/key-inventory.ts'
+import type { ServerCertificateDeps } from './server-identity.ts'
+
+export type RecoveryDeps = ServerCertificateDeps & {
+  /** Keys that are known to be lost and are to be made anew; left out: none is. */
+  readonly replacing?: readonly ReplaceableKey[]
+  readonly store: Pick<Store, 'get' | 'issuers' | 'commit' | 'replicas' | 'sealedKeys' | 'exclusively' | 'makeRoom'>
+}
+
+export type RecoveryRoot = { readonly record: IssuerRecord; readonly signing: boolean }
+
+/** Newest first; those that have ended are not among them. */
+export const recoveryRootsOnRecord = async (deps: RecoveryDeps): Promise<readonly IssuerRecord[]> => {
+  const nowMs = deps.clock.nowMs()
+  return (await deps.store.issuers())
+    .map(({ value }) => value)
+    .filter(({ role, retiredAtMs, notAfterMs }) => role === 'recovery' && retiredAtMs === null && notAfterMs > nowMs)
+    .sort((a, b) => b.notBeforeMs - a.notBeforeMs)
+}
+
+/**
+ * Why one more is to be made; null: it is not. One on record whose key is gone has no successor made for it: every machine
+ * trusts it, and its key may be put back. Only who asks for it (`muster ca replace-lost recovery`) gets a new one.
+ */
+export const whyRecoveryRootDue = (
+  deps: RecoveryDeps,
+  roots: readonly IssuerRecord[],
+): 'none here' | 'half life' | 'replaces a lost one' | null => {
+  const newest = roots.find((record) => isHere(deps, record))
+  if (newest === undefined && deps.replacing?.includes('recovery') === true && roots.length > 0)
+    return 'replaces a lost one'
+  if (newest === undefined) return roots.length === 0 ? 'none here' : null
+  return deps.clock.nowMs() < halfLifeMs(newest) ? null : 'half life'
+}
+
+/** As above, and makes one where it is due. Only while nobody else can be doing so. */
+export const recoveryRootsInService = async (
+  deps: RecoveryDeps,
+  fence: Fence | null,
+): Promise<readonly IssuerRecord[]> => {
+  await deps.custody.refresh()
+  const roots = await recoveryRootsOnRecord(deps)
+  const why = whyRecoveryRootDue(deps, roots)
+  return why === null ? roots : [await addRoot(deps, why, fence), ...roots]
+}
+
+/** The oldest that can: whoever was away for long knows only that one. */
+export const recoverySigner = (deps: RecoveryDeps, roots: readonly IssuerRecord[]): CaSigner | null => {
+  const here = roots.filter((record) => isHere(deps, record))
+  const lasting = here.filter(({ notAfterMs }) => notAfterMs - deps.clock.nowMs() >= deps.options.serverLifetimeMs)
+  const record = lasting.at(-1) ?? here[0]
+  return record === undefined ? null : signerFrom(deps.custody, record)
+}
+
+const isHere = ({ custody }: RecoveryDeps, { id }: IssuerRecord): boolean => custody.has({ role: 'recovery', id })
+
+const addRoot = async (deps: RecoveryDeps, why: string, fence: Fence | null): Promise<IssuerRecord> => {
+  const { clock, custody, options, random, store } = deps
+  const nowMs = clock.nowMs()
+  const { domain } = options
+  const made = makeRecoveryRoot({ domain, custody: 'file', lifetimeMs: recoveryRootLifetimeMs, nowMs, random })
+  // Durable before the commit that names it; a crash in between leaves a file that nothing names.
+  await keepKey(custody, made)
+  const change: Change = {
+    reads: [readOf('issuer', made.record.id, null)],
+    writes: [{ put: 'issuer', value: made.record }],
+    entries: [issuerEntry('ca.created', made.record, byItself, nowMs, { why })],
+  }
+  const outcome = await (fence === null ? store.commit(change) : store.commit(change, fence))
+  if (outcome === 'lost-race') throw new Error('the id of the new recovery root is taken')
+  deps.feed.publish(outcome)
+  deps.log.info({ issuer: made.record.id, why }, 'a recovery root has been made')
+  return made.record
+}

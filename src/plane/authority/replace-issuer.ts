@@ -1,0 +1,115 @@
+// Replaces authorities that are due, as far as the keys to do so are here. Of several planes the leader does so, or
+// whoever could not start otherwise; an issuer in memory is every plane's own.
+
+import type { Attribution } from '#domain/core/decision.ts'
+import type { Fence } from '#plane/store/contract/replicas.ts'
+import { isShared, signerAbove, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import { keepKey } from './ca-signer.ts'
+import { byItself } from './issuer-entries.ts'
+import { isReplacementDue, memoryIssuerLifetimeMs } from './issuer-life.ts'
+import { lookAgain } from './look-again.ts'
+import { makeIntermediate } from './make-issuer.ts'
+import { dropOrphans, takeIntoService } from './take-into-service.ts'
+
+export type Replacement = {
+  readonly role: 'domain-ca' | 'issuing'
+  /** What a memory issuer's own life is measured by. */
+  readonly longestLeafMs: number
+  readonly why: string
+  readonly by: Attribution
+  /** Asked again once nobody else can be replacing anything; null: it is wanted in any case. */
+  readonly isDue: (() => boolean) | null
+  /** Null: asked for by somebody, or without it there is no start. */
+  readonly fence: Fence | null
+  /** Also instead of the issuers in the memory of other planes, which then make new ones. */
+  readonly everywhere: boolean
+}
+
+const mostAttempts = 5
+
+export const replaceIssuer = (
+  deps: AuthorityDeps,
+  state: AuthorityState,
+  wanted: Replacement,
+): Promise<'replaced' | 'above-offline'> =>
+  isOwn(deps, wanted) ? replace(deps, state, wanted) : deps.store.exclusively(() => replace(deps, state, wanted))
+
+const isOwn = (deps: AuthorityDeps, { role }: Replacement): boolean =>
+  deps.store.sealedKeys !== null && !isShared(deps, role)
+
+const replace = async (
+  deps: AuthorityDeps,
+  state: AuthorityState,
+  wanted: Replacement,
+): Promise<'replaced' | 'above-offline'> => {
+  const { custody, options } = deps
+  const { role, longestLeafMs, why } = wanted
+  const inMemory = role === 'issuing' && options.issuerKey === 'memory'
+  for (let attempt = 0; attempt < mostAttempts; attempt++) {
+    // An earlier commit may have failed without saying whether it is there, and another plane may have been quicker.
+    await lookAgain(deps, state)
+    if (wanted.isDue !== null && !wanted.isDue()) return 'replaced'
+    // Only where nobody else can be between keeping a key and committing what names it.
+    if (!isOwn(deps, wanted)) await dropOrphans(custody, state.book)
+    const above = signerAbove(deps, state.book, role)
+    if (above === null) return 'above-offline'
+    const made = makeIntermediate(role, above, {
+      domain: options.domain,
+      custody: inMemory ? 'memory' : 'file',
+      lifetimeMs: inMemory ? memoryIssuerLifetimeMs(longestLeafMs) : options.intermediateLifetimeMs,
+      nowMs: deps.clock.nowMs(),
+      random: deps.random,
+    })
+    await keepKey(custody, made)
+    if ((await takeIntoService(deps, state, made, wanted)) === 'in-service') {
+      deps.log.info({ issuer: made.record.id, role, why }, 'a new certificate authority is in service')
+      return 'replaced'
+    }
+  }
+  throw new Error(`the authorities on record kept changing: gave up after ${mostAttempts} attempts`)
+}
+
+/**
+ * From the top down. Where the key above is offline nothing happens here; the warnings say so. `left-to-leader`: something
+ * is due that is another plane's to replace. At a start what is there will do for the moment.
+ */
+export const replaceWhatIsDue = async (
+  deps: AuthorityDeps,
+  state: AuthorityState,
+  longestLeafMs: number,
+  when: 'starting' | 'running',
+): Promise<'settled' | 'left-to-leader'> => {
+  const fence = deps.store.replicas.leadership()
+  const due = { longestLeafMs, why: 'due', by: byItself, fence, everywhere: false }
+  const isLeft = (role: 'domain-ca' | 'issuing', isNeeded: boolean): boolean =>
+    isShared(deps, role) && fence === null && !(when === 'starting' && isNeeded)
+  const domainCaDue = (): boolean => isDomainCaDue(deps, state, longestLeafMs)
+  const issuingDue = (): boolean => isIssuingDue(deps, state, longestLeafMs)
+
+  if (domainCaDue()) {
+    if (isLeft('domain-ca', signerAbove(deps, state.book, 'issuing') === null)) return 'left-to-leader'
+    await replaceIssuer(deps, state, { ...due, role: 'domain-ca', isDue: domainCaDue })
+  }
+  if (issuingDue()) {
+    const { signer } = state
+    if (isLeft('issuing', signer === null || signer.record.notAfterMs <= deps.clock.nowMs())) return 'left-to-leader'
+    await replaceIssuer(deps, state, { ...due, role: 'issuing', isDue: issuingDue })
+  }
+  return 'settled'
+}
+
+const isDomainCaDue = (deps: AuthorityDeps, state: AuthorityState, longestLeafMs: number): boolean => {
+  if (deps.options.issuerKey !== 'memory' || !state.rootOnline) return false
+  const { domainCa, root } = state.book
+  if (domainCa === null || !deps.custody.has({ role: 'domain-ca', id: domainCa.id })) return true
+  return isReplacementDue(domainCa, root, memoryIssuerLifetimeMs(longestLeafMs), deps.clock.nowMs())
+}
+
+const isIssuingDue = (deps: AuthorityDeps, state: AuthorityState, longestLeafMs: number): boolean => {
+  const { book, rootOnline, signer } = state
+  const inMemory = deps.options.issuerKey === 'memory'
+  const above = inMemory ? book.domainCa : rootOnline ? book.root : null
+  if (above === null) return false
+  if (signer === null || (inMemory && signer.record.parent !== above.id)) return true
+  return isReplacementDue(signer.record, above, longestLeafMs, deps.clock.nowMs())
+}

@@ -1,0 +1,80 @@
+// Who answers for an issuing CA by OCSP: a key of its own, certified by that CA before it signs anything else, and living
+// as long. It is kept where every plane of the domain finds it, so that the certificates of an issuer in memory can still
+// be asked about when the plane that held its key is gone.
+
+import { responderSpec } from '#pki/authority-certificates.ts'
+import { buildCertificate } from '#pki/certificate.ts'
+import { generateKey, loadPrivateKey } from '#pki/keys.ts'
+import type { ResponderIdentity } from '#pki/ocsp-response.ts'
+import { fromPem, toPem } from '#pki/pem.ts'
+import type { IssuerId } from '#domain/core/node.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { AuthorityDeps } from './authority-state.ts'
+import type { CaSigner } from './ca-signer.ts'
+import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
+import { serialBytes } from './make-issuer.ts'
+
+const nameOf = (issuer: IssuerId): KeyName => ({ role: 'responder', id: issuer })
+
+/** Durable when it resolves. Does nothing where there is one; where planes share keys, only for an issuer of one's own. */
+export const keepResponder = async (
+  { custody, clock, random, options }: Pick<AuthorityDeps, 'custody' | 'clock' | 'random' | 'options'>,
+  issuer: CaSigner,
+): Promise<void> => {
+  const name = nameOf(issuer.record.id)
+  if (issuer.record.role !== 'issuing' || custody.has(name)) return
+  const key = generateKey('p256')
+  const request = {
+    domain: options.domain,
+    spki: key.spki,
+    serial: random.bytes(serialBytes),
+    nowMs: clock.nowMs(),
+    lifetimeMs: issuer.record.notAfterMs - clock.nowMs(),
+  }
+  const certificate = buildCertificate(responderSpec(request, issuer.certificate), issuer.key)
+  await custody.keep(name, key.pkcs8Pem() + toPem('CERTIFICATE', certificate))
+}
+
+/** An issuer of before there were responders gets one, as long as its key is here. */
+export const completeResponder = async (deps: AuthorityDeps, signer: CaSigner | null): Promise<void> => {
+  if (signer === null || deps.custody.has(nameOf(signer.record.id))) return
+  await deps.store.exclusively(async () => {
+    await deps.custody.refresh()
+    await keepResponder(deps, signer)
+  })
+}
+
+/** Null: there is none here. */
+export const findResponder = (custody: KeyCustody, issuer: IssuerId): ResponderIdentity | null => {
+  const text = custody.find(nameOf(issuer))
+  if (text === null) return null
+  const border = text.indexOf('-----BEGIN CERTIFICATE-----')
+  const certificate = fromPem('CERTIFICATE', text.slice(border))
+  if (certificate === null) throw new Error(`the responder kept for issuer ${issuer} has no certificate`)
+  return { key: loadPrivateKey(text.slice(0, border)), certificate }
+}
+
+/** What answers for nothing any more goes: its issuer has ended, or has retired and its last certificate is forgotten. */
+export const dropEndedResponders = async ({
+  custody,
+  store,
+  nowMs,
+}: {
+  readonly custody: KeyCustody
+  readonly store: Pick<Store, 'get' | 'list'>
+  readonly nowMs: number
+}): Promise<void> => {
+  for (const name of custody.names()) {
+    if (name.role !== 'responder') continue
+    const issuer = await store.get('issuer', name.id)
+    if (issuer === null) continue
+    const { retiredAtMs, notAfterMs } = issuer.value
+    const isOver = retiredAtMs !== null && !(await hasCertificates(store, name.id))
+    if (isOver || notAfterMs <= nowMs) await custody.drop(name)
+  }
+}
+
+const hasCertificates = async (store: Pick<Store, 'list'>, issuer: IssuerId): Promise<boolean> => {
+  const [first] = await store.list('certificate', { after: `${issuer}/`, limit: 1 })
+  return first !== undefined && first.value.issuer === issuer
+}

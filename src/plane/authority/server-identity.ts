@@ -1,0 +1,180 @@
+// A certificate and key the plane presents, for nodes or for recovery: found at start, renewed without a restart. Its key
+// file is named for the certificate and durable before the commit; a file whose certificate is not on record is set aside
+// at the next start.
+
+import { certificateKey } from '#domain/core/certificate.ts'
+import type { IssuerId } from '#domain/core/node.ts'
+import {
+  orderServerCertificate,
+  serverCertificateIssued,
+  whyServerCertificateDue,
+  type PresentedServerCertificate,
+  type ServerNames,
+  type WhyIssued,
+} from '#domain/ca/server-certificate.ts'
+import { backdatingMs } from '#pki/authority-certificates.ts'
+import { generateKey, loadPrivateKey } from '#pki/keys.ts'
+import { parseCertificate } from '#pki/parse-certificate.ts'
+import { fromPem, toPem } from '#pki/pem.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import type { ServerIdentity } from './authority.ts'
+import type { CaSigner } from './ca-signer.ts'
+import { byItself } from './issuer-entries.ts'
+import { withRoom, type KeyCustody, type KeyName } from '#plane/keys/key-custody.ts'
+import { signLeaf } from './sign-leaf.ts'
+
+export type ServerCertificateDeps = {
+  readonly store: Pick<Store, 'get' | 'commit' | 'makeRoom'>
+  readonly feed: Pick<Feed, 'publish'>
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly custody: KeyCustody
+  readonly options: {
+    readonly domain: string
+    readonly serverNames: ServerNames
+    readonly serverLifetimeMs: number
+  }
+}
+
+/** Which of the plane's own certificates it is, and by whom it may be signed. */
+export type ServerKind = {
+  readonly purpose: 'runtime' | 'recovery'
+  /** The certificates above one of this issuer, its root last; DER. Null: not an authority for this purpose. */
+  above(issuer: IssuerId): readonly Uint8Array[] | null
+}
+
+export type HeldServerCertificate = {
+  readonly name: KeyName
+  readonly presented: PresentedServerCertificate
+  readonly identity: ServerIdentity
+}
+
+const keyRoles = { runtime: 'server', recovery: 'recovery-server' } as const
+
+/** Null: there is none that could be presented. */
+export const findServerCertificate = async (
+  deps: ServerCertificateDeps,
+  kind: ServerKind,
+): Promise<HeldServerCertificate | null> => {
+  let best: HeldServerCertificate | null = null
+  const unknown: KeyName[] = []
+  // Set aside while the database was an older one: its certificate is on record again.
+  for (const name of deps.custody.asideNames().filter(({ role }) => role === keyRoles[kind.purpose])) {
+    if (await isCommitted(deps, name)) await deps.custody.takeBack(name)
+  }
+  for (const name of deps.custody.names().filter(({ role }) => role === keyRoles[kind.purpose])) {
+    const held = open(deps, kind, name)
+    const committed = await isCommitted(deps, name)
+    if (!committed) unknown.push(name)
+    // The store forgets what has expired. Presenting that is still better than not starting: it lets an operator in.
+    const ofUse = held !== null && (committed || held.presented.notAfterMs <= deps.clock.nowMs())
+    if (ofUse && (best === null || held.presented.issuedAtMs > best.presented.issuedAtMs)) best = held
+  }
+  for (const name of unknown) if (name.id !== best?.name.id) await deps.custody.setAside(name)
+  await dropOthers(deps, kind, best)
+  return best
+}
+
+const isCommitted = async ({ store }: ServerCertificateDeps, name: KeyName): Promise<boolean> => {
+  const [issuer, serial] = name.id.split('.') as [string, string]
+  return (await store.get('certificate', certificateKey(issuer, serial))) !== null
+}
+
+export type ServerRenewal = {
+  readonly signer: CaSigner | null
+  readonly held: HeldServerCertificate | null
+  readonly cause: 'if due' | 'issuer replaced'
+}
+
+/** Returns the new one, or null when none was due or could be signed. */
+export const renewServerCertificate = async (
+  deps: ServerCertificateDeps,
+  kind: ServerKind,
+  { signer, held, cause }: ServerRenewal,
+): Promise<HeldServerCertificate | null> => {
+  const nowMs = deps.clock.nowMs()
+  if (signer === null || signer.record.notAfterMs <= nowMs) return null
+  const whyDue = whyServerCertificateDue({
+    current: held === null ? null : held.presented,
+    wanted: deps.options.serverNames,
+    issuerNotAfterMs: signer.record.notAfterMs,
+    nowMs,
+  })
+  const why = whyDue ?? (cause === 'issuer replaced' ? cause : null)
+  return why === null ? null : issue(deps, kind, held, signer, why)
+}
+
+const issue = async (
+  deps: ServerCertificateDeps,
+  kind: ServerKind,
+  before: HeldServerCertificate | null,
+  signer: CaSigner,
+  why: WhyIssued,
+): Promise<HeldServerCertificate> => {
+  const { clock, custody, options, random, store } = deps
+  const { purpose } = kind
+  await dropOthers(deps, kind, before)
+  const key = generateKey('p256')
+  const order = orderServerCertificate({
+    id: sortableId(clock.nowMs(), random),
+    domain: options.domain,
+    names: options.serverNames,
+    publicKey: key.spki,
+    lifetimeMs: options.serverLifetimeMs,
+    nowMs: clock.nowMs(),
+  })
+  const issued = signLeaf(signer, order, random)
+  const name: KeyName = { role: keyRoles[purpose], id: `${issued.issuer}.${issued.serial}` }
+  const text = key.pkcs8Pem() + toPem('CERTIFICATE', Buffer.from(issued.der, 'base64'))
+  // Without a certificate of its own nobody reaches this plane to cut anybody off.
+  await withRoom(store, () => custody.keep(name, text))
+
+  const renews = before === null ? null : before.presented.serial
+  const change = serverCertificateIssued(issued, { why, purpose, names: options.serverNames, renews }, byItself)
+  const outcome = await store.commit(change)
+  if (outcome === 'lost-race') throw new Error('the serial number of the new server certificate is taken')
+  deps.feed.publish(outcome)
+
+  const held = open(deps, kind, name)
+  if (held === null) throw new Error('the new server certificate cannot be read back')
+  await dropOthers(deps, kind, held)
+  deps.log.info({ serial: issued.serial, purpose, why }, 'the server certificate has been renewed')
+  return held
+}
+
+const open = ({ custody }: ServerCertificateDeps, kind: ServerKind, name: KeyName): HeldServerCertificate | null => {
+  const text = custody.find(name)
+  if (text === null) return null
+  const border = text.indexOf('-----BEGIN CERTIFICATE-----')
+  const [keyPem, certificatePem] = [text.slice(0, border), text.slice(border)]
+  const certificate = parseCertificate(fromPem('CERTIFICATE', certificatePem) ?? new Uint8Array())
+  if (certificate.kind === 'malformed')
+    throw new Error(`the server certificate kept with its key is not one: ${certificate.why}`)
+  const { authorityKeyId: issuer, serial, notBeforeMs, notAfterMs } = certificate
+  const above = issuer === null ? null : kind.above(issuer)
+  if (above === null) return null
+
+  const chainPem = [certificatePem, ...above.map((der) => toPem('CERTIFICATE', der))].join('')
+  const names = { dns: certificate.dnsNames, ip: certificate.ips }
+  const issuedAtMs = notBeforeMs + backdatingMs
+  return {
+    name,
+    presented: { serial, notBeforeMs, issuedAtMs, notAfterMs, names },
+    identity: { keyPem: loadPrivateKey(keyPem).pkcs8Pem(), chainPem, notAfterMs },
+  }
+}
+
+const dropOthers = async (
+  { custody }: ServerCertificateDeps,
+  { purpose }: ServerKind,
+  held: HeldServerCertificate | null,
+): Promise<void> => {
+  for (const name of custody.names()) {
+    if (name.role === keyRoles[purpose] && (held === null || name.id !== held.name.id)) await custody.drop(name)
+  }
+}

@@ -1,0 +1,125 @@
+// A new authority takes the place of the old one. The order matters for a crash at any point: the new key is durable
+// before the commit that names it, the old key goes after the commit that retires it. What a crash can leave behind is
+// a key that no serving authority names; such keys are harmless, and leave service. What has signed leaves in service is kept
+// on for their revocation lists (list-signer.ts), before it goes from where it was.
+
+import { readOf, type Change } from '#domain/core/change.ts'
+import type { Attribution } from '#domain/core/decision.ts'
+import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { Fence } from '#plane/store/contract/replicas.ts'
+import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
+import type { IssuerBook } from './issuer-book.ts'
+import { issuerEntry } from './issuer-entries.ts'
+import { keepKey, type CaSigner } from './ca-signer.ts'
+import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
+import { keepForLists, signsLists } from './list-signer.ts'
+import { readBook } from './look-again.ts'
+import { keepResponder } from './responder.ts'
+
+export type Story = {
+  readonly why: string
+  readonly by: Attribution
+  /** Null: asked for by somebody. */
+  readonly fence: Fence | null
+  /** Also instead of the issuers in the memory of other planes, which then make new ones. */
+  readonly everywhere: boolean
+}
+
+/**
+ * `made` has its key kept already; where planes share keys, nobody else is here. After `lost-race` the book has been read
+ * again, and nothing else has changed.
+ */
+export const takeIntoService = async (
+  deps: AuthorityDeps,
+  state: AuthorityState,
+  made: CaSigner,
+  story: Story,
+): Promise<'in-service' | 'lost-race'> => {
+  const change = succession(deps, state, made.record, story)
+  const outcome = await (story.fence === null ? deps.store.commit(change) : deps.store.commit(change, story.fence))
+  await readBook(deps, state)
+  if (outcome === 'lost-race') return outcome
+  deps.feed.publish(outcome)
+  if (made.record.role === 'issuing') {
+    // Before it signs anything; were this to fail, `maintain` makes up for it.
+    await keepResponder(deps, made)
+    state.signer = made
+  }
+  if (made.record.custody === 'memory' && deps.store.sealedKeys !== null) return 'in-service'
+  await deps.custody.refresh()
+  // Who is alone here may have been forgotten by the store meanwhile, and its key taken for one that nothing names.
+  if (!deps.custody.has({ role: made.record.role, id: made.record.id })) await keepKey(deps.custody, made)
+  await dropOrphans(deps.custody, state.book)
+  return 'in-service'
+}
+
+const succession = (
+  deps: AuthorityDeps,
+  { book, signer }: AuthorityState,
+  made: IssuerRecord,
+  { why, by, everywhere }: Story,
+): Change => {
+  const nowMs = deps.clock.nowMs()
+  const takesThePlaceOf = (other: IssuerRecord): boolean => {
+    if (deps.store.sealedKeys === null) return takesThePlace(made, other)
+    // The issuers in memory of other planes go on signing until they are asked not to.
+    if (made.custody === 'memory')
+      return other.custody === 'memory' && other.role === 'issuing' && (everywhere || other.id === signer?.record.id)
+    return other.role === made.role && other.custody === 'file'
+  }
+  const replaced = book.rows.filter(({ value }) => value.retiredAtMs === null && takesThePlaceOf(value))
+  return {
+    reads: [
+      readOf('issuer', made.id, null),
+      readOf('issuer', made.parent, book.find(made.parent)),
+      ...replaced.map((row) => readOf('issuer', row.value.id, row)),
+    ],
+    writes: [
+      { put: 'issuer', value: made },
+      ...replaced.map(({ value }) => ({ put: 'issuer', value: { ...value, retiredAtMs: nowMs } }) as const),
+    ],
+    entries: [
+      issuerEntry('ca.rotated', made, by, nowMs, { why, replaces: replaced.map(({ value }) => value.id) }),
+      ...replaced.map(({ value }) => issuerEntry('ca.retired', value, by, nowMs, { why, replaced_by: made.id })),
+    ],
+  }
+}
+
+/** With an issuing key in a file there is nothing for a domain CA to do any more. */
+const takesThePlace = (made: IssuerRecord, other: IssuerRecord): boolean =>
+  other.role === made.role || (made.role === 'issuing' && made.custody === 'file' && other.role === 'domain-ca')
+
+/**
+ * Keys without a task leave service. One whose record says that it is over is dropped; one without such a record is set
+ * aside: this database may be older than the keys beside it, and the newer one may be put back. Then it is taken back.
+ * Roots stay in any case. Where planes share keys only while nobody else can be about to commit what names one.
+ */
+export const dropOrphans = async (custody: KeyCustody, book: IssuerBook): Promise<void> => {
+  for (const name of custody.asideNames()) {
+    const record = book.find(name.id)?.value ?? null
+    if (record !== null && record.compromisedAtMs === null && isOnRecord(name, record)) await custody.takeBack(name)
+  }
+  for (const name of custody.names()) {
+    const record = book.find(name.id)?.value ?? null
+    if (!isOrphan(name, record)) continue
+    if (name.role === 'issuing' && record !== null && signsLists(record)) await keepForLists(custody, name.id)
+    if (record === null || (name.role === 'retired' && record.retiredAtMs === null)) await custody.setAside(name)
+    else await custody.drop(name)
+  }
+}
+
+/** A responder is set aside by nobody here, and a server certificate is looked after where it is presented. */
+const isOnRecord = (name: KeyName, record: IssuerRecord): boolean =>
+  (name.role === 'issuing' || name.role === 'domain-ca' || name.role === 'retired') && !isOrphan(name, record)
+
+const isOrphan = ({ role }: KeyName, record: IssuerRecord | null): boolean => {
+  switch (role) {
+    case 'issuing':
+    case 'domain-ca':
+      return record === null || record.retiredAtMs !== null
+    case 'retired':
+      return record === null || record.retiredAtMs === null || !signsLists(record)
+    default:
+      return false
+  }
+}

@@ -1,0 +1,192 @@
+// An authority whose key somebody else may have (R-039). What takes its place is made first, and both are one commit: at
+// no moment is there nothing that signs, and a crash leaves at most a key that nothing names. Where only an offline root
+// could make a successor nothing happens, and whoever asked is told how to get one.
+
+import { alertKey, type Alert } from '#domain/alerts/alert.ts'
+import { withAlert } from '#domain/alerts/alert-decisions.ts'
+import { readOf, type Change, type Row } from '#domain/core/change.ts'
+import { boundedText, type Attribution } from '#domain/core/decision.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import { denialOfIssuer, withdrawalBarred, withdrawn, withdrawnWith } from '#domain/ca/issuer-withdrawal.ts'
+import type { IssuerId } from '#domain/core/node.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { sortableId } from '#platform/random.ts'
+import type { Committed } from '#plane/store/contract/store.ts'
+import { signerAbove, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
+import { issuerEntry } from './issuer-entries.ts'
+import { memoryIssuerLifetimeMs } from './issuer-life.ts'
+import { withRoom } from '#plane/keys/key-custody.ts'
+import { lookAgain, readBook } from './look-again.ts'
+import { makeIntermediate, type Making } from './make-issuer.ts'
+import { keepResponder } from './responder.ts'
+import { dropOrphans } from './take-into-service.ts'
+
+export type WithdrawalWanted = {
+  readonly issuer: IssuerId
+  readonly reason: string
+  readonly by: Attribution
+  /** Tells the feed: channels of its nodes are cut in that turn. */
+  readonly publish: (committed: Committed) => void
+}
+
+export type Withdrawal = {
+  readonly kind: 'withdrawn'
+  /** It and what was below it; none: it was withdrawn already. */
+  readonly issuers: readonly IssuerId[]
+  /** What takes their place here; none: they did not sign here any more. */
+  readonly successors: readonly IssuerId[]
+}
+
+const mostAttempts = 5
+
+/**
+ * While nobody else does anything of this kind, but for planes that make issuers in their memory: one that came in below it
+ * a moment before is found by the look after the commit. After that commit none comes in.
+ */
+export const withdrawIssuer = async (
+  deps: AuthorityDeps,
+  state: AuthorityState,
+  wanted: WithdrawalWanted,
+): Promise<Withdrawal | Refusal> => {
+  const issuers: IssuerId[] = []
+  const successors: IssuerId[] = []
+  for (let attempt = 0; attempt < mostAttempts; attempt++) {
+    await lookAgain(deps, state)
+    await withRoom(deps.store, () => dropOrphans(deps.custody, state.book))
+    const barred = withdrawalBarred(findOf(deps, state, wanted.issuer))
+    if (barred !== null) return { ...barred, detail: barred.detail ?? wanted.issuer }
+    const hit = rowsOf(state, wanted.issuer)
+    if (hit.length === 0) return { kind: 'withdrawn', issuers, successors }
+    const made = successorsOf(deps, state, new Set(hit.map(({ value }) => value.id)))
+    if (made === 'above-offline') return refuse('CA_ROOT_OFFLINE', 'nothing here can sign its successor')
+    for (const signer of made) {
+      await withRoom(deps.store, () => keepKey(deps.custody, signer))
+      await withRoom(deps.store, () => keepResponder(deps, signer))
+    }
+    const outcome = await deps.store.commit(await changeOf(deps, state, hit, made, wanted))
+    await readBook(deps, state)
+    if (outcome === 'lost-race') continue
+    state.signer = made.find(({ record }) => record.role === 'issuing') ?? state.signer
+    wanted.publish(outcome)
+    await deps.custody.refresh()
+    // As after any succession: the store may have forgotten a key that nothing had named yet.
+    for (const { record, ...signer } of made) {
+      if (!deps.custody.has({ role: record.role, id: record.id })) {
+        await withRoom(deps.store, () => keepKey(deps.custody, { record, ...signer }))
+      }
+    }
+    await withRoom(deps.store, () => dropOrphans(deps.custody, state.book))
+    issuers.push(...hit.map(({ value }) => value.id))
+    successors.push(...made.map(({ record }) => record.id))
+    deps.log.warn({ issuers, successors, reason: wanted.reason }, 'a certificate authority has been withdrawn')
+  }
+  throw new Error(`the authorities on record kept changing: gave up after ${mostAttempts} attempts`)
+}
+
+const findOf = ({ recovery }: AuthorityDeps, { book }: AuthorityState, id: IssuerId): IssuerRecord | null =>
+  book.find(id)?.value ?? recovery.rootsOnRecord().find(({ record }) => record.id === id)?.record ?? null
+
+const rowsOf = ({ book }: AuthorityState, issuer: IssuerId): readonly Row<IssuerRecord>[] => {
+  const records = withdrawnWith(
+    issuer,
+    book.rows.map(({ value }) => value),
+  )
+  return book.rows.filter(({ value }) => records.includes(value))
+}
+
+/** From the top down. Other planes make their own issuers in memory anew once they hear of it. */
+const successorsOf = (
+  deps: AuthorityDeps,
+  { book, signer, longestLeafMs }: AuthorityState,
+  hit: ReadonlySet<IssuerId>,
+): readonly CaSigner[] | 'above-offline' => {
+  const { custody, options, clock, random } = deps
+  const inMemory = options.issuerKey === 'memory'
+  const signs = inMemory ? (signer?.record ?? null) : (book.issuing ?? signer?.record ?? null)
+  const domainCaHit = inMemory && book.domainCa !== null && hit.has(book.domainCa.id)
+  if (!domainCaHit && (signs === null || !hit.has(signs.id))) return []
+  const making: Making = {
+    domain: options.domain,
+    custody: 'file',
+    lifetimeMs: options.intermediateLifetimeMs,
+    nowMs: clock.nowMs(),
+    random,
+  }
+  const root = domainCaHit ? signerFrom(custody, book.root) : null
+  if (domainCaHit && root === null) return 'above-offline'
+  const domainCa = root === null ? null : makeIntermediate('domain-ca', root, making)
+  const above = domainCa ?? signerAbove(deps, book, 'issuing')
+  if (above === null) return 'above-offline'
+  const issuing: Making = inMemory
+    ? { ...making, custody: 'memory', lifetimeMs: memoryIssuerLifetimeMs(longestLeafMs) }
+    : making
+  return [...(domainCa === null ? [] : [domainCa]), makeIntermediate('issuing', above, issuing)]
+}
+
+const changeOf = async (
+  { store, clock, random }: AuthorityDeps,
+  { book }: AuthorityState,
+  hit: readonly Row<IssuerRecord>[],
+  made: readonly CaSigner[],
+  { issuer, by, ...wanted }: WithdrawalWanted,
+): Promise<Change> => {
+  const domain = await store.get('domain', 'domain')
+  if (domain === null) throw new Error('the store has no domain')
+  const nowMs = clock.nowMs()
+  const reason = boundedText(wanted.reason)
+  const replacedBy = made.at(-1)?.record.id ?? null
+  const records = made.map(({ record }) => record)
+  const replaces = hit.map(({ value }) => value.id)
+  const change: Change = {
+    reads: [
+      readOf('domain', 'domain', domain),
+      ...records.flatMap(({ id, parent }) => [
+        readOf('issuer', id, null),
+        ...(book.find(parent) === null ? [] : [readOf('issuer', parent, book.find(parent))]),
+      ]),
+      ...hit.map((row) => readOf('issuer', row.value.id, row)),
+    ],
+    writes: [
+      ...records.map((value) => ({ put: 'issuer', value }) as const),
+      ...hit.map(({ value }) => ({ put: 'issuer', value: withdrawn(value, nowMs) }) as const),
+      ...hit.map(
+        ({ value }) =>
+          ({
+            put: 'denial',
+            value: denialOfIssuer(
+              value,
+              domain.value.clockToleranceMs,
+              `its authority was withdrawn: ${reason}`,
+              nowMs,
+            ),
+          }) as const,
+      ),
+    ],
+    entries: [
+      ...records.map((record) => issuerEntry('ca.rotated', record, by, nowMs, { why: 'compromised', replaces })),
+      ...hit.map(({ value }) =>
+        issuerEntry('ca.compromised', value, by, nowMs, { reason, because_of: issuer, replaced_by: replacedBy }),
+      ),
+    ] as unknown as Change['entries'],
+  }
+  const about = aboutAlert(issuer)
+  const alert = await store.get('alert', alertKey(about))
+  return withAlert(change, alertFacts(domain, issuer, reason, { alert, by, newId: sortableId(nowMs, random), nowMs }))
+}
+
+const aboutAlert = (issuer: IssuerId) => ({ kind: 'authority_compromised', subject: issuer, node: null }) as const
+
+/** Resolved once no node lives by a certificate of it (alerts/watch-withdrawn.ts). */
+const alertFacts = (
+  { value }: Row<DomainSettings>,
+  issuer: IssuerId,
+  why: string,
+  { alert, ...facts }: { readonly alert: Row<Alert> | null; by: Attribution; newId: string; nowMs: number },
+) => {
+  const about = aboutAlert(issuer)
+  const reason = `the authority ${issuer} of ${value.name} was withdrawn (${why}): its nodes recover`
+  const wanted = { ...about, severity: 'critical', reason, sinceMs: facts.nowMs } as const
+  return { about, wanted, standing: alert, reliedOn: [], ...facts }
+}

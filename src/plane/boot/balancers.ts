@@ -1,0 +1,32 @@
+// The load balancers a plane is behind, and what is told of those that do not say whose connections they pass on.
+
+import type { Network } from '#pki/ip-network.ts'
+import type { Clock } from '#platform/clock.ts'
+import { coalesced } from '#platform/coalesced-log.ts'
+import type { Log } from '#platform/log.ts'
+import type { Balancers, HeaderTrouble } from '#platform/proxied-server.ts'
+import type { Timers } from '#platform/timers.ts'
+import { isListed } from '#plane/config/proxy-from.ts'
+
+export type BalancersDeps = {
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly log: Log
+  readonly onRefused: (trouble: HeaderTrouble) => void
+}
+
+/** Null: the plane is behind none. */
+export const openBalancers = (deps: BalancersDeps, networks: readonly Network[]): Balancers | null => {
+  if (networks.length === 0) return null
+  // A balancer set up without the protocol fails with every connection: a line a minute says as much.
+  const { log } = coalesced(deps.log, { ...deps, quiet: () => false, dropped: () => {} })
+  return {
+    has: (address) => isListed(networks, address),
+    refused(trouble, from, why) {
+      deps.onRefused(trouble)
+      // To connect and hang up is how a balancer looks whether anybody is there.
+      if (trouble === 'unread') log.debug({ from, why }, 'a load balancer hung up before its header')
+      else log.warn({ code: trouble, from, why }, 'a load balancer did not say whose connection it passes on: closed')
+    },
+  }
+}

@@ -1,0 +1,31 @@
+// `muster key create --offline`: the way back in for whoever has lost every operator key, and still has the store and the
+// sealing key. Whoever has these two could write such a row anyway; here the journal says who did.
+
+import type { Role } from '#domain/core/principal.ts'
+import type { Refusal } from '#domain/core/refusal.ts'
+import type { Log } from '#platform/log.ts'
+import type { PlaneConfig } from '#plane/config/config.ts'
+import { openFeed } from '#plane/core/feed.ts'
+import { createOperatorKey } from '#plane/operators/change-operator-keys.ts'
+import { asUsual, layFoundation } from '#plane/foundation/foundation.ts'
+import { keyView } from '#plane/operators/key-view.ts'
+
+type MadeOffline = { readonly kind: 'made'; readonly key: ReturnType<typeof keyView>; readonly secret: string }
+
+/** With SQLite the plane is stopped. Throws as a start does where a plane would not start here. */
+export const createKeyOffline = async (
+  config: PlaneConfig,
+  asked: { readonly name: string; readonly role: Role },
+  actor: string,
+  log: Log,
+): Promise<MadeOffline | Refusal> => {
+  const needsDomain = 'there is no domain here that a key could be for'
+  const foundation = await layFoundation(config, log, { ...asUsual, needsDomain })
+  try {
+    const by = { actor, source: null, correlation: null }
+    const made = await createOperatorKey({ ...foundation, feed: openFeed() }, asked, by)
+    return made.kind === 'refused' ? made : { ...made, key: keyView(made.key) }
+  } finally {
+    await foundation.store.close()
+  }
+}

@@ -1,0 +1,152 @@
+// The operator plane as one part: its routes, who may use them, what is remembered of refusals, and its doors.
+
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { Refusal } from '#domain/core/refusal.ts'
+import { recordCounted } from '#plane/core/record-refusal.ts'
+import { recordOperatorRefusal } from '#plane/core/record-operator-refusal.ts'
+import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import { openArrivals } from '#plane/core/arrivals.ts'
+import type { PlaneUrls } from '#plane/core/configuration.ts'
+import type { RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
+import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
+import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
+import type { Receipts } from '#plane/revocation/receipts.ts'
+import type { Authority } from '#plane/authority/authority.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import type { RevocationLists } from '#plane/ca/revocation-lists.ts'
+import { limitGuesses } from '#plane/authn/guessed-keys.ts'
+import { openOperatorAuthn } from '#plane/authn/operator-key.ts'
+import type { KeyBook } from '#plane/authn/operator-key-book.ts'
+import type { KeySeal } from '#domain/operators/operator-keys.ts'
+import type { StandingAlerts } from '#plane/alerts/standing-alerts.ts'
+import { damageInWords, type JournalWatch } from '#plane/journal/journal-watch.ts'
+import { httpApp } from '#plane/http/http-app.ts'
+import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
+import { openOperatorListener, type OperatorDoors, type OperatorListener } from '#plane/http/operator-listener.ts'
+import { operatorRoutes } from './operator-routes.ts'
+import type { Route } from '#plane/http/route.ts'
+import type { Metrics } from '#plane/metrics/open-metrics.ts'
+import { openApiDocument } from '#plane/http/openapi.ts'
+import { notReady, readyBut } from './readiness.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { TurnedAway } from './turned-away.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Balancers } from '#platform/proxied-server.ts'
+import type { Random } from '#platform/random.ts'
+import type { Timers } from '#platform/timers.ts'
+
+export type OperatorPlaneDeps = {
+  readonly store: Store
+  readonly feed: Feed
+  readonly authority: Authority
+  readonly channels: OpenChannels
+  readonly peers: PeerProofs
+  readonly receipts: Receipts
+  readonly metrics: Metrics
+  readonly cutOffs: Pick<PendingCutOffs, 'run' | 'warnings'>
+  readonly revocationLists: Pick<RevocationLists, 'list'>
+  readonly settings: () => DomainSettings
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly log: Log
+  readonly journalWatch: JournalWatch
+  readonly alerts: Pick<StandingAlerts, 'all'>
+  readonly keySeal: KeySeal
+  readonly keyBook: Pick<KeyBook, 'grants' | 'forged'>
+  /** Where machines find the node plane: what join strings carry. */
+  readonly nodeUrl: () => string
+  /** Where they find all of it: what repair bundles carry, with the trust to go there. */
+  readonly urls: () => PlaneUrls
+  readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
+  readonly recoverability: () => Promise<RecoverabilityCounts>
+  /** What machines call, for the description of the API only. */
+  readonly machineRoutes: MachineRoutes
+  readonly version: string
+  readonly correlation: () => string
+  readonly balancers: Balancers | null
+  readonly turnedAway: TurnedAway
+  /** Keeps the plane from being ready besides what it sees itself; empty when nothing does. */
+  readonly unready: () => readonly string[]
+  /** What speaks against this machine's clock. */
+  readonly clockWarnings: () => readonly string[]
+}
+
+const connectionsPerDoor = 512
+/** Followers of the journal each hold a connection. */
+const mostFollowers = 64
+/** Refusals that are journaled; beyond them they are counted. One source gets a quarter. */
+const journaledRefusals = { perMinute: 100, perMinutePerSource: 25 }
+const minute = 60_000
+
+export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: OperatorDoors): Promise<OperatorListener> => {
+  const { store, feed, clock, timers, log, authority, metrics, turnedAway } = deps
+  const budget = () => openStrangersBudget(clock, () => journaledRefusals)
+  const arrivals = openArrivals(feed, timers, mostFollowers)
+  const routes: readonly Route[] = operatorRoutes({
+    ...deps,
+    issuer: authority,
+    arrivals,
+    metrics: metrics.text,
+    warnings: () => [
+      ...readyBut(deps.settings(), authority.lost(), store),
+      ...damageInWords(deps.alerts),
+      ...deps.clockWarnings(),
+      ...deps.cutOffs.warnings(),
+    ],
+    notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
+    openapi: () => describe(deps, routes),
+  })
+  const recording = { store, feed, clock, strangers: budget(), acquaintances: budget() }
+  const onRefusal = (refused: Refused): void => {
+    metrics.refused(refused.refusal.code)
+    recordOperatorRefusal(recording, refused).catch((error: unknown) =>
+      log.error({ err: error }, 'a refusal could not be journaled'),
+    )
+  }
+  const authenticate = limitGuesses(openOperatorAuthn(store, deps.keyBook, clock, feed).byKey, clock)
+  const app = httpApp({
+    routes,
+    authenticate: (request, source, { cutOff }) => authenticate(request.headers.authorization, source, cutOff === true),
+    correlation: deps.correlation,
+    trouble: () => troubleOf(store),
+    callers: 'operators',
+    standing: () => store.replicas.standing(),
+    onRefusal,
+    onAborted(source, principal) {
+      turnedAway.aborted('operator', source)
+      ;(principal?.kind === 'operator' ? recording.acquaintances : recording.strangers).charge(source)
+    },
+    log,
+  })
+  const stopCounting = timers.every(minute, () => {
+    recordCounted(recording).catch((error: unknown) => log.error({ err: error }, 'refusals could not be counted'))
+  })
+  const beforeStop = (): void => {
+    stopCounting()
+    arrivals.close()
+  }
+  const onTurnedAway = ({ code }: Refusal): void => metrics.refused(code)
+  const limits = turnedAway.limits('operator', { connections: connectionsPerDoor, perCaller: null })
+  return openOperatorListener(
+    { app, authority, timers, limits, balancers: deps.balancers, onTurnedAway, beforeStop },
+    doors,
+  )
+}
+
+const describe = ({ version, machineRoutes }: OperatorPlaneDeps, routes: readonly Route[]): object =>
+  openApiDocument(version, describedPlanes(machineRoutes, routes))
+
+export type MachineRoutes = { readonly node: readonly Route[]; readonly recovery: readonly Route[] }
+
+export const describedPlanes = ({ node, recovery }: MachineRoutes, operator: readonly Route[]) => [
+  { name: 'node plane', description: 'What agents call, over TLS with a client certificate', routes: node },
+  {
+    name: 'recovery',
+    description: 'What agents call whose certificate cannot help them, on a port and a trust of its own',
+    routes: recovery,
+  },
+  { name: 'operator plane', description: 'What people and their tools call, with an operator key', routes: operator },
+]

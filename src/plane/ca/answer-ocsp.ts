@@ -1,0 +1,103 @@
+// A question about the status of certificates, from anybody, and its answer, signed by whoever answers for their issuer.
+
+import type { Write } from '#domain/core/change.ts'
+import { buildOcspResponse, ocspError, type OcspError, type SingleAnswer } from '#pki/ocsp-response.ts'
+import { parseOcspRequest, type CertId, type OcspRequest } from '#pki/ocsp-request.ts'
+import { wholeSecondMs } from '#pki/der-time.ts'
+import type { Responder, Responders } from './responders.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Standing } from '#plane/store/contract/replicas.ts'
+import type { Clock } from '#platform/clock.ts'
+import { certificateStatusOf, type StatusOfDeps } from './certificate-status-of.ts'
+
+export type OcspOutcome = SingleAnswer['status']['kind'] | OcspError
+
+export type OcspReply = {
+  readonly der: Uint8Array
+  /** Of every certificate asked for, or why none is answered. */
+  readonly outcomes: readonly OcspOutcome[]
+  /** Null: for whoever asked, and nobody else. */
+  readonly goodFrom: { readonly thisUpdateMs: number; readonly nextUpdateMs: number } | null
+}
+
+export type AnswerOcsp = (question: Uint8Array) => Promise<OcspReply>
+
+export type AnswerOcspDeps = StatusOfDeps & {
+  readonly feed: Pick<Feed, 'subscribe'>
+  readonly clock: Clock
+  readonly responders: Responders
+  readonly standing: () => Standing
+}
+
+/** How long others may rely on an answer. */
+const goodForMs = 5 * 60_000
+/** How long the same question is answered with the same signature, unless something is denied meanwhile. */
+const repeatedForMs = 5000
+const mostRepeated = 1024
+
+type Repeated = { readonly reply: OcspReply; readonly untilMs: number }
+
+export const openOcsp = (deps: AnswerOcspDeps): AnswerOcsp => {
+  const repeated = new Map<string, Repeated>()
+  let denials = 0
+  deps.feed.subscribe(({ writes }) => {
+    if (!writes.some(mayRevoke)) return
+    denials++
+    repeated.clear()
+  })
+
+  return async (question) => {
+    // Who may not have heard of a revocation must not call anything good.
+    if (deps.standing().kind !== 'serving') return failed('tryLater')
+    const request = parseOcspRequest(question)
+    if (request.kind === 'malformed') return failed('malformedRequest')
+    const key = Buffer.from(question).toString('latin1')
+    const before = repeated.get(key)
+    if (before !== undefined && before.untilMs > deps.clock.monotonicMs()) return before.reply
+
+    const denialsBefore = denials
+    const reply = await answer(deps, request)
+    if (deps.standing().kind !== 'serving') return failed('tryLater')
+    if (reply.goodFrom !== null && denials === denialsBefore) {
+      if (repeated.size >= mostRepeated) repeated.clear()
+      repeated.set(key, { reply, untilMs: deps.clock.monotonicMs() + repeatedForMs })
+    }
+    return reply
+  }
+}
+
+/** Renewals and first uses write nodes all the time, and revoke nothing. */
+const mayRevoke = (write: Write): boolean => {
+  if (write.put === 'node') return ['revoked', 'quarantined'].includes(write.value.membership.kind)
+  return write.put === 'denial' || write.put === 'issuer' || write.put === 'key-ban'
+}
+
+const answer = async (deps: AnswerOcspDeps, { asked, nonce }: OcspRequest): Promise<OcspReply> => {
+  const responder = await onlyResponder(deps, asked)
+  // Nobody signs for another's certificates, and one answer has one signature.
+  if (responder === null || responder.notAfterMs <= deps.clock.nowMs()) return failed('unauthorized')
+  const answers = await Promise.all(
+    asked.map(async ({ der, serial }): Promise<SingleAnswer> => {
+      const { status } = await certificateStatusOf(deps, responder.issuer, serial)
+      return { certId: der, status }
+    }),
+  )
+  const thisUpdateMs = wholeSecondMs(deps.clock.nowMs())
+  const times = { thisUpdateMs, nextUpdateMs: Math.min(thisUpdateMs + goodForMs, responder.notAfterMs) }
+  return {
+    der: buildOcspResponse({ answers, producedAtMs: thisUpdateMs, ...times, nonce }, responder.identity),
+    outcomes: answers.map(({ status }) => status.kind),
+    goodFrom: nonce === null ? times : null,
+  }
+}
+
+const onlyResponder = async (
+  { responders }: AnswerOcspDeps,
+  [first, ...more]: readonly [CertId, ...CertId[]],
+): Promise<Responder | null> => {
+  const found = await responders(first)
+  for (const other of more) if ((await responders(other))?.issuer !== found?.issuer) return null
+  return found
+}
+
+export const failed = (error: OcspError): OcspReply => ({ der: ocspError(error), outcomes: [error], goodFrom: null })

@@ -1,0 +1,35 @@
+// The status of one certificate by what is in the store now: a revocation that is committed is never overlooked.
+
+import { certificateKey, type CertificateRecord } from '#domain/core/certificate.ts'
+import { certificateStatus, denialKeysFor, type CertificateStatus } from '#domain/ca/certificate-status.ts'
+import type { IssuerId } from '#domain/core/node.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { Clock } from '#platform/clock.ts'
+
+export type StatusOfDeps = { readonly store: Pick<Store, 'get'>; readonly clock: Clock }
+
+export type FoundStatus = { readonly record: CertificateRecord | null; readonly status: CertificateStatus }
+
+export const certificateStatusOf = async (
+  { store, clock }: StatusOfDeps,
+  issuer: IssuerId,
+  serial: string,
+): Promise<FoundStatus> => {
+  const record = (await store.get('certificate', certificateKey(issuer, serial)))?.value ?? null
+  const subject = record?.subject.kind === 'node' ? record.subject : null
+  const [denials, node, ban, authority] = await Promise.all([
+    Promise.all(denialKeysFor(issuer, serial, record).map((key) => store.get('denial', key))),
+    subject === null ? null : store.get('node', subject.node),
+    record === null ? null : store.get('key-ban', record.spki),
+    store.get('issuer', issuer),
+  ])
+  const status = certificateStatus({
+    record,
+    denials: denials.flatMap((row) => (row === null ? [] : [row.value])),
+    node: node?.value ?? null,
+    ban: ban?.value ?? null,
+    issuer: authority?.value ?? null,
+    nowMs: clock.nowMs(),
+  })
+  return { record, status }
+}

@@ -1,0 +1,71 @@
+// The issuers of the domain as OCSP names them, by digests of their name and key, each with whoever answers for it.
+
+import { hash } from 'node:crypto'
+import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerId } from '#domain/core/node.ts'
+import { keyHash } from '#pki/keys.ts'
+import type { CertId } from '#pki/ocsp-request.ts'
+import type { ResponderIdentity } from '#pki/ocsp-response.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { certificateOf } from '#plane/authority/ca-signer.ts'
+import type { KeyCustody } from '#plane/keys/key-custody.ts'
+import { findResponder } from '#plane/authority/responder.ts'
+
+export type Responder = { readonly issuer: IssuerId; readonly notAfterMs: number; readonly identity: ResponderIdentity }
+
+/** Null: nobody here answers for such an issuer. */
+export type Responders = (asked: Pick<CertId, 'hash' | 'issuerNameHash' | 'issuerKeyHash'>) => Promise<Responder | null>
+
+export type RespondersDeps = {
+  readonly store: Pick<Store, 'issuers'>
+  readonly feed: Pick<Feed, 'subscribe'>
+  readonly custody: KeyCustody
+  readonly clock: Clock
+}
+
+/** Another plane may have made one a moment ago; whoever asks about strangers does not make us look more often. */
+const lookEveryMs = 1000
+
+export const openResponders = ({ store, feed, custody, clock }: RespondersDeps): Responders => {
+  let byName = new Map<string, IssuerRecord>()
+  const opened = new Map<IssuerId, Responder>()
+  let lookedAtMs = -Infinity
+  const look = async (): Promise<void> => {
+    lookedAtMs = clock.monotonicMs()
+    const issuing = (await store.issuers()).filter(({ value }) => value.role === 'issuing')
+    byName = new Map(issuing.flatMap(({ value }) => namesOf(value).map((name) => [name, value])))
+    await custody.refresh()
+  }
+  feed.subscribe(({ writes }) => {
+    if (writes.some(({ put }) => put === 'issuer')) lookedAtMs = -Infinity
+  })
+  const known = (name: string): Responder | null => {
+    const record = byName.get(name)
+    if (record === undefined) return null
+    const before = opened.get(record.id)
+    if (before !== undefined) return before
+    const identity = findResponder(custody, record.id)
+    if (identity === null) return null
+    const responder = { issuer: record.id, notAfterMs: record.notAfterMs, identity }
+    opened.set(record.id, responder)
+    return responder
+  }
+
+  return async (asked) => {
+    if (asked.hash === null) return null
+    const name = `${asked.hash}/${asked.issuerNameHash}/${asked.issuerKeyHash}`
+    const found = known(name)
+    if (found !== null || clock.monotonicMs() - lookedAtMs < lookEveryMs) return found
+    await look()
+    return known(name)
+  }
+}
+
+const namesOf = (record: IssuerRecord): readonly string[] => {
+  const { subjectName, spki } = certificateOf(record)
+  return (['sha1', 'sha256'] as const).map(
+    (algorithm) => `${algorithm}/${hash(algorithm, subjectName, 'hex')}/${keyHash(spki, algorithm)}`,
+  )
+}

@@ -1,0 +1,257 @@
+// The revocation lists of the issuers whose keys are here, made when somebody asks for one: whatever this plane has heard
+// of by then is in it. Nothing is read or kept for a domain nobody asks about.
+
+import type { CertificateRecord, Denial, KeyBan } from '#domain/core/certificate.ts'
+import type { Row } from '#domain/core/change.ts'
+import { certificateKey } from '#domain/core/certificate.ts'
+import { mayHaveRevoked, revokedBy, revokedByNode, type Revocation } from '#domain/ca/certificate-status.ts'
+import type { IssuerId, Node } from '#domain/core/node.ts'
+import { everySlot, slotsOf } from '#domain/core/slots.ts'
+import {
+  deltaList,
+  fullList,
+  isListed,
+  type ListedCertificate,
+  type RevocationList,
+} from '#domain/ca/revocation-list.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { wholeSecondMs } from '#pki/der-time.ts'
+import type { Clock } from '#platform/clock.ts'
+import { sleep, type Timers } from '#platform/timers.ts'
+import type { KeyCustody } from '#plane/keys/key-custody.ts'
+import { findListSigner, hasListKey, signsLists, type ListSigner } from '#plane/authority/list-signer.ts'
+import { takeTurns } from '#plane/core/turns.ts'
+
+export type PublishedList = Omit<RevocationList, 'entries'> & {
+  readonly issuer: IssuerId
+  readonly der: Uint8Array
+  readonly entries: number
+}
+
+export type ListKind = 'full' | 'delta'
+
+export type RevocationLists = {
+  /** Null: no issuer with a key of its own here has that id. */
+  list(issuer: IssuerId, kind: ListKind): Promise<PublishedList | null>
+  /** Now and then: takes in what was denied since somebody asked, and lets go of what has long expired. */
+  settle(): Promise<void>
+}
+
+export type RevocationListsDeps = {
+  readonly store: Pick<Store, 'get' | 'list' | 'denials' | 'nodes'>
+  readonly feed: Pick<Feed, 'subscribe'>
+  readonly custody: KeyCustody
+  readonly clock: Clock
+  readonly timers: Timers
+  /** Never set ahead by mistake: a list from the future would have to be outlived. */
+  readonly steadyMs: () => number
+  /** Never ahead of the real time, however wrong the clock is: what is let go of by it is not missed. */
+  readonly livedMs: () => Promise<number>
+  /** Where others find the delta of an issuer; null: not told. */
+  readonly deltaUrlOf: (issuer: IssuerId) => string | null
+  readonly onBuilt: (kind: ListKind) => void
+}
+
+type Issued = {
+  readonly denied: Map<string, ListedCertificate>
+  /** Something was denied since a list was last made. */
+  changed: boolean
+  /** The least number the next list of each kind may have: both kinds are numbered together. */
+  least: Readonly<Record<ListKind, number>>
+  /** As long as nothing has changed. */
+  readonly made: Map<ListKind, PublishedList>
+  madeAtMs: number
+}
+
+/** A storm of denials does not make a list for each of them, however often somebody asks. */
+const apartMs = 200
+
+export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists => {
+  const { store, feed, custody } = deps
+  const byIssuer = new Map<IssuerId, Issued>()
+  /** Heard of and not looked at yet; null: nobody has asked for anything. */
+  let pending: Denial[] | null = null
+  let loaded = false
+  let walked = false
+  const signers = new Map<IssuerId, ListSigner>()
+  const inTurn = takeTurns()
+
+  const of = (issuer: IssuerId): Issued => {
+    const found = byIssuer.get(issuer)
+    if (found !== undefined) return found
+    const fresh: Issued = {
+      denied: new Map(),
+      changed: false,
+      least: { full: 0, delta: 0 },
+      made: new Map(),
+      madeAtMs: -Infinity,
+    }
+    byIssuer.set(issuer, fresh)
+    return fresh
+  }
+  const add = ({ issuer, serial, notAfterMs }: CertificateRecord, revocation: Revocation): void => {
+    const issued = of(issuer)
+    const listed = { serial, notAfterMs, ...revocation }
+    const before = issued.denied.get(serial)
+    if (before !== undefined && before.atMs <= listed.atMs) return
+    issued.denied.set(serial, listed)
+    if (issued.changed) return
+    issued.changed = true
+    issued.made.clear()
+    const next = Math.max(issued.least.full, issued.least.delta) + 1
+    issued.least = { full: next, delta: next }
+  }
+  const listen = (): Denial[] => {
+    const heard: Denial[] = []
+    feed.subscribe(({ writes }) => {
+      for (const write of writes) if (write.put === 'denial') heard.push(write.value)
+    })
+    return heard
+  }
+  const takeIn = async (): Promise<void> => {
+    // Heard of before they are loaded: what is committed in between is then seen twice, and never missed.
+    pending ??= listen()
+    if (!loaded) pending.push(...(await store.denials()))
+    loaded = true
+    while (pending.length > 0) {
+      const denial = pending[0] as Denial
+      for await (const record of certificatesOf(store, denial)) add(record, revokedBy(denial, record))
+      // Only now: whatever breaks in between is tried again.
+      pending.shift()
+    }
+    if (!walked) await addFromNodes()
+    walked = true
+  }
+  /** After the denials, which know the reason: what they do not name and a node's own row or a banned key revokes. */
+  const addFromNodes = async (): Promise<void> => {
+    const bans = await bannedKeys(store)
+    for await (const { node, record } of certificatesOfNodes(store, bans)) {
+      const bannedAtMs = bans.get(record.spki)
+      const byBan = bannedAtMs === undefined ? null : ({ atMs: bannedAtMs, reason: 'unspecified' } as const)
+      const revocation = revokedByNode(record, node) ?? byBan
+      if (revocation !== null && !of(record.issuer).denied.has(record.serial)) add(record, revocation)
+    }
+  }
+
+  /** OCSP goes on answering for what it has signed. */
+  const forgetSigner = (issuer: IssuerId): null => {
+    signers.delete(issuer)
+    return null
+  }
+  const signerOf = async (issuer: IssuerId): Promise<ListSigner | null> => {
+    const record = (await store.get('issuer', issuer))?.value
+    if (record === undefined || !signsLists(record) || record.notAfterMs <= deps.steadyMs()) return forgetSigner(issuer)
+    if (!hasListKey(custody, record)) await custody.refresh()
+    if (!hasListKey(custody, record)) return forgetSigner(issuer)
+    const known = signers.get(issuer)
+    if (known !== undefined) return known
+    const found = findListSigner(custody, record)
+    if (found !== null) signers.set(issuer, found)
+    return found
+  }
+  const publish = (signer: ListSigner, issued: Issued, kind: ListKind): PublishedList => {
+    const { full, delta } = issued.least
+    const leastNumber = kind === 'full' ? full : Math.max(full, delta)
+    const facts = { denied: [...issued.denied.values()], nowMs: deps.steadyMs(), leastNumber }
+    const list = (kind === 'full' ? fullList : deltaList)(facts)
+    const before = issued.made.get(kind)
+    if (before?.number === list.number && before.nextUpdateMs === list.nextUpdateMs) return before
+    const made = { ...list, issuer: signer.issuer, entries: list.entries.length, der: signed(deps, signer, list) }
+    issued.changed = false
+    issued.least = { ...issued.least, [kind]: list.number }
+    issued.made.set(kind, made)
+    issued.madeAtMs = deps.clock.monotonicMs()
+    deps.onBuilt(kind)
+    return made
+  }
+
+  return {
+    list: (issuer, kind) =>
+      inTurn(async () => {
+        const signer = await signerOf(issuer)
+        if (signer === null) return null
+        const issued = of(issuer)
+        const tooSoonMs = issued.madeAtMs + apartMs - deps.clock.monotonicMs()
+        if (tooSoonMs > 0 && pending !== null && pending.length > 0) await sleep(deps.timers, tooSoonMs)
+        await takeIn()
+        return publish(signer, issued, kind)
+      }),
+    settle: () =>
+      inTurn(async () => {
+        // A key that has gone is not held on to in memory either, whether or not somebody asks.
+        for (const issuer of [...signers.keys()]) await signerOf(issuer)
+        if (pending === null) return
+        await takeIn()
+        const nowMs = await deps.livedMs()
+        for (const { denied } of byIssuer.values())
+          for (const [serial, one] of denied) if (!isListed(one, nowMs)) denied.delete(serial)
+      }),
+  }
+}
+
+const signed = (deps: RevocationListsDeps, { issuer, sign }: ListSigner, list: RevocationList): Uint8Array =>
+  sign({ ...list, thisUpdateMs: wholeSecondMs(list.thisUpdateMs), freshestUrl: deps.deltaUrlOf(issuer) })
+
+const page = 500
+
+/** On record, which those are not whose end is long past. */
+const certificatesOf = async function* (
+  store: RevocationListsDeps['store'],
+  denial: Denial,
+): AsyncGenerator<CertificateRecord> {
+  if (denial.kind === 'certificate') {
+    const found = await store.get('certificate', certificateKey(denial.issuer, denial.serial))
+    if (found !== null) yield found.value
+    return
+  }
+  // Every list of a withdrawn issuer would be signed by the key that is not to be trusted.
+  if (denial.kind === 'issuer') return
+  for await (const record of certificatesOfNode(store, denial.node)) {
+    if (record.subject.kind === 'node' && record.subject.epoch === denial.epoch) yield record
+  }
+}
+
+const certificatesOfNode = async function* (
+  store: RevocationListsDeps['store'],
+  node: string,
+): AsyncGenerator<CertificateRecord> {
+  for (let after: string | null = null; ;) {
+    const rows = await store.list('certificate', { where: { node }, after, limit: page })
+    for (const { value } of rows) yield value
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < page) return
+    after = certificateKey(last.value.issuer, last.value.serial)
+  }
+}
+
+/** Of the nodes whose own row may revoke one, or whose key is banned. The others, nearly all, cost no question. */
+const certificatesOfNodes = async function* (
+  store: RevocationListsDeps['store'],
+  bans: ReadonlyMap<string, number>,
+): AsyncGenerator<{ readonly node: Node; readonly record: CertificateRecord }> {
+  for (let after: string | null = null; ;) {
+    const rows: readonly Row<Node>[] = await store.nodes({ membership: null, profile: null, after, limit: page })
+    for (const { value: node } of rows) {
+      const slots = slotsOf(node)
+      const hasBanned = slots !== null && everySlot(slots).some(({ spki }) => bans.has(spki))
+      if (!hasBanned && !mayHaveRevoked(node)) continue
+      for await (const record of certificatesOfNode(store, node.id)) yield { node, record }
+    }
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < page) return
+    after = last.value.id
+  }
+}
+
+/** Since when, by the hash of the key. */
+const bannedKeys = async (store: RevocationListsDeps['store']): Promise<ReadonlyMap<string, number>> => {
+  const bans = new Map<string, number>()
+  for (let after: string | null = null; ;) {
+    const rows: readonly Row<KeyBan>[] = await store.list('key-ban', { after, limit: page })
+    for (const { value } of rows) bans.set(value.spki, value.atMs)
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < page) return bans
+    after = last.value.spki
+  }
+}

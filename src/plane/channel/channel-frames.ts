@@ -1,0 +1,52 @@
+// What the plane makes of a frame from an agent.
+
+import { Compile } from 'typebox/compile'
+import { AgentFrame } from '#wire/api/channel.ts'
+import { hasDuplicateKeys } from '#wire/core/duplicate-keys.ts'
+import { unfitText } from '#wire/core/unfit-text.ts'
+
+const known = Compile(AgentFrame)
+const knownTypes: ReadonlySet<unknown> = new Set([
+  'hello',
+  'applied',
+  'report',
+  'sighting',
+  'overlay_state',
+  'capabilities',
+  'peers_have',
+  'peers_applied',
+  'unknown_type',
+])
+const longestType = 64
+
+export type ReadFrame =
+  | { readonly kind: 'frame'; readonly seq: number; readonly frame: AgentFrame }
+  /** Well formed, of a type this plane does not have: answered, not ignored. */
+  | { readonly kind: 'unknown'; readonly seq: number; readonly type: string }
+  | { readonly kind: 'malformed'; readonly why: string }
+
+const malformed = (why: string): ReadFrame => ({ kind: 'malformed', why })
+
+export const readFrame = (text: string): ReadFrame => {
+  const value = jsonOrNull(text)
+  if (typeof value !== 'object' || value === null || !('type' in value && 'seq' in value && 'stream' in value)) {
+    return malformed('not a frame')
+  }
+  if (unfitText(value) !== null) return malformed('it has a NUL character or half of a surrogate pair')
+  // Only the control stream exists: whoever uses another counts on something this plane never offered.
+  if (value.stream !== 0) return malformed('no such stream is open')
+  if (known.Check(value)) return { kind: 'frame', seq: value.seq, frame: value }
+  const { type, seq } = value
+  if (typeof type !== 'string' || !Number.isSafeInteger(seq)) return malformed('not a frame')
+  if (knownTypes.has(type)) return malformed(`the frame ${type} does not fit its schema`)
+  return { kind: 'unknown', seq: Number(seq), type: type.slice(0, longestType) }
+}
+
+const jsonOrNull = (text: string): unknown => {
+  try {
+    const value: unknown = JSON.parse(text)
+    return hasDuplicateKeys(text, value) ? null : value
+  } catch {
+    return null
+  }
+}

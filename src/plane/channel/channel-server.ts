@@ -1,0 +1,124 @@
+// Takes over an authenticated connection as a channel.
+
+import { WebSocketServer, type WebSocket } from 'ws'
+import type { NodePrincipal } from '#domain/core/principal.ts'
+import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
+import { isoTime } from '#platform/clock.ts'
+import type { Duplex, IncomingMessage } from '#platform/tls-server.ts'
+import type { Timers } from '#platform/timers.ts'
+import { evidenceIn } from '#wire/api/agent-evidence.ts'
+import {
+  channelFrameLimit,
+  channelProtocol,
+  earlierSightingsCapability,
+  pingEveryMs,
+  sightingCapability,
+} from '#wire/api/channel.ts'
+import { overlayCapability } from '#wire/fleet/overlay.ts'
+import { peersCapability } from '#wire/network/peers.ts'
+import { limitToCertificate } from './cut-sessions.ts'
+import { handleFrame, type FrameDeps } from './handle-frame.ts'
+import { openInbox } from './inbox.ts'
+import { judgeUpgrade } from './judge-upgrade.ts'
+import type { LastHolders } from '#plane/identity/last-holders.ts'
+import { openSession, type OpeningDeps } from './open-session.ts'
+import type { Presence } from '#plane/liveness/presence.ts'
+import type { Session } from '#plane/sessions/session.ts'
+
+export type ChannelDeps = FrameDeps &
+  OpeningDeps & {
+    readonly timers: Timers
+    readonly presence: Pick<Presence, 'forget'>
+    readonly lastHolders: LastHolders
+  }
+
+export type ChannelServer = {
+  open(
+    principal: NodePrincipal,
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    correlation: string,
+  ): Promise<Refusal | 'opened'>
+}
+
+export const openChannelServer = (deps: ChannelDeps): ChannelServer => {
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: channelFrameLimit,
+    // A session answers itself, since it looks at how much is unread.
+    autoPong: false,
+    handleProtocols: () => channelProtocol,
+  })
+
+  return {
+    async open(principal, request, socket, head, correlation) {
+      const no = judgeUpgrade(request)
+      if (no !== null) return no
+      const evidence = evidenceIn(request.headers)
+      const outcome = await openSession(deps, { principal, evidence, correlation }, (number, node) => {
+        let opened: Session | null = null
+        server.handleUpgrade(request, socket, head, (webSocket) => {
+          deps.presence.forget(principal.id)
+          const session = deps.sessions.open(webSocket, principal, evidence, number)
+          opened = session
+          deps.lastHolders.opened(session, node)
+          limitToCertificate(session, node)
+          attend(deps, session, webSocket)
+        })
+        return opened
+      })
+      return isRefusal(outcome) ? outcome : 'opened'
+    },
+  }
+}
+
+/** How long the other side has to hear why its frames are not taken. */
+const lastWordsMs = 1000
+
+/** As an agent that stops closes it. */
+const orderlyClose = 1000
+
+const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void => {
+  const { id } = session.principal
+  const inbox = openInbox(deps.timers, session, (text) =>
+    handleFrame(deps, session, text).catch((error: unknown) => {
+      deps.log.error({ err: error, node: id }, 'a channel frame could not be handled')
+      session.end('UNAVAILABLE', null)
+    }),
+  )
+  /** False: the channel has ended, and what it still delivers is not looked at. */
+  const seen = (): boolean => {
+    if (!deps.sessions.mayGoOn() || !session.alive) return false
+    session.heard(deps.clock.monotonicMs())
+    deps.store.observe(id, { lastSeenMs: deps.clock.nowMs() })
+    return true
+  }
+  // Nothing it sends is read any more, and the library has said why: cut off with bytes unread, that would be lost.
+  socket.on('error', () => void deps.timers.after(lastWordsMs, () => session.destroy()))
+  socket.on('close', (code) => {
+    session.closedByHolder = session.alive && code === orderlyClose
+    session.destroy()
+  })
+  socket.on('pong', seen)
+  socket.on('ping', (payload) => {
+    if (seen()) inbox.ping(payload)
+  })
+  socket.on('message', (data: Buffer, isBinary: boolean) => {
+    if (!seen()) return
+    if (isBinary) session.end('REQUEST_INVALID', 'no binary stream is open')
+    else inbox.text(data.toString('utf8'))
+  })
+  seen()
+  session.send({
+    type: 'hello',
+    body: {
+      server_time: isoTime(deps.clock.nowMs()),
+      session: session.number,
+      capabilities: [sightingCapability, earlierSightingsCapability, overlayCapability, peersCapability],
+      ping_every_ms: pingEveryMs,
+    },
+  })
+}

@@ -1,0 +1,65 @@
+// What a commit means for channels and presence, in the turn it is committed here, or heard of from another replica.
+
+import type { EntryType } from '#domain/core/journal-entry.ts'
+import { slotsOf } from '#domain/core/slots.ts'
+import type { Committed } from '#plane/store/contract/store.ts'
+import type { CutRecord } from '#plane/sessions/cut-elsewhere.ts'
+import type { ReturnSlots } from '#plane/limits/return-slots.ts'
+import { cutDenied, limitToCertificate } from './cut-sessions.ts'
+import type { Presence } from '#plane/liveness/presence.ts'
+import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
+import type { Updates } from './updates.ts'
+
+export type FollowDeps = {
+  readonly sessions: SessionRegistry
+  readonly presence: Presence
+  readonly updates: Updates
+  readonly cuts: Pick<CutRecord, 'heard'>
+  readonly returns: ReturnSlots
+}
+
+export const followCommits = (deps: FollowDeps): ((committed: Committed) => void) => {
+  const cut = cutDenied(deps.sessions, deps.returns)
+  return (committed) => {
+    deps.cuts.heard(committed, cut(committed))
+    followNodes(deps, committed)
+    followConfiguration(deps.updates, committed)
+  }
+}
+
+/** Whom it concerns is looked at, and sent what it lacks. */
+const followConfiguration = (updates: Updates, { writes, entries }: Committed): void => {
+  if (writes.some(concernsEverybody) || entries.some(({ entry }) => entry.type === 'domain.changed')) {
+    return updates.changed()
+  }
+  for (const write of writes) if (write.put === 'vcluster') updates.changedIn(write.value.name)
+  // Nodes are written all day; these are the times at which what they are told to run changes.
+  for (const { entry } of entries) if (assigning.has(entry.type) && entry.node !== null) updates.changedFor(entry.node)
+}
+
+const concernsEverybody = (write: Committed['writes'][number]): boolean =>
+  write.put === 'profile' ||
+  (write.put === 'issuer' && (write.value.role === 'root' || write.value.compromisedAtMs !== null))
+
+const assigning: ReadonlySet<EntryType> = new Set(['node.assigned', 'node.unassigned', 'node.moved'])
+
+/** A node that was just confirmed or has just returned is here, also before its channel opens. */
+const followNodes = ({ presence, sessions }: FollowDeps, { origin, writes, entries }: Committed): void => {
+  for (const write of writes) {
+    if (write.put !== 'node') continue
+    // A row from elsewhere may be newer than the commit it is told with. What took its certificates away also denies them,
+    // is told next, cuts the channel for the right reason, and counts it for the receipt.
+    const denialFollows = origin === 'elsewhere' && slotsOf(write.value) === null
+    for (const session of denialFollows ? [] : sessions.of(write.value.id)) {
+      // What it may do was settled when it opened: a node that was released opens another.
+      if (session.principal.evidenceOnly && write.value.membership.kind !== 'quarantined') {
+        session.end('RELEASED', 'its quarantine is over: connect again')
+      } else limitToCertificate(session, write.value)
+    }
+    if (write.value.membership.kind !== 'active') presence.forget(write.value.id)
+  }
+  for (const { entry } of entries) {
+    const present = entry.type === 'node.confirmed' || entry.type === 'node.returned'
+    if (present && entry.node !== null && sessions.of(entry.node).length === 0) presence.lastHere(entry.node)
+  }
+}

@@ -1,0 +1,154 @@
+// How a channel comes to be open: nobody else answers on one, it is claimed for this replica, its certificate is used,
+// and it is there. Of two processes that open at once, here or on two replicas, one has the claim and the other is asked
+// about it like any that comes later.
+
+import type { Node } from '#domain/core/node.ts'
+import type { NodePrincipal } from '#domain/core/principal.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { holderUnknown, type HasChannel } from '#plane/identity/live-holder.ts'
+import { refuseCopy, type CopyDeps } from '#plane/identity/refuse-copy.ts'
+import { useCertificate, type UseDeps } from '#plane/core/use-certificate.ts'
+import type { Holder, Replicas } from '#plane/store/contract/replicas.ts'
+import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import { endReplaced, otherSessions } from '#plane/identity/find-other-holder.ts'
+import type { Gate } from '#plane/cluster/gate.ts'
+import type { Holding } from '#plane/sessions/holding.ts'
+import type { LastHolders } from '#plane/identity/last-holders.ts'
+import { askReplica, lookUpWithinMs, makeRoomQuestion } from '#plane/cluster/replica-questions.ts'
+import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
+import type { Session } from '#plane/sessions/session.ts'
+
+export type OpeningDeps = CopyDeps &
+  UseDeps & {
+    readonly sessions: SessionRegistry
+    readonly holding: Holding
+    readonly replicas: Pick<Replicas, 'ask'>
+    readonly gate: Gate
+    readonly hasChannel: HasChannel
+    readonly lastHolders: Pick<LastHolders, 'isHolder'>
+    /** Asked in the very turn a session is registered: a denial committed while it was opening must not miss it. */
+    readonly denyList: { refusalOf(principal: NodePrincipal): Refusal | null }
+  }
+
+export type Opening = {
+  readonly principal: NodePrincipal
+  readonly evidence: AgentEvidence | null
+  readonly correlation: string
+}
+
+/** Puts the session into the registry in the turn it is called; null: the caller has hung up. */
+type Register = (number: number, node: Node) => Session | null
+
+/** Each round somebody else was quicker and was asked about it: many in a row are a crowd around one node. */
+const rounds = 8
+
+export const openSession = async (
+  deps: OpeningDeps,
+  opening: Opening,
+  register: Register,
+): Promise<'opened' | Refusal> => {
+  let over: Holder | null = null
+  for (let round = 0; round < rounds; round++) {
+    const no = deps.gate.refusal() ?? (await refuseReplaced(deps, opening)) ?? (await makeRoomHere(deps, opening))
+    if (no !== null) return no
+    const found: Holder | null = over
+    const outcome: Claimed = await deps.holding.inTurn(opening.principal.id, () =>
+      claimAndRegister(deps, opening, found, register),
+    )
+    if (outcome === 'opened' || isRefusal(outcome)) return outcome
+    if (outcome === 'taken-here') continue
+    const stays = await makeRoomElsewhere(deps, opening, outcome)
+    if (stays !== null) return stays
+    over = outcome
+  }
+  return { ...refuse('BUSY', 'many channels of the same node at once'), retryAfterMs: 1000 }
+}
+
+type Claimed = 'opened' | 'taken-here' | Holder | Refusal
+
+/** In the node's turn: nothing is asked of anybody but the store. */
+const claimAndRegister = async (
+  deps: OpeningDeps,
+  { principal, evidence, correlation }: Opening,
+  over: Holder | null,
+  register: Register,
+): Promise<Claimed> => {
+  const { id } = principal
+  const { sessions, holding } = deps
+  // Another process was quicker: it is asked like any that was there before.
+  if (otherSessions(sessions, id, instanceOf(evidence)).length > 0) return 'taken-here'
+  const number = sessions.nextNumber()
+  const before = await holding.elsewhere(id)
+  const claimed = await holding.claim(id, { number, instance: instanceOf(evidence) }, over)
+  if (claimed !== 'claimed') return claimed
+  let opened: Session | null = null
+  try {
+    const standing = await useCertificate(deps, principal, correlation)
+    if (standing.kind === 'refused') return standing
+    // From here to the session in the registry is one turn: whatever is committed later finds it there.
+    const no = refusedNow(deps, principal)
+    if (no !== null) return no
+    opened = register(number, standing.node.value)
+    return 'opened'
+  } finally {
+    if (opened === null) holding.unclaim(id, number, before)
+    else if (before !== null) holding.moved(id, before)
+  }
+}
+
+const refusedNow = ({ gate, sessions, denyList }: OpeningDeps, principal: NodePrincipal): Refusal | null => {
+  if (sessions.isClosed()) return refuse('UNAVAILABLE', 'the plane is stopping')
+  return gate.refusal() ?? denyList.refusalOf(principal)
+}
+
+/**
+ * A certificate that was replaced drains for the process that has replaced it. A process that was never seen with it has
+ * read it from a copy: whoever has the successor made it durable before its first use.
+ */
+const refuseReplaced = async (
+  deps: OpeningDeps,
+  { principal, evidence, correlation }: Opening,
+): Promise<Refusal | null> => {
+  const { id, proof, source, evidenceOnly, draining } = principal
+  if (evidence === null || evidenceOnly || draining !== true) return null
+  const node = await deps.store.get('node', id)
+  if (node === null) return null
+  const { instance } = evidence
+  const observed = await deps.store.observation(id)
+  if (observed.evidence?.instance === instance || observed.report?.instance === instance) return null
+  const isHolder = (await deps.hasChannel(id, instance)) || (await deps.lastHolders.isHolder(node.value, instance))
+  if (isHolder === 'unknown') return holderUnknown(id)
+  if (isHolder) return null
+  return refuseCopy(deps, { node: id, source, serial: proof.serial, sign: 'draining-serial', evidence, correlation })
+}
+
+/** Null: nobody else is there, any more. A process that was killed leaves a channel that nobody answers on. */
+const makeRoomHere = async (deps: OpeningDeps, opening: Opening): Promise<Refusal | null> => {
+  const others = otherSessions(deps.sessions, opening.principal.id, instanceOf(opening.evidence))
+  if (others.length === 0) return null
+  const copy = await refuseSecond(deps, opening)
+  if (copy === null) endReplaced(others)
+  return copy
+}
+
+/** The same where another replica has the channel: it has ended it when it says so, or is gone with all it had. */
+const makeRoomElsewhere = async (deps: OpeningDeps, opening: Opening, holder: Holder): Promise<Refusal | null> => {
+  // A channel that names no process may be the caller's own.
+  if (holder.instance === null) return null
+  const copy = await refuseSecond(deps, opening)
+  if (copy !== null) return copy
+  const room = { node: opening.principal.id, instance: instanceOf(opening.evidence) }
+  const asked = await askReplica(deps.replicas, holder.replica, makeRoomQuestion, room, lookUpWithinMs)
+  return asked.kind === 'no-answer' ? holderUnknown(room.node) : null
+}
+
+const refuseSecond = (deps: OpeningDeps, { principal, evidence, correlation }: Opening): Promise<Refusal | null> =>
+  refuseCopy(deps, {
+    node: principal.id,
+    source: principal.source,
+    serial: principal.proof.serial,
+    sign: 'second-instance',
+    ...{ evidence, correlation },
+  })
+
+const instanceOf = (evidence: AgentEvidence | null): string | null => (evidence === null ? null : evidence.instance)

@@ -1,0 +1,110 @@
+// Keeps agents up to date with the configuration and the roots they run under. One session at a time is looked at and
+// sent what it lacks, so that two changes in a row arrive in that order; ten thousand of them let other work in between.
+
+import type { Row } from '#domain/core/change.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import type { VCluster } from '#domain/fleet/vcluster.ts'
+import type { Log } from '#platform/log.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Issuer } from '#plane/core/issuer.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { configurationOf, trustOf, type PlaneUrls } from '#plane/core/configuration.ts'
+import type { Gate } from '#plane/cluster/gate.ts'
+import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
+import type { Revisions, Session } from '#plane/sessions/session.ts'
+import { wireguardConfigOf } from '#plane/network/wireguard-config.ts'
+
+export type UpdateDeps = {
+  readonly store: Pick<Store, 'get'>
+  readonly issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers'>
+  readonly sessions: Pick<SessionRegistry, 'all' | 'of'>
+  readonly gate: Pick<Gate, 'serves' | 'opened'>
+  readonly timers: Timers
+  readonly log: Log
+  readonly urls: () => PlaneUrls
+}
+
+export type Updates = {
+  /** The agent has said what it has. */
+  greeted(session: Session, has: Revisions): void
+  /** Something was committed that may concern everybody. */
+  changed(): void
+  /** Something was committed that concerns this node. */
+  changedFor(node: NodeId): void
+  /** A vCluster was changed: concerns the nodes in it. */
+  changedIn(vcluster: string): void
+}
+
+const sessionsPerTurn = 32
+
+export const openUpdates = (deps: UpdateDeps): Updates => {
+  const outdated = new Set<Session>()
+  /** Where each session's node was when it was last looked at; whoever is moved since is looked at for that. */
+  const within = new WeakMap<Session, string | null>()
+  let busy = false
+
+  const work = async (): Promise<void> => {
+    busy = true
+    let looked = 0
+    for (const session of outdated) {
+      await deps.gate.opened()
+      // Taken out first: what changes while it is looked at puts it in again, at the end.
+      outdated.delete(session)
+      await bringUpToDate(deps, session, within).catch((error: unknown) =>
+        deps.log.error({ err: error, node: session.principal.id }, 'a configuration could not be sent'),
+      )
+      if (++looked % sessionsPerTurn === 0) await new Promise<void>((resolve) => deps.timers.soon(resolve))
+    }
+    busy = false
+  }
+  const start = (): void => {
+    if (!busy) void work()
+  }
+  const look = (sessions: Iterable<Session>, concerns: (session: Session) => boolean = () => true): void => {
+    for (const session of sessions) if (session.revisions !== null && concerns(session)) outdated.add(session)
+    start()
+  }
+
+  return {
+    greeted(session, has) {
+      session.revisions = has
+      outdated.add(session)
+      start()
+    },
+    changed: () => look(deps.sessions.all()),
+    changedFor: (node) => look(deps.sessions.of(node)),
+    changedIn: (vcluster) => look(deps.sessions.all(), (session) => within.get(session) === vcluster),
+  }
+}
+
+type Within = { set(session: Session, vcluster: string | null): unknown }
+
+const bringUpToDate = async (deps: UpdateDeps, session: Session, within: Within): Promise<void> => {
+  const has = session.principal.evidenceOnly ? null : session.revisions
+  const node = await deps.store.get('node', session.principal.id)
+  if (has === null || node === null) return
+  // Before the vCluster is read: a change of it from here on finds the session, and has it looked at again.
+  within.set(session, node.value.assignment)
+  const profile = await deps.store.get('profile', node.value.profile)
+  const vcluster = await vclusterOf(deps, node)
+  const domain = await domainSettingsRow(deps.store)
+  if (profile === null) return
+  const config = configurationOf({
+    ...{ profile: profile.value, domain: domain.value, vcluster, urls: deps.urls() },
+    wireguard: wireguardConfigOf(node.value, profile.value, domain.value),
+  })
+  const trust = trustOf(deps.issuer)
+  // Out of touch by now: what was read may be old.
+  if (!deps.gate.serves()) return deps.gate.opened().then(() => bringUpToDate(deps, session, within))
+  if (trust.revision !== has.trust) session.send({ type: 'trust', body: trust })
+  if (config.revision !== has.config) session.send({ type: 'config', body: config })
+  session.revisions = { config: config.revision, trust: trust.revision }
+}
+
+const vclusterOf = async ({ store }: UpdateDeps, { value }: Row<Node>): Promise<VCluster | null> => {
+  if (value.assignment === null) return null
+  const row = await store.get('vcluster', value.assignment)
+  // None is deleted that has nodes; the node was moved while this was read, and is looked at again.
+  return row === null || row.value.deletedAtMs !== null ? null : row.value
+}

@@ -1,0 +1,158 @@
+// A node shows what it has seen of the journal: read it, compare it with what is here, and commit the doubt if it does not
+// fit. A sighting is signed by the plane, so nobody can make one up; what it says is true whoever brings it.
+
+import {
+  decideDoubt,
+  doubtAlertKey,
+  findingOf,
+  isWorse,
+  type Finding,
+  type Place,
+} from '#domain/continuity/continuity.ts'
+import type { Attribution } from '#domain/core/decision.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import type { SeenHead } from '#domain/continuity/sighting.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import type { Replicas } from '#plane/store/contract/replicas.ts'
+import type { JournalReader, Store } from '#plane/store/contract/store.ts'
+import { parseStatement } from '#wire/api/statement.ts'
+import type { CommitDeps } from '#plane/core/commit-decision.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+
+export type JudgeDeps = CommitDeps & {
+  readonly store: Pick<Store, 'get' | 'commit' | 'journal'> & {
+    readonly replicas: Pick<Replicas, 'leased'>
+  }
+  readonly recovery: Pick<RecoveryAuthority, 'isOurStatement'>
+  readonly settings: () => DomainSettings
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+}
+
+/**
+ * `fitting`: our journal holds all of it, or it was confirmed away. `doubtful`: it does not fit, and that is on record.
+ * `foreign`: not a sighting of this domain that this plane has signed, so that nothing follows from it.
+ */
+export type Judged = 'fitting' | 'doubtful' | 'foreign'
+
+export type SightingJudge = {
+  judge(statement: string, node: NodeId, by: Attribution): Promise<Judged>
+}
+
+/** A thousand nodes that come at once have mostly seen the same. Short, so that a store that loses its end is noticed. */
+const rememberMs = 5_000
+const mostRemembered = 1_024
+/** How much is missing may be learned place by place from thousands of nodes; one entry each would be a flood. */
+const updateEveryMs = 10_000
+const tries = 8
+
+export const openSightingJudge = async (deps: JudgeDeps): Promise<SightingJudge> => {
+  const { clock, settings, store } = deps
+  const isHere = rememberPlaces(store.journal, clock)
+  const newestEntryMs = await newestBeforePlanes(store)
+  let updatedMs = -Infinity
+
+  const doubt = async (finding: Finding, judgedBy: number, node: NodeId, by: Attribution): Promise<void> => {
+    updatedMs = clock.monotonicMs()
+    for (let attempt = 0; attempt < tries; attempt++) {
+      const domain = await domainSettingsRow(store)
+      const alert = await store.get('alert', doubtAlertKey(domain.value))
+      const nowMs = clock.nowMs()
+      const newAlertId = sortableId(nowMs, deps.random)
+      const verdict = decideDoubt({
+        domain,
+        finding,
+        judgedBy,
+        node,
+        witness: 'node',
+        newestEntryMs,
+        alert,
+        newAlertId,
+        by,
+        nowMs,
+      })
+      if (verdict.kind === 'unchanged') return
+      const outcome = await store.commit(verdict.change)
+      if (outcome === 'lost-race') continue
+      deps.feed.publish(outcome)
+      return deps.log.error(
+        { node, ...finding },
+        'the store may be an older copy: nothing is issued until an operator confirms it (muster store confirm)',
+      )
+    }
+    // Whoever was quicker each time has most likely said the same; if not, the next node to come will.
+    deps.log.warn({ node, ...finding }, 'a doubt about the store could not be written down')
+  }
+
+  return {
+    async judge(statement, node, by) {
+      const { name, continuity } = settings()
+      const parsed = parseStatement('sighting', statement)
+      const ours = parsed !== null && parsed.value.domain === name
+      if (!ours || !deps.recovery.isOurStatement(parsed.signed, parsed.signature)) return 'foreign'
+      const seen = parsed.value
+      if (seen.lineage < continuity.lineage) return 'fitting'
+      const places = await placesOf(store.journal, seen.heads, seen.lineage > continuity.lineage ? null : isHere)
+      const finding = findingOf(seen, continuity.lineage, places)
+      if (finding === null) return 'fitting'
+      const known = continuity.doubt
+      const isNews = known === null || finding.lineage > known.lineage
+      const isMore = known !== null && isWorse(finding, known) && clock.monotonicMs() - updatedMs > updateEveryMs
+      if (isNews || isMore) await doubt(finding, continuity.lineage, node, by)
+      return 'doubtful'
+    },
+  }
+}
+
+const entriesLookedAt = 1_000
+
+/**
+ * When the newest entry was written that no plane of now can have added: each writes some when it starts, and people are
+ * told to look at what was done after this. Null: not known, or there is none.
+ */
+const newestBeforePlanes = async ({ journal, replicas }: JudgeDeps['store']): Promise<number | null> => {
+  const startedAtMs = Math.min(...(await replicas.leased()).map((replica) => replica.startedAtMs))
+  const last = entriesLookedAt
+  const entries = await journal.read({ after: null, last, limit: last, node: null, type: null })
+  const before = entries.map(({ entry }) => entry.atMs).filter((atMs) => atMs < startedAtMs)
+  return before.length === 0 ? null : Math.max(...before)
+}
+
+/** `isHere` null: how far we have come is wanted of every chain. */
+const placesOf = async (
+  journal: JournalReader,
+  heads: readonly SeenHead[],
+  isHere: ((head: SeenHead) => Promise<boolean>) | null,
+): Promise<readonly Place[]> => {
+  const places: Place[] = []
+  let newest: ReadonlyMap<string, number> | null = null
+  for (const head of heads) {
+    if (isHere !== null && (await isHere(head))) {
+      places.push({ head, hash: head.hash, newest: head.sequence })
+      continue
+    }
+    // Read before the place itself: what is written meanwhile must not look as if it had been pruned.
+    newest ??= new Map((await journal.heads()).map(({ chain, sequence }) => [chain, sequence]))
+    const hash = await journal.hashAt(head.chain, head.sequence)
+    places.push({ head, hash, newest: newest.get(head.chain) ?? null })
+  }
+  return places
+}
+
+const rememberPlaces = (journal: JournalReader, clock: Clock): ((head: SeenHead) => Promise<boolean>) => {
+  const foundAtMs = new Map<string, number>()
+  return async ({ chain, sequence, hash }) => {
+    const key = `${chain}/${sequence}/${hash}`
+    const nowMs = clock.monotonicMs()
+    if (nowMs - (foundAtMs.get(key) ?? -Infinity) < rememberMs) return true
+    if ((await journal.hashAt(chain, sequence)) !== hash) return false
+    if (foundAtMs.size >= mostRemembered) foundAtMs.clear()
+    foundAtMs.set(key, nowMs)
+    return true
+  }
+}

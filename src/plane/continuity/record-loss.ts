@@ -1,0 +1,68 @@
+// This plane knows that its store has lost commits: the doubt goes on record in the store, where it stops issuance at every
+// plane, including those that were started later and know nothing of it.
+
+import { decideDoubt, doubtAlertKey, type Finding } from '#domain/continuity/continuity.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { CommitDeps } from '#plane/core/commit-decision.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+
+export type RecordLossDeps = CommitDeps & {
+  readonly store: Pick<Store, 'get' | 'commit'>
+  readonly witness: Pick<JournalWitness, 'loss' | 'onLoss'>
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly log: Log
+  /** Host and process, for people. */
+  readonly planeName: string
+}
+
+const againAfterMs = 2000
+const tries = 8
+
+/** A loss that was noticed before, too. Tried again until it is on record, or confirmed away. */
+export const recordLosses = (deps: RecordLossDeps): void => {
+  const { witness, timers, log } = deps
+  const record = (): void => {
+    const loss = witness.loss()
+    if (loss === null) return
+    recordLoss(deps, loss).catch((error: unknown) => {
+      log.warn({ err: error }, 'the loss could not be put on record in the store; it is tried again')
+      timers.after(againAfterMs, record, 'background')
+    })
+  }
+  witness.onLoss(record)
+  record()
+}
+
+const recordLoss = async (deps: RecordLossDeps, finding: Finding): Promise<void> => {
+  for (let attempt = 0; attempt < tries; attempt++) {
+    const domain = await domainSettingsRow(deps.store)
+    // Found under an earlier lineage and confirmed since: the store is not doubted again for it.
+    if (domain.value.continuity.lineage > finding.lineage) return
+    const alert = await deps.store.get('alert', doubtAlertKey(domain.value))
+    const nowMs = deps.clock.nowMs()
+    const verdict = decideDoubt({
+      domain,
+      finding,
+      judgedBy: domain.value.continuity.lineage,
+      node: deps.planeName,
+      witness: 'plane',
+      newestEntryMs: null,
+      alert,
+      newAlertId: sortableId(nowMs, deps.random),
+      by: { actor: 'system:store', source: null, correlation: null },
+      nowMs,
+    })
+    if (verdict.kind === 'unchanged') return
+    const outcome = await deps.store.commit(verdict.change)
+    if (outcome === 'lost-race') continue
+    return deps.feed.publish(outcome)
+  }
+  throw new Error('others were quicker each time')
+}

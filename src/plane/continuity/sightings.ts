@@ -1,0 +1,173 @@
+// Agents remember how far the journal has come, for the day somebody restores an older copy of it. Each shows first what
+// it has seen, and is told more only once that fits: a copy must not talk its nodes out of what they know.
+//
+// One signature serves everybody; everybody is told every ten minutes, and soon after something was denied, since that is
+// what must not be forgotten.
+
+import { findingOf } from '#domain/continuity/continuity.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { actorOf } from '#domain/core/principal.ts'
+import { refuse } from '#domain/core/refusal.ts'
+import { isLater, sightingOf, type Sighting } from '#domain/continuity/sighting.ts'
+import type { Log } from '#platform/log.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Judged, SightingJudge } from './judge-sighting.ts'
+import { recordRefusal, type RefusalDeps } from '#plane/core/record-refusal.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import type { Committed, JournalReader } from '#plane/store/contract/store.ts'
+import { placesIn } from '#plane/store/journal/places-in-journal.ts'
+import { formatStatement } from '#wire/api/statement.ts'
+import type { Gate } from '#plane/cluster/gate.ts'
+import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
+import type { Session } from '#plane/sessions/session.ts'
+
+export type SightingsDeps = RefusalDeps & {
+  readonly store: { readonly journal: Pick<JournalReader, 'heads' | 'hashAt'> }
+  readonly feed: Feed
+  readonly timers: Timers
+  readonly log: Log
+  readonly sessions: Pick<SessionRegistry, 'all' | 'isClosed'>
+  readonly gate: Pick<Gate, 'serves'>
+  readonly recovery: Pick<RecoveryAuthority, 'signStatement'>
+  readonly settings: () => DomainSettings
+  readonly sightingJudge: SightingJudge
+  /**
+   * How long after it was read a head is certain to outlive the database it was read from: one that reaches agents and is
+   * lost in a failover would be taken for a loss, though nobody was ever told of what it stands for.
+   */
+  readonly certainAfterMs: number
+}
+
+export type Sightings = {
+  /** The agent has shown the newest it has kept, or that it has none. */
+  shown(session: Session, statement: string | null, earlier?: readonly string[]): Promise<void>
+  /** Everybody is told soon how far the journal has come by then. */
+  look(): void
+}
+
+export const sightingsEveryMs = 600_000
+/** What is committed close together is told together. */
+const soonMs = 2_000
+/** Of the time that telling everybody takes, so much is left for everything else. */
+const restFactor = 10
+const sessionsPerTurn = 128
+
+/** `fromLineage`: whoever knows more than this store may be told once an operator has confirmed that, and not before. */
+type Told = { readonly statement: string | null; readonly fromLineage: number }
+
+type Made = { readonly sighting: Sighting; readonly statement: string }
+
+export const openSightings = (deps: SightingsDeps): Sightings => {
+  const { settings, sessions, timers, clock, log } = deps
+  const heard = new WeakSet<Session>()
+  /** Who may be told, and what it was told last. */
+  const told = new WeakMap<Session, Told>()
+  let made: Made | null = null
+  let wanted = false
+  let busy = false
+
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => void timers.after(ms, resolve, 'background'))
+
+  const look = (): void => {
+    wanted = true
+    if (!busy) void work()
+  }
+  const work = async (): Promise<void> => {
+    busy = true
+    while (wanted && !sessions.isClosed()) {
+      await pause(soonMs)
+      // The store goes right after the channels.
+      if (sessions.isClosed()) break
+      wanted = false
+      const tookMs = await round().catch((error: unknown) => {
+        log.warn({ err: error }, 'agents could not be told how far the journal has come')
+        return 0
+      })
+      await pause(tookMs * restFactor)
+    }
+    busy = false
+  }
+  const round = async (): Promise<number> => {
+    made = (await make(deps, made)) ?? made
+    const beganMs = clock.monotonicMs()
+    let looked = 0
+    for (const session of sessions.all()) {
+      tell(session)
+      if (++looked % sessionsPerTurn === 0) await new Promise<void>((resolve) => timers.soon(resolve))
+    }
+    return clock.monotonicMs() - beganMs
+  }
+  const tell = (session: Session): void => {
+    const { lineage, doubt } = settings().continuity
+    const last = told.get(session)
+    if (last === undefined || made === null || doubt !== null || made.sighting.lineage !== lineage) return
+    if (lineage < last.fromLineage || last.statement === made.statement || !session.alive) return
+    told.set(session, { ...last, statement: made.statement })
+    session.send({ type: 'sighting', body: { statement: made.statement } })
+  }
+
+  /** Up to the first that is doubtful or foreign: an agent of a domain before this one would have each of them journaled. */
+  const judgeAll = async ({ principal, number }: Session, statements: readonly string[]): Promise<Judged> => {
+    const { id, source } = principal
+    const correlation = `session-${number}`
+    for (const statement of statements) {
+      const judged = await deps.sightingJudge.judge(statement, id, { actor: actorOf(principal), source, correlation })
+      if (judged === 'doubtful') return judged
+      if (judged === 'fitting') continue
+      // Not held against the channel: the key that signed it may be lost, and the node would never get in again.
+      const refusal = refuse('REQUEST_INVALID', 'the sighting is not one that this plane has signed')
+      await recordRefusal(deps, { refusal, principal, source, method: 'frame', path: 'sighting', correlation })
+      return judged
+    }
+    return 'fitting'
+  }
+
+  deps.feed.subscribe((committed) => {
+    if (isWorthTelling(committed, made)) look()
+  })
+
+  return {
+    look,
+    async shown(session, statement, earlier = []) {
+      if (heard.has(session)) return session.end('REQUEST_INVALID', 'a second sighting')
+      heard.add(session)
+      const judged = await judgeAll(session, [...(statement === null ? [] : [statement]), ...earlier])
+      const { lineage } = settings().continuity
+      told.set(session, { statement: null, fromLineage: judged === 'doubtful' ? lineage + 1 : 0 })
+      if (made === null) look()
+      else tell(session)
+    },
+  }
+}
+
+/** Null: nothing that could be told now. */
+const make = async (deps: SightingsDeps, before: Made | null): Promise<Made | null> => {
+  const { lineage, doubt } = deps.settings().continuity
+  if (doubt !== null) return null
+  const { journal } = deps.store
+  const heads = await journal.heads()
+  const sighting = sightingOf(lineage, heads)
+  if (sighting.heads.length === 0 || (before !== null && !isLater(sighting, before.sighting))) return null
+  // A fork that has grown past what agents were told last must not take its place in their memory.
+  const last = before?.sighting.lineage === lineage ? before.sighting : null
+  if (last !== null && findingOf(last, lineage, await placesIn(journal, last.heads, heads)) !== null) {
+    deps.log.error({ told: last.heads }, 'the journal lacks what agents were told last: they are told nothing')
+    return null
+  }
+  if (deps.certainAfterMs > 0)
+    await new Promise<void>((resolve) => void deps.timers.after(deps.certainAfterMs, resolve, 'background'))
+  const now = deps.settings()
+  // Whoever serves has written to the database since, and that has been confirmed: what was there before is there for good.
+  if (!deps.gate.serves() || now.continuity.doubt !== null || now.continuity.lineage !== lineage) return null
+  const value = { domain: now.name, lineage, heads: [...sighting.heads] }
+  return { sighting, statement: formatStatement('sighting', value, (bytes) => deps.recovery.signStatement(bytes)) }
+}
+
+/** What must not be forgotten; and that a store was confirmed, which everybody has to know who knew more. */
+const isWorthTelling = ({ writes }: Committed, made: Made | null): boolean =>
+  writes.some(
+    (write) =>
+      write.put === 'denial' ||
+      (write.put === 'domain' && write.value.continuity.lineage !== (made?.sighting.lineage ?? 0)),
+  )

@@ -1,0 +1,102 @@
+// What a node is told to run under. Revisions are made from the content: they differ whenever any of it does, and every
+// start and every replica of the plane comes to the same one without keeping count.
+
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { Service } from '#domain/fleet/overlay.ts'
+import type { Policy } from '#domain/fleet/policy.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import type { VCluster } from '#domain/fleet/vcluster.ts'
+import { sha256 } from '#platform/bytes.ts'
+import type { AgentProfile, EndpointSet } from '#wire/api/node-api.ts'
+import type { PlaneConfig, PlaneTrust } from '#wire/api/channel.ts'
+import type { ConfigOverlay } from '#wire/fleet/overlay.ts'
+import type { WireguardConfig } from '#wire/network/peers.ts'
+import type { Issuer } from './issuer.ts'
+
+/** From 1: 0 is what an agent says that has none. */
+const revisionOf = (content: object): number => Math.max(1, sha256(JSON.stringify(content)).readUInt32BE(0))
+
+export const agentProfile = (profile: Profile): AgentProfile => ({
+  name: profile.name,
+  key_storage: profile.keyStorage,
+  key_types: [...profile.certificate.keyTypes],
+  lifetime_ms: profile.certificate.lifetimeMs,
+  renew_from: profile.certificate.renewFrom,
+  renew_to: profile.certificate.renewTo,
+  recovery: { mode: profile.recovery.mode, rehearse_every_ms: profile.recovery.rehearseEveryMs },
+})
+
+/** Where machines find the plane. */
+export type PlaneUrls = { readonly node: string; readonly recovery: string }
+
+export const endpointSet = ({ node, recovery }: PlaneUrls): EndpointSet => {
+  const urls = { runtime: [node], stream: [node.replace(/^https:/, 'wss:')], recovery: [recovery] }
+  return { id: 'runtime', revision: revisionOf(urls), ...urls }
+}
+
+export type ConfigurationFacts = {
+  readonly profile: Profile
+  readonly domain: DomainSettings
+  /** Null: maintenance mode. */
+  readonly vcluster: VCluster | null
+  readonly wireguard: WireguardConfig | null
+  readonly urls: PlaneUrls
+}
+
+export const configurationOf = ({ profile, domain, vcluster, wireguard, urls }: ConfigurationFacts): PlaneConfig => {
+  const content = {
+    vcluster: vcluster === null ? null : vcluster.name,
+    profile: agentProfile(profile),
+    endpoints: endpointSet(urls),
+    overlay: vcluster === null ? inMaintenance(domain) : overlayOf(vcluster, domain),
+    wireguard,
+  }
+  return { revision: revisionOf(content), ...content }
+}
+
+/** The domain's policy, time sync where it names one, and nothing that could drift. */
+const inMaintenance = ({ maintenance }: DomainSettings): ConfigOverlay => ({
+  vcluster_revision: 0,
+  policy: policyOf(maintenance.policy),
+  files: [],
+  services: maintenance.timeSync === null ? [] : [serviceOf(maintenance.timeSync)],
+  detect_drift: false,
+})
+
+const overlayOf = ({ revision, policy, overlay }: VCluster, { maintenance }: DomainSettings): ConfigOverlay => {
+  const { timeSync } = maintenance
+  // A vCluster that keeps time in its own way names its service the same.
+  const kept = timeSync === null || overlay.services.some(({ name }) => name === timeSync.name)
+  return {
+    vcluster_revision: revision,
+    policy: policyOf(policy),
+    files: overlay.files.map(({ path, mode, content }) => ({ path, mode, content })),
+    services: [...(kept ? [] : [timeSync]), ...overlay.services].map(serviceOf),
+    detect_drift: true,
+  }
+}
+
+const policyOf = ({ enforcementMode, execWhitelist, shellWhitelist, regulated }: Policy): ConfigOverlay['policy'] => ({
+  enforcement_mode: enforcementMode,
+  exec_whitelist: [...execWhitelist],
+  shell_whitelist: [...shellWhitelist],
+  regulated,
+})
+
+const serviceOf = ({ name, command }: Service): ConfigOverlay['services'][number] => ({ name, command: [...command] })
+
+/** More than these at once an agent does not keep. */
+const mostWithdrawn = 32
+
+/** What agents are not to trust any more, where there is such a thing. */
+export const withdrawnPart = (issuer: Pick<Issuer, 'withdrawnIssuers'>): Pick<PlaneTrust, 'withdrawn_issuers'> => {
+  const withdrawn = issuer.withdrawnIssuers().slice(0, mostWithdrawn)
+  return withdrawn.length === 0 ? {} : { withdrawn_issuers: withdrawn }
+}
+
+export const trustOf = (issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers'>): PlaneTrust => {
+  const roots = [...issuer.roots()]
+  const withdrawn = withdrawnPart(issuer)
+  const content = withdrawn.withdrawn_issuers === undefined ? roots : { roots, ...withdrawn }
+  return { revision: revisionOf(content), roots, ...withdrawn }
+}

@@ -1,0 +1,10 @@
+import type { Row } from '#domain/core/change.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+
+/** Written at first start and never removed, so that it is missing only where the plane was never initialised. */
+export const domainSettingsRow = async (store: Pick<Store, 'get'>): Promise<Row<DomainSettings>> => {
+  const row = await store.get('domain', 'domain')
+  if (row === null) throw new Error('the store has no domain: this plane was never initialised')
+  return row
+}

@@ -1,0 +1,16 @@
+// What operators were refused belongs in the journal as much as what they did. What was only read, or mistyped, does not.
+
+import type { RefusalCode } from '#domain/core/refusal.ts'
+import { recordRefusal, type RefusalDeps, type RefusedCall } from './record-refusal.ts'
+
+const aboutTheCaller: readonly RefusalCode[] = ['OPERATOR_KEY_REQUIRED', 'OPERATOR_KEY_INVALID', 'ROLE_FORBIDDEN']
+
+export const recordOperatorRefusal = async (deps: RefusalDeps, call: RefusedCall): Promise<void> => {
+  if (belongsInJournal(call)) await recordRefusal(deps, call)
+}
+
+const belongsInJournal = ({ refusal, principal, method, path }: RefusedCall): boolean => {
+  if (path === null) return false
+  if (aboutTheCaller.includes(refusal.code)) return true
+  return principal !== null && principal.kind === 'operator' && method !== 'GET'
+}

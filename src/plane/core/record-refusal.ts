@@ -1,0 +1,93 @@
+// Refusals are journaled too, as far as their budget goes; beyond it they are counted, one entry a minute.
+
+import type { Attribution } from '#domain/core/decision.ts'
+import { boundedText, entry } from '#domain/core/decision.ts'
+import type { EntryBody } from '#domain/core/journal-entry.ts'
+import { actorOf, type Principal } from '#domain/core/principal.ts'
+import type { Refusal, RefusalCode } from '#domain/core/refusal.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { CommitDeps } from './commit-decision.ts'
+import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
+
+export type RefusalDeps = CommitDeps & {
+  readonly clock: Clock
+  readonly strangers: StrangersBudget
+  /** For callers who have proved who they are: one of them that keeps failing must not use up what strangers may. */
+  readonly acquaintances: StrangersBudget
+}
+
+export type RefusedCall = {
+  readonly refusal: Refusal
+  readonly principal: Principal | null
+  readonly source: string
+  readonly method: string
+  readonly path: string | null
+  readonly correlation: string
+}
+
+/** Our own trouble: nobody failed, and the journal may be what is in trouble. */
+const ours: readonly RefusalCode[] = [
+  'UNAVAILABLE',
+  'DISK_TROUBLE',
+  'REPLICA_BEHIND',
+  'CUT_OFF_PENDING',
+  'STORE_IN_DOUBT',
+  'ISSUANCE_HALTED',
+  'BUSY',
+]
+
+/** Charges the caller at once, and writes the entry if there was room for it. */
+export const recordRefusal = async (deps: RefusalDeps, call: RefusedCall): Promise<void> => {
+  const { refusal, principal, source } = call
+  if (ours.includes(refusal.code)) return
+  const { node = null, token = null, actor = 'anonymous', correlation = call.correlation } = refusal.about ?? {}
+  const known = principal === null || principal.kind === 'anonymous' ? null : principal
+  // A certificate that was refused still proved whose key it is.
+  const budget = known !== null || actor.startsWith('node:') ? deps.acquaintances : deps.strangers
+  if (budget.charge(source) === 'over' || refusal.about?.journaled === true) return
+  const by: Attribution = { actor: known === null ? actor : actorOf(known), source, correlation }
+  const about =
+    known !== null && known.kind === 'node'
+      ? { node: known.id, epoch: known.epoch, issuer: known.proof.issuer, serial: known.proof.serial, token }
+      : { node, token }
+  await write(deps, by, 'refused', about, {
+    code: refusal.code,
+    detail: refusal.detail === null ? null : boundedText(refusal.detail),
+    attempt: `${call.method} ${call.path ?? '?'}`,
+    ...hardwareShown(refusal),
+  })
+}
+
+/** A caller may report as many addresses as it likes; the journal takes a few. */
+const mostMacs = 8
+
+const hardwareShown = ({ about }: Refusal): EntryBody => {
+  if (about?.hardware === undefined) return {}
+  const { macs, bmcSerial } = about.hardware
+  return {
+    reported_macs: macs.slice(0, mostMacs),
+    ...(macs.length > mostMacs ? { reported_macs_left_out: macs.length - mostMacs } : {}),
+    reported_bmc_serial: bmcSerial === null ? null : boundedText(bmcSerial, 128),
+  }
+}
+
+/** Once a minute: what was beyond each budget, as one entry. */
+export const recordCounted = async (deps: RefusalDeps): Promise<void> => {
+  const by: Attribution = { actor: 'system:admission', source: null, correlation: null }
+  for (const callers of ['strangers', 'acquaintances'] as const) {
+    const counted = deps[callers].takeCounted()
+    if (counted !== null) await write(deps, by, 'refusals.counted', {}, { ...counted, callers })
+  }
+}
+
+const write = async (deps: RefusalDeps, by: Attribution, ...rest: Rest<Parameters<typeof entry>>): Promise<void> => {
+  const [type, about, body] = rest
+  const outcome = await deps.store.commit({
+    reads: [],
+    writes: [],
+    entries: [entry(by, deps.clock.nowMs(), type, about, body)],
+  })
+  if (outcome !== 'lost-race') deps.feed.publish(outcome)
+}
+
+type Rest<T extends unknown[]> = T extends [unknown, unknown, ...infer R] ? R : never

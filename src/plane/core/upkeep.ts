@@ -1,0 +1,54 @@
+// What a plane does by itself, on the clock. Each task runs alone: one that is still under way is not started again.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Cancel, Timers } from '#platform/timers.ts'
+import { Fenced } from '#plane/store/contract/store-errors.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+
+export type UpkeepTask = {
+  readonly name: string
+  /** `leader`: of all replicas one at a time. */
+  readonly where: 'leader' | 'each'
+  readonly everyMs: number
+  /** The store of a leader commits nothing once another replica leads. */
+  run(store: Store): Promise<void> | void
+}
+
+export type UpkeepDeps = { readonly store: Store; readonly clock: Clock; readonly timers: Timers; readonly log: Log }
+
+type Times = { readonly wallMs: number; readonly monotonicMs: number }
+
+const tickMs = 1000
+
+/**
+ * When so much time has passed by either clock. Monotonic time stands still while a machine sleeps, and the wall clock
+ * may be set: what is due by it must not wait for an hour that has passed already.
+ */
+export const isUpkeepDue = (everyMs: number, last: Times, now: Times): boolean => {
+  // A timer may fire a little early; without this a task of one tick would run at every other one.
+  const enoughMs = everyMs - tickMs / 2
+  return now.monotonicMs - last.monotonicMs >= enoughMs || Math.abs(now.wallMs - last.wallMs) >= enoughMs
+}
+
+/** Stops further runs when called, and waits for none. */
+export const startUpkeep = ({ store, clock, timers, log }: UpkeepDeps, tasks: readonly UpkeepTask[]): Cancel => {
+  const now = (): Times => ({ wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() })
+  const started = tasks.map((task) => ({ task, last: now(), running: false }))
+  return timers.every(tickMs, () => {
+    for (const it of started) {
+      if (it.running || !isUpkeepDue(it.task.everyMs, it.last, now())) continue
+      it.running = true
+      it.last = now()
+      Promise.resolve()
+        .then(() => it.task.run(store))
+        .catch((error: unknown) => {
+          if (error instanceof Fenced) log.info({ task: it.task.name }, 'another replica leads by now')
+          else log.error({ err: error, task: it.task.name }, 'upkeep failed')
+        })
+        .finally(() => {
+          it.running = false
+        })
+    }
+  })
+}

@@ -1,0 +1,75 @@
+// Every authenticated request of a node starts here: if this is the first use of its certificate, that is committed
+// before anything else happens (a first use confirms an enrollment, completes a renewal, or ends an absence).
+
+import { decideFirstUse } from '#domain/node/first-use.ts'
+import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Row } from '#domain/core/change.ts'
+import { decideRaise } from '#domain/core/conditions.ts'
+import type { Attribution } from '#domain/core/decision.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { Node } from '#domain/core/node.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Feed } from './feed.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+
+export type UseDeps = { readonly store: Store; readonly feed: Feed; readonly clock: Clock }
+
+export type InUse = {
+  readonly kind: 'in-use'
+  readonly node: Row<Node>
+  readonly profile: Row<Profile>
+  readonly domain: Row<DomainSettings>
+}
+
+const mostTries = 16
+
+export const useCertificate = async (
+  deps: UseDeps,
+  principal: NodePrincipal,
+  correlation: string,
+): Promise<InUse | Refusal> => {
+  const by = { actor: actorOf(principal), source: principal.source, correlation }
+  for (let attempt = 0; attempt < mostTries; attempt++) {
+    const read = await readNode(deps.store, principal.id)
+    if (isRefusal(read)) return read
+    if (principal.evidenceOnly) return showsEvidence(read, principal)
+    const verdict = decideFirstUse({ ...read, principal, by, nowMs: deps.clock.nowMs() })
+    if (verdict.kind === 'refused') {
+      if (verdict.code === 'APPROVAL_REQUIRED') await askForApproval(deps, read.node, by)
+      return verdict
+    }
+    if (verdict.kind === 'nothing-new') return { kind: 'in-use', ...read }
+    const outcome = await deps.store.commit(verdict.change)
+    if (outcome === 'lost-race') continue
+    deps.feed.publish(outcome)
+  }
+  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+}
+
+/** A repaired node in quarantine uses its certificate to show what it is, and nothing comes of that by itself. */
+const showsEvidence = (read: Omit<InUse, 'kind'>, principal: NodePrincipal): InUse | Refusal => {
+  const { membership, epoch } = read.node.value
+  if (epoch !== principal.epoch) return refuse('CLIENT_CERT_DENIED')
+  if (membership.kind === 'quarantined' && membership.slots !== null) return { kind: 'in-use', ...read }
+  return { ...refuse('BUSY', 'its quarantine has just ended'), retryAfterMs: 1000 }
+}
+
+const readNode = async (store: Store, id: string): Promise<Omit<InUse, 'kind'> | Refusal> => {
+  const node = await store.get('node', id)
+  if (node === null) return refuse('CLIENT_CERT_UNKNOWN')
+  const profile = await store.get('profile', node.value.profile)
+  const domain = await store.get('domain', 'domain')
+  if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', node.value.profile)
+  return { node, profile, domain }
+}
+
+/** So that whoever could approve it sees that it waits. A lost race is left alone: the node asks again. */
+const askForApproval = async (deps: UseDeps, node: Row<Node>, by: Attribution): Promise<void> => {
+  const reason = 'it lapsed, and its profile lets people decide about its return'
+  const verdict = decideRaise({ node, name: 'needs_approval', reason, evidence: {}, by, nowMs: deps.clock.nowMs() })
+  if (verdict.kind === 'unchanged') return
+  const outcome = await deps.store.commit(verdict.change)
+  if (outcome !== 'lost-race') deps.feed.publish(outcome)
+}

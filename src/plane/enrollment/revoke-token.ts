@@ -1,0 +1,21 @@
+import type { Attribution } from '#domain/core/decision.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Token } from '#domain/enrollment/token.ts'
+import { decideRevokeToken } from '#domain/enrollment/tokens.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+
+export type RevokeTokenDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+
+export const revokeToken = async (
+  deps: RevokeTokenDeps,
+  id: string,
+  by: Attribution,
+): Promise<{ readonly kind: 'revoked'; readonly token: Token } | Refusal> => {
+  const done = await commitDecision(deps, async () => {
+    const token = await deps.store.tokenById(id)
+    return token === null ? refuse('TOKEN_NOT_FOUND') : decideRevokeToken({ token, by, nowMs: deps.clock.nowMs() })
+  })
+  return done.kind === 'refused' ? done : { kind: 'revoked', token: done.token }
+}

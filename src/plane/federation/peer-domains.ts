@@ -1,0 +1,47 @@
+// The domains this one exchanges claims with.
+
+import type { Attribution } from '#domain/core/decision.ts'
+import {
+  decideAddPeerDomain,
+  decideRemovePeerDomain,
+  type AddPeerDomainFacts,
+  type PeerDomainDecided,
+} from '#domain/federation/peer-domain-rules.ts'
+import type { PeerDomain } from '#domain/federation/peer-domain.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+
+export type PeerDomainDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+
+/** Sites that share machines know each other by name. */
+const mostPeers = 100
+
+export const peerDomains = async (store: Pick<Store, 'list'>): Promise<readonly PeerDomain[]> =>
+  (await store.list('peer-domain', { after: null, limit: mostPeers }))
+    .map(({ value }) => value)
+    .filter(({ removedAtMs }) => removedAtMs === null)
+
+export const addPeerDomain = (
+  deps: PeerDomainDeps,
+  asked: AddPeerDomainFacts['asked'],
+  by: Attribution,
+): Promise<Done<PeerDomainDecided> | Refusal> =>
+  commitDecision(deps, async () => {
+    const existing = await deps.store.get('peer-domain', asked.name)
+    const { value: own } = await domainSettingsRow(deps.store)
+    return decideAddPeerDomain({ existing, asked, own: own.name, by, nowMs: deps.clock.nowMs() })
+  })
+
+export const removePeerDomain = (
+  deps: PeerDomainDeps,
+  name: string,
+  by: Attribution,
+): Promise<Done<PeerDomainDecided> | Refusal> =>
+  commitDecision(deps, async () => {
+    const peer = await deps.store.get('peer-domain', name)
+    if (peer === null) return refuse('PEER_DOMAIN_NOT_FOUND', name)
+    return decideRemovePeerDomain(peer, by, deps.clock.nowMs())
+  })

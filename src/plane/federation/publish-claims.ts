@@ -1,0 +1,202 @@
+// Tells peer domains which machines are active here, and hears in the same breath which of them are active there. Of all
+// replicas the leader does it. Nothing waits for it: a peer that is away is tried again, and is told how things stand by
+// then, not everything it has missed.
+
+import type { Attribution } from '#domain/core/decision.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { claimKeptMs, type PeerDomain } from '#domain/federation/peer-domain.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import { peerDomains } from './peer-domains.ts'
+import { claimedState, settleElsewhere, settleEveryElsewhere, takeClaims, type TakeClaimsDeps } from './take-claims.ts'
+import { claimsOf } from '#plane/store/commit/columns.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { mostClaims, mostHardware, type Claims } from '#wire/federation/claim-api.ts'
+import { formatStatement } from '#wire/api/statement.ts'
+import type { CallPeer } from './call-peer.ts'
+
+export type PublishDeps = Omit<TakeClaimsDeps, 'feed'> & {
+  readonly store: Store
+  readonly feed: Feed
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly log: Log
+  readonly domainName: string
+  readonly sign: (bytes: Uint8Array) => Uint8Array
+  readonly call: CallPeer
+}
+
+export type ClaimPublisher = { stop(): Promise<void> }
+
+const byItself: Attribution = { actor: 'system:claims', source: null, correlation: null }
+const pageSize = 500
+const firstPauseMs = 1000
+const longestPauseMs = 300_000
+/** Well before a claim that nobody repeats is forgotten. */
+const repeatEveryMs = claimKeptMs / 30
+
+export const publishClaims = (deps: PublishDeps): ClaimPublisher => {
+  const stopping = new AbortController()
+  const peers = new Map<string, Correspondent>()
+  /** Whose state was told last, so that what does not change it is not told again. */
+  const told = new Map<NodeId, string>()
+
+  const tell = (node: Node): void => {
+    const state = node.hardware.macs.length === 0 && node.hardware.bmcSerial === null ? null : claimedState(node)
+    if (state === null || told.get(node.id) === state) return
+    // Nobody has to be told of a machine that was not active before either.
+    if (state === 'active' || told.has(node.id)) for (const peer of peers.values()) peer.add(node.id)
+    if (state === 'active') told.set(node.id, state)
+    else told.delete(node.id)
+    if (peers.size > 0) settleElsewhere(deps, node.id, byItself).catch(notSettled)
+  }
+  const notSettled = (error: unknown): void =>
+    deps.log.warn({ err: error }, 'what other domains say of a machine could not be recorded')
+
+  /** Of everything that was ever let in. */
+  const tellAll = async (correspondent: Correspondent): Promise<void> => {
+    for (let after: NodeId | null = null; !stopping.signal.aborted;) {
+      const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
+      for (const { value } of page) {
+        if (claimsOf(value.hardware).length === 0 || value.membership.kind === 'registered') continue
+        if (value.membership.kind === 'active') told.set(value.id, 'active')
+        correspondent.add(value.id)
+      }
+      const last = page.at(-1)
+      if (last === undefined || page.length < pageSize) return
+      after = last.value.id
+    }
+  }
+  /** One that is new, or that another leader has told until now, hears of everything. */
+  const meet = async (peer: PeerDomain): Promise<void> => {
+    peers.get(peer.name)?.stop()
+    peers.delete(peer.name)
+    if (stopping.signal.aborted) return
+    if (peer.removedAtMs !== null) return settleEveryElsewhere(deps, byItself)
+    const correspondent = openCorrespondent(deps, peer, stopping.signal)
+    peers.set(peer.name, correspondent)
+    await tellAll(correspondent)
+  }
+  const next = (run: () => Promise<void>): void => {
+    underWay = underWay
+      .then(run)
+      .catch((error: unknown) => deps.log.warn({ err: error }, 'peer domains are not told of machines'))
+  }
+  const met = (peer: PeerDomain): void => next(() => meet(peer))
+  const repeat = async (): Promise<void> => {
+    await settleEveryElsewhere(deps, byItself)
+    for (const correspondent of peers.values()) await tellAll(correspondent)
+  }
+  const cancelRepeat = deps.timers.every(repeatEveryMs, () => next(repeat))
+
+  const unsubscribe = deps.feed.subscribe(({ writes }) => {
+    for (const write of writes) {
+      if (write.put === 'peer-domain') met(write.value)
+      else if (write.put === 'node' && peers.size > 0) tell(write.value)
+    }
+  })
+  let underWay: Promise<void> = peerDomains(deps.store).then(
+    (known) => known.forEach(met),
+    (error: unknown) => deps.log.warn({ err: error }, 'the peer domains could not be read'),
+  )
+
+  return {
+    async stop() {
+      stopping.abort()
+      unsubscribe()
+      cancelRepeat()
+      for (const peer of peers.values()) peer.stop()
+      await underWay
+    },
+  }
+}
+
+type Correspondent = { add(node: NodeId): void; stop(): void }
+
+/** One call at a time; what gathers meanwhile goes with the next. */
+const openCorrespondent = (deps: PublishDeps, peer: PeerDomain, signal: AbortSignal): Correspondent => {
+  const waiting = new Set<NodeId>()
+  let busy = false
+  let stopped = false
+  let pauseMs = 0
+  let cancel = (): void => {}
+
+  const work = async (): Promise<void> => {
+    busy = true
+    while (waiting.size > 0 && !stopped && !signal.aborted) {
+      try {
+        await tellSome(deps, peer, waiting, signal)
+        if (pauseMs > 0) deps.log.info({ peer: peer.name }, 'the peer domain takes claims again')
+        pauseMs = 0
+      } catch (error) {
+        if (stopped || signal.aborted) break
+        if (pauseMs === 0)
+          deps.log.warn({ err: error, peer: peer.name }, 'a peer domain was not told of machines; again later')
+        pauseMs = Math.min(longestPauseMs, Math.max(firstPauseMs, 2 * pauseMs))
+        await new Promise<void>((resolve) => {
+          const end = deps.timers.after(pauseMs, resolve, 'background')
+          cancel = () => {
+            end()
+            resolve()
+          }
+        })
+      }
+    }
+    busy = false
+  }
+
+  return {
+    add(node) {
+      waiting.add(node)
+      if (!busy) void work()
+    },
+    stop() {
+      stopped = true
+      cancel()
+    },
+  }
+}
+
+/** Throws where the peer could not be told; then they are all still waiting. */
+const tellSome = async (
+  deps: PublishDeps,
+  peer: PeerDomain,
+  waiting: Set<NodeId>,
+  signal: AbortSignal,
+): Promise<void> => {
+  const ids = [...waiting.values().take(mostClaims)]
+  // Taken out first: what changes while they are told puts them in again.
+  for (const id of ids) waiting.delete(id)
+  try {
+    const { machines, left } = await machinesOf(deps.store, ids)
+    for (const id of left) waiting.add(id)
+    if (machines.length === 0) return
+    const atMs = deps.clock.nowMs()
+    const claims: Claims = { domain: deps.domainName, to: peer.name, at_ms: atMs, machines }
+    const answer = await deps.call(peer, formatStatement('claims', claims, deps.sign), signal)
+    await takeClaims(deps, peer.name, { at_ms: atMs, machines: answer.machines }, byItself)
+  } catch (error) {
+    for (const id of ids) waiting.add(id)
+    throw error
+  }
+}
+
+/** As they stand now. `left`: they would make the statement too long. */
+const machinesOf = async (
+  store: Store,
+  ids: readonly NodeId[],
+): Promise<{ readonly machines: Claims['machines']; readonly left: readonly NodeId[] }> => {
+  const machines: Claims['machines'] = []
+  let count = 0
+  for (const [at, id] of ids.entries()) {
+    const node = await store.get('node', id)
+    const hardware = node === null ? [] : [...claimsOf(node.value.hardware)]
+    if (node === null || hardware.length === 0) continue
+    if (count + hardware.length > mostHardware) return { machines, left: ids.slice(at) }
+    count += hardware.length
+    machines.push({ node: id, hardware, state: claimedState(node.value) })
+  }
+  return { machines, left: [] }
+}

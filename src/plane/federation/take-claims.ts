@@ -1,0 +1,158 @@
+// Takes what a peer domain says of machines, and says what of them is here. Only what a configured peer has signed for this
+// domain just now is believed, and all that follows is a condition.
+
+import type { Claim, PeerDomain } from '#domain/federation/peer-domain.ts'
+import { claimKey } from '#domain/federation/peer-domain.ts'
+import { decideElsewhere, decideTakeClaims } from '#domain/federation/claim-rules.ts'
+import type { Row } from '#domain/core/change.ts'
+import { hasCondition } from '#domain/core/conditions.ts'
+import type { Attribution } from '#domain/core/decision.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { verifySignature } from '#pki/keys.ts'
+import { claimsOf } from '#plane/store/commit/columns.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { mostAnswered, mostHardware, type Claims, type ClaimsAnswer } from '#wire/federation/claim-api.ts'
+import { parseStatement } from '#wire/api/statement.ts'
+import { commitUnlessSo, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { peerDomains } from './peer-domains.ts'
+import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
+
+export type TakeClaimsDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+
+/** A machine is active elsewhere in the sense of a claim only while it is active. */
+export const claimedState = (node: Node): Claim['state'] => (node.membership.kind === 'active' ? 'active' : 'inactive')
+
+export type ReceiveClaimsDeps = TakeClaimsDeps & {
+  readonly strangers: Pick<StrangersBudget, 'room' | 'retryAfterMs'>
+}
+
+export const receiveClaims = async (
+  deps: ReceiveClaimsDeps,
+  statement: string,
+  source: string,
+  correlation: string,
+): Promise<ClaimsAnswer | Refusal> => {
+  const judged = await judgeStatement(deps, statement)
+  if (isRefusal(judged)) {
+    if (deps.strangers.room(source)) return judged
+    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs() }
+  }
+  const { peer, claims } = judged
+  const by: Attribution = { actor: `domain:${peer.name}`, source, correlation }
+  const trouble = await takeClaims(deps, peer.name, claims, by)
+  return trouble ?? { machines: await machinesHere(deps.store, claims) }
+}
+
+type Judged = { readonly peer: PeerDomain; readonly claims: Claims }
+
+const judgeStatement = async ({ store, clock }: TakeClaimsDeps, text: string): Promise<Judged | Refusal> => {
+  const parsed = parseStatement('claims', text)
+  const peer = parsed === null ? null : await store.get('peer-domain', parsed.value.domain)
+  if (parsed === null || peer === null || peer.value.removedAtMs !== null) return refuse('CLAIM_INVALID')
+  const isSigned = peer.value.statementKeys.some((key) =>
+    verifySignature(Buffer.from(key, 'base64'), parsed.signed, parsed.signature),
+  )
+  if (!isSigned) return refuse('CLAIM_INVALID')
+  const { value: domain } = await domainSettingsRow(store)
+  if (parsed.value.to !== domain.name) return refuse('CLAIM_INVALID', `it was made for ${parsed.value.to}`)
+  if (Math.abs(parsed.value.at_ms - clock.nowMs()) > domain.clockToleranceMs)
+    return refuse('CLAIM_INVALID', 'it is too old, or one of the two clocks is wrong')
+  // Each is looked up by itself.
+  if (parsed.value.machines.flatMap(({ hardware }) => hardware).length > mostHardware)
+    return refuse('CLAIM_INVALID', `it names more than ${mostHardware} addresses`)
+  return { peer: peer.value, claims: parsed.value }
+}
+
+/** What `domain` says of machines is kept, and the conditions of those that are here follow it. Null: it was taken. */
+export const takeClaims = async (
+  deps: TakeClaimsDeps,
+  domain: string,
+  { at_ms: atMs, machines }: Pick<Claims, 'at_ms' | 'machines'>,
+  by: Attribution,
+): Promise<Refusal | null> => {
+  const nodes = await nodesWith(
+    deps.store,
+    machines.flatMap(({ hardware }) => hardware),
+  )
+  // Of a machine that is not in our registry nothing is kept: when it is let in here, its domain is asked.
+  const ours = new Set(nodes.flatMap(({ value }) => claimsOf(value.hardware)))
+  const said = new Map(
+    machines.flatMap(({ node, hardware, state }) =>
+      hardware
+        .filter((value) => ours.has(value))
+        .map((value): [string, Omit<Claim, 'receivedAtMs'>] => [value, { hardware: value, domain, node, state, atMs }]),
+    ),
+  )
+  const done = await commitUnlessSo(deps, async () => {
+    const peer = await deps.store.get('peer-domain', domain)
+    if (peer === null || peer.value.removedAtMs !== null) return refuse('PEER_DOMAIN_NOT_FOUND', domain)
+    const claims = await Promise.all(
+      [...said.values()].map(async (one) => ({ said: one, known: await deps.store.get('claim', claimKey(one)) })),
+    )
+    return decideTakeClaims({ peer, claims, by, nowMs: deps.clock.nowMs() })
+  })
+  if (done.kind === 'refused') return done
+  for (const { value } of nodes) await settleElsewhere(deps, value.id, by)
+  return null
+}
+
+/** Whether a node is active elsewhere, by all that was said of its hardware. */
+export const settleElsewhere = async (deps: TakeClaimsDeps, id: NodeId, by: Attribution): Promise<void> => {
+  await commitUnlessSo(deps, async () => {
+    const node = await deps.store.get('node', id)
+    if (node === null) return { kind: 'unchanged' } as const
+    const peers = new Set((await peerDomains(deps.store)).map(({ name }) => name))
+    const claims = await claimsAbout(deps.store, claimsOf(node.value.hardware))
+    const believed = claims.filter(({ domain }) => peers.has(domain))
+    return decideElsewhere({ node, claims: believed, by, nowMs: deps.clock.nowMs() })
+  })
+}
+
+const pageSize = 500
+
+/** The same for every node of which another domain was believed: a claim has become too old, or its domain is no peer any more. */
+export const settleEveryElsewhere = async (deps: TakeClaimsDeps, by: Attribution): Promise<void> => {
+  for (let after: NodeId | null = null; ;) {
+    const page: readonly Row<Node>[] = await deps.store.nodes({
+      membership: null,
+      profile: null,
+      after,
+      limit: pageSize,
+    })
+    for (const { value } of page) if (hasCondition(value, 'active_elsewhere')) await settleElsewhere(deps, value.id, by)
+    after = page.at(-1)?.value.id ?? null
+    if (after === null || page.length < pageSize) return
+  }
+}
+
+const mostClaimsOfOne = 100
+
+const claimsAbout = async (store: Store, hardware: readonly string[]): Promise<readonly Claim[]> => {
+  const query = { after: null, limit: mostClaimsOfOne }
+  const found = await Promise.all(
+    hardware.map((value) => store.list('claim', { ...query, where: { hardware: value } })),
+  )
+  return found.flat().map(({ value }) => value)
+}
+
+const machinesHere = async (store: Store, { machines }: Claims): Promise<ClaimsAnswer['machines']> => {
+  const asked = new Set(machines.flatMap(({ hardware }) => hardware))
+  return (await nodesWith(store, [...asked])).slice(0, mostAnswered).map(({ value }) => ({
+    node: value.id,
+    hardware: claimsOf(value.hardware).filter((one) => asked.has(one)),
+    state: claimedState(value),
+  }))
+}
+
+const nodesWith = async (store: Store, hardware: readonly string[]): Promise<readonly Row<Node>[]> => {
+  const of = (kind: string): string[] =>
+    hardware.filter((value) => value.startsWith(kind)).map((value) => value.slice(kind.length))
+  const asked = [{ macs: of('mac:'), bmcSerial: null }, ...of('bmc:').map((bmcSerial) => ({ macs: [], bmcSerial }))]
+  const found = (await Promise.all(asked.map((identity) => store.nodesByHardware(identity)))).flat()
+  // A tombstone holds its address until another node takes it, and is nobody's machine any more.
+  const living = found.filter(({ value }) => value.membership.kind !== 'revoked')
+  return [...new Map(living.map((row) => [row.value.id, row])).values()]
+}

@@ -1,0 +1,77 @@
+// Which vCluster a node belongs to. Whoever forces a node out of one takes its work from it in the same transaction.
+
+import { releaseAll } from '#domain/fleet/allocation-rules.ts'
+import {
+  decideAssign,
+  decideMove,
+  decideUnassign,
+  type Destination,
+  type LeaveFacts,
+} from '#domain/fleet/assignment.ts'
+import type { Attribution } from '#domain/core/decision.ts'
+import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
+import { liveAllocations } from '#plane/core/live-allocations.ts'
+import type { OnlyIf } from '#plane/core/only-if.ts'
+
+export type AssignDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+
+export const assignNode = (
+  deps: AssignDeps,
+  id: NodeId,
+  to: string,
+  by: Attribution,
+): Promise<Done<NodeDecided> | Refusal> =>
+  changing(deps, id, by, async (facts) => decideAssign({ ...facts, to: await destination(deps, to) }))
+
+export const moveNode = (
+  deps: AssignDeps,
+  id: NodeId,
+  { to, force }: { readonly to: string; readonly force: boolean },
+  by: Attribution,
+): Promise<Done<NodeDecided> | Refusal> =>
+  changing(deps, id, by, async (facts) =>
+    decideMove({ ...(await leaving(deps, facts, force, `moved to ${to}`)), to: await destination(deps, to) }),
+  )
+
+/** `deleted`: out of this vCluster only, which is being deleted. */
+export const unassignNode = (
+  deps: AssignDeps,
+  id: NodeId,
+  { force, deleted }: { readonly force: boolean; readonly deleted: string | null },
+  by: Attribution,
+  onlyIf: OnlyIf = () => null,
+): Promise<Done<NodeDecided> | Refusal> =>
+  changing(
+    deps,
+    id,
+    by,
+    async (facts) =>
+      onlyIf(facts.node.value) ?? decideUnassign({ ...(await leaving(deps, facts, force, 'unassigned')), deleted }),
+  )
+
+const changing = (
+  deps: AssignDeps,
+  id: NodeId,
+  by: Attribution,
+  decide: (facts: NodeFacts) => Promise<NodeDecided | Refusal>,
+): Promise<Done<NodeDecided> | Refusal> =>
+  commitDecision(deps, async () => {
+    const node = await deps.store.get('node', id)
+    return node === null ? refuse('NODE_NOT_FOUND', id) : decide({ node, by, nowMs: deps.clock.nowMs() })
+  })
+
+const destination = async ({ store }: AssignDeps, name: string): Promise<Destination> => ({
+  name,
+  row: await store.get('vcluster', name),
+})
+
+const leaving = async ({ store }: AssignDeps, facts: NodeFacts, force: boolean, why: string): Promise<LeaveFacts> => {
+  const { id, allocations: count } = facts.node.value
+  const allocations = force && count > 0 ? await liveAllocations(store, id) : []
+  return { ...facts, force, alongside: releaseAll({ ...facts, allocations, why }) }
+}

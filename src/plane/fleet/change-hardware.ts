@@ -1,0 +1,107 @@
+// Hardware profiles, and what is known of the machines under them.
+
+import type { Attribution } from '#domain/core/decision.ts'
+import type { HardwareProfile } from '#domain/core/hardware-profile.ts'
+import {
+  decideCreateHardwareProfile,
+  decideMachineReport,
+  decideRemoveHardwareProfile,
+  decideTag,
+  tagsAfter,
+  twoProfiles,
+  type CreateHardwareProfileFacts,
+  type HardwareProfileDecided,
+  type MachineReport,
+} from '#domain/fleet/hardware-rules.ts'
+import type { NodeDecided } from '#domain/core/node-change.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { profilesOf } from '#domain/fleet/sku.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
+
+export type HardwareDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+
+/** There are a handful: one for each kind of machine that is bought. */
+const mostProfiles = 1000
+
+export const hardwareProfiles = async (store: Pick<Store, 'list'>): Promise<readonly HardwareProfile[]> =>
+  (await store.list('hardware-profile', { after: null, limit: mostProfiles }))
+    .map(({ value }) => value)
+    .filter(({ removedAtMs }) => removedAtMs === null)
+
+export const createHardwareProfile = async (
+  deps: HardwareDeps,
+  asked: CreateHardwareProfileFacts['asked'],
+  by: Attribution,
+): Promise<Done<HardwareProfileDecided> | Refusal> => {
+  const done = await commitDecision(deps, async () => {
+    const existing = await deps.store.get('hardware-profile', asked.tag)
+    const conflicting = await nodesUnderAnother(deps.store, asked.tag)
+    return decideCreateHardwareProfile({ existing, asked, conflicting, by, nowMs: deps.clock.nowMs() })
+  })
+  if (done.kind === 'refused') return done
+  // Tags that were put on between that look and the commit: from the commit on, none is.
+  const late = await nodesUnderAnother(deps.store, asked.tag)
+  if (late.length === 0) return done
+  await removeHardwareProfile(deps, asked.tag, by)
+  return twoProfiles(late)
+}
+
+export const removeHardwareProfile = (
+  deps: HardwareDeps,
+  tag: string,
+  by: Attribution,
+): Promise<Done<HardwareProfileDecided> | Refusal> =>
+  commitDecision(deps, async () => {
+    const profile = await deps.store.get('hardware-profile', tag)
+    if (profile === null) return refuse('HARDWARE_PROFILE_NOT_FOUND', tag)
+    return decideRemoveHardwareProfile(profile, by, deps.clock.nowMs())
+  })
+
+export const tagNode = (
+  deps: HardwareDeps,
+  id: NodeId,
+  change: { readonly add: readonly string[]; readonly remove: readonly string[] },
+  by: Attribution,
+): Promise<Done<NodeDecided> | Refusal> =>
+  commitDecision(deps, async () => {
+    const node = await deps.store.get('node', id)
+    if (node === null) return refuse('NODE_NOT_FOUND', id)
+    const tags = tagsAfter(node.value.machine.tags, change)
+    const profiles = await Promise.all(
+      tags.map(async (tag) => ({ tag, row: await deps.store.get('hardware-profile', tag) })),
+    )
+    return decideTag({ node, ...change, profiles, by, nowMs: deps.clock.nowMs() })
+  })
+
+export const reportMachine = (
+  deps: HardwareDeps,
+  id: NodeId,
+  report: MachineReport,
+  by: Attribution,
+): Promise<Done<NodeDecided> | Refusal> =>
+  commitDecision(deps, async () => {
+    const node = await deps.store.get('node', id)
+    if (node === null) return refuse('NODE_NOT_FOUND', id)
+    return decideMachineReport({ node, report, by, nowMs: deps.clock.nowMs() })
+  })
+
+const pageSize = 500
+
+/** Machines that carry this tag and that of a hardware profile already: looked for when one is made, which is seldom. */
+const nodesUnderAnother = async (store: Store, tag: string): Promise<readonly NodeId[]> => {
+  const profiles = (await hardwareProfiles(store)).filter((profile) => profile.tag !== tag)
+  const found: NodeId[] = []
+  for (let after: NodeId | null = null; ;) {
+    const page = await store.nodes({ membership: null, profile: null, after, limit: pageSize })
+    for (const { value } of page) {
+      const { tags } = value.machine
+      if (tags.includes(tag) && profilesOf(tags, profiles).length > 0) found.push(value.id)
+    }
+    const last = page.at(-1)
+    if (last === undefined || page.length < pageSize) return found
+    after = last.value.id
+  }
+}

@@ -1,0 +1,136 @@
+// vClusters. One with nodes in it is deleted by taking them out, one after the other, and then itself: it is closed before
+// it is looked at who is in it, so that none comes in meanwhile.
+
+import type { Row } from '#domain/core/change.ts'
+import type { Unchanged } from '#domain/core/conditions.ts'
+import type { Attribution } from '#domain/core/decision.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import {
+  decideChangeVCluster,
+  decideCreateVCluster,
+  decideDeleteVCluster,
+  type VClusterChanges,
+  type VClusterDecided,
+} from '#domain/fleet/vcluster-rules.ts'
+import type { VCluster } from '#domain/fleet/vcluster.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { unassignNode, type AssignDeps } from './assign-node.ts'
+import { commitDecision, commitUnlessSo } from '#plane/core/commit-decision.ts'
+import type { OnlyIf } from '#plane/core/only-if.ts'
+
+export type Written = { readonly kind: 'written'; readonly vcluster: VCluster }
+
+const written = (vcluster: VCluster): Written => ({ kind: 'written', vcluster })
+
+export const createVCluster = async (
+  deps: AssignDeps,
+  name: string,
+  changes: VClusterChanges,
+  by: Attribution,
+): Promise<Written | Refusal> => {
+  const done = await commitDecision(deps, async () => {
+    const existing = await deps.store.get('vcluster', name)
+    return decideCreateVCluster({ ...changes, name, existing, by, nowMs: deps.clock.nowMs() })
+  })
+  return done.kind === 'refused' ? done : written(done.vcluster)
+}
+
+export const changeVCluster = async (
+  deps: AssignDeps,
+  name: string,
+  changes: VClusterChanges,
+  by: Attribution,
+): Promise<Written | Refusal> => {
+  type Same = Unchanged & { readonly vcluster: VCluster }
+  const done = await commitUnlessSo<VClusterDecided, Same>(deps, async () => {
+    const vcluster = await standing(deps.store, name)
+    if (isRefusal(vcluster)) return vcluster
+    const verdict = decideChangeVCluster({ ...changes, vcluster, by, nowMs: deps.clock.nowMs() })
+    return verdict.kind === 'unchanged' ? { ...verdict, vcluster: vcluster.value } : verdict
+  })
+  return done.kind === 'refused' ? done : written(done.vcluster)
+}
+
+export type Deleted = { readonly kind: 'deleted'; readonly vcluster: VCluster; readonly unassigned: readonly NodeId[] }
+
+/** `onlyIf`: with `force`, only as long as all of its nodes are so. */
+export type Deletion = { readonly force: boolean; readonly onlyIf?: OnlyIf }
+
+/** Without `force` one that has nodes stays. May be repeated after a crash half-way. */
+export const deleteVCluster = async (
+  deps: AssignDeps,
+  name: string,
+  { force, onlyIf = () => null }: Deletion,
+  by: Attribution,
+): Promise<Deleted | Refusal> => {
+  const before = await standing(deps.store, name)
+  if (isRefusal(before)) return before
+  if (!force && (await hasNodes(deps.store, name))) return inUse(name)
+  const close = await changeVCluster(deps, name, closing(true), by)
+  if (close.kind === 'refused') return close
+
+  // From here on none comes in. Before the first is taken out all of them are looked at.
+  for await (const node of nodesIn(deps.store, name)) {
+    const no = force ? onlyIf(node) : inUse(name)
+    if (no !== null) return openAgain(deps, before.value, by, no)
+  }
+  const unassigned: NodeId[] = []
+  const stillSo: OnlyIf = (node) => (node.assignment === name ? onlyIf(node) : null)
+  for await (const { id } of nodesIn(deps.store, name)) {
+    const out = await unassignNode(deps, id, { force: true, deleted: name }, by, stillSo)
+    if (out.kind === 'committed') unassigned.push(id)
+    // Somebody else was quicker.
+    else if (!['NODE_STATE_CONFLICT', 'NODE_REVOKED', 'NODE_NOT_FOUND'].includes(out.code)) return out
+  }
+  const done = await commitDecision(deps, async () => {
+    const vcluster = await standing(deps.store, name)
+    if (isRefusal(vcluster)) return vcluster
+    // Looked at behind the row: it may have been opened, and closed again, since.
+    if (await hasNodes(deps.store, name)) return inUse(name)
+    return decideDeleteVCluster({ vcluster, by, nowMs: deps.clock.nowMs() })
+  })
+  return done.kind === 'refused' ? done : { kind: 'deleted', vcluster: done.vcluster, unassigned }
+}
+
+/** A node was assigned, or has changed, between the look and the closing: it was first. */
+const openAgain = async (
+  deps: AssignDeps,
+  { name, closed }: VCluster,
+  by: Attribution,
+  no: Refusal,
+): Promise<Refusal> => {
+  const opened = closed ? null : await changeVCluster(deps, name, closing(false), by)
+  return opened !== null && opened.kind === 'refused' ? opened : no
+}
+
+const closing = (closed: boolean): VClusterChanges => ({ set: { closed }, overlay: null })
+
+const inUse = (name: string): Refusal => refuse('VCLUSTER_IN_USE', name)
+
+const page = 200
+
+async function* nodesIn(store: Pick<Store, 'nodes'>, vcluster: string): AsyncGenerator<Node> {
+  for (let after: NodeId | null = null; ;) {
+    const rows: readonly Row<Node>[] = await store.nodes({
+      membership: null,
+      profile: null,
+      vcluster,
+      after,
+      limit: page,
+    })
+    // A plane of before there were vClusters does not keep up the column they are listed by.
+    for (const { value } of rows) if (value.assignment === vcluster) yield value
+    after = rows.at(-1)?.value.id ?? null
+    if (after === null || rows.length < page) return
+  }
+}
+
+const hasNodes = async (store: Pick<Store, 'nodes'>, vcluster: string): Promise<boolean> =>
+  (await nodesIn(store, vcluster).next()).done !== true
+
+/** One that is not deleted. */
+const standing = async (store: Pick<Store, 'get'>, name: string): Promise<Row<VCluster> | Refusal> => {
+  const row = await store.get('vcluster', name)
+  return row === null || row.value.deletedAtMs !== null ? refuse('VCLUSTER_NOT_FOUND', name) : row
+}

@@ -1,0 +1,58 @@
+// How the overlay of a node stands, as its agent says. It says so when it changes, and once after every hello: what could not
+// be decided when it came, since others were quicker or the node writes too much, is decided when the node is next heard.
+
+import type { Attribution } from '#domain/core/decision.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import { decideOverlayShown, type OverlayShown } from '#domain/fleet/overlay-conditions.ts'
+import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
+import type { OverlayStateBody } from '#wire/fleet/overlay.ts'
+import type { NodePace } from '#plane/limits/node-pace.ts'
+import type { UseDeps } from '#plane/core/use-certificate.ts'
+
+export type OverlayDeps = UseDeps & { readonly pace: NodePace }
+
+export type OverlayIntake = {
+  take(deps: OverlayDeps, principal: NodePrincipal, state: OverlayStateBody, correlation: string): Promise<void>
+  /** Decides what was left undecided of this node, if anything was. */
+  again(deps: OverlayDeps, principal: NodePrincipal, correlation: string): Promise<void>
+  /** The node has no channel here any more: it says all of it again to whomever it calls next. */
+  forget(node: NodeId): void
+}
+
+const tries = 4
+
+export const openOverlayIntake = (): OverlayIntake => {
+  const undecided = new Map<NodeId, OverlayShown>()
+
+  const decide = async (deps: OverlayDeps, principal: NodePrincipal, correlation: string): Promise<void> => {
+    const by: Attribution = { actor: actorOf(principal), source: principal.source, correlation }
+    for (let attempt = 0; attempt < tries; attempt++) {
+      const shown = undecided.get(principal.id)
+      const node = await deps.store.get('node', principal.id)
+      if (shown === undefined || node === null) return
+      const verdict = decideOverlayShown({ node, shown, by, nowMs: deps.clock.nowMs() })
+      if (verdict.kind === 'decided') {
+        if (deps.pace.hurry(principal.id) !== null) return
+        const outcome = await deps.store.commit(verdict.change)
+        if (outcome === 'lost-race') continue
+        deps.feed.publish(outcome)
+      }
+      // Something newer may have come meanwhile.
+      if (undecided.get(principal.id) === shown) undecided.delete(principal.id)
+      return
+    }
+  }
+
+  return {
+    async take(deps, principal, state, correlation) {
+      deps.store.observe(principal.id, { overlay: state })
+      const { applied, detail, drift } = state
+      undecided.set(principal.id, { applied, detail, drift })
+      await decide(deps, principal, correlation)
+    },
+    async again(deps, principal, correlation) {
+      if (undecided.has(principal.id)) await decide(deps, principal, correlation)
+    },
+    forget: (node) => void undecided.delete(node),
+  }
+}

@@ -1,0 +1,109 @@
+// How a scheduler learns where it may place work: first all nodes, then those of which the journal says something new, each
+// as it stands when it is told. What is told twice does no harm; nothing is left out between the list and the watch,
+// because the place in the journal is taken before the first node is read.
+
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isSchedulingNews, mayHaveLeft } from '#domain/fleet/scheduling-news.ts'
+import type { Arrivals } from '#plane/core/arrivals.ts'
+import { cursorAt, readCursor } from '#plane/store/journal/journal-cursor.ts'
+import type { Cursor, Store, StoredEntry } from '#plane/store/contract/store.ts'
+import type { SchedulingPlace } from './scheduling-cursor.ts'
+
+export type WatchSchedulingDeps = {
+  readonly store: Pick<Store, 'get' | 'nodes' | 'journal'>
+  readonly arrivals: Arrivals
+}
+
+export type SchedulingPage = {
+  readonly kind: 'page'
+  readonly nodes: readonly Node[]
+  readonly next: SchedulingPlace
+  /** There is more to read at once. */
+  readonly more: boolean
+}
+
+export type SchedulingQuery = {
+  readonly vcluster: string | null
+  /** Null: from the beginning. */
+  readonly at: SchedulingPlace | null
+  readonly limit: number
+  readonly waitMs: number
+}
+
+export const watchScheduling = async (
+  deps: WatchSchedulingDeps,
+  query: SchedulingQuery,
+): Promise<SchedulingPage | Refusal> => {
+  const { at } = query
+  if (at === null) return listed(deps, query, null, await journalNow(deps))
+  if (at.kind === 'listing') return listed(deps, query, at.behind, at.since)
+  if (query.waitMs === 0) return changed(deps, query, at.since)
+  const arrival = deps.arrivals.expect(isSchedulingNews)
+  if (arrival.kind === 'refused') return arrival
+  try {
+    const now = await changed(deps, query, at.since)
+    if (now.kind === 'refused' || now.nodes.length > 0 || now.more) return now
+    await arrival.within(query.waitMs)
+    return await changed(deps, query, at.since)
+  } finally {
+    arrival.cancel()
+  }
+}
+
+const journalNow = async ({ store }: WatchSchedulingDeps): Promise<Cursor> => {
+  const heads = await store.journal.heads()
+  // The creation of the domain is in it before anybody can ask.
+  if (heads.length === 0) throw new Error('the journal is empty')
+  return cursorAt(new Map(heads.map(({ chain, sequence }) => [chain, sequence])))
+}
+
+const listed = async (
+  { store }: WatchSchedulingDeps,
+  { vcluster, limit }: SchedulingQuery,
+  after: NodeId | null,
+  since: Cursor,
+): Promise<SchedulingPage> => {
+  const rows = await store.nodes({ membership: null, profile: null, vcluster, after, limit })
+  const last = rows.at(-1)
+  const more = rows.length === limit && last !== undefined
+  const next: SchedulingPlace = more ? { kind: 'listing', behind: last.value.id, since } : { kind: 'watching', since }
+  return { kind: 'page', nodes: rows.map(({ value }) => value).filter(isKnown), next, more }
+}
+
+/** A tombstone is news to whoever knew the node, and not worth a line to whoever begins. */
+const isKnown = ({ membership }: Node): boolean => membership.kind !== 'revoked'
+
+const changed = async (
+  { store }: WatchSchedulingDeps,
+  { vcluster, limit }: SchedulingQuery,
+  since: Cursor,
+): Promise<SchedulingPage | Refusal> => {
+  const entries = (await hasPlace(store.journal, since))
+    ? await store.journal.read({ after: since, last: null, limit, node: null, type: null })
+    : null
+  if (entries === null) return refuse('REQUEST_INVALID', 'this journal has no such place: begin anew, without after')
+  const told: Node[] = []
+  for (const [id, left] of concerned(entries)) {
+    const node = await store.get('node', id)
+    if (node !== null && (vcluster === null || left || node.value.assignment === vcluster)) told.push(node.value)
+  }
+  const next = { kind: 'watching', since: entries.at(-1)?.cursor ?? since } as const
+  return { kind: 'page', nodes: told, next, more: entries.length === limit }
+}
+
+/** Of another domain, or of a store that has been put back since: who waited for news there would wait in vain. */
+const hasPlace = async (journal: Store['journal'], since: Cursor): Promise<boolean> => {
+  const hashes = [...(readCursor(since) ?? [])].map(([chain, sequence]) => journal.hashAt(chain, sequence))
+  return (await Promise.all(hashes)).every((hash) => hash !== null)
+}
+
+/** Each once, however much was said of it, and whether it may have left its vCluster. */
+const concerned = (entries: readonly StoredEntry[]): ReadonlyMap<NodeId, boolean> => {
+  const nodes = new Map<NodeId, boolean>()
+  for (const { entry } of entries) {
+    if (entry.node === null || !isSchedulingNews(entry)) continue
+    nodes.set(entry.node, (nodes.get(entry.node) ?? false) || mayHaveLeft(entry))
+  }
+  return nodes
+}

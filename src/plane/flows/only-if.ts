@@ -1,5 +1,0 @@
-import type { Node } from '#domain/node.ts'
-import type { Refusal } from '#domain/refusal.ts'
-
-/** Looked at in the decision itself: whoever was promised something of the node is not given something else. */
-export type OnlyIf = (node: Node) => Refusal | null

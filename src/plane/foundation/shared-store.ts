@@ -1,0 +1,145 @@
+// The store of planes that share one: PostgreSQL, with the sealed keys of the domain in it. Whoever brings another
+// sealing key than the one it was made with is turned away before anything is written.
+
+import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { Clock } from '#platform/clock.ts'
+import { pgTrouble, type PgSession, type PostgresTarget, type Prepared } from '#platform/postgres.ts'
+import { processName } from '#platform/process-name.ts'
+import { openKeySeal } from '#plane/keys/operator-key-seal.ts'
+import { openSharedCustody } from '#plane/keys/shared-custody.ts'
+import { findSealingKey } from '#plane/keys/sealing-key.ts'
+import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import { clockOffset, clockTrouble } from '#plane/store/postgres/clock-offset.ts'
+import { openPostgresStore } from '#plane/store/postgres/open-postgres-store.ts'
+import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
+import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.ts'
+import { openSealedKeys } from '#plane/store/postgres/sealed-keys.ts'
+import { instantOf } from '#plane/store/postgres/standing-at.ts'
+import { StoreFault, StoreRefused } from '#plane/store/contract/store-errors.ts'
+import { ClockOff } from './clock-check.ts'
+import { ConfigProblem, type PlaneConfig } from '#plane/config/config.ts'
+import { examineKeys, refuseFolderOfDomain, refuseOtherDomain, type StoredFacts } from './data-folder.ts'
+import { refuseExposed } from '#plane/keys/start-refused.ts'
+import type { Base, OpenedStore, StartOptions } from './foundation.ts'
+import { checkSealing, openSharedHeadSigner } from './journal-key.ts'
+
+/** The database cannot be had now; it may be there in a moment. */
+export class DatabaseUnreachable extends Error {
+  readonly code = 'DATABASE_UNREACHABLE'
+  readonly next: string
+
+  constructor({ hosts }: PostgresTarget, cause: unknown) {
+    const where = hosts.map(({ host, port }) => `${host}:${port}`).join(', ')
+    super(`no PostgreSQL that can be written to answers at ${where}: ${reasonOf(cause)}`, { cause })
+    this.name = 'DatabaseUnreachable'
+    this.next = `Check that it runs there and takes connections from here: psql -h ${hosts[0]?.host ?? 'HOST'} -p ${hosts[0]?.port ?? 'PORT'}; with several hosts, that one of them is the primary`
+  }
+}
+
+const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
+export const openSharedStore = async (
+  base: Base,
+  config: PlaneConfig,
+  target: PostgresTarget,
+  witness: JournalWitness,
+  domainName: () => string,
+  { replacing, examined, needsDomain }: StartOptions,
+): Promise<OpenedStore> => {
+  const access = openPgAccess({ ...base, target })
+  try {
+    const { kept, stored } = await lookAt(access, target, (session) =>
+      refuseSkewed(base.clock, session, config.clockToleranceMs),
+    )
+    const { dataFolder, sealKeyFile: keyFile, credentialsFolder, issuerKey } = config
+    const hasDomain = stored.domain !== null
+    if (!hasDomain && needsDomain !== null) throw new ConfigProblem(needsDomain)
+    // An empty folder is a new replica's, whatever the database holds.
+    if (!hasDomain) refuseFolderOfDomain(dataFolder)
+    const whenNone = kept.size === 0 && !hasDomain ? 'make' : 'refuse'
+    const sealing = findSealingKey({ dataFolder, keyFile, credentialsFolder }, base.random, whenNone)
+    refuseExposed(sealing, dataFolder, credentialsFolder)
+    checkSealing(kept, sealing.key)
+    // Before there is a lease, by which this plane could come to lead a domain that is not its own.
+    if (hasDomain) {
+      refuseOtherDomain(dataFolder, stored.issuers)
+      examineKeys(kept, stored, { issuerKey, nowMs: base.clock.nowMs(), replacing, examined })
+    }
+    await migrateDatabase(access)
+    const keys = openSealedKeys(access)
+    const signer = await openSharedHeadSigner(
+      keys,
+      sealing.key,
+      hasDomain && !replacing.includes('journal') ? 'refuse' : 'make',
+    )
+    const custody = await openSharedCustody(keys, sealing)
+    const replica = { replicaName: processName(), clockToleranceMs: config.clockToleranceMs }
+    const store = await openPostgresStore({ ...base, access, signer, witness, domainName, ...replica })
+    return { store, custody, keySeal: openKeySeal(sealing.key, domainName), undo: () => {} }
+  } catch (error) {
+    await access.close()
+    throw error instanceof StoreFault ? new DatabaseUnreachable(target, error) : error
+  }
+}
+
+/** Looks without touching. */
+const lookAt = async (
+  access: PgAccess,
+  target: PostgresTarget,
+  check: (session: PgSession) => Promise<void>,
+): Promise<{ readonly kept: ReadonlyMap<string, string>; readonly stored: StoredFacts }> => {
+  const session = await access.connect('look').catch((error: unknown) => {
+    throw pgTrouble(error) === 'refused' ? refused(target, error) : new DatabaseUnreachable(target, error)
+  })
+  try {
+    await check(session)
+    const { version } = await schemaOf(session)
+    if (version === null) return { kept: new Map(), stored: { domain: null, issuers: [], headKeyId: null } }
+    const stored = await storedIn(session)
+    // Behind the records: a key is kept before its record.
+    return { kept: await openSealedKeys(access).all(), stored }
+  } finally {
+    await session.end()
+  }
+}
+
+const storedIn = async (session: PgSession): Promise<StoredFacts> => {
+  const docs = async (table: 'domain' | 'issuer'): Promise<readonly unknown[]> => {
+    const { rows } = await session.run({ name: `look-${table}`, text: `SELECT doc FROM ${table}` })
+    return rows.map(({ doc }) => (typeof doc === 'string' ? JSON.parse(doc) : doc) as unknown)
+  }
+  const [domain] = (await docs('domain')) as { readonly name: string }[]
+  const { rows: newest } = await session.run(askHeadKey)
+  const headKeyId = (newest[0]?.['keyId'] as string | undefined) ?? null
+  return { domain: domain?.name ?? null, issuers: (await docs('issuer')) as IssuerRecord[], headKeyId }
+}
+
+/** Of one chain; all planes sign with the same key. */
+const askHeadKey: Prepared = {
+  name: 'look-head-key',
+  text: 'SELECT key_id AS "keyId" FROM journal WHERE key_id IS NOT NULL ORDER BY chain DESC, sequence DESC LIMIT 1',
+}
+
+/** Before anything is written: a domain, or a certificate, made by a wrong clock would have to be outlived. */
+const refuseSkewed = async (clock: Clock, session: PgSession, toleranceMs: number): Promise<void> => {
+  const sent = instantOf(clock)
+  const { rows } = await session.run(askTime)
+  const received = instantOf(clock)
+  const trouble = clockTrouble(clockOffset(sent, received, Number(rows[0]?.['nowMs'])), received, toleranceMs)
+  if (trouble !== null) throw new ClockOff(trouble, setEither)
+}
+
+const setEither =
+  "Set the clock that is wrong, this machine's (timedatectl set-ntp true) or the database's, then start the plane"
+
+const askTime: Prepared = {
+  name: 'ask-time',
+  text: 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs"',
+}
+
+const refused = ({ user, database }: PostgresTarget, error: unknown): StoreRefused =>
+  new StoreRefused(
+    'DATABASE_REFUSED',
+    `the user ${user} cannot be brought into the database ${database}: ${reasonOf(error)}`,
+    'Check user, password, database and TLS: the file named by MUSTER_STORE_FILE (sslrootcert=FILE for a CA of your own), or PGUSER, PGPASSFILE, PGDATABASE, PGSSLROOTCERT; the user has to own the database',
+  )

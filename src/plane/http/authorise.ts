@@ -1,0 +1,35 @@
+// Whether a proven principal may use a route. HTTP calls and WebSocket upgrades ask the same question here.
+
+import { roleAllows, type Principal } from '#domain/core/principal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Route } from './route.ts'
+
+export const authorise = (
+  { access, inQuarantine }: Pick<Route, 'access' | 'inQuarantine'>,
+  principal: Principal,
+  params: Readonly<Record<string, string>>,
+): Refusal | null => {
+  switch (access) {
+    case 'anyone':
+      return null
+    case 'node-itself':
+      return nodeItself(principal, params, inQuarantine === true)
+    case 'viewer':
+    case 'operator':
+    case 'platform-admin':
+      if (principal.kind !== 'operator') return refuse('OPERATOR_KEY_REQUIRED')
+      return roleAllows(principal.role, access)
+        ? null
+        : refuse('ROLE_FORBIDDEN', `needs ${access}, has ${principal.role}`)
+  }
+}
+
+const nodeItself = (
+  principal: Principal,
+  params: Readonly<Record<string, string>>,
+  inQuarantine: boolean,
+): Refusal | null => {
+  if (principal.kind !== 'node') return refuse('CLIENT_CERT_REQUIRED')
+  if (principal.evidenceOnly && !inQuarantine) return refuse('NODE_QUARANTINED')
+  return principal.id === params['id'] ? null : refuse('IDENTITY_MISMATCH')
+}

@@ -1,0 +1,166 @@
+// How a list of routes becomes a server's request handler. The order is the point: who is calling and whether they may
+// is settled before a byte of the body is read and again once it is there, the schema before the handler, and every no
+// leaves by one door.
+
+import { evidenceIn } from '#wire/api/agent-evidence.ts'
+import { hasDuplicateKeys } from '#wire/core/duplicate-keys.ts'
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { actorOf, type Principal } from '#domain/core/principal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { provenConnection } from '#platform/connections.ts'
+import type { HttpRequest } from '#platform/http-server.ts'
+import { authorise } from './authorise.ts'
+import { askForBody, headerMistake } from './header-rules.ts'
+import {
+  fail,
+  notNow,
+  principalField,
+  principalOf,
+  sendAnswer,
+  sendRefusal,
+  type ReplyOptions,
+  type RouteConfig,
+} from './http-reply.ts'
+import { queryReader } from './query-values.ts'
+import { duplicateKeys, secretDetail, secretName, unfitRequest } from './request-text.ts'
+import type { Route } from './route.ts'
+import { sourceAddress } from './source-address.ts'
+
+export type HttpAppOptions = ReplyOptions & {
+  readonly routes: readonly Route[]
+  /** Asked for every route that is not open to anyone. */
+  readonly authenticate: (request: HttpRequest, source: string, route: Route) => Promise<Principal | Refusal>
+  /** Names one call in the journal, the log and the answer. */
+  readonly correlation: () => string
+}
+
+export const bodyLimit = 64 * 1024
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+
+/** Not listening anywhere: give `app.routing` to a server, after `app.ready()`. */
+export const httpApp = (options: HttpAppOptions): FastifyInstance => {
+  const app = fastify({
+    logger: false,
+    bodyLimit,
+    exposeHeadRoutes: false,
+    genReqId: options.correlation,
+    requestIdHeader: false,
+    // While stopping, what still arrives on open connections is answered like the rest.
+    return503OnClosing: false,
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
+    frameworkErrors: (error, request, reply) => void fail(options, request, reply, error),
+  })
+  app.decorateRequest(principalField, null)
+  app.removeContentTypeParser('text/plain')
+  const parseJson = app.getDefaultJsonParser('error', 'error')
+  app.removeContentTypeParser('application/json')
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text: string, done) => {
+    void parseJson(request, text, (error, value) => {
+      if (error === null && hasDuplicateKeys(text, value)) return done(duplicateKeys())
+      done(error, value)
+    })
+  })
+  app.setErrorHandler((error, request, reply) => fail(options, request, reply, error))
+  app.setNotFoundHandler((request, reply) => sendRefusal(options, request, reply, refuse('NOT_FOUND')))
+  app.addHook('onRequest', (request, reply, done) => {
+    const mistake = headerMistake(request.raw)
+    if (mistake !== null) void sendRefusal(options, request, reply, mistake)
+    else if (request.is404) void sendRefusal(options, request, reply, refuse('NOT_FOUND'))
+    else done()
+  })
+  for (const route of options.routes) addRoute(app, options, route)
+  for (const path of new Set(options.routes.map((route) => route.path))) refuseOtherMethods(app, options, path)
+  return app
+}
+
+const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): void => {
+  const readQuery = route.query === undefined ? null : queryReader(route.query)
+  const admitted = (request: FastifyRequest, reply: FastifyReply) => admit(options, route, request, reply)
+  app.route({
+    method: route.method,
+    url: route.path,
+    config: { always: route.always === true || route.cutOff === true } satisfies RouteConfig,
+    schema: {
+      ...(route.params !== undefined && { params: route.params }),
+      ...(route.query !== undefined && { querystring: route.query }),
+      ...(route.body !== undefined && { body: route.body }),
+    },
+    onRequest: async (request, reply) => {
+      await admitted(request, reply)
+      if (reply.sent) return reply
+      askForBody(request.raw, reply.raw)
+    },
+    preValidation: (request, reply, done) => {
+      // Before the schema, whose complaint would repeat a field's name.
+      const unfit = unfitRequest(request)
+      if (unfit !== null) return void sendRefusal(options, request, reply, unfit)
+      // No body at all is an empty one: the schema then names the field that is missing.
+      if (request.body === undefined) request.body = {}
+      if (readQuery !== null) request.query = readQuery(request.query as Record<string, unknown>)
+      done()
+    },
+    preHandler: [
+      // A body may take half a minute: a key revoked meanwhile, or a certificate that ended, must not act on it.
+      ...(route.body !== undefined && route.access !== 'anyone' ? [admitted] : []),
+      async (request, reply) => {
+        const field = secretName(request.params) ?? secretName(request.body)
+        if (field !== null) return sendRefusal(options, request, reply, refuse('REQUEST_INVALID', secretDetail(field)))
+      },
+    ],
+    handler: (request, reply) => answerCall(options, route, request, reply),
+  })
+}
+
+/** Whether it was refused is in `reply.sent`: a reply is a thenable without a value, so awaiting this tells nothing. */
+const admit = async (options: HttpAppOptions, route: Route, request: FastifyRequest, reply: FastifyReply) => {
+  const notServed = notNow(options, request)
+  if (notServed !== null) return sendRefusal(options, request, reply, notServed)
+  const source = sourceAddress(request.raw.socket)
+  if (route.access === 'anyone') {
+    request.setDecorator(principalField, { kind: 'anonymous', source })
+    return
+  }
+  const principal = await options.authenticate(request.raw, source, route)
+  if (principal.kind === 'refused') return sendRefusal(options, request, reply, principal)
+  request.setDecorator(principalField, principal)
+  if (principal.kind !== 'anonymous') provenConnection(request.raw.socket, actorOf(principal))
+  const no = authorise(route, principal, request.params as Record<string, string>)
+  if (no !== null) return sendRefusal(options, request, reply, no)
+}
+
+const answerCall = async (options: HttpAppOptions, route: Route, request: FastifyRequest, reply: FastifyReply) => {
+  const principal = principalOf(request)
+  if (principal === null) throw new Error(`${route.method} ${route.path} was reached without a principal`)
+  const no = notNow(options, request)
+  if (no !== null) return sendRefusal(options, request, reply, no)
+  const outcome = await route.handle({
+    principal,
+    params: request.params as Record<string, string>,
+    query: request.query as Record<string, unknown>,
+    body: request.body,
+    correlation: request.id,
+    evidence: evidenceIn(request.headers),
+  })
+  // A read may have waited for half a minute: a key that was revoked meanwhile must not hear what happened since.
+  if (route.method === 'GET' && principal.kind === 'operator') {
+    await admit(options, route, request, reply)
+    if (reply.sent) return reply
+  }
+  return outcome.kind === 'answer'
+    ? sendAnswer(options, request, reply, outcome)
+    : sendRefusal(options, request, reply, outcome)
+}
+
+const refuseOtherMethods = (app: FastifyInstance, options: HttpAppOptions, path: string): void => {
+  const allowed = options.routes.filter((route) => route.path === path).map((route) => route.method as string)
+  const allow = allowed.join(', ')
+  app.route({
+    method: methods.filter((method) => !allowed.includes(method)),
+    url: path,
+    onRequest: async (request, reply) =>
+      sendRefusal(options, request, reply.header('allow', allow), refuse('METHOD_NOT_ALLOWED', `it takes ${allow}`)),
+    handler: () => {
+      throw new Error('refused before it gets here')
+    },
+  })
+}

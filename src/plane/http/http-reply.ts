@@ -1,0 +1,144 @@
+// The two ways out of a call: its answer, or a refusal that everybody concerned hears of. Neither leaves a replica that
+// the others may have given up.
+
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { storeInDoubt } from '#domain/continuity/continuity.ts'
+import type { Principal } from '#domain/core/principal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Log } from '#platform/log.ts'
+import { refusalResponse } from '#wire/api/error-body.ts'
+import { inKnownWords } from '#wire/core/newer-codes.ts'
+import type { Standing } from '#plane/store/contract/replicas.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { StoreInDoubt } from '#plane/store/contract/store-errors.ts'
+import { isAborted, requestError } from './request-error.ts'
+import type { Answer } from './route.ts'
+import { sourceAddress } from './source-address.ts'
+import { judgeStanding, type Callers } from './standing-gate.ts'
+
+export type ReplyOptions = {
+  /** Null while the store can be written to; decides what a fault is called. */
+  readonly trouble: () => StoreTrouble | null
+  readonly callers: Callers
+  readonly standing: () => Standing
+  /** Null: who was let in may still be answered. Asked when the answer is there: it may have taken a while. */
+  readonly withdrawn?: (principal: Principal) => Refusal | null
+  /** Hears of every refusal, in the turn in which it is answered. */
+  readonly onRefusal: (refused: Refused) => void
+  /** A caller hung up before its request was complete. */
+  readonly onAborted: (source: string, principal: Principal | null) => void
+  readonly log: Log
+}
+
+export type StoreTrouble = 'disk' | 'database'
+
+export const troubleOf = (store: Pick<Store, 'trouble' | 'isDiskTrouble'>): StoreTrouble | null => {
+  if (store.trouble() === null) return null
+  return store.isDiskTrouble() ? 'disk' : 'database'
+}
+
+const retryFaultAfterMs = 2000
+
+/** How a fault is answered. Codes that agents of the last release know: one they do not know would send them to an operator. */
+export const faultRefusal = (trouble: StoreTrouble | null): Refusal => {
+  switch (trouble) {
+    case 'disk':
+      return refuse('DISK_TROUBLE')
+    case 'database':
+      return { ...refuse('UNAVAILABLE', 'the database takes no writes now'), retryAfterMs: retryFaultAfterMs }
+    case null:
+      return refuse('UNAVAILABLE')
+  }
+}
+
+export type Refused = {
+  readonly refusal: Refusal
+  /** Null when it was refused before that was known. */
+  readonly principal: Principal | null
+  readonly source: string
+  readonly method: string
+  /** The route's path, never the caller's text; null when none matched. */
+  readonly path: string | null
+  readonly correlation: string
+}
+
+/** Where a request carries who it is from; set before its body is read. */
+export const principalField = 'principal'
+
+/** Null: not known yet. Requests whose address cannot be read never get the field. */
+export const principalOf = (request: FastifyRequest): Principal | null =>
+  principalField in request ? request.getDecorator<Principal | null>(principalField) : null
+
+const json = 'application/json; charset=utf-8'
+
+/** Whether a route is answered whatever the standing; kept with the route. */
+export type RouteConfig = { readonly always: boolean }
+
+/** Null: this replica may answer that call now. */
+export const notNow = (options: ReplyOptions, request: FastifyRequest): Refusal | null => {
+  const { always } = request.routeOptions.config as Partial<RouteConfig>
+  const about = { method: request.method, ...(always === true && { always }) }
+  return judgeStanding(options.standing(), options.callers, about)
+}
+
+export const sendAnswer = (
+  options: ReplyOptions,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { status, body, contentType, etag }: Answer,
+): FastifyReply => {
+  const principal = principalOf(request)
+  const no = notNow(options, request) ?? (principal === null ? null : (options.withdrawn?.(principal) ?? null))
+  if (no !== null) return sendRefusal(options, request, reply, no)
+  reply.headers({
+    'cache-control': etag === undefined ? 'no-store' : 'no-cache',
+    'x-content-type-options': 'nosniff',
+    'muster-correlation': reply.request.id,
+    ...(etag !== undefined && { etag }),
+  })
+  if (etag !== undefined && hasAlready(request.headers['if-none-match'], etag)) return reply.code(304).send()
+  const isSent = typeof body === 'string' || body instanceof Uint8Array
+  return (
+    reply
+      .code(status)
+      .header('content-type', contentType ?? (typeof body === 'string' ? 'text/plain; charset=utf-8' : json))
+      // Measured: on these bodies JSON.stringify is faster than a serialiser compiled from the schema.
+      .send(isSent ? body : JSON.stringify(body))
+  )
+}
+
+/** RFC 9110, 13.1.2: a list, compared without regard to `W/`. */
+const hasAlready = (ifNoneMatch: string | undefined, etag: string): boolean =>
+  ifNoneMatch !== undefined &&
+  ifNoneMatch.split(',').some((one) => one.trim() === '*' || one.trim().replace(/^W\//, '') === etag)
+
+export const sendRefusal = (options: ReplyOptions, request: FastifyRequest, reply: FastifyReply, decided: Refusal) => {
+  const refusal = notNow(options, request) ?? decided
+  options.onRefusal({
+    refusal,
+    principal: principalOf(request),
+    source: sourceAddress(request.raw.socket),
+    method: request.method,
+    path: request.is404 ? null : (request.routeOptions.url ?? null),
+    correlation: request.id,
+  })
+  const { status, headers, body } = refusalResponse(inKnownWords(refusal, request.headers))
+  return reply.code(status).headers(headers).header('muster-correlation', request.id).send(body)
+}
+
+/** A mistake of the caller is refused; anything else is logged whole and answered without a word about its cause. */
+export const fail = (options: ReplyOptions, request: FastifyRequest, reply: FastifyReply, error: unknown) => {
+  // The caller's doing, and nobody is left to answer: what is sent goes nowhere.
+  if (error instanceof Error && isAborted(request.raw, error)) {
+    options.onAborted(sourceAddress(request.raw.socket), principalOf(request))
+    return reply.code(400).send()
+  }
+  const mistake = requestError(error)
+  if (mistake !== null) return sendRefusal(options, request, reply, mistake)
+  if (error instanceof StoreInDoubt) return sendRefusal(options, request, reply, storeInDoubt(error.message))
+  options.log.error(
+    { err: error, correlation: request.id, method: request.method, path: request.routeOptions.url },
+    'call failed',
+  )
+  return sendRefusal(options, request, reply, faultRefusal(options.trouble()))
+}

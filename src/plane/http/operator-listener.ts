@@ -1,0 +1,139 @@
+// The operator plane's doors: a Unix socket, loopback HTTP, TLS. Behind each is the same app, and none of them grants
+// anything: every call carries an operator key.
+
+import type { FastifyInstance } from 'fastify'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Authority, ServerIdentity } from '#plane/authority/authority.ts'
+import { boundServer } from '#platform/bounded-server.ts'
+import type { ConnectionLimits } from '#platform/connections.ts'
+import {
+  createHttpServer,
+  listenTcp,
+  listenUnix,
+  stopServer,
+  type HttpHandler,
+  type HttpServer,
+  type SharedAddress,
+} from '#platform/http-server.ts'
+import { readProxyHeaders, type Balancers, type HeaderReading } from '#platform/proxied-server.ts'
+import type { Timers } from '#platform/timers.ts'
+import { createTlsServer, replaceServerIdentity, type HttpsServer } from '#platform/tls-server.ts'
+import { refusalResponse, refusalText } from '#wire/api/error-body.ts'
+import { loopbackAddress, loopbackRule, sameOriginRule, type HostRule } from './host-rule.ts'
+
+export type OperatorDoors = {
+  /** Where the Unix socket is to be; null: none. */
+  readonly socket: string | null
+  readonly http: SharedAddress | null
+  readonly tls: SharedAddress | null
+}
+
+export type OperatorListenerDeps = {
+  readonly app: FastifyInstance
+  readonly authority: Pick<Authority, 'serverIdentity' | 'onServerIdentity'>
+  readonly timers: Timers
+  /** Of each door. */
+  readonly limits: ConnectionLimits
+  /** Asked about callers by TLS only. */
+  readonly balancers: Balancers | null
+  /** Hears of what was turned away before it was a call. */
+  readonly onTurnedAway: (refusal: Refusal) => void
+  /** Tells every call that waits for news to end. */
+  readonly beforeStop: () => void
+}
+
+export type OperatorListener = {
+  readonly socket: string | null
+  /** With the ports that were really taken. */
+  readonly httpUrl: string | null
+  readonly tlsUrl: string | null
+  stop(withinMs: number): Promise<void>
+}
+
+export const openOperatorListener = async (
+  deps: OperatorListenerDeps,
+  doors: OperatorDoors,
+): Promise<OperatorListener> => {
+  await deps.app.ready()
+  const open: HttpServer[] = []
+  const headers: HeaderReading[] = []
+  const stop = async (withinMs: number): Promise<void> => {
+    deps.beforeStop()
+    for (const reading of headers) reading.close()
+    await Promise.all(open.map((server) => stopServer(server, deps.timers, withinMs)))
+    await deps.app.close()
+  }
+  const keep = <S extends HttpServer>(server: S): S => {
+    boundServer(server, {
+      ...deps.limits,
+      unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
+    })
+    open.push(server)
+    return server
+  }
+  const keepTls = (server: HttpsServer): HttpsServer => {
+    keep(server)
+    headers.push(readProxyHeaders(server, deps.balancers, deps.timers))
+    return server
+  }
+  try {
+    if (doors.socket !== null) await listenUnix(keep(createHttpServer(deps.app.routing)), doors.socket)
+    const httpUrl = doors.http === null ? null : await openLoopback(deps, keep, doors.http)
+    const tlsUrl = doors.tls === null ? null : await openTls(deps, keepTls, doors.tls)
+    return { socket: doors.socket, httpUrl, tlsUrl, stop }
+  } catch (error) {
+    // One door that cannot open closes the others: a plane with half its doors would look healthy.
+    await stop(0)
+    throw error
+  }
+}
+
+type Keep = <S extends HttpServer>(server: S) => S
+
+const openLoopback = async (
+  deps: OperatorListenerDeps,
+  keep: Keep,
+  { host, port, shared }: SharedAddress,
+): Promise<string> => {
+  const address = loopbackAddress(host)
+  if (address === null) {
+    throw new Error(
+      `the operator plane listens without TLS on loopback addresses only, and ${host} is not one: turn TLS on for it`,
+    )
+  }
+  let rule: HostRule = () => refuse('HOST_NOT_ALLOWED')
+  const server = keep(createHttpServer(screened(deps, (caller) => rule(caller))))
+  const taken = await listenTcp(server, address, port, shared)
+  rule = loopbackRule(address, taken)
+  return `http://${inUrl(address)}:${taken}`
+}
+
+const openTls = async (
+  deps: OperatorListenerDeps,
+  keep: (server: HttpsServer) => HttpsServer,
+  { host, port, shared }: SharedAddress,
+): Promise<string> => {
+  const { authority } = deps
+  const options = ({ keyPem, chainPem }: ServerIdentity) => ({
+    keyPem,
+    chainPem,
+    clientRoots: null,
+    rejectUnauthorized: true,
+  })
+  const server = keep(createTlsServer(options(authority.serverIdentity()), screened(deps, sameOriginRule)))
+  authority.onServerIdentity((identity) => replaceServerIdentity(server, options(identity)))
+  return `https://${inUrl(host)}:${await listenTcp(server, host, port, shared)}`
+}
+
+const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host)
+
+/** Before anything else of the call is looked at. */
+const screened =
+  ({ app, onTurnedAway }: OperatorListenerDeps, rule: HostRule): HttpHandler =>
+  (request, response) => {
+    const no = rule({ host: request.headers.host, origin: request.headers.origin })
+    if (no === null) return app.routing(request, response)
+    onTurnedAway(no)
+    const { status, headers, body } = refusalResponse(no)
+    response.writeHead(status, { ...headers, connection: 'close' }).end(body)
+  }

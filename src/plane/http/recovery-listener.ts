@@ -1,0 +1,60 @@
+// Where machines recover: TLS 1.3 with a trust of its own, no client certificate asked for (whatever a caller has there
+// proves nothing), no resumption, and a few calls that each bring their own proof.
+
+import { refuse } from '#domain/core/refusal.ts'
+import { boundServer } from '#platform/bounded-server.ts'
+import type { ConnectionLimits } from '#platform/connections.ts'
+import { listenTcp, stopServer, type SharedAddress } from '#platform/http-server.ts'
+import { createTlsServer, replaceServerIdentity } from '#platform/tls-server.ts'
+import { readProxyHeaders, type Balancers } from '#platform/proxied-server.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { ServerIdentity } from '#plane/authority/authority.ts'
+import { refusalText } from '#wire/api/error-body.ts'
+import { httpApp } from './http-app.ts'
+import type { ReplyOptions } from './http-reply.ts'
+import type { Route } from './route.ts'
+
+export type RecoveryListenerDeps = Omit<ReplyOptions, 'callers'> & {
+  readonly routes: readonly Route[]
+  readonly correlation: () => string
+  readonly timers: Timers
+  readonly identity: ServerIdentity
+  readonly limits: ConnectionLimits
+  readonly balancers: Balancers | null
+}
+
+export type RecoveryListener = {
+  listen(at: SharedAddress): Promise<number>
+  replaceIdentity(identity: ServerIdentity): void
+  stop(withinMs: number): Promise<void>
+}
+
+const tlsOptions = ({ keyPem, chainPem }: ServerIdentity) => ({
+  keyPem,
+  chainPem,
+  clientRoots: null,
+  rejectUnauthorized: true,
+})
+
+export const openRecoveryListener = async (deps: RecoveryListenerDeps): Promise<RecoveryListener> => {
+  // Nobody is anybody here before a handler has seen the proof.
+  const authenticate = async (_request: unknown, source: string) => ({ kind: 'anonymous', source }) as const
+  const app = httpApp({ ...deps, callers: 'machines', authenticate })
+  await app.ready()
+  const server = createTlsServer(tlsOptions(deps.identity), app.routing)
+  boundServer(server, {
+    ...deps.limits,
+    unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
+  })
+  const headers = readProxyHeaders(server, deps.balancers, deps.timers)
+  server.on('tlsClientError', (error: Error) => deps.log.debug({ err: error }, 'TLS handshake failed'))
+  return {
+    listen: ({ host, port, shared }) => listenTcp(server, host, port, shared),
+    replaceIdentity: (identity) => replaceServerIdentity(server, tlsOptions(identity)),
+    async stop(withinMs) {
+      headers.close()
+      await stopServer(server, deps.timers, withinMs)
+      await app.close()
+    },
+  }
+}

@@ -1,0 +1,67 @@
+// The explicit confirmation of seed 002. It is one way of using a certificate first; an agent that could not keep what
+// it was given says so here.
+
+import { decideClear, decideRaise } from '#domain/core/conditions.ts'
+import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
+import type { Refusal } from '#domain/core/refusal.ts'
+import type { Node } from '#domain/core/node.ts'
+import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import { slotNameOf, slotsOf } from '#domain/core/slots.ts'
+import type { NodePace } from '#plane/limits/node-pace.ts'
+import { refuseCopy, type CopyDeps } from './refuse-copy.ts'
+import { useCertificate, type UseDeps } from '#plane/core/use-certificate.ts'
+
+export type ConfirmDeps = UseDeps & { readonly pace: NodePace }
+
+export type ConfirmCall = {
+  readonly confirmation: Confirmation
+  readonly evidence: AgentEvidence | null
+  readonly correlation: string
+}
+
+export type Confirmation = { readonly persisted: boolean; readonly detail: string | null }
+
+export const confirmNode = async (
+  deps: ConfirmDeps & CopyDeps,
+  principal: NodePrincipal,
+  { confirmation, evidence, correlation }: ConfirmCall,
+): Promise<{ readonly kind: 'confirmed'; readonly node: Node } | Refusal> => {
+  const { id: node, source, proof } = principal
+  // What is said of the node here is said by the process that is connected, where there is one.
+  const copy = await refuseCopy(deps, {
+    ...{ node, source, evidence, correlation },
+    serial: proof.serial,
+    sign: 'second-instance',
+  })
+  if (copy !== null) return copy
+  const standing = await useCertificate(deps, principal, correlation)
+  if (standing.kind === 'refused') return standing
+  if (!principal.evidenceOnly) await notePersistence(deps, principal, confirmation, correlation)
+  return { kind: 'confirmed', node: standing.node.value }
+}
+
+/** Raises or clears `not_persisted`, where that is news. */
+export const notePersistence = async (
+  deps: ConfirmDeps,
+  principal: NodePrincipal,
+  { persisted, detail }: Confirmation,
+  correlation: string,
+): Promise<void> => {
+  const node = await deps.store.get('node', principal.id)
+  if (node === null) return
+  const by = { actor: actorOf(principal), source: principal.source, correlation }
+  const facts = { node, by, nowMs: deps.clock.nowMs(), name: 'not_persisted' } as const
+  // Whoever still uses the certificate before does not have what could not be kept, and has nothing to say about it.
+  if (usesReplaced(node.value, principal)) return
+  const reason = detail ?? 'the agent could not write its credentials'
+  const verdict = persisted ? decideClear(facts) : decideRaise({ ...facts, reason, evidence: {} })
+  if (verdict.kind === 'unchanged' || deps.pace.hurry(principal.id) !== null) return
+  const outcome = await deps.store.commit(verdict.change)
+  // What is lost to a race or to its own hurry, the agent says again.
+  if (outcome !== 'lost-race') deps.feed.publish(outcome)
+}
+
+const usesReplaced = (node: Node, { proof }: NodePrincipal): boolean => {
+  const slots = slotsOf(node)
+  return slots !== null && slotNameOf(slots, proof.issuer, proof.serial) === 'retired'
+}

@@ -1,0 +1,252 @@
+// Rows compared with the journal: memberships, denials, key bans and used tokens. It reads a slice at a time, and what it
+// finds counts only when it is still so a moment later, so that a commit that lies between two reads is no difference. Every
+// difference is fenced as soon as it is certain; only the list of them is bounded.
+
+import type { CertificateRecord, Denial } from '#domain/core/certificate.ts'
+import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
+import type { FormerRevocation, Node, NodeId } from '#domain/core/node.ts'
+import {
+  bannedKeysOf,
+  denialKeyOf,
+  differenceOfNode,
+  endedEpochs,
+  isTokenLive,
+  lastCertificateOf,
+  membershipEntryTypes,
+  reopeningTypes,
+  restoredDenial,
+  revocationIn,
+  tokenEndTypes,
+  type Difference,
+} from '#domain/journal/rows-and-journal.ts'
+import type { Cursor, Store } from '#plane/store/contract/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+
+export type RowDifference = {
+  readonly row: 'node' | 'denial' | 'key-ban' | 'token'
+  /** A node's id, or a token's. */
+  readonly subject: string
+  readonly node: NodeId | null
+  readonly why: string
+  /** What shuts out what the journal shuts out; null: nothing is let in by the difference. */
+  readonly fence: RowFence | null
+}
+
+export type RowFence =
+  | { readonly kind: 'quarantine'; readonly node: NodeId; readonly revokedBefore: FormerRevocation | null }
+  | { readonly kind: 'deny'; readonly denial: Denial }
+  | { readonly kind: 'ban'; readonly spki: string; readonly node: NodeId }
+  | { readonly kind: 'spend'; readonly token: string }
+
+export type CompareDeps = {
+  readonly store: Pick<Store, 'get' | 'list' | 'nodes' | 'tokenById' | 'journal'>
+  readonly clock: Clock
+  /** Awaited between slices. */
+  readonly rest: () => Promise<void>
+  /** How long after differences were found they are looked at again. */
+  readonly again: () => Promise<void>
+  /** Called with each difference, listed or not. What it throws does not keep the other rows from their fences. */
+  readonly fence: (difference: RowDifference) => Promise<void>
+}
+
+export type Comparison = {
+  readonly nodes: number
+  readonly tokens: number
+  readonly differences: readonly RowDifference[]
+  /** There were more than are listed. */
+  readonly more: boolean
+  /** Why the first of the rows that could not be fenced was not; null: all were. */
+  readonly fault: unknown
+}
+
+const sliceMs = 8
+const nodesAtOnce = 50
+const entriesAtOnce = 200
+const newestEntries = 32
+/** Where there are more, nothing is fenced: those that were not read may matter. */
+const mostReopenings = 500
+const mostCertificates = 1000
+const mostDifferences = 100
+
+type Look = () => Promise<readonly RowDifference[]>
+
+export const compareRows = async (deps: CompareDeps): Promise<Comparison> => {
+  const found: RowDifference[] = []
+  let more = false
+  let fault: unknown = null
+  const rested = restingAfter(deps, sliceMs)
+  /** One wait for all: thousands of rows can differ. */
+  const compare = async (looks: readonly Look[]): Promise<void> => {
+    const doubted: { readonly look: Look; readonly words: ReadonlySet<string> }[] = []
+    for (const look of looks) {
+      const first = await look()
+      if (first.length > 0) doubted.push({ look, words: new Set(first.map(wordsOf)) })
+      await rested()
+    }
+    if (doubted.length > 0) await deps.again()
+    for (const { look, words } of doubted) {
+      for (const difference of await look()) {
+        if (!words.has(wordsOf(difference))) continue
+        await deps.fence(difference).catch((error: unknown) => (fault ??= error))
+        if (found.length < mostDifferences) found.push(difference)
+        else more = true
+      }
+      await rested()
+    }
+  }
+  const whole = await deps.store.journal.isWhole()
+  let nodes = 0
+  for (let after: NodeId | null = null; ;) {
+    const page = await deps.store.nodes({ membership: null, profile: null, after, limit: nodesAtOnce })
+    await compare(
+      page.map(
+        ({ value }) =>
+          () =>
+            differencesOfNode(deps, value.id, whole),
+      ),
+    )
+    nodes += page.length
+    after = page.at(-1)?.value.id ?? null
+    if (page.length < nodesAtOnce || after === null) break
+  }
+  const ofEntries = (types: readonly EntryType[], look: (entry: JournalEntry) => ReturnType<Look>): Promise<number> =>
+    eachPage(deps, types, (page) => compare(page.map((entry) => () => look(entry))))
+  const tokens = await ofEntries(tokenEndTypes, (entry) => differencesOfToken(deps, entry))
+  await ofEntries(['host.revoked'], (entry) => missingTombstone(deps, entry))
+  return { nodes, tokens, differences: found, more, fault }
+}
+
+const wordsOf = ({ row, subject, why }: RowDifference): string => `${row} ${subject} ${why}`
+
+/** Lets others run once a slice has taken its time. */
+const restingAfter = ({ clock, rest }: CompareDeps, ms: number): (() => Promise<void>) => {
+  let endsMs = clock.monotonicMs() + ms
+  return async () => {
+    if (clock.monotonicMs() < endsMs) return
+    await rest()
+    endsMs = clock.monotonicMs() + ms
+  }
+}
+
+const eachPage = async (
+  { store }: CompareDeps,
+  type: readonly EntryType[],
+  run: (page: readonly JournalEntry[]) => Promise<void>,
+): Promise<number> => {
+  let count = 0
+  for (let after: Cursor | null = null; ;) {
+    const page = await store.journal.read({ after, last: null, limit: entriesAtOnce, node: null, type })
+    await run(page.map(({ entry }) => entry))
+    count += page.length
+    after = page.at(-1)?.cursor ?? null
+    if (page.length < entriesAtOnce || after === null) return count
+  }
+}
+
+const differencesOfNode = async (deps: CompareDeps, id: NodeId, whole: boolean): Promise<readonly RowDifference[]> => {
+  const { store } = deps
+  const before = await store.get('node', id)
+  if (before === null) return []
+  const entries = await newestOf(deps, id)
+  const now = await store.get('node', id)
+  // Changed between the reads: it is the next run's.
+  if (now?.version !== before.version) return []
+  const { unreadable } = before.value
+  const difference = unreadable === undefined ? await certainOf(deps, before.value, entries, whole) : null
+  const ofRow: RowDifference[] = []
+  // It is shut out as it is. A fence would write over what a backup or somebody who can read it may still save.
+  if (unreadable !== undefined)
+    ofRow.push({ row: 'node', subject: id, node: id, why: unreadableWords(id, unreadable), fence: null })
+  if (difference !== null) {
+    const { why, lax, entry } = difference
+    const fence =
+      lax && entry !== null && (await isProven(deps, entry))
+        ? ({ kind: 'quarantine', node: id, revokedBefore: revocationIn(entry, entries) } as const)
+        : null
+    ofRow.push({ row: 'node', subject: id, node: id, why, fence })
+  }
+  return [...ofRow, ...(await differencesOfEnds(deps, before.value, entries))]
+}
+
+const unreadableWords = (id: NodeId, what: string): string =>
+  `its row cannot be read: ${what}. It is shut out; put its row back from a backup, or: muster node revoke ${id}`
+
+/** A row is lax only with respect to everything that may have let the node in again, however long ago. */
+const certainOf = async (
+  { store }: CompareDeps,
+  node: Node,
+  entries: readonly JournalEntry[],
+  whole: boolean,
+): Promise<Difference | null> => {
+  const difference = differenceOfNode(node, entries, whole)
+  if (difference === null || !difference.lax) return difference
+  const query = { after: null, last: mostReopenings, limit: mostReopenings, node: node.id, type: reopeningTypes }
+  const reopenings = (await store.journal.read(query)).map(({ entry }) => entry)
+  if (reopenings.length === mostReopenings) return { ...difference, lax: false }
+  return differenceOfNode(node, [...reopenings, ...entries], whole)
+}
+
+const newestOf = async ({ store }: CompareDeps, node: NodeId): Promise<readonly JournalEntry[]> => {
+  const query = { after: null, last: newestEntries, limit: newestEntries, node }
+  const newest = (await store.journal.read({ ...query, type: null })).map(({ entry }) => entry)
+  if (newest.some(({ type }) => membershipEntryTypes.includes(type))) return newest
+  return (await store.journal.read({ ...query, type: membershipEntryTypes })).map(({ entry }) => entry)
+}
+
+const isProven = ({ store }: CompareDeps, { chain, sequence }: JournalEntry): Promise<boolean> =>
+  store.journal.isProven(chain, sequence)
+
+/** Denials and bans of the epochs that were ended of late. */
+const differencesOfEnds = async (
+  deps: CompareDeps,
+  node: Node,
+  entries: readonly JournalEntry[],
+): Promise<readonly RowDifference[]> => {
+  const { id } = node
+  const ends = endedEpochs(entries)
+  if (ends.length === 0) return []
+  const { store } = deps
+  const listed = await store.list('certificate', { where: { node: id }, after: null, limit: mostCertificates })
+  const certificates: readonly CertificateRecord[] = listed.map(({ value }) => value)
+  const { clockToleranceMs } = (await domainSettingsRow(store)).value
+  const nowMs = deps.clock.nowMs()
+  const found: RowDifference[] = []
+  for (const end of ends) {
+    const last = lastCertificateOf(end, certificates)
+    const about = { subject: id, node: id }
+    if (last !== null && last.notAfterMs > nowMs && (await store.get('denial', denialKeyOf(end, id))) === null) {
+      const why = `its epoch ${end.epoch} was ended (${end.entry.type}) and is not denied`
+      const ofEpoch = certificates.filter(({ subject }) => subject.kind === 'node' && subject.epoch === end.epoch)
+      const denial = restoredDenial(end, id, ofEpoch, clockToleranceMs)
+      found.push({
+        ...about,
+        row: 'denial',
+        why,
+        fence: (await isProven(deps, end.entry)) ? { kind: 'deny', denial } : null,
+      })
+    }
+    for (const spki of bannedKeysOf(end, node, last)) {
+      if ((await store.get('key-ban', spki)) !== null) continue
+      const why = `it was revoked, and its ${spki === last?.spki ? 'key' : 'recovery key'} SHA256:${spki} is not banned`
+      const ban = { kind: 'ban', spki, node: id } as const
+      found.push({ ...about, row: 'key-ban', why, fence: (await isProven(deps, end.entry)) ? ban : null })
+    }
+  }
+  return found
+}
+
+const differencesOfToken = async (deps: CompareDeps, entry: JournalEntry): Promise<readonly RowDifference[]> => {
+  if (entry.token === null) return []
+  const row = await deps.store.tokenById(entry.token)
+  if (row === null || !isTokenLive(row.value)) return []
+  const why = `the journal says that it is spent (${entry.type}), and its row says ${row.value.state.kind}`
+  const fence = (await isProven(deps, entry)) ? ({ kind: 'spend', token: entry.token } as const) : null
+  return [{ row: 'token', subject: entry.token, node: entry.node, why, fence }]
+}
+
+const missingTombstone = async ({ store }: CompareDeps, entry: JournalEntry): Promise<readonly RowDifference[]> => {
+  if (entry.node === null || (await store.get('node', entry.node)) !== null) return []
+  const why = 'the journal says that it was revoked, and its row is gone'
+  return [{ row: 'node', subject: entry.node, node: entry.node, why, fence: null }]
+}

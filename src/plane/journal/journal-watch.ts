@@ -1,0 +1,247 @@
+// The journal verified, and rows compared with it: when an operator asks, and in the background by the replica that leads,
+// after it starts and then daily. What is wrong raises critical alerts, and rows that let in what the journal shuts out are
+// fenced.
+
+import { alertKey, type Alert, type AlertKind } from '#domain/alerts/alert.ts'
+import type { WantedAlert } from '#domain/alerts/alert-decisions.ts'
+import { revokedAgain } from '#domain/alerts/alert-wanted.ts'
+import { boundedText } from '#domain/core/decision.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { sleep, type Timers } from '#platform/timers.ts'
+import { compareRows, type Comparison, type RowDifference } from './compare-rows.ts'
+import { fenceRow, type FenceDeps } from './fence-rows.ts'
+import { settleAlert, type SettleDeps } from '#plane/alerts/settle-alert.ts'
+import type { StandingAlerts } from '#plane/alerts/standing-alerts.ts'
+import { StoreFault } from '#plane/store/contract/store-errors.ts'
+import type { Store, Verification } from '#plane/store/contract/store.ts'
+
+export type JournalWatchDeps = FenceDeps &
+  SettleDeps & {
+    readonly store: Store
+    readonly clock: Clock
+    readonly timers: Timers
+    readonly log: Log
+    readonly alerts: Pick<StandingAlerts, 'all'>
+    /** The rows of operator keys, which are judged by their MACs. */
+    readonly keyBook: { lookAtAll(): Promise<void> }
+    readonly domainName: () => string
+  }
+
+export type Verified = {
+  readonly journal: Verification
+  readonly rows: Comparison
+  readonly startedAtMs: number
+  readonly finishedAtMs: number
+}
+
+export type JournalWatch = {
+  /** For an operator. One at a time: a caller who asks meanwhile gets the result that is on its way. */
+  verify(): Promise<Verified>
+  /** The newest result of this process, whoever asked for it. */
+  last(): Verified | null
+  /** In the background, for as long as this replica leads. */
+  lead(): { stop(): Promise<void> }
+}
+
+const dayMs = 24 * 3_600_000
+const startAfterMs = 2000
+const lookEveryMs = 60_000
+/** Behind each slice of 8 ms: at most a quarter of one core. */
+const restMs = 24
+/** A commit that is under way has ended by then. */
+const againMs = 500
+const mostAlerts = 20
+const stopWithinMs = 2000
+
+export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
+  const { store, clock, timers } = deps
+  let last: Verified | null = null
+  let asked: Promise<Verified> | null = null
+
+  const run = async (rest: () => Promise<void>, again: () => Promise<void>): Promise<Verified> => {
+    const startedAtMs = clock.nowMs()
+    const journal = await store.journal.verify({ rest })
+    const fence = (difference: RowDifference): Promise<void> => fenceRow(deps, difference)
+    const rows = await compareRows({ store, clock, rest, again, fence })
+    return { journal, rows, startedAtMs, finishedAtMs: clock.nowMs() }
+  }
+  /** Throws the first fault, when everything was tried. */
+  const follow = async (done: Verified): Promise<void> => {
+    const { journal, rows } = done
+    const faults: unknown[] = rows.fault === null ? [] : [rows.fault]
+    const attempt = (step: Promise<void>): Promise<void> => step.catch((error: unknown) => void faults.push(error))
+    await attempt(tell(deps, journal, rows))
+    await attempt(deps.keyBook.lookAtAll())
+    last = done
+    if (faults.length > 0) throw faults[0]
+  }
+  /**
+   * A store that is in doubt or has no room takes no alert and no fence. The operator who asks gets the result all the same:
+   * then it is needed most.
+   */
+  const verifyForOperator = async (): Promise<Verified> => {
+    const done = await run(soon, () => sleep(timers, againMs))
+    await follow(done).catch((error: unknown) => {
+      if (!(error instanceof StoreFault)) throw error
+      deps.log.error({ err: error }, 'what the verification found could not all be fenced, or raise its alerts')
+    })
+    return done
+  }
+  const soon = (): Promise<void> => new Promise((resolve) => timers.soon(resolve))
+
+  return {
+    verify: () =>
+      (asked ??= verifyForOperator().finally(() => {
+        asked = null
+      })),
+    last: () => last,
+    lead() {
+      let stopped = false
+      let running: Promise<unknown> = Promise.resolve()
+      let nextMs = clock.nowMs()
+      const background = async (): Promise<void> => {
+        // Ended between two slices when this replica stops or no longer leads.
+        const pause = async (ms: number): Promise<void> => {
+          await sleep(timers, ms)
+          if (stopped) throw new Stopped()
+        }
+        await checkFile(deps)
+        if (stopped) return
+        const done = await run(
+          () => pause(restMs),
+          () => pause(againMs),
+        )
+        await follow(done)
+        const { journal, rows } = done
+        const counts = { entries: journal.entries, nodes: rows.nodes, differences: rows.differences.length }
+        deps.log.info({ journal: journal.kind, ...counts }, 'the journal was verified and compared with the rows')
+      }
+      const look = (): void => {
+        // A clock that was set back must not put the next run off.
+        if (stopped || (clock.nowMs() < nextMs && nextMs - clock.nowMs() <= dayMs)) return
+        nextMs = clock.nowMs() + dayMs
+        running = background().catch((error: unknown) => {
+          if (error instanceof Stopped) return
+          nextMs = clock.nowMs() + lookEveryMs
+          deps.log.error({ err: error }, 'the journal could not be verified in the background')
+        })
+      }
+      const first = timers.after(startAfterMs, look, 'background')
+      const each = timers.every(lookEveryMs, look)
+      return {
+        async stop() {
+          stopped = true
+          first()
+          each()
+          // It ends at its next slice. A slow disk must not hold up the end of the plane.
+          const enough = new Promise<void>((resolve) => void timers.after(stopWithinMs, resolve, 'background'))
+          await Promise.race([running, enough])
+        },
+      }
+    },
+  }
+}
+
+class Stopped extends Error {}
+
+const checkFile = async (deps: JournalWatchDeps): Promise<void> => {
+  const fault = await deps.store.fileFault()
+  const about = { kind: 'store_damaged', subject: deps.domainName(), node: null } as const
+  const reason = `the database file is damaged: ${fault ?? ''}. Keep a copy of it, and restore the last good backup`
+  const wanted = fault === null ? null : ({ ...about, severity: 'critical', reason, sinceMs: null } as const)
+  if (wanted !== null) deps.log.error({ fault }, 'the database file is damaged')
+  if (wanted !== null || stands(deps, about.kind, about.subject))
+    await settleAlert(deps, async () => ({ about, wanted, reliedOn: [] }))
+}
+
+const stands = ({ alerts }: JournalWatchDeps, kind: AlertKind, subject: string): boolean =>
+  [...alerts.all()].some((alert) => alert.kind === kind && alert.subject === subject)
+
+const tell = async (deps: JournalWatchDeps, journal: Verification, rows: Comparison): Promise<void> => {
+  const wanted: readonly (WantedAlert | Differing)[] = [...damage(deps, journal), ...differing(deps, rows)]
+  const isWanted = ({ kind, subject }: Alert): boolean =>
+    wanted.some((one) => one.kind === kind && one.subject === subject)
+  for (const one of wanted) {
+    deps.log.error({ subject: one.subject, reason: one.reason }, 'the journal and the rows of the store do not agree')
+    await settleAlert(deps, async () => ({ about: one, wanted: await withEarlier(deps, one), reliedOn: [] }))
+  }
+  for (const alert of [...deps.alerts.all()]) {
+    if (isWanted(alert) || !(await isOver(deps, alert))) continue
+    const { kind, subject, node } = alert
+    await settleAlert(deps, async () => ({ about: { kind, subject, node }, wanted: null, reliedOn: [] }))
+  }
+}
+
+/** A difference that was fenced is over only when an operator has looked: the fence itself makes rows and journal agree. */
+const isOver = async ({ store }: JournalWatchDeps, { kind, state, node }: Alert): Promise<boolean> => {
+  if (kind === 'journal_damaged') return true
+  if (kind !== 'rows_differ' || state.kind !== 'acknowledged') return false
+  const row = node === null ? null : await store.get('node', node)
+  return row?.value.membership.kind !== 'quarantined'
+}
+
+const damage = ({ domainName }: JournalWatchDeps, journal: Verification): readonly WantedAlert[] => {
+  if (journal.kind === 'intact') return []
+  const { chain, from, to, why } = journal
+  const where = from === to ? `entry ${from}` : `entries ${from} to ${to}`
+  const reason = `chain ${chain}, ${where}: ${why}`
+  return [{ kind: 'journal_damaged', subject: domainName(), node: null, severity: 'critical', reason, sinceMs: null }]
+}
+
+type Differing = WantedAlert & { readonly parts: readonly string[] }
+
+const differing = ({ domainName }: JournalWatchDeps, { differences }: Comparison): readonly Differing[] => {
+  const bySubject = Map.groupBy(differences, ({ subject }) => subject)
+  const named = [...bySubject].slice(0, mostAlerts)
+  const look = { kind: 'rows_differ', severity: 'critical', sinceMs: null } as const
+  const unnamed = bySubject.size - named.length
+  const rest = `${unnamed} and more rows besides those with alerts of their own differ from the journal: muster journal verify`
+  return [
+    ...named.map(([subject, ofSubject]) => {
+      const parts = ofSubject.map(differenceInWords).slice(0, mostParts)
+      return { ...look, subject, node: ofSubject[0]?.node ?? null, parts, reason: parts.join('; ') }
+    }),
+    ...(unnamed === 0 ? [] : [{ ...look, subject: domainName(), node: null, parts: [], reason: rest }]),
+  ]
+}
+
+const mostParts = 2
+
+/** So long that two of them are a reason, whole. */
+const differenceInWords = ({ row, subject, why, fence }: RowDifference): string => {
+  const words = boundedText(`${row} ${subject}: ${why}`)
+  if (fence === null) return words
+  if (fence.kind === 'quarantine' && fence.revokedBefore !== null)
+    return boundedText(`${words}${revokedAgain(subject, fence.revokedBefore)}`, 380)
+  return `${words}; it is shut out until an operator has looked`
+}
+
+/**
+ * A fence makes rows and journal agree, so the alert is all that still tells of it: a new difference is added to what it says
+ * already, as an alert that nobody has acknowledged.
+ */
+const withEarlier = async (
+  { store, clock }: JournalWatchDeps,
+  wanted: WantedAlert | Differing,
+): Promise<WantedAlert> => {
+  if (!('parts' in wanted)) return wanted
+  const standing = (await store.get('alert', alertKey(wanted)))?.value
+  if (standing === undefined || standing.state.kind === 'resolved') return wanted
+  if (wanted.parts.every((part) => standing.reason.includes(part))) return wanted
+  const earlier = `earlier: ${standing.reason.replace(/^earlier: /, '')}`
+  return { ...wanted, reason: `${wanted.reason}; ${earlier}`, sinceMs: Math.max(clock.nowMs(), standing.sinceMs + 1) }
+}
+
+/** For everybody who asks whether the plane is ready: no more than where to look. */
+export const damageInWords = (alerts: Pick<StandingAlerts, 'all'>): readonly string[] => {
+  const count = (wanted: AlertKind): number => [...alerts.all()].filter(({ kind }) => kind === wanted).length
+  const differ = count('rows_differ')
+  const forged = count('operator_key_forged')
+  return [
+    ...(count('journal_damaged') > 0 ? ['the journal is damaged: muster journal verify'] : []),
+    ...(count('store_damaged') > 0 ? ['the database file is damaged: muster alert list'] : []),
+    ...(differ > 0 ? [`rows differ from the journal (${differ}): muster alert list`] : []),
+    ...(forged > 0 ? [`operator keys that no plane wrote are in the database (${forged}): muster alert list`] : []),
+  ]
+}

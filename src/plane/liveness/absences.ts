@@ -1,0 +1,58 @@
+// Who of all nodes is away. What happens on this replica is known at once; of the others' channels the one that leads asks
+// the store now and then. The count starts anew for everybody when this replica begins to lead, or was out of touch, or
+// could not ask: no outage and no failover makes a node inactive.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Replicas } from '#plane/store/contract/replicas.ts'
+import type { Presence } from './presence.ts'
+import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
+
+export type Absences = {
+  /** Looks, if it is time to. */
+  refresh(): Promise<void>
+}
+
+export type AbsencesDeps = {
+  readonly presence: Presence
+  readonly sessions: Pick<SessionRegistry, 'of'>
+  readonly replicas: Pick<Replicas, 'holders' | 'count' | 'onLeadership'>
+  readonly clock: Clock
+}
+
+const everyMs = 3000
+/** Alone, this replica sees all there is to see; but another may come and go between two looks. */
+const aloneEveryMs = 60_000
+
+export const openAbsences = async ({ presence, sessions, replicas, clock }: AbsencesDeps): Promise<Absences> => {
+  let lookedMs: number | null = null
+  const startAnew = (): void => {
+    presence.startAnew()
+    lookedMs = null
+  }
+  const look = async (): Promise<void> => {
+    const startedMs = clock.monotonicMs()
+    const absent = await replicas.holders.absent()
+    presence.awaitOnly(
+      absent.filter((node) => sessions.of(node).length === 0),
+      startedMs,
+    )
+    lookedMs = startedMs
+  }
+  // Whoever does not serve does not lead: it begins to again.
+  replicas.onLeadership((fence) => {
+    if (fence !== null) startAnew()
+  })
+  await look()
+  return {
+    async refresh() {
+      const dueMs = replicas.count() > 1 ? everyMs : aloneEveryMs
+      if (lookedMs !== null && clock.monotonicMs() - lookedMs < dueMs) return
+      try {
+        await look()
+      } catch (error) {
+        startAnew()
+        throw error
+      }
+    },
+  }
+}

@@ -1,0 +1,78 @@
+// The sweep that makes absent nodes inactive, and says so when an enrollment is stuck or certificates run out. Of several
+// replicas only the one that leads sweeps: it commits with its fence, and a lapse only while no replica holds a channel of
+// the node.
+
+import { decideExpired, decideExpiring, decideLapse, decideStuck } from '#domain/node/liveness.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { Presence } from './presence.ts'
+import type { Silence } from './silence.ts'
+
+export type SweepDeps = {
+  /** Fenced. */
+  readonly store: Store
+  readonly feed: Feed
+  readonly clock: Clock
+}
+
+export type LapseDeps = SweepDeps & { readonly presence: Presence; readonly silence: Pick<Silence, 'lastElsewhere'> }
+
+const by = { actor: 'system:liveness', source: null, correlation: null }
+const pageSize = 200
+/** In one sweep; the rest waits for the next, so that a dead switch does not stall the plane. */
+const mostAtOnce = 500
+
+export const lapseAbsent = async (deps: LapseDeps): Promise<void> => {
+  const domain = await deps.store.get('domain', 'domain')
+  if (domain === null) return
+  const graceMs = domain.value.livenessGraceMs
+  const absent = deps.presence.absentFor(graceMs, mostAtOnce)
+  if (absent.length === 0) return
+  const elsewhere = await deps.silence.lastElsewhere(absent)
+  if (elsewhere === 'unknown') return
+  const gone = absent.filter((node) => {
+    const wasHere = (elsewhere.get(node) ?? Infinity) < graceMs
+    // It came and went between two looks.
+    if (wasHere) deps.presence.lastHere(node)
+    return !wasHere
+  })
+  await Promise.all(gone.map((node) => lapse(deps, node)))
+}
+
+const lapse = async ({ store, feed, clock, presence }: LapseDeps, id: NodeId): Promise<void> => {
+  const node = await store.get('node', id)
+  const grace = await store.get('domain', 'domain')
+  const silentMs = presence.silentMs(id)
+  if (silentMs === null) return
+  if (node === null || grace === null || node.value.membership.kind !== 'active') return presence.forget(id)
+  const nowMs = clock.nowMs()
+  const verdict = decideLapse({ node, lastPresentMs: nowMs - silentMs, grace, by, nowMs })
+  if (verdict.kind === 'not-yet') return
+  // A channel is claimed before it opens: one that opens meanwhile wins, whichever replica it is on.
+  const outcome = await store.commit({ ...verdict.change, unheld: id })
+  if (outcome !== 'lost-race') feed.publish(outcome)
+}
+
+/** Walks the registry in pages, letting other work in between. */
+export const raiseOverdue = async (deps: SweepDeps & { readonly timers: Pick<Timers, 'soon'> }): Promise<void> => {
+  for (let after: NodeId | null = null; ;) {
+    const domain = await deps.store.get('domain', 'domain')
+    const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
+    if (domain === null) return
+    for (const node of page) {
+      const facts = { node, by, nowMs: deps.clock.nowMs() }
+      const verdict = [decideStuck({ ...facts, domain }), decideExpired(facts), decideExpiring(facts)].find(
+        ({ kind }) => kind === 'decided',
+      )
+      if (verdict?.kind !== 'decided') continue
+      const outcome = await deps.store.commit(verdict.change)
+      if (outcome !== 'lost-race') deps.feed.publish(outcome)
+    }
+    after = page.at(-1)?.value.id ?? null
+    if (page.length < pageSize || after === null) return
+    await new Promise<void>((resolve) => deps.timers.soon(resolve))
+  }
+}

@@ -1,0 +1,168 @@
+// Every WireGuard peer of the domain, by group: read from the store at start, and followed through the commits of this and
+// all other replicas. Nodes that take no part are not kept.
+
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { groupOf, groupOnceUsed, peerOf, type Group, type Peer } from '#domain/network/peer-set.ts'
+import type { VCluster } from '#domain/fleet/vcluster.ts'
+import type { Feed } from '#plane/core/feed.ts'
+import type { Committed, Store } from '#plane/store/contract/store.ts'
+import { PeerGroup } from './peer-group.ts'
+
+export type PeerBook = {
+  /** Null: the node is nobody's peer. */
+  groupOf(node: NodeId): PeerGroup | null
+  /** Whom this node would have for peers once it is used: what an enrolment is answered with. */
+  peersFor(node: Node): readonly Peer[]
+  /** Its name, for people. */
+  nameOf(node: NodeId): Group
+  /** Called in the turn a commit is told of, once for all of it. */
+  onChange(run: (changed: PeersChanged) => void): void
+}
+
+export type PeersChanged = {
+  readonly groups: ReadonlySet<PeerGroup>
+  /** Nodes that have another group now, or none. */
+  readonly moved: ReadonlySet<NodeId>
+  /** A key has gone from a group: that is not to wait. */
+  readonly urgent: boolean
+}
+
+/** Of a node no more than decides where it is: there may be many. */
+type Placed = Pick<Node, 'id' | 'membership' | 'assignment' | 'wireguard'>
+type Kept = { readonly node: Placed; readonly group: Exclude<Group, null> }
+
+const pageSize = 500
+
+export const openPeerBook = async (
+  store: Pick<Store, 'nodes' | 'list'>,
+  feed: Pick<Feed, 'subscribe'>,
+): Promise<PeerBook> => {
+  const groups = new Map<string, PeerGroup>()
+  const kept = new Map<NodeId, Kept>()
+  const vclusters = new Map<string, VCluster>()
+  const listeners: ((changed: PeersChanged) => void)[] = []
+
+  const groupNamed = (name: string): PeerGroup => {
+    const group = groups.get(name) ?? new PeerGroup()
+    groups.set(name, group)
+    return group
+  }
+  const vclusterOf = ({ assignment }: Placed): VCluster | null =>
+    assignment === null ? null : (vclusters.get(assignment) ?? null)
+
+  const place = ({ id, membership, assignment, wireguard }: Placed, news: News): void => {
+    const node: Placed = { id, membership, assignment, wireguard }
+    const before = kept.get(node.id)
+    const name = groupOf(node, vclusterOf(node))
+    const peer = peerOf(node)
+    if (before !== undefined && before.group !== name) {
+      const left = groupNamed(before.group)
+      if (left.remove(node.id)) news.withdrawn(left)
+      news.moved.add(node.id)
+    }
+    if (name === null || peer === null) return void kept.delete(node.id)
+    const group = groupNamed(name)
+    const at = group.at
+    if (group.put(peer)) news.withdrawn(group)
+    else if (group.at !== at) news.groups.add(group)
+    if (before === undefined) news.moved.add(node.id)
+    kept.set(node.id, { node, group: name })
+  }
+
+  const learn = (vcluster: VCluster, news: News): void => {
+    const { peering = null } = vclusters.get(vcluster.name) ?? {}
+    vclusters.set(vcluster.name, vcluster)
+    if (peering === vcluster.peering) return
+    for (const { node } of [...kept.values()]) if (node.assignment === vcluster.name) place(node, news)
+  }
+
+  const follow = ({ writes }: Committed): void => {
+    const news = openNews()
+    for (const write of writes) if (write.put === 'vcluster') learn(write.value, news)
+    for (const write of writes) if (write.put === 'node') place(write.value, news)
+    if (news.groups.size === 0 && news.moved.size === 0) return
+    for (const run of listeners) run({ groups: news.groups, moved: news.moved, urgent: news.urgent() })
+  }
+
+  // What is committed while the pages are read is newer than they are.
+  const told = { vclusters: new Set<string>(), nodes: new Set<NodeId>() }
+  let loading = true
+  feed.subscribe((committed) => {
+    if (loading) {
+      for (const write of committed.writes) {
+        if (write.put === 'vcluster') told.vclusters.add(write.value.name)
+        if (write.put === 'node') told.nodes.add(write.value.id)
+      }
+    }
+    follow(committed)
+  })
+  for await (const vcluster of everyVCluster(store)) {
+    if (!told.vclusters.has(vcluster.name)) learn(vcluster, openNews())
+  }
+  for await (const node of everyNode(store)) if (!told.nodes.has(node.id)) place(node, openNews())
+  loading = false
+
+  return {
+    groupOf: (node) => {
+      const found = kept.get(node)
+      return found === undefined ? null : groupNamed(found.group)
+    },
+    peersFor(node) {
+      const name = groupOnceUsed(node, vclusterOf(node))
+      return name === null ? [] : groupNamed(name).others(node.id)
+    },
+    nameOf: (node) => kept.get(node)?.group ?? null,
+    onChange: (run) => void listeners.push(run),
+  }
+}
+
+type News = {
+  readonly groups: Set<PeerGroup>
+  readonly moved: Set<NodeId>
+  withdrawn(group: PeerGroup): void
+  urgent(): boolean
+}
+
+const openNews = (): News => {
+  const groups = new Set<PeerGroup>()
+  let urgent = false
+  return {
+    groups,
+    moved: new Set(),
+    withdrawn(group) {
+      groups.add(group)
+      urgent = true
+    },
+    urgent: () => urgent,
+  }
+}
+
+async function* everyVCluster(store: Pick<Store, 'list'>): AsyncGenerator<VCluster> {
+  let after: string | null = null
+  for (;;) {
+    const page: Awaited<ReturnType<typeof store.list<'vcluster'>>> = await store.list('vcluster', {
+      after,
+      limit: pageSize,
+    })
+    for (const { value } of page) yield value
+    const last = page.at(-1)
+    if (last === undefined || page.length < pageSize) return
+    after = last.value.name
+  }
+}
+
+async function* everyNode(store: Pick<Store, 'nodes'>): AsyncGenerator<Node> {
+  let after: NodeId | null = null
+  for (;;) {
+    const page: Awaited<ReturnType<Store['nodes']>> = await store.nodes({
+      membership: null,
+      profile: null,
+      after,
+      limit: pageSize,
+    })
+    for (const { value } of page) yield value
+    const last = page.at(-1)
+    if (last === undefined || page.length < pageSize) return
+    after = last.value.id
+  }
+}

@@ -1,0 +1,264 @@
+// Keeps agents up to date with the WireGuard peers of their node: what changed, to those whose peers changed. What changes
+// close together is sent together; a key that has gone is not waited with. Agents that never said what they have cost nothing.
+
+import type { Peer } from '#domain/network/peer-set.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Timers } from '#platform/timers.ts'
+import { channelFrameLimit } from '#wire/api/channel.ts'
+import { peerOnWire, type PlanePeers } from '#wire/network/peers.ts'
+import type { Gate } from '#plane/cluster/gate.ts'
+import type { PeerBook } from './peer-book.ts'
+import type { PeerGroup, PeerOps } from './peer-group.ts'
+import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
+import type { Session } from '#plane/sessions/session.ts'
+
+export type SendPeersDeps = {
+  readonly book: PeerBook
+  readonly sessions: Pick<SessionRegistry, 'of' | 'onEnd'>
+  readonly gate: Pick<Gate, 'serves' | 'opened'>
+  readonly clock: Clock
+  readonly timers: Timers
+}
+
+export type SendPeers = {
+  /** The agent has said which set is in force there; from now on it is told. */
+  has(session: Session, revision: string | null): void
+  /** It has this one in force now. */
+  applied(session: Session, revision: string): void
+}
+
+/** What an agent has, once it has taken in what it was sent. */
+type Told = {
+  /** The one whose changes concern it. */
+  home: PeerGroup | null
+  /** Undefined: not known, so that it is sent all of it. */
+  group: PeerGroup | null | undefined
+  at: number
+  revision: string | null
+  /** Parts are on their way: what changes meanwhile goes with them. */
+  busy: boolean
+  /** It has said meanwhile that it has something else: what is on its way does not help it. */
+  astray: boolean
+  /** When it was last sent all of it. */
+  wholeAtMs: number
+  /** It is too soon for that again, and its turn comes. */
+  waits: boolean
+  /** Sent and not confirmed, oldest first. */
+  readonly awaited: { readonly group: PeerGroup; readonly at: number; readonly revision: string }[]
+}
+
+const togetherMs = 20
+const sessionsPerTurn = 64
+/** Whole sets that are being sent at once: each is a list of its own. */
+const mostWholes = 16
+/** An agent that asks for all of it again and again gets it so often. */
+const wholeEveryMs = 1000
+const mostAwaited = 256
+/** Room for the rest of a frame. */
+const partBytes = channelFrameLimit - 4 * 1024
+/** An agent that has this much unread is waited for. */
+const mostUnread = 96 * 1024
+const lookAgainMs = 25
+/** And no longer than this: whoever reads next to nothing must not keep others from a whole set. */
+const longestWaitMs = 30_000
+
+const nothing = '0'.repeat(64)
+
+export const openSendPeers = ({ book, sessions, gate, clock, timers }: SendPeersDeps): SendPeers => {
+  const listening = new Map<Session, Told>()
+  const byGroup = new Map<PeerGroup | null, Set<Session>>()
+  const outdated = new Set<Session>()
+  const forWhole = new Set<Session>()
+  let wholes = 0
+  let soon: (() => void) | null = null
+  let busy = false
+
+  const groupOf = ({ principal }: Session): PeerGroup | null => book.groupOf(principal.id)
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => void timers.after(ms, resolve, 'background'))
+  const settle = (session: Session, told: Told): void => {
+    byGroup.get(told.home)?.delete(session)
+    told.home = groupOf(session)
+    byGroup.set(told.home, (byGroup.get(told.home) ?? new Set()).add(session))
+  }
+
+  const work = async (): Promise<void> => {
+    soon?.()
+    soon = null
+    if (busy) return
+    busy = true
+    let looked = 0
+    for (const session of outdated) {
+      // Out of touch: what is known here may be old.
+      if (!gate.serves()) await gate.opened()
+      outdated.delete(session)
+      bringUpToDate(session)
+      if (++looked % sessionsPerTurn === 0) await new Promise<void>((resolve) => timers.soon(resolve))
+    }
+    busy = false
+  }
+  const start = (urgent: boolean): void => {
+    if (urgent) void work()
+    else soon ??= timers.after(togetherMs, () => void work())
+  }
+
+  const bringUpToDate = (session: Session): void => {
+    const told = listening.get(session)
+    if (told === undefined || told.busy) return
+    const group = groupOf(session)
+    const { id } = session.principal
+    const missed = told.group === group && group !== null ? group.since(told.at, id) : null
+    if (missed === null) {
+      if (group === null) return tellNobody(session, told)
+      const tooSoonMs = told.wholeAtMs + wholeEveryMs - clock.monotonicMs()
+      // Not of what the plane has changed: a node that is to be kept apart does not wait for it.
+      if (told.group === undefined && tooSoonMs > 0) return comeBack(session, told, tooSoonMs)
+      if (wholes >= mostWholes) return void forWhole.add(session)
+      wholes++
+      told.wholeAtMs = clock.monotonicMs()
+      const whole: PeerOps = new Map(group.others(id).map((peer) => [peer.publicKey, peer]))
+      void deliver(session, told, { group, at: group.at, base: null, ops: whole }).finally(() => {
+        wholes--
+        const [next] = forWhole
+        if (next !== undefined) {
+          forWhole.delete(next)
+          bringUpToDate(next)
+        }
+      })
+    } else if (missed.size > 0 && group !== null) {
+      void deliver(session, told, { group, at: group.at, base: told.revision, ops: missed })
+    }
+  }
+
+  const comeBack = (session: Session, told: Told, afterMs: number): void => {
+    if (told.waits) return
+    told.waits = true
+    const turn = (): void => {
+      told.waits = false
+      mark([session], true)
+    }
+    timers.after(afterMs, turn, 'background')
+  }
+
+  /** A node that takes no part has no peers either. */
+  const tellNobody = (session: Session, told: Told): void => {
+    told.group = null
+    if (told.revision === nothing) return
+    told.revision = nothing
+    session.send({ type: 'peers', body: { base: null, revision: nothing, remove: [], add: [], more: false } })
+  }
+
+  type Delivery = { readonly group: PeerGroup; at: number; readonly base: string | null; readonly ops: PeerOps }
+
+  const deliver = async (session: Session, told: Told, delivery: Delivery): Promise<void> => {
+    const { group, base, ops } = delivery
+    const { id } = session.principal
+    told.busy = true
+    for (let more = true; more;) {
+      const sinceMs = clock.monotonicMs()
+      while (session.alive && session.unsentBytes > mostUnread) {
+        if (clock.monotonicMs() - sinceMs > longestWaitMs)
+          session.end('UNAVAILABLE', 'it does not read what it is sent')
+        else await pause(lookAgainMs)
+      }
+      const news = group.since(delivery.at, id)
+      if (!session.alive) break
+      if (news === null) {
+        session.end('UNAVAILABLE', 'its peers change faster than this channel takes them: connect again')
+        break
+      }
+      for (const [key, peer] of news) ops.set(key, peer)
+      delivery.at = group.at
+      const revision = group.revisionFor(id)
+      const part = takePart(ops)
+      more = ops.size > 0
+      session.send({ type: 'peers', body: { base, revision, ...part, more } })
+      if (more) continue
+      Object.assign(told, { group, at: delivery.at, revision })
+      told.awaited.push({ group, at: delivery.at, revision })
+      if (told.awaited.length > mostAwaited) told.awaited.shift()
+    }
+    told.busy = false
+    if (told.astray) Object.assign(told, { astray: false, group: undefined })
+    // It may have been moved to another group since.
+    if (told.group !== groupOf(session) || group.at !== told.at) mark([session], true)
+  }
+
+  const mark = (some: Iterable<Session>, urgent: boolean): void => {
+    for (const session of some) if (session.alive) outdated.add(session)
+    if (outdated.size > 0) start(urgent)
+  }
+
+  book.onChange(({ groups, moved, urgent }) => {
+    const concerned: Session[] = []
+    for (const session of [...moved].flatMap((node) => sessions.of(node))) {
+      const told = listening.get(session)
+      if (told === undefined) continue
+      settle(session, told)
+      concerned.push(session)
+    }
+    for (const group of groups) concerned.push(...(byGroup.get(group) ?? []))
+    mark(concerned, urgent)
+  })
+  sessions.onEnd((_node, session) => {
+    const told = listening.get(session)
+    if (told === undefined) return
+    listening.delete(session)
+    outdated.delete(session)
+    forWhole.delete(session)
+    byGroup.get(told.home)?.delete(session)
+  })
+
+  return {
+    has(session, revision) {
+      const before = listening.get(session)
+      if (before?.busy === true) {
+        before.astray = true
+        return
+      }
+      const group = groupOf(session)
+      const at = group === null || revision === null ? null : group.positionOf(session.principal.id, revision)
+      const known = group === null ? revision === nothing : at !== null
+      const told: Told = before ?? {
+        ...{ home: group, group: undefined, at: 0, revision: null, busy: false, astray: false },
+        ...{ wholeAtMs: -Infinity, waits: false, awaited: [] },
+      }
+      Object.assign(told, { group: known ? group : undefined, at: at ?? 0, revision })
+      told.awaited.length = 0
+      listening.set(session, told)
+      settle(session, told)
+      if (group !== null && at !== null && revision !== null) {
+        group.confirmed(session.principal.id, { at, revision, atMs: clock.nowMs() })
+      }
+      mark([session], true)
+    },
+    applied(session, revision) {
+      const awaited = listening.get(session)?.awaited ?? []
+      const found = awaited.findIndex((sent) => sent.revision === revision)
+      if (found === -1) return
+      const [last] = awaited.splice(0, found + 1).slice(-1)
+      if (last !== undefined) last.group.confirmed(session.principal.id, { at: last.at, revision, atMs: clock.nowMs() })
+    },
+  }
+}
+
+/** As much as one frame takes, removals first; what is taken is no longer among `ops`. */
+const takePart = (ops: PeerOps): Pick<PlanePeers, 'remove' | 'add'> => {
+  const remove: string[] = []
+  const add: PlanePeers['add'] = []
+  let room = partBytes
+  for (const [key, peer] of ops) {
+    if (peer !== null) continue
+    room -= key.length + 3
+    if (room < 0) return { remove, add }
+    remove.push(key)
+    ops.delete(key)
+  }
+  for (const peer of [...ops.values()] as Peer[]) {
+    const one = peerOnWire(peer)
+    room -= JSON.stringify(one).length + 1
+    if (room < 0) break
+    add.push(one)
+    ops.delete(peer.publicKey)
+  }
+  return { remove, add }
+}

@@ -1,0 +1,74 @@
+// What the store knows of the WireGuard part of an enrollment, and of what a node has in that network.
+
+import type { Row } from '#domain/core/change.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { addressCandidates, isFreeFor, isOfNetwork, overlayPrefixOf } from '#domain/network/overlay-address.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import {
+  checkUnderlay,
+  nothingHeld,
+  type WireguardBrought,
+  type WireguardFacts,
+  type WireguardHeld,
+} from '#domain/network/wireguard-part.ts'
+import { wireguardKeyProblem } from '#domain/network/wireguard-point.ts'
+import { sha256, sha256Hex } from '#platform/bytes.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { WireguardRequest } from '#wire/network/peers.ts'
+
+/** Before anything is looked up: what is wrong with it uses up nothing. */
+export const checkWireguard = (request: WireguardRequest): WireguardBrought | Refusal => {
+  const { public_key: publicKey, underlay_endpoint: said } = request
+  const problem = wireguardKeyProblem(publicKey)
+  if (problem !== null) return refuse('REQUEST_INVALID', problem)
+  const endpoint = said === null ? null : checkUnderlay(said)
+  if (isRefusal(endpoint)) return endpoint
+  return { publicKey, fingerprint: sha256Hex(Buffer.from(publicKey, 'base64')), endpoint }
+}
+
+export type WireguardAsked = {
+  readonly brought: WireguardBrought | null
+  readonly node: Row<Node> | null
+  readonly nodeId: NodeId
+  readonly profile: Profile
+  readonly domain: DomainSettings
+  readonly nowMs: number
+}
+
+export const readWireguard = async (
+  store: Store,
+  asked: WireguardAsked,
+): Promise<{ readonly wireguard: WireguardFacts | null; readonly wireguardHeld: WireguardHeld }> => {
+  const wireguardHeld = asked.node === null ? nothingHeld : await wireguardHeldBy(store, asked.node.value)
+  const { brought } = asked
+  if (brought === null || asked.profile.wireguard.mode === 'off') return { wireguard: null, wireguardHeld }
+  const key = await store.get('wireguard-key', brought.publicKey)
+  return { wireguard: { brought, key, address: await findAddress(store, asked) }, wireguardHeld }
+}
+
+const findAddress = async (
+  store: Store,
+  { node, nodeId, domain, nowMs }: WireguardAsked,
+): Promise<WireguardFacts['address']> => {
+  const prefix = overlayPrefixOf(domain, sha256)
+  const own = node?.value.wireguard?.address
+  const asking = { id: nodeId, registeredAtMs: node?.value.registeredAtMs ?? null }
+  const kept = own !== undefined && isOfNetwork(prefix, own) ? [own] : []
+  for (const candidates of [kept, addressCandidates(prefix, nodeId, sha256)]) {
+    for (const address of candidates) {
+      const row = await store.get('overlay-address', address)
+      if (isFreeFor(asking, row, nowMs)) return { address, row }
+    }
+  }
+  return null
+}
+
+export const wireguardHeldBy = async (store: Pick<Store, 'get'>, { wireguard }: Node): Promise<WireguardHeld> =>
+  wireguard === null
+    ? nothingHeld
+    : {
+        key: await store.get('wireguard-key', wireguard.publicKey),
+        address: await store.get('overlay-address', wireguard.address),
+      }

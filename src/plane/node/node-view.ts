@@ -1,0 +1,120 @@
+// A node as operators see it.
+
+import type { Static } from 'typebox'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { explainNode } from '#domain/node/explain-node.ts'
+import type { Condition, HardwareFacts, Node, Slot } from '#domain/core/node.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import type { Recoverability } from '#domain/core/recoverability.ts'
+import { schedulingOf } from '#domain/fleet/scheduling.ts'
+import { slotsOf, type SlotName } from '#domain/core/slots.ts'
+import type { VCluster } from '#domain/fleet/vcluster.ts'
+import type { OpenSession } from '#plane/core/open-channels.ts'
+import type { Observation } from '#plane/store/contract/store.ts'
+import { isoTime } from '#platform/clock.ts'
+import type { CertificateView, ConditionView, NodeDetail, NodeView } from '#wire/api/operator-api.ts'
+import { isoTimeOrNull } from '#plane/http/iso-time-or-null.ts'
+import { evidenceView, repairView } from './node-evidence-view.ts'
+import { wireguardView, type WireguardStanding } from '#plane/network/wireguard-view.ts'
+
+/** What is seen of a node besides its row. */
+export type Sighting = {
+  readonly observed: Observation
+  readonly connected: boolean
+  readonly recoverability: Recoverability
+}
+
+export const nodeView = (node: Node, { observed, connected, recoverability }: Sighting): NodeView => {
+  const slots = slotsOf(node)
+  const { state, reasons } = schedulingOf(node)
+  return {
+    id: node.id,
+    membership: node.membership.kind,
+    since: isoTime(node.membership.sinceMs),
+    profile: node.profile,
+    epoch: node.epoch,
+    assurance: node.assurance,
+    vcluster: node.assignment,
+    scheduling: { state, reasons: [...reasons] },
+    allocations: node.allocations,
+    cert_not_after: slots === null ? null : isoTime(slots.current.notAfterMs),
+    channel_open: connected,
+    last_seen: isoTimeOrNull(observed.lastSeenMs),
+    conditions: node.conditions.map(conditionView),
+    recoverable: { proven: recoverability.recoverable, why: recoverability.why },
+    ...(node.unreadable === undefined ? {} : { unreadable: node.unreadable }),
+  }
+}
+
+export type DetailFacts = Sighting & {
+  readonly sessions: readonly OpenSession[]
+  readonly profile: Profile
+  /** The one it is in. */
+  readonly vcluster: VCluster | null
+  readonly domain: DomainSettings
+  readonly wireguard: WireguardStanding
+  readonly nowMs: number
+}
+
+export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
+  ...nodeView(node, facts),
+  why: whyOf(node, facts),
+  registered_at: isoTime(node.registeredAtMs),
+  registered_by: node.registeredBy,
+  hardware: { macs: [...node.hardware.macs], bmc_serial: node.hardware.bmcSerial },
+  facts: node.facts === null ? null : factsView(node.facts),
+  certificates: certificatesView(node),
+  approvals: node.approvals.map(({ by, atMs }) => ({ by, at: isoTime(atMs) })),
+  agent_version: facts.observed.agentVersion,
+  source: facts.observed.source,
+  config_revision: facts.observed.configRevision,
+  sessions: facts.sessions.map(({ number, sinceMs, serial }) => ({ number, since: isoTimeOrNull(sinceMs), serial })),
+  vcluster_revision: facts.vcluster === null ? null : facts.vcluster.revision,
+  overlay: facts.observed.overlay,
+  capabilities: facts.observed.capabilities,
+  evidence: evidenceView(node, facts.observed.report),
+  repair: repairView(node.repair),
+  wireguard: wireguardView(node, facts.wireguard),
+})
+
+/** Sentences: how it stands, and why. */
+export const whyOf = (node: Node, { profile, domain, connected, observed, nowMs }: DetailFacts): string[] =>
+  explainNode({
+    ...{ node, profile, domain, nowMs },
+    channelOpen: connected,
+    lastSeenMs: observed.lastSeenMs,
+  })
+
+const certificatesView = (node: Node): Static<typeof CertificateView>[] => {
+  const slots = slotsOf(node)
+  if (slots === null) return []
+  const { current, pending, retired } = slots
+  return [
+    certificateView('current', current),
+    ...(pending === null ? [] : [certificateView('pending', pending)]),
+    ...(retired === null ? [] : [certificateView('retired', retired.slot)]),
+  ]
+}
+
+const certificateView = (slot: SlotName, certificate: Slot): Static<typeof CertificateView> => ({
+  slot,
+  issuer: certificate.issuer,
+  serial: certificate.serial,
+  sha256: certificate.sha256,
+  issued_at: isoTime(certificate.issuedAtMs),
+  not_after: isoTime(certificate.notAfterMs),
+})
+
+const conditionView = ({ name, sinceMs, reason, evidence }: Condition): Static<typeof ConditionView> => ({
+  name,
+  since: isoTime(sinceMs),
+  reason,
+  evidence: { ...evidence },
+})
+
+const factsView = ({ cpuCores, memoryBytes, diskBytes, arch }: HardwareFacts): NonNullable<NodeDetail['facts']> => ({
+  cpu_cores: cpuCores,
+  memory_bytes: memoryBytes,
+  disk_bytes: diskBytes,
+  arch,
+})

@@ -1,0 +1,164 @@
+// The registry: looking at nodes, and registering them.
+
+import type { Static } from 'typebox'
+import type { Node } from '#domain/core/node.ts'
+import { recoverabilityOf } from '#domain/core/recoverability.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isSchedulable } from '#domain/fleet/scheduling.ts'
+import { noVCluster } from '#domain/fleet/vcluster.ts'
+import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
+import { registerNode, type RegisterDeps } from './register-node.ts'
+import { explanationView } from './node-explanation.ts'
+import { nodeDetail, nodeView, type DetailFacts } from './node-view.ts'
+import { NodeExplanation, Recoverability } from '#wire/node/node-evidence.ts'
+import { NodeDetail, NodeListAnswer, NodeListQuery, RegisterRequest } from '#wire/api/operator-api.ts'
+import { attributionOf, NodeParams, param } from '#plane/http/operator-call.ts'
+import { answer, type Answer, type Call, type Route } from '#plane/http/route.ts'
+
+export type NodeRoutesDeps = RegisterDeps & {
+  readonly channels: OpenChannels
+  readonly peers: Pick<PeerProofs, 'standingOf'>
+  readonly recoverability: () => Promise<RecoverabilityCounts>
+}
+
+const usualPage = 100
+
+export const operatorNodeRoutes = (deps: NodeRoutesDeps): readonly Route[] => [
+  {
+    method: 'GET',
+    path: '/v1/nodes',
+    access: 'viewer',
+    summary: 'The registry, page by page in the order of the ids',
+    query: NodeListQuery,
+    answer: NodeListAnswer,
+    handle: (call) => listNodes(deps, call.query),
+  },
+  {
+    method: 'POST',
+    path: '/v1/nodes',
+    access: 'operator',
+    summary: 'Registers a node; nothing outside the registry ever gets a certificate',
+    body: RegisterRequest,
+    answer: NodeDetail,
+    handle: (call) => register(deps, call),
+  },
+  {
+    method: 'GET',
+    path: '/v1/nodes/:id',
+    access: 'viewer',
+    summary: 'All that is known of a node, and why it is in the state it is in',
+    params: NodeParams,
+    answer: NodeDetail,
+    handle: async (call) => {
+      const node = await deps.store.get('node', param(call, 'id'))
+      return node === null ? refuse('NODE_NOT_FOUND', param(call, 'id')) : answer(await detailOf(deps, node.value))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/nodes/:id/explain',
+    access: 'viewer',
+    summary: 'What led to the state of a node, what happens next, and what a person could do',
+    params: NodeParams,
+    answer: NodeExplanation,
+    handle: async (call) => {
+      const node = await deps.store.get('node', param(call, 'id'))
+      return node === null ? refuse('NODE_NOT_FOUND', param(call, 'id')) : answer(await explain(deps, node.value))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/recoverability',
+    access: 'viewer',
+    summary: 'Which share of the fleet is proven to come back by itself, and why the rest is not',
+    answer: Recoverability,
+    handle: async () => {
+      const { nodes, proven, why } = await deps.recoverability()
+      return answer({ nodes, proven, share: nodes === 0 ? null : proven / nodes, why })
+    },
+  },
+]
+
+/** Nodes looked at for one page of those that are (not) recoverable, schedulable or assigned: a page may be short, its `next` goes on. */
+const mostLookedAt = 2000
+
+const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuery>): Promise<Answer | Refusal> => {
+  const { membership = null, profile = null, limit = usualPage, recoverable = null, schedulable = null } = query
+  const unassigned = query.vcluster === noVCluster
+  const vcluster = unassigned ? null : (query.vcluster ?? null)
+  if (vcluster !== null) {
+    const named = await deps.store.get('vcluster', vcluster)
+    if (named === null || named.value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', vcluster)
+  }
+  const profiles = await profilesByName(deps.store)
+  const nodes: ReturnType<typeof nodeView>[] = []
+  let after = query.after ?? null
+  for (let looked = 0; ;) {
+    const rows = await deps.store.nodes({ membership, profile, vcluster, after, limit })
+    // All at once: where their channels are is looked up together.
+    const connected = await Promise.all(rows.map(({ value }) => deps.channels.isConnected(value.id)))
+    for (const [at, { value }] of rows.entries()) {
+      after = value.id
+      if (unassigned && value.assignment !== null) continue
+      if (schedulable !== null && isSchedulable(value) !== (schedulable === 'yes')) continue
+      const recoverability = await recoverabilityNow(deps.store, value, profiles, deps.clock.nowMs())
+      if (recoverable !== null && recoverability.recoverable !== (recoverable === 'yes')) continue
+      const observed = await deps.store.observation(value.id)
+      nodes.push(nodeView(value, { observed, connected: connected[at] === true, recoverability }))
+      if (nodes.length === limit) return answer({ nodes, next: after })
+    }
+    looked += rows.length
+    if (rows.length < limit) return answer({ nodes, next: null })
+    if (looked >= mostLookedAt) return answer({ nodes, next: after })
+  }
+}
+
+const register = async (deps: NodeRoutesDeps, call: Call): Promise<Answer | Refusal> => {
+  const { id, profile = null, macs = [], bmc_serial: bmcSerial = null } = call.body as RegisterRequest
+  const done = await registerNode(deps, { id, profile, macs, bmcSerial }, attributionOf(call))
+  return done.kind === 'refused' ? done : answer(await detailOf(deps, done.node), 201)
+}
+
+const inNoGroup = { group: null, applied: null }
+
+const factsOf = async ({ store, channels, peers, clock }: NodeRoutesDeps, node: Node): Promise<DetailFacts> => {
+  const named = await store.get('profile', node.profile)
+  // Of a row that cannot be read the profile may be gone as well: any other serves, nothing is granted by it.
+  const profile = named ?? (node.unreadable === undefined ? null : ((await store.profiles())[0] ?? null))
+  if (profile === null) throw new Error(`profile ${node.profile} of node ${node.id} is not in the store`)
+  const vcluster = node.assignment === null ? null : await store.get('vcluster', node.assignment)
+  const domain = await domainSettingsRow(store)
+  const observed = await store.observation(node.id)
+  const sessions = await channels.everySession(node.id)
+  const nowMs = clock.nowMs()
+  return {
+    observed,
+    sessions,
+    connected: sessions.length > 0,
+    recoverability: recoverabilityOf(node, profile.value, observed.rehearsedAtMs, nowMs),
+    profile: profile.value,
+    vcluster: vcluster === null ? null : vcluster.value,
+    domain: domain.value,
+    wireguard: node.wireguard === null ? inNoGroup : await peers.standingOf(node.id),
+    nowMs,
+  }
+}
+
+/** A node with its reasons, as every call that changes one answers it. */
+export const detailOf = async (deps: NodeRoutesDeps, node: Node): Promise<NodeDetail> =>
+  nodeDetail(node, await factsOf(deps, node))
+
+/** Enough for the story that is going on, and what led to it. */
+const entriesTold = 200
+
+const explain = async (deps: NodeRoutesDeps, node: Node): Promise<NodeExplanation> => {
+  const query = { node: node.id, type: null, after: null, last: entriesTold, limit: entriesTold }
+  const entries = await deps.store.journal.read(query)
+  return explanationView(
+    node,
+    await factsOf(deps, node),
+    entries.map(({ entry }) => entry),
+  )
+}

@@ -1,0 +1,73 @@
+// Which reports of an agent have been taken. An agent's process numbers them; each is taken once and in order, whichever
+// of its channels it came over. What was taken last is remembered for one process a node while it has a channel here; after
+// that, also after a while on another replica, it is read from the last report on record: that is lossy, so the first
+// report after it may leave a gap or come a second time.
+
+import type { NodeId } from '#domain/core/node.ts'
+import type { Log } from '#platform/log.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { ReportBody } from '#wire/node/report.ts'
+
+export type ReportIntake = {
+  /** `taken`: it is on record now. `repeat`: it was before. `gap`: the ones before it have not come yet. */
+  take(node: NodeId, report: ReportBody): Promise<'taken' | 'repeat' | 'gap'>
+  /** The highest number taken from this process; null: none is known of. */
+  lastTaken(node: NodeId, instance: string): Promise<number | null>
+  /** The node has no channel here any more: what it reports next it may report elsewhere. */
+  forget(node: NodeId): void
+}
+
+export type IntakeDeps = {
+  readonly store: Pick<Store, 'observe' | 'observation'>
+  readonly log: Log
+  /** Counts them. */
+  readonly onTaken: () => void
+}
+
+type Known = { readonly instance: string; readonly number: number; readonly since: 'start' | 'record' }
+
+const mostNodes = 100_000
+
+export const openReportIntake = ({ store, log, onTaken }: IntakeDeps, most = mostNodes): ReportIntake => {
+  const known = new Map<NodeId, Known>()
+
+  const remember = (node: NodeId, last: Known): void => {
+    known.delete(node)
+    known.set(node, last)
+    const [oldest] = known.keys()
+    if (known.size > most && oldest !== undefined) known.delete(oldest)
+  }
+
+  /** What is in memory is newer than any record, also if it came there while the record was read. */
+  const recall = async (node: NodeId): Promise<void> => {
+    if (known.has(node)) return
+    const { report } = await store.observation(node)
+    if (report !== null && !known.has(node)) {
+      remember(node, { instance: report.instance, number: report.number, since: 'record' })
+    }
+  }
+
+  return {
+    async take(node, report) {
+      const { instance, number } = report
+      await recall(node)
+      // From here on one turn: no other report of the node comes in between.
+      const last = known.get(node)
+      if (last !== undefined && last.instance === instance) {
+        if (number <= last.number) return 'repeat'
+        if (last.since === 'start' && number > last.number + 1) return 'gap'
+      }
+      remember(node, { instance, number, since: 'start' })
+      store.observe(node, { report })
+      onTaken()
+      log.debug({ node, report: number }, 'report taken')
+      return 'taken'
+    },
+    async lastTaken(node, instance) {
+      await recall(node)
+      const last = known.get(node)
+      return last !== undefined && last.instance === instance ? last.number : null
+    },
+    forget: (node) => void known.delete(node),
+  }
+}

@@ -1,0 +1,114 @@
+// What an agent reports of its node: kept as the last thing known, and decided on where it changes what the registry says.
+// A report says all of it, so what is lost to a race or to the node's own hurry comes with the next one.
+
+import type { Row } from '#domain/core/change.ts'
+import type { Unchanged } from '#domain/core/conditions.ts'
+import type { Attribution } from '#domain/core/decision.ts'
+import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
+import type { Node } from '#domain/core/node.ts'
+import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
+import { decideRehearsalReported } from '#domain/recovery/rehearsal.ts'
+import { decideRepairEvidence, repairChecksOf } from '#domain/recovery/repair.ts'
+import { decideReported } from '#domain/node/reported-conditions.ts'
+import { slotsOf } from '#domain/core/slots.ts'
+import { parseIsoTime } from '#platform/clock.ts'
+import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { ReportBody } from '#wire/node/report.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { NodePace } from '#plane/limits/node-pace.ts'
+import type { ReportIntake } from './report-intake.ts'
+import type { UseDeps } from '#plane/core/use-certificate.ts'
+
+export type ReportDeps = UseDeps & { readonly pace: NodePace; readonly reports: ReportIntake }
+
+/** The highest number of that process taken by now: what the agent may forget up to. */
+export const takeReport = async (
+  deps: ReportDeps,
+  principal: NodePrincipal,
+  evidence: AgentEvidence | null,
+  report: ReportBody,
+  correlation: string,
+): Promise<number> => {
+  const by: Attribution = { actor: actorOf(principal), source: principal.source, correlation }
+  if ((await deps.reports.take(principal.id, report)) === 'taken') {
+    if (principal.evidenceOnly) await noteEvidence(deps, principal, evidence, report, by)
+    else await noteReported(deps, principal, report, by)
+  }
+  return (await deps.reports.lastTaken(principal.id, report.instance)) ?? 0
+}
+
+const noteReported = async (
+  deps: ReportDeps,
+  principal: NodePrincipal,
+  report: ReportBody,
+  by: Attribution,
+): Promise<void> => {
+  await commitNews(deps, principal, by, (facts) => decideReported({ ...facts, claimed: report.conditions }))
+  const { rehearsal } = report
+  // One that passed is on record already: the plane took part in it, and does not take the agent's word for it.
+  if (rehearsal === null || rehearsal.outcome !== 'failed') return
+  const atMs = parseIsoTime(rehearsal.at)
+  if (atMs === null) return
+  const { step, why } = rehearsal
+  deps.store.observe(principal.id, { rehearsedAtMs: Math.min(atMs, deps.clock.nowMs()) })
+  const { clockToleranceMs } = (await domainSettingsRow(deps.store)).value
+  await commitNews(deps, principal, by, (facts) =>
+    // What failed with an earlier certificate has been tried again since, or will be.
+    isOlder(facts.node, atMs + clockToleranceMs)
+      ? { kind: 'unchanged' }
+      : decideRehearsalReported({ ...facts, step: step ?? 'endpoint', why: why ?? 'unknown' }),
+  )
+}
+
+const isOlder = ({ value }: Row<Node>, atMs: number): boolean => {
+  const slots = slotsOf(value)
+  return slots === null || atMs < slots.current.issuedAtMs
+}
+
+/** What a repaired machine in quarantine shows: its own word, except for the rehearsal, which the plane took part in. */
+const noteEvidence = async (
+  deps: ReportDeps,
+  principal: NodePrincipal,
+  evidence: AgentEvidence | null,
+  report: ReportBody,
+  by: Attribution,
+): Promise<void> => {
+  const domain = await domainSettingsRow(deps.store)
+  const node = await deps.store.get('node', principal.id)
+  const profile = node === null ? null : await deps.store.get('profile', node.value.profile)
+  if (profile === null) return
+  const { macs, bmc_serial: bmcSerial } = evidence?.hardware ?? { macs: [], bmc_serial: null }
+  const shown = {
+    hardware: { macs, bmcSerial },
+    clockSkewMs: report.clock_skew_ms,
+    identityWritable: report.storage.identity_writable,
+    diskReserve: report.storage.reserve,
+    profile: profile.value,
+    domain: domain.value,
+  }
+  await commitNews(deps, principal, by, (facts) =>
+    facts.node.value.epoch === principal.epoch
+      ? decideRepairEvidence({ ...facts, checks: repairChecksOf({ ...shown, node: facts.node.value }) })
+      : { kind: 'unchanged' },
+  )
+}
+
+const tries = 4
+
+const commitNews = async (
+  deps: ReportDeps,
+  principal: NodePrincipal,
+  by: Attribution,
+  decide: (facts: NodeFacts) => NodeDecided | Unchanged,
+): Promise<void> => {
+  for (let attempt = 0; attempt < tries; attempt++) {
+    const node = await deps.store.get('node', principal.id)
+    if (node === null) return
+    const verdict = decide({ node, by, nowMs: deps.clock.nowMs() })
+    if (verdict.kind === 'unchanged' || deps.pace.hurry(principal.id) !== null) return
+    const outcome = await deps.store.commit(verdict.change)
+    if (outcome === 'lost-race') continue
+    deps.feed.publish(outcome)
+    return
+  }
+}

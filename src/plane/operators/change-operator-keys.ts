@@ -1,0 +1,48 @@
+import type { Attribution } from '#domain/core/decision.ts'
+import { decideCreateKey, decideRevokeKey, type KeySeal } from '#domain/operators/operator-keys.ts'
+import type { OperatorKey, Role } from '#domain/core/principal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { newOperatorSecret } from './operator-secret.ts'
+
+export type KeyDeps = CommitDeps & {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly keySeal: KeySeal
+}
+
+/** The secret is shown once; only its hash is kept. */
+export type KeyMade = { readonly kind: 'made'; readonly key: OperatorKey; readonly secret: string }
+
+export const createOperatorKey = async (
+  deps: KeyDeps,
+  asked: { readonly name: string; readonly role: Role },
+  by: Attribution,
+): Promise<KeyMade | Refusal> => {
+  const { secret, hash } = newOperatorSecret(deps.random)
+  const keyId = sortableId(deps.clock.nowMs(), deps.random)
+  const done = await commitDecision(deps, async () => {
+    const existing = await deps.store.operatorKeys()
+    return decideCreateKey({ keyId, hash, ...asked, existing, keySeal: deps.keySeal, by, nowMs: deps.clock.nowMs() })
+  })
+  return done.kind === 'refused' ? done : { kind: 'made', key: done.key, secret }
+}
+
+export const revokeOperatorKey = async (
+  deps: KeyDeps,
+  id: string,
+  by: Attribution,
+): Promise<{ readonly kind: 'revoked'; readonly key: OperatorKey } | Refusal> => {
+  const done = await commitDecision(deps, async () => {
+    const keys = await deps.store.operatorKeys()
+    const key = keys.find(({ value }) => value.id === id)
+    if (key === undefined) return refuse('KEY_NOT_FOUND')
+    const others = keys.filter((other) => other !== key && deps.keySeal.isSealed(other.value))
+    return decideRevokeKey({ key, others, keySeal: deps.keySeal, by, nowMs: deps.clock.nowMs() })
+  })
+  return done.kind === 'refused' ? done : { kind: 'revoked', key: done.key }
+}

@@ -1,0 +1,121 @@
+// Does what a plan has shown. It is marked as applied first, so that of two who try one does; what then turns out to have
+// changed after all is left alone and told, a line each.
+
+import type { Attribution } from '#domain/core/decision.ts'
+import type { Node } from '#domain/core/node.ts'
+import { decommissioningOf, revocationOf, unassignmentOf, versionFact } from '#domain/plans/plan-effects.ts'
+import { changesSince, decideApplyPlan, planUnfit, type PlanDecided } from '#domain/plans/plan-rules.ts'
+import type { Plan, PlanAction, PlanEffect } from '#domain/plans/plan.ts'
+import type { Receipt } from '#domain/revocation/receipt.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Authority } from '#plane/authority/authority.ts'
+import { changeProfile } from '#plane/settings/change-profiles.ts'
+import { deleteVCluster } from '#plane/fleet/change-vclusters.ts'
+import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { effectsOf, type EffectDeps } from './compute-plan.ts'
+import type { OnlyIf } from '#plane/core/only-if.ts'
+import { revokeToken } from '#plane/enrollment/revoke-token.ts'
+import { withdrawAuthority, type WithdrawAuthorityDeps } from '#plane/ca/withdraw-authority.ts'
+import { withdrawIdentity, type WithdrawDeps } from '#plane/revocation/withdraw-identity.ts'
+
+export type ApplyPlanDeps = EffectDeps &
+  CommitDeps &
+  WithdrawDeps &
+  WithdrawAuthorityDeps & { readonly authority: Pick<Authority, 'withdraw' | 'rotate'> }
+
+/** What became of one of those it concerns. */
+export type StepDone = {
+  readonly subject: string
+  readonly outcome: { readonly kind: 'done'; readonly receipt: Receipt | null } | Refusal
+}
+
+export type Applied = { readonly kind: 'applied'; readonly plan: Plan; readonly steps: readonly StepDone[] }
+
+export const applyPlan = async (deps: ApplyPlanDeps, id: string, by: Attribution): Promise<Applied | Refusal> => {
+  const marked = await commitDecision<PlanDecided>(deps, async () => {
+    const plan = await deps.store.get('plan', id)
+    const unfit = planUnfit(plan, deps.clock.nowMs())
+    if (unfit !== null || plan === null) return unfit ?? refuse('PLAN_NOT_FOUND', id)
+    const now = await effectsOf(deps, plan.value.action)
+    return isRefusal(now) ? now : decideApplyPlan({ plan, now, by, nowMs: deps.clock.nowMs() })
+  })
+  if (isRefusal(marked)) return marked
+  const { plan } = marked
+  return { kind: 'applied', plan, steps: await stepsOf(deps, plan, by) }
+}
+
+const stepsOf = async (deps: ApplyPlanDeps, plan: Plan, by: Attribution): Promise<readonly StepDone[]> => {
+  const { action, effects } = plan
+  switch (action.kind) {
+    case 'revoke-nodes':
+      return ofNodes(deps, action, effects, by)
+    case 'decommission-nodes':
+      return ofNodes(deps, action, effects, by)
+    case 'revoke-token':
+      return one(`token ${action.token}`, await revokeToken(deps, action.token, by))
+    case 'delete-vcluster': {
+      const deletion = { force: true, onlyIf: onlyAsPlanned(effects, unassignmentOf) }
+      const deleted = await deleteVCluster(deps, action.vcluster, deletion, by)
+      return one(`vcluster ${action.vcluster}`, deleted)
+    }
+    case 'change-profile':
+      return one(
+        `profile ${action.profile}`,
+        await changeProfile(deps, action.profile, action.set, by, ({ version }) =>
+          effects.some(({ facts }) => facts.includes(versionFact(version)))
+            ? null
+            : refuse('PLAN_STALE', `profile ${action.profile} has been changed meanwhile`),
+        ),
+      )
+    case 'rotate-ca': {
+      const { compromised, reason } = action
+      if (compromised === null) return one('authority', await deps.authority.rotate(by))
+      return one(`authority ${compromised}`, await withdrawAuthority(deps, compromised, reason, by))
+    }
+  }
+}
+
+const one = (subject: string, outcome: unknown): readonly StepDone[] => [
+  { subject, outcome: isRefusal(outcome) ? outcome : { kind: 'done', receipt: null } },
+]
+
+/** `lineNow`: what would become of it now. */
+const onlyAsPlanned = (effects: readonly PlanEffect[], lineNow: (node: Node) => PlanEffect): OnlyIf => {
+  const planned = new Map(effects.map((line) => [line.subject, line]))
+  return (node) => {
+    const now = lineNow(node)
+    const line = planned.get(now.subject)
+    const changes = changesSince(line === undefined ? [] : [line], [now])
+    return changes.length === 0 ? null : refuse('PLAN_STALE', changes.join('; '))
+  }
+}
+
+type NodesAction = Extract<PlanAction, { kind: 'revoke-nodes' | 'decommission-nodes' }>
+
+/** Side by side, so that they share commit groups and nobody waits for the peers of somebody else. */
+const atOnce = 16
+
+const ofNodes = async (
+  deps: ApplyPlanDeps,
+  action: NodesAction,
+  effects: readonly PlanEffect[],
+  by: Attribution,
+): Promise<readonly StepDone[]> => {
+  const onlyIf = onlyAsPlanned(effects, (node) =>
+    action.kind === 'revoke-nodes' ? revocationOf(node) : decommissioningOf(node, action.force),
+  )
+  const step = async (id: string): Promise<StepDone> => {
+    const withdrawal =
+      action.kind === 'revoke-nodes'
+        ? ({ kind: 'revoke', reason: action.reason } as const)
+        : ({ kind: 'decommission', force: action.force } as const)
+    const done = await withdrawIdentity(deps, id, withdrawal, by, onlyIf)
+    return { subject: `node ${id}`, outcome: isRefusal(done) ? done : { kind: 'done', receipt: done.receipt } }
+  }
+  const ids = [...new Set(action.nodes)]
+  const steps: StepDone[] = []
+  for (let start = 0; start < ids.length; start += atOnce) {
+    steps.push(...(await Promise.all(ids.slice(start, start + atOnce).map(step))))
+  }
+  return steps
+}

@@ -1,0 +1,178 @@
+// Reads what an action would concern, and lets the domain say what would become of it.
+
+import type { Attribution } from '#domain/core/decision.ts'
+import { withdrawalBarred, withdrawnWith } from '#domain/ca/issuer-withdrawal.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import {
+  authorityWithdrawalOf,
+  cutWithKeyOf,
+  decommissioningOf,
+  profileChangeOf,
+  revocationOf,
+  rotationOf,
+  tokenRevocationOf,
+  vclusterDeletionOf,
+} from '#domain/plans/plan-effects.ts'
+import { decideKeepPlan, type PlanDecided } from '#domain/plans/plan-rules.ts'
+import { mostPlanned, type PlanAction, type PlanEffect } from '#domain/plans/plan.ts'
+import { decideChangeProfile } from '#domain/settings/profile-rules.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Issuer } from '#plane/core/issuer.ts'
+import type { NodeQuery, Store } from '#plane/store/contract/store.ts'
+import type { Clock } from '#platform/clock.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
+import { keySharers } from '#plane/revocation/key-sharers.ts'
+import { keysOf } from '#plane/revocation/withdraw-identity.ts'
+import { everySlot, slotsOf } from '#domain/core/slots.ts'
+import { profilesByName } from '#plane/core/count-recoverable.ts'
+
+export type EffectDeps = {
+  readonly store: Store
+  readonly clock: Clock
+  readonly issuer: Pick<Issuer, 'longestLeafMs'>
+}
+
+export type ComputePlanDeps = EffectDeps & CommitDeps & { readonly random: Random }
+
+export const computePlan = async (
+  deps: ComputePlanDeps,
+  action: PlanAction,
+  by: Attribution,
+): Promise<Done<PlanDecided> | Refusal> => {
+  const id = sortableId(deps.clock.nowMs(), deps.random)
+  return commitDecision(deps, async () => {
+    const effects = await effectsOf(deps, action)
+    return isRefusal(effects) ? effects : decideKeepPlan({ id, action, effects, by, nowMs: deps.clock.nowMs() })
+  })
+}
+
+export const effectsOf = (deps: EffectDeps, action: PlanAction): Promise<readonly PlanEffect[] | Refusal> => {
+  switch (action.kind) {
+    case 'revoke-nodes':
+      return ofNodes(deps, action.nodes, revocationOf)
+    case 'decommission-nodes':
+      return ofNodes(deps, action.nodes, (node) => decommissioningOf(node, action.force))
+    case 'revoke-token':
+      return ofToken(deps, action.token)
+    case 'delete-vcluster':
+      return ofVCluster(deps, action.vcluster)
+    case 'change-profile':
+      return ofProfile(deps, action)
+    case 'rotate-ca':
+      return ofAuthority(deps, action.compromised)
+  }
+}
+
+const ofNodes = async (
+  { store, clock }: EffectDeps,
+  ids: readonly NodeId[],
+  effect: (node: Node) => PlanEffect,
+): Promise<readonly PlanEffect[] | Refusal> => {
+  const named = [...new Set(ids)]
+  const rows = await Promise.all(named.map((id) => store.get('node', id)))
+  const missing = named.find((_, at) => rows[at] === null)
+  if (missing !== undefined) return refuse('NODE_NOT_FOUND', missing)
+  const nodes = rows.flatMap((row) => (row === null ? [] : [row.value]))
+  return [...nodes.map(effect), ...(await cutByBans(store, nodes, clock.nowMs()))]
+}
+
+/** Other nodes that have a key of one of these; each is named once, with the first that would cut it. */
+const cutByBans = async (store: Store, nodes: readonly Node[], nowMs: number): Promise<readonly PlanEffect[]> => {
+  const lines = new Map<NodeId, PlanEffect>()
+  for (const node of nodes) {
+    if (node.membership.kind === 'revoked') continue
+    const slots = slotsOf(node)
+    const { bans } = await keysOf(store, slots === null ? [] : everySlot(slots), node)
+    const keys = bans.map(({ spki }) => spki)
+    for (const other of (await keySharers(store, node.id, keys, nowMs)).nodes) {
+      const named = lines.has(other.id) || nodes.some(({ id }) => id === other.id)
+      if (!named) lines.set(other.id, cutWithKeyOf(other, node))
+    }
+  }
+  return [...lines.values()]
+}
+
+const tokensLookedAt = 100
+
+const ofToken = async ({ store, clock }: EffectDeps, id: string): Promise<readonly PlanEffect[] | Refusal> => {
+  const token = await store.tokenById(id)
+  if (token === null) return refuse('TOKEN_NOT_FOUND', id)
+  const { scope } = token.value
+  if (scope.kind === 'domain') return tokenRevocationOf(token.value, [], null, clock.nowMs())
+  const others = await store.tokens({ node: scope.node, limit: tokensLookedAt })
+  const node = await store.get('node', scope.node)
+  return tokenRevocationOf(
+    token.value,
+    others.map(({ value }) => value),
+    node?.value ?? null,
+    clock.nowMs(),
+  )
+}
+
+const ofVCluster = async ({ store }: EffectDeps, name: string): Promise<readonly PlanEffect[] | Refusal> => {
+  const vcluster = await store.get('vcluster', name)
+  if (vcluster === null || vcluster.value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', name)
+  const nodes = await everyNode(store, { vcluster: name })
+  return vclusterDeletionOf(vcluster.value, nodes)
+}
+
+const ofProfile = async (
+  deps: EffectDeps,
+  { profile: name, set }: Extract<PlanAction, { kind: 'change-profile' }>,
+): Promise<readonly PlanEffect[] | Refusal> => {
+  const { store, clock } = deps
+  const profile = await store.get('profile', name)
+  if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+  const nowMs = clock.nowMs()
+  const longestLeafMs = deps.issuer.longestLeafMs()
+  const changed = decideChangeProfile({ profile, set, by: nobody, longestLeafMs, nowMs })
+  if (isRefusal(changed)) return changed
+  const { value: before, version } = profile
+  const nodes = await withRehearsals(store, await everyNode(store, { profile: name }))
+  return profileChangeOf({ before, after: changed.profile, keys: Object.keys(set), version, nodes, nowMs })
+}
+
+/** Nothing is written in anybody's name when it is only looked at what would be. */
+const nobody: Attribution = { actor: 'system:plan', source: null, correlation: null }
+
+const ofAuthority = async (
+  { store, clock }: EffectDeps,
+  compromised: string | null,
+): Promise<readonly PlanEffect[] | Refusal> => {
+  const all = (await store.issuers()).map(({ value }) => value)
+  if (compromised === null) {
+    return rotationOf(all.filter(({ role, retiredAtMs }) => role === 'issuing' && retiredAtMs === null))
+  }
+  const barred = withdrawalBarred(all.find(({ id }) => id === compromised) ?? null)
+  if (barred !== null) return barred
+  const issuers = withdrawnWith(compromised, all)
+  const profiles = await profilesByName(store)
+  const nodes = await withRehearsals(store, await everyNode(store, {}))
+  return authorityWithdrawalOf({
+    issuers,
+    nodes: nodes.flatMap((one) => {
+      const profile = profiles.get(one.node.profile)
+      return profile === undefined ? [] : [{ ...one, profile }]
+    }),
+    nowMs: clock.nowMs(),
+  })
+}
+
+const withRehearsals = (store: Store, nodes: readonly Node[]) =>
+  Promise.all(nodes.map(async (node) => ({ node, rehearsedAtMs: await store.rehearsedAtMs(node.id) })))
+
+const everyNode = async (
+  store: Store,
+  only: Partial<Pick<NodeQuery, 'profile' | 'vcluster'>>,
+): Promise<readonly Node[]> => {
+  const found: Node[] = []
+  for (let after: NodeId | null = null; ;) {
+    const query: NodeQuery = { membership: null, profile: null, ...only, after, limit: mostPlanned }
+    const page = await store.nodes(query)
+    found.push(...page.map(({ value }) => value))
+    const last = page.at(-1)
+    if (last === undefined || page.length < mostPlanned) return found
+    after = last.value.id
+  }
+}

@@ -1,0 +1,68 @@
+// An operator's emergency credential for one machine. Making it puts the node in quarantine, so it is held off meanwhile
+// like any other withdrawal.
+
+import { releaseAll } from '#domain/fleet/allocation-rules.ts'
+import type { Attribution } from '#domain/core/decision.ts'
+import type { NodeId, Repair } from '#domain/core/node.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { decideRepairBundle } from '#domain/recovery/repair.ts'
+import type { Cursor, Store } from '#plane/store/contract/store.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import type { Clock } from '#platform/clock.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { liveAllocations } from '#plane/core/live-allocations.ts'
+import type { OpenChannels } from '#plane/core/open-channels.ts'
+
+export type RepairBundleDeps = CommitDeps & {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly channels: Pick<OpenChannels, 'heldOff'>
+}
+
+export type RepairIssued = {
+  readonly kind: 'issued'
+  readonly domainName: string
+  readonly repair: Repair
+  /** Shown once; only its hash is kept. */
+  readonly secret: string
+  readonly entry: Cursor
+}
+
+/** Long enough to carry it to a machine by hand. */
+const validMs = 3_600_000
+
+export const issueRepairBundle = (
+  deps: RepairBundleDeps,
+  id: NodeId,
+  reason: string,
+  by: Attribution,
+): Promise<RepairIssued | Refusal> => deps.channels.heldOff(id, () => issue(deps, id, reason, by))
+
+const issue = async (
+  deps: RepairBundleDeps,
+  id: NodeId,
+  reason: string,
+  by: Attribution,
+): Promise<RepairIssued | Refusal> => {
+  const secret = `repair_${deps.random.bytes(32).toString('base64url')}`
+  const bundle = { id: sortableId(deps.clock.nowMs(), deps.random), hash: sha256Hex(secret) }
+  const done = await commitDecision(deps, async () => {
+    const node = await deps.store.get('node', id)
+    if (node === null) return refuse('NODE_NOT_FOUND', id)
+    const nowMs = deps.clock.nowMs()
+    const domain = await domainSettingsRow(deps.store)
+    const allocations = await liveAllocations(deps.store, id)
+    const why = `its node was quarantined: to be repaired: ${reason}`
+    const alongside = releaseAll({ node, allocations, why, by, nowMs })
+    return decideRepairBundle({ ...bundle, node, domain, reason, expiresAtMs: nowMs + validMs, alongside, by, nowMs })
+  })
+  if (done.kind === 'refused') return done
+  const issued = done.committed.entries.find(({ entry }) => entry.type === 'node.repair_bundle_issued')
+  const { repair } = done.node
+  if (issued === undefined || repair === null) throw new Error(`the repair bundle of ${id} was committed without trace`)
+  const domainName = (await domainSettingsRow(deps.store)).value.name
+  return { kind: 'issued', domainName, repair, secret, entry: issued.cursor }
+}

@@ -1,0 +1,67 @@
+// What a caller recovers or rehearses with, checked against what its node has registered before anything else of the
+// request is looked at. Who exists is not told to callers who prove nothing.
+
+import type { Row } from '#domain/core/change.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { credentialMatches, type PresentedRecovery } from '#domain/core/recovery-credential.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { verifySignature } from '#pki/keys.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import { bearerShape, repairTokenShape, type RecoverRequest } from '#wire/recovery/recovery-api.ts'
+import { recoveryProofBytes } from '#wire/api/statement.ts'
+import { checkChallenge, type ChallengeDeps } from '#plane/identity/issue-challenge.ts'
+
+export type RecoveryProof = {
+  readonly purpose: 'recover' | 'rehearse'
+  readonly node: NodeId
+  readonly credential: RecoverRequest['credential']
+  /** Null at a rehearsal. */
+  readonly csr: string | null
+  readonly counter: string | null
+}
+
+export const proveRecovery = (
+  deps: ChallengeDeps,
+  node: Row<Node> | null,
+  proof: RecoveryProof,
+): PresentedRecovery | Refusal => {
+  const { credential } = proof
+  switch (credential.kind) {
+    case 'key':
+      return proveKey(deps, node, proof, credential)
+    case 'bearer': {
+      const presented = { by: 'bearer', hash: sha256Hex(credential.token) } as const
+      const registered = node?.value.recovery?.credential
+      const known = registered !== undefined && credentialMatches(registered, presented)
+      return bearerShape.test(credential.token) && known ? presented : refuse('RECOVERY_UNKNOWN')
+    }
+    case 'repair': {
+      const hash = sha256Hex(credential.token)
+      const known = repairTokenShape.test(credential.token) && node?.value.repair?.hash === hash
+      return known ? { by: 'repair', hash } : refuse('REPAIR_TOKEN_INVALID')
+    }
+  }
+}
+
+const proveKey = (
+  deps: ChallengeDeps,
+  node: Row<Node> | null,
+  { purpose, node: id, csr, counter }: RecoveryProof,
+  { challenge, proof }: Extract<RecoverRequest['credential'], { kind: 'key' }>,
+): PresentedRecovery | Refusal => {
+  const ours = checkChallenge(deps, challenge)
+  if (isRefusal(ours)) return ours
+  if (ours.node !== id) return refuse('CHALLENGE_INVALID', 'it was made for another node')
+  const csrHash = csr === null ? '-' : sha256Hex(csr)
+  const signed = recoveryProofBytes({ purpose, node: id, challenge, csrHash, counter: counter ?? '-' })
+  const signature = Buffer.from(proof, 'base64url')
+  const registered = node?.value.recovery?.credential
+  if (registered?.kind !== 'key') {
+    // Checked all the same: how long a no takes must not tell which nodes there are.
+    deps.recovery.isOurStatement(signed, signature)
+    return refuse('RECOVERY_UNKNOWN')
+  }
+  return verifySignature(Buffer.from(registered.publicKey, 'base64'), signed, signature)
+    ? { by: 'key', spki: registered.spki }
+    : refuse('RECOVERY_UNKNOWN')
+}

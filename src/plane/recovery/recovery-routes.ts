@@ -1,0 +1,70 @@
+// What a machine may ask that has lost its identity, or rehearses how it would get it back. Each call brings its own proof.
+
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { parseIsoTime } from '#platform/clock.ts'
+import { recoverNode, type RecoverDeps } from './recover-node.ts'
+import { rehearseRecovery, type RehearseDeps } from './rehearse-recovery.ts'
+import { RecoverRequest, RecoverResponse, RehearseRequest, RehearseResponse } from '#wire/recovery/recovery-api.ts'
+import { challengeRoute, type ChallengeRouteDeps } from '#plane/identity/challenge-route.ts'
+import { enrollmentAnswer, type IdentityAnswerDeps } from '#plane/enrollment/identity-answer.ts'
+import { answer, type Answer, type Call, type Route } from '#plane/http/route.ts'
+
+export type RecoveryRouteDeps = RecoverDeps & RehearseDeps & IdentityAnswerDeps & ChallengeRouteDeps
+
+export const recoveryRoutes = (deps: RecoveryRouteDeps): readonly Route[] => [
+  challengeRoute(deps),
+  {
+    method: 'POST',
+    path: '/v1/recover',
+    access: 'anyone',
+    summary: 'Proves a recovery credential, and gets a certificate in a new epoch',
+    body: RecoverRequest,
+    answer: RecoverResponse,
+    handle: (call) => recover(deps, call),
+  },
+  {
+    method: 'POST',
+    path: '/v1/rehearse',
+    access: 'anyone',
+    summary: 'The same ceremony, and nothing changes: says whether the node would recover',
+    body: RehearseRequest,
+    answer: RehearseResponse,
+    handle: async (call) => {
+      const body = call.body as RehearseRequest
+      const outcome = await rehearseRecovery(deps, {
+        node: body.node_id,
+        credential: body.credential,
+        counter: body.counter,
+        evidence: body.evidence,
+        diskReserve: body.disk_reserve,
+        clockSkewMs: body.clock_skew_ms,
+        source: call.principal.source,
+        correlation: call.correlation,
+      })
+      if (outcome.kind === 'refused') return outcome
+      return answer({ outcome: outcome.outcome, step: outcome.step, why: outcome.why })
+    },
+  },
+]
+
+const recover = async (deps: RecoveryRouteDeps, call: Call): Promise<Answer | Refusal> => {
+  const body = call.body as RecoverRequest
+  const { since, cert_not_after: notAfter } = body.failure
+  const sinceMs = parseIsoTime(since)
+  const certNotAfterMs = notAfter === null ? null : parseIsoTime(notAfter)
+  if (sinceMs === null || (notAfter !== null && certNotAfterMs === null))
+    return refuse('REQUEST_INVALID', 'body/failure has a time that is none')
+  const outcome = await recoverNode(deps, {
+    node: body.node_id,
+    credential: body.credential,
+    counter: body.counter ?? null,
+    csr: body.csr,
+    failure: { class: body.failure.class, code: body.failure.code, sinceMs, certNotAfterMs },
+    evidence: body.evidence,
+    register: body.register ?? null,
+    sighting: body.sighting ?? null,
+    source: call.principal.source,
+    correlation: body.correlation,
+  })
+  return outcome.kind === 'refused' ? outcome : answer(enrollmentAnswer(deps, outcome))
+}

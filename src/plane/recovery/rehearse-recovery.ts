@@ -1,0 +1,142 @@
+// The ceremony of a recovery, dry: the same proof, the same questions, and nothing is signed or counted. What it showed is
+// committed where that is news.
+
+import type { Row } from '#domain/core/change.ts'
+import type { Attribution } from '#domain/core/decision.ts'
+import { suspicionOf } from '#domain/identity/duplicate.ts'
+import type { Node, NodeId, RehearsalStep } from '#domain/core/node.ts'
+import { recoveryKeyBanned } from '#domain/recovery/recovery.ts'
+import type { PresentedCounter } from '#domain/core/recovery-credential.ts'
+import { decideRehearsal, hasOldCounter, judgeCounter, type CounterVerdict } from '#domain/recovery/rehearsal.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { RehearseRequest } from '#wire/recovery/recovery-api.ts'
+import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
+import { claimantFacts } from '#plane/identity/holder-facts.ts'
+import type { ChallengeDeps } from '#plane/identity/issue-challenge.ts'
+import type { NodePace } from '#plane/limits/node-pace.ts'
+import { credentialBan } from '#plane/identity/key-claims.ts'
+import { proveRecovery } from './prove-recovery.ts'
+import { holderUnknown, type HasChannel, type LastHolder } from '#plane/identity/live-holder.ts'
+import { raiseSecondHolder } from '#plane/identity/raise-second-holder.ts'
+import { refuseCopy, type CopyDeps } from '#plane/identity/refuse-copy.ts'
+import { readCounter } from '#plane/identity/signed-counter.ts'
+import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
+
+export type RehearseDeps = ChallengeDeps &
+  CopyDeps & {
+    readonly store: Store
+    readonly strangers: StrangersBudget
+    readonly admission: AdmissionQueue
+    readonly pace: NodePace
+    readonly hasChannel: HasChannel
+    readonly lastHolders: LastHolder
+    /** Counts them. */
+    readonly onRehearsal: (outcome: 'passed' | 'failed') => void
+  }
+
+export type RehearseCall = {
+  readonly node: NodeId
+  readonly credential: RehearseRequest['credential']
+  readonly counter: string
+  readonly evidence: AgentEvidence
+  readonly diskReserve: boolean
+  readonly clockSkewMs: number
+  readonly source: string
+  readonly correlation: string
+}
+
+export type Rehearsed = {
+  readonly kind: 'rehearsed'
+  readonly outcome: 'passed' | 'failed'
+  readonly step: RehearsalStep | null
+  readonly why: string | null
+}
+
+export const rehearseRecovery = async (deps: RehearseDeps, call: RehearseCall): Promise<Rehearsed | Refusal> => {
+  const node = await deps.store.get('node', call.node)
+  const credential = proveRecovery(deps, node, { ...call, purpose: 'rehearse', csr: null })
+  if (isRefusal(credential)) {
+    const about = { node: node === null ? null : node.value.id }
+    if (deps.strangers.room(call.source)) return { ...credential, about }
+    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs(), about }
+  }
+  const about = { node: call.node, actor: `node:${call.node}` }
+  const leave = deps.admission.enter()
+  if (typeof leave !== 'function') return { ...leave, about }
+  try {
+    const outcome = await rehearse(deps, call, credential)
+    return outcome.kind === 'refused' ? { ...outcome, about } : outcome
+  } finally {
+    leave()
+  }
+}
+
+const mostTries = 16
+
+const rehearse = async (
+  deps: RehearseDeps,
+  call: RehearseCall,
+  credential: Exclude<ReturnType<typeof proveRecovery>, Refusal>,
+): Promise<Rehearsed | Refusal> => {
+  const { store, clock } = deps
+  const counter = readCounter(deps, call.counter, call.node)
+  if (isRefusal(counter)) return counter
+  const { source, evidence, correlation } = call
+  // A copy must not be able to say how the one that is connected would fare, nor use up what that one may write.
+  const copy = await refuseCopy(deps, {
+    ...{ node: call.node, source, evidence, correlation },
+    serial: null,
+    sign: 'second-instance',
+  })
+  if (copy !== null) return copy
+  if ((await credentialBan(deps.store, credential)) !== null) return recoveryKeyBanned(call.node)
+  const by = { actor: `node:${call.node}`, source, correlation }
+  for (let attempt = 0; attempt < mostTries; attempt++) {
+    const node = await store.get('node', call.node)
+    const profile = node === null ? null : await store.get('profile', node.value.profile)
+    const domain = await store.get('domain', 'domain')
+    if (node === null || profile === null || domain === null) return refuse('RECOVERY_UNKNOWN')
+    const { diskReserve, clockSkewMs } = call
+    const nowMs = clock.nowMs()
+    const facts = { node, profile, domain, credential, counter, diskReserve, clockSkewMs, by, nowMs }
+    const { decided, outcome, step, why } = decideRehearsal(facts)
+    const sent = await senderVerdict(deps, node.value, counter, evidence.instance)
+    if (sent === 'unknown') return holderUnknown(call.node)
+    // It fails for the counter alone, which its holder has replaced meanwhile: the next one tells.
+    if (sent === 'overtaken') return { kind: 'rehearsed', outcome, step, why }
+    if (decided !== null) {
+      const wait = deps.pace.hurry(call.node)
+      if (wait !== null) return wait
+      const committed = await store.commit(decided.change)
+      if (committed === 'lost-race') continue
+      deps.feed.publish(committed)
+    }
+    if (sent === 'second-holder') await alarm(deps, node, call, by)
+    store.observe(call.node, { rehearsedAtMs: nowMs })
+    deps.onRehearsal(outcome)
+    return { kind: 'rehearsed', outcome, step, why }
+  }
+  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+}
+
+const senderVerdict = async (
+  deps: RehearseDeps,
+  node: Node,
+  counter: PresentedCounter | null,
+  instance: string,
+): Promise<CounterVerdict | 'unknown'> => {
+  if (!hasOldCounter(node, counter)) return 'good'
+  const hasCurrent = await deps.lastHolders.isHolder(node, instance)
+  if (hasCurrent === 'unknown') return hasCurrent
+  const connected = await deps.hasChannel(node.id, instance)
+  return judgeCounter(node, counter, { hasCurrent, connected }, deps.clock.nowMs())
+}
+
+/** Of the process that rehearses: it is connected, and yet another has been here with a newer counter. */
+const alarm = async (deps: RehearseDeps, node: Row<Node>, call: RehearseCall, by: Attribution): Promise<void> => {
+  const claimant = claimantFacts(call.evidence, call.source, null)
+  const suspicion = suspicionOf({ node, sign: 'old-counter', claimant, otherHolder: null, lastSeen: null })
+  await raiseSecondHolder(deps, { node: call.node, condition: 'duplicate_identity', ...suspicion, by })
+}

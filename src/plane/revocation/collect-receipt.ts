@@ -1,0 +1,190 @@
+// Collecting the proofs of a receipt. The plane that took an identity away asks every replica and looks at every peer for
+// some seconds; whatever is open after that, its own plane having died included, is gone on with by the one that leads.
+
+import { everySlot, slotsOf } from '#domain/core/slots.ts'
+import type { Row } from '#domain/core/change.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import type { Receipt, ReplicaProof } from '#domain/revocation/receipt.ts'
+import { decideReceipt } from '#domain/revocation/receipt-decisions.ts'
+import {
+  effective,
+  hasProof,
+  noFates,
+  settled,
+  stragglersOf,
+  withJoinedPeers,
+  withPeerProof,
+  withReplicaProof,
+} from '#domain/revocation/receipt-rules.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { CommitDeps } from '#plane/core/commit-decision.ts'
+import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
+
+export type CollectDeps = {
+  readonly store: Store
+  readonly feed: CommitDeps['feed']
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly log: Log
+  readonly channels: Pick<OpenChannels, 'cutOn'>
+  readonly peers: PeerProofs
+}
+
+/** One receipt on its way. */
+export type Collecting = {
+  readonly deps: CollectDeps
+  /** By which a replica that decided it itself is known, and how many channels it cut. */
+  readonly itself: { readonly channels: number } | null
+  /** Replicas that had a lease at some time since: what became of each is in the receipt. */
+  readonly seen: Map<number, string>
+  /** The time of a proof. */
+  now(): number
+}
+
+/** How far the clocks of database machines may be apart, or be set, without a lease being taken to be over too early. */
+const leaseSkewMs = 2000
+
+/** One question to every replica that has not answered yet; `told` hears of each answer. */
+export const askReplicas = async (
+  { deps, itself, seen, now }: Collecting,
+  receipt: Receipt,
+  told: (receipt: Receipt) => void,
+): Promise<Receipt> => {
+  const { replicas } = deps.store
+  const listed = await replicas.leasedOrOverSince(leaseSkewMs)
+  const leased = listed.map(({ number }) => number)
+  for (const { number, name } of listed) seen.set(number, name)
+  let proven = receipt
+  const add = (proof: ReplicaProof): void => {
+    proven = withReplicaProof(proven, proof)
+    told(proven)
+  }
+  for (const [replica, name] of seen)
+    if (!leased.includes(replica)) add({ replica, name, how: 'lease', channels: 0, atMs: now() })
+  const asked = listed.filter(({ number }) => !hasProof(receipt, number))
+  await Promise.all(
+    asked.map(async ({ number: replica, name }) => {
+      const isOwn = itself !== null && replica === replicas.self
+      const channels = isOwn ? itself.channels : await deps.channels.cutOn(replica, receipt.id)
+      if (channels !== null) add({ replica, name, how: isOwn ? 'itself' : 'acknowledged', channels, atMs: now() })
+    }),
+  )
+  return effective(withJoinedPeers(proven, peersNow(deps, receipt)), leased, now())
+}
+
+/** Who is a peer of its peers by now. */
+const peersNow = ({ peers }: CollectDeps, receipt: Receipt): readonly NodeId[] => {
+  const [first] = stragglersOf(receipt)
+  return first === undefined ? [] : peers.peersOf(first.node)
+}
+
+/** What the agents of its peers have said by now. */
+export const lookAtPeers = async (
+  { store, peers }: Pick<CollectDeps, 'store' | 'peers'>,
+  receipt: Receipt,
+): Promise<Receipt> => {
+  const stragglers = stragglersOf(receipt)
+  if (receipt.peers === null || stragglers.length === 0) return receipt
+  const confirmed = await peers.peersWithout(
+    receipt.peers.publicKey,
+    stragglers.map(({ node }) => node),
+  )
+  const looked = withPeerProof(receipt, { ...noFates, confirmed })
+  // Each agent says so to the plane that has its channel, and the time is that plane's.
+  return looked === receipt || store.replicas.count() === 1 ? looked : { ...looked, clocks: 'of several planes' }
+}
+
+/** What became of those who have said nothing, and until when they are waited for. */
+export const lookAtStragglers = async (
+  { store, clock }: Pick<CollectDeps, 'store' | 'clock'>,
+  receipt: Receipt,
+): Promise<Receipt> => {
+  const stragglers = stragglersOf(receipt)
+  if (receipt.peers === null || stragglers.length === 0) return receipt
+  const isBack = hasKey(await store.get('node', receipt.node), receipt.peers.publicKey)
+  if (isBack) return withPeerProof(receipt, { ...noFates, left: stragglers.map(({ node }) => node) })
+  const rows = await Promise.all(stragglers.map(async ({ node }) => ({ node, row: await store.get('node', node) })))
+  const ends = rows.map(({ node, row }) => ({ node, endsMs: memberUntilMs(row) }))
+  const nowMs = clock.nowMs()
+  return withPeerProof(receipt, {
+    ...noFates,
+    left: ends.filter(({ endsMs }) => endsMs === null).map(({ node }) => node),
+    ended: ends.filter(({ endsMs }) => endsMs !== null && endsMs <= nowMs).map(({ node }) => node),
+    deadlines: new Map(ends.flatMap(({ node, endsMs }) => (endsMs === null ? [] : [[node, endsMs] as const]))),
+  })
+}
+
+/** Out of quarantine and back: its peers are told of its key again. */
+const hasKey = (row: Row<Node> | null, publicKey: string): boolean =>
+  row !== null && row.value.wireguard?.publicKey === publicKey && memberUntilMs(row) !== null
+
+/** Null: it is no member any more. */
+const memberUntilMs = (row: Row<Node> | null): number | null => {
+  if (row === null || row.value.wireguard === null || row.value.membership.kind === 'quarantined') return null
+  const slots = slotsOf(row.value)
+  return slots === null ? null : Math.max(...everySlot(slots).map(({ notAfterMs }) => notAfterMs))
+}
+
+/** What is in the store now: another plane may have come first, and then its word stands. */
+export const keep = async (
+  { store, feed, clock }: Pick<CollectDeps, 'store' | 'feed' | 'clock'>,
+  before: Row<Receipt>,
+  receipt: Receipt,
+): Promise<Row<Receipt>> => {
+  const verdict = decideReceipt({ before, receipt, nowMs: clock.nowMs() })
+  if (verdict === null) return before
+  const outcome = await store.commit(verdict.change)
+  if (outcome !== 'lost-race') feed.publish(outcome)
+  const row = await store.get('receipt', receipt.id)
+  if (row === null) throw new Error(`the receipt ${receipt.id} is not in the store`)
+  return row
+}
+
+export const collectMs = 5000
+const firstStepMs = 50
+const longestStepMs = 500
+
+/**
+ * Ends when it is settled, or when the time is over: then what is proven is on record, and who is still waited for. `told` hears of it whenever more is known.
+ */
+export const collect = async (
+  collecting: Collecting,
+  opened: Row<Receipt>,
+  told: (receipt: Receipt) => void,
+): Promise<void> => {
+  const { deps, now } = collecting
+  const beganMs = deps.clock.monotonicMs()
+  const inTime = (): boolean => deps.clock.monotonicMs() - beganMs < collectMs
+  let row = opened
+  let receipt = opened.value
+  const write = async (next: Receipt): Promise<void> => {
+    row = await keep(deps, row, next)
+    receipt = row.value
+    told(receipt)
+  }
+  for (let stepMs = firstStepMs; receipt.settledAtMs === null && inTime();) {
+    try {
+      if (receipt.effectiveAtMs === null) {
+        receipt = await askReplicas(collecting, receipt, told)
+        if (receipt.effectiveAtMs !== null) await write(settled(receipt, now()))
+      } else {
+        receipt = await lookAtPeers(deps, receipt)
+        if (stragglersOf(receipt).length === 0) await write(settled(receipt, now()))
+      }
+    } catch (error) {
+      deps.log.warn({ err: error, receipt: receipt.id }, 'the proofs of a withdrawal could not be collected; again')
+    }
+    if (receipt.settledAtMs !== null) return
+    await pause(deps.timers, stepMs)
+    stepMs = Math.min(longestStepMs, stepMs * 2)
+  }
+  const looked = receipt.effectiveAtMs === null ? receipt : await lookAtStragglers(deps, receipt)
+  await write(settled(looked, now()))
+}
+
+/** Does not keep a plane that stops: another goes on with what is open. */
+const pause = (timers: Timers, ms: number): Promise<void> =>
+  new Promise((resolve) => void timers.after(ms, resolve, 'background'))

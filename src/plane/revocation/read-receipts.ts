@@ -1,0 +1,56 @@
+// Looking at receipts, and waiting for one: how `muster node revoke` and `muster receipt show --wait` work.
+
+import type { EntryType } from '#domain/core/journal-entry.ts'
+import type { Receipt } from '#domain/revocation/receipt.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Arrivals } from '#plane/core/arrivals.ts'
+import type { Cursor, Store } from '#plane/store/contract/store.ts'
+import type { Receipts } from './receipts.ts'
+
+export type ReadReceiptsDeps = {
+  readonly store: Pick<Store, 'get' | 'list' | 'journal'>
+  readonly arrivals: Arrivals
+  readonly receipts: Pick<Receipts, 'lookedAt'>
+}
+
+export type FoundReceipt = { readonly kind: 'found'; readonly receipt: Receipt; readonly entry: Cursor | null }
+
+/** Ends when it is settled, or the time is over. */
+export const readReceipt = async (
+  deps: ReadReceiptsDeps,
+  id: string,
+  waitMs: number,
+): Promise<FoundReceipt | Refusal> => {
+  if (waitMs === 0) return foundNow(deps, id)
+  const arrival = deps.arrivals.expect(({ type, body }) => type === 'receipt.settled' && body['receipt'] === id)
+  if (arrival.kind === 'refused') return arrival
+  try {
+    const found = await deps.store.get('receipt', id)
+    if (found !== null && found.value.settledAtMs === null) await arrival.within(waitMs)
+    return await foundNow(deps, id)
+  } finally {
+    arrival.cancel()
+  }
+}
+
+const foundNow = async (deps: ReadReceiptsDeps, id: string): Promise<FoundReceipt | Refusal> => {
+  const row = await deps.store.get('receipt', id)
+  if (row === null) return refuse('RECEIPT_NOT_FOUND', id)
+  const receipt = await deps.receipts.lookedAt(row.value)
+  return { kind: 'found', receipt, entry: await entryOf(deps, row.value) }
+}
+
+const entryTypes: Readonly<Record<Receipt['kind'], EntryType>> = {
+  revoke: 'host.revoked',
+  decommission: 'host.revoked',
+  quarantine: 'node.quarantined',
+}
+
+/** A node is taken away seldom: of its last times, the one that was decided in that moment. */
+const timesLookedAt = 20
+
+const entryOf = async ({ store }: ReadReceiptsDeps, { node, kind, decidedAtMs }: Receipt): Promise<Cursor | null> => {
+  const query = { node, type: entryTypes[kind], after: null, last: timesLookedAt, limit: timesLookedAt }
+  const entries = await store.journal.read(query)
+  return entries.find(({ entry }) => entry.atMs === decidedAtMs)?.cursor ?? null
+}

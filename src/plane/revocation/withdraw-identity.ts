@@ -1,0 +1,213 @@
+// Taking a node's identity away, and the receipt that proves it took effect (ruling 18).
+
+import { releaseAll } from '#domain/fleet/allocation-rules.ts'
+import { certificateKey } from '#domain/core/certificate.ts'
+import type { Row } from '#domain/core/change.ts'
+import { boundedText, type Attribution } from '#domain/core/decision.ts'
+import type { EntryBody } from '#domain/core/journal-entry.ts'
+import { together, type Besides, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import type { Node, NodeId, Slot } from '#domain/core/node.ts'
+import { decideQuarantine } from '#domain/revocation/quarantine.ts'
+import type { Receipt } from '#domain/revocation/receipt.ts'
+import { receiptOpened } from '#domain/revocation/receipt-decisions.ts'
+import { openReceipt } from '#domain/revocation/receipt-rules.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { decideDecommission, decideRevoke, type BanFact } from '#domain/revocation/revocation.ts'
+import { everySlot, slotsOf } from '#domain/core/slots.ts'
+import { wireguardGivenUp } from '#domain/network/wireguard-part.ts'
+import type { Cursor, Store } from '#plane/store/contract/store.ts'
+import { parseIsoTime, type Clock } from '#platform/clock.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { liveAllocations } from '#plane/core/live-allocations.ts'
+import { keySharers, sharersCut } from './key-sharers.ts'
+import type { OnlyIf } from '#plane/core/only-if.ts'
+import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
+import { readableNode } from '#plane/core/readable-node.ts'
+import type { Receipts } from './receipts.ts'
+import { wireguardHeldBy } from '#plane/network/wireguard-facts.ts'
+
+export type WithdrawDeps = CommitDeps & {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly channels: Pick<OpenChannels, 'openSessions' | 'heldOff'>
+  readonly peers: Pick<PeerProofs, 'peersOf'>
+  readonly receipts: Pick<Receipts, 'begun'>
+}
+
+export type Withdrawal =
+  | { readonly kind: 'quarantine'; readonly reason: string }
+  | { readonly kind: 'revoke'; readonly reason: string }
+  | { readonly kind: 'decommission'; readonly force: boolean }
+
+export type Withdrawn = {
+  readonly kind: 'withdrawn'
+  readonly node: Node
+  /** As far as it has come by now. */
+  readonly receipt: Receipt
+  readonly entry: Cursor
+}
+
+export const withdrawIdentity = async (
+  deps: WithdrawDeps,
+  id: NodeId,
+  withdrawal: Withdrawal,
+  by: Attribution,
+  onlyIf: OnlyIf = () => null,
+): Promise<Withdrawn | Refusal> => {
+  const done = await deps.channels.heldOff(id, () => withdraw(deps, id, withdrawal, by, onlyIf))
+  if (done.kind === 'refused') return done
+  const { channelsCut, ...withdrawn } = done
+  return { ...withdrawn, receipt: await deps.receipts.begun(done.receipt, channelsCut) }
+}
+
+const withdraw = async (
+  deps: WithdrawDeps,
+  id: NodeId,
+  withdrawal: Withdrawal,
+  by: Attribution,
+  onlyIf: OnlyIf,
+): Promise<(Withdrawn & { readonly channelsCut: number }) | Refusal> => {
+  const open = (): number => deps.channels.openSessions(id).length
+  let channelsCut = 0
+  // Channels of this replica are cut while the feed is told, so whatever that takes away is what this withdrawal cut.
+  const feed: CommitDeps['feed'] = {
+    publish(committed) {
+      const before = open()
+      deps.feed.publish(committed)
+      channelsCut = before - open()
+    },
+  }
+  const done = await commitDecision({ store: deps.store, feed }, async () => {
+    const found = await deps.store.get('node', id)
+    if (found === null) return refuse('NODE_NOT_FOUND', id)
+    const no = onlyIf(found.value)
+    if (no !== null) return no
+    const node = await readableNode(deps.store, found)
+    const revoked = withdrawal.kind === 'quarantine' ? revokedOnRecord(found.value, node.value) : null
+    if (revoked !== null) return revoked
+    const facts: NodeFacts = { node, by, nowMs: deps.clock.nowMs() }
+    const slots = slotsHeld(node)
+    const receipt = receiptOf(deps, withdrawal, slots, facts)
+    const decided = await decide(deps, withdrawal, slots, facts, receiptOpened(receipt))
+    return decided.kind === 'refused' ? decided : { ...decided, receipt }
+  })
+  if (done.kind === 'refused') return done
+  const [entry] = done.committed.entries
+  if (entry === undefined) throw new Error(`the withdrawal of ${id} was committed without an entry`)
+  return { kind: 'withdrawn', node: done.node, receipt: done.receipt, entry: entry.cursor, channelsCut }
+}
+
+/** A quarantine can be ended by a release, and the row that cannot be read was a tombstone. */
+const revokedOnRecord = ({ id, unreadable }: Node, { membership }: Node): Refusal | null => {
+  if (unreadable === undefined || membership.kind !== 'quarantined' || membership.revokedBefore === undefined)
+    return null
+  const { by } = membership.revokedBefore
+  const why = `the row of ${id} in the database cannot be read, and the journal says that ${by} revoked it`
+  return refuse('NODE_REVOKED', boundedText(`${why}; for a good row: muster node revoke ${id} --reason REASON`))
+}
+
+const receiptOf = (
+  { random, peers }: WithdrawDeps,
+  withdrawal: Withdrawal,
+  slots: readonly Slot[],
+  { node, by, nowMs }: NodeFacts,
+): Receipt =>
+  openReceipt({
+    id: sortableId(nowMs, random),
+    kind: withdrawal.kind,
+    node: node.value,
+    reason: withdrawal.kind === 'decommission' ? 'decommissioned' : boundedText(withdrawal.reason),
+    certificates: slots.map(({ issuer, serial }) => certificateKey(issuer, serial)),
+    peers: peers.peersOf(node.value.id),
+    by,
+    nowMs,
+  })
+
+const slotsHeld = (node: Row<Node>): readonly Slot[] => {
+  const slots = slotsOf(node.value)
+  return slots === null ? [] : everySlot(slots)
+}
+
+const decide = async (
+  deps: WithdrawDeps,
+  withdrawal: Withdrawal,
+  slots: readonly Slot[],
+  facts: NodeFacts,
+  receipt: Besides,
+): Promise<NodeDecided | Refusal> => {
+  const domain = await domainSettingsRow(deps.store)
+  const allocations = await liveAllocations(deps.store, facts.node.value.id)
+  const alongside = together([releaseAll({ ...facts, allocations, why: whyOf(withdrawal) }), receipt])
+  // A quarantined node may come back, with the key and the address it had.
+  const held = await wireguardHeldBy(deps.store, facts.node.value)
+  const forGood = together([alongside, wireguardGivenUp(held, 'withdrawn', facts.nowMs)])
+  switch (withdrawal.kind) {
+    case 'quarantine':
+      return decideQuarantine({ ...facts, domain, reason: withdrawal.reason, alongside })
+    case 'revoke': {
+      const known = await keysBanned(deps.store, slots, facts, domain.value.clockToleranceMs)
+      const all = together([forGood, known.cut])
+      return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason, alongside: all })
+    }
+    case 'decommission': {
+      const known = await keysBanned(deps.store, slots, facts, domain.value.clockToleranceMs)
+      const lost = { allocations: allocations.length }
+      const all = together([forGood, known.cut])
+      return decideDecommission({ ...facts, ...known, ...lost, domain, force: withdrawal.force, alongside: all })
+    }
+  }
+}
+
+/** What the owners of its allocations are told. */
+const whyOf = (withdrawal: Withdrawal): string => {
+  switch (withdrawal.kind) {
+    case 'quarantine':
+      return `its node was quarantined: ${withdrawal.reason}`
+    case 'revoke':
+      return `its node was revoked: ${withdrawal.reason}`
+    case 'decommission':
+      return 'its node was decommissioned'
+  }
+}
+
+/** So many of the newest: a node that was revoked had few keys that somebody could still bring back. */
+const keysRemembered = 50
+
+/** A ban ends what other nodes have over the same key as well, in the same commit. */
+const keysBanned = async (store: Store, slots: readonly Slot[], { node, nowMs }: NodeFacts, toleranceMs: number) => {
+  const { id } = node.value
+  const known = await keysOf(store, slots, node.value)
+  const keys = known.bans.map(({ spki }) => spki)
+  const sharers = await keySharers(store, id, keys, nowMs)
+  const alsoCut = sharers.nodes.map((other) => other.id)
+  return { ...known, alsoCut, cut: sharersCut(sharers, id, toleranceMs, nowMs) }
+}
+
+/** Every key the node was certified with of late, also those whose slots a quarantine has emptied; and its recovery key. */
+export const keysOf = async (
+  store: Store,
+  slots: readonly Slot[],
+  { id: node, recovery }: Node,
+): Promise<{ certificates: readonly Pick<Slot, 'spki' | 'notAfterMs'>[]; bans: readonly BanFact[] }> => {
+  const query = { node, after: null, last: keysRemembered, limit: keysRemembered }
+  const issued = await Promise.all(
+    (['host.enrolled', 'node.renewed', 'node.recovered', 'node.repaired'] as const).map((type) =>
+      store.journal.read({ ...query, type }),
+    ),
+  )
+  const certificates = issued.flat().flatMap(({ entry }) => certifiedKey(entry.body))
+  const credential = recovery?.credential
+  const recoveryKeys = credential?.kind === 'key' ? [credential] : []
+  const keys = new Set([...slots, ...certificates, ...recoveryKeys].map(({ spki }) => spki))
+  const bans = await Promise.all([...keys].map(async (spki) => ({ spki, row: await store.get('key-ban', spki) })))
+  return { certificates, bans }
+}
+
+const certifiedKey = ({ key, not_after: notAfter }: EntryBody): Pick<Slot, 'spki' | 'notAfterMs'>[] => {
+  const spki = typeof key === 'string' ? /^SHA256:([0-9a-f]{64})$/.exec(key)?.[1] : undefined
+  const notAfterMs = typeof notAfter === 'string' ? parseIsoTime(notAfter) : null
+  return spki === undefined || notAfterMs === null ? [] : [{ spki, notAfterMs }]
+}

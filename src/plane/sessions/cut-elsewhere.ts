@@ -1,0 +1,88 @@
+// A revocation cuts channels on every replica. Each remembers for a while which withdrawals have cut what here, so that
+// whoever collects the proof can say in the receipt what became of it.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Replicas } from '#plane/store/contract/replicas.ts'
+import type { Committed } from '#plane/store/contract/store.ts'
+import { answerReplicas, askReplica, withdrawnQuestion } from '#plane/cluster/replica-questions.ts'
+
+export type CutRecord = {
+  /** So many channels were cut here when this was heard of. */
+  heard(committed: Committed, channels: number): void
+  /** As `OpenChannels.cutOn`. */
+  on(replica: number, receipt: string): Promise<number | null>
+}
+
+export type CutRecordDeps = {
+  readonly replicas: Pick<Replicas, 'ask' | 'onQuestion' | 'self' | 'behindMs'>
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly log: Log
+}
+
+/** How long a question waits for what it is about to be heard of. */
+const withinMs = 1000
+const lookEveryMs = 50
+const mostRemembered = 1024
+
+export const openCutRecord = ({ replicas, clock, timers, log }: CutRecordDeps): CutRecord => {
+  const cut = new Map<string, number>()
+  const waiting = new Map<string, Set<(channels: number | null) => void>>()
+
+  /**
+   * Whatever was committed before the question came is known once everything of a later moment is: also to a replica that
+   * has started since, and loaded what was denied, or that has come back under another number.
+   */
+  const knownSince = (askedMs: number): boolean => {
+    const behindMs = replicas.behindMs()
+    return behindMs !== null && behindMs <= clock.monotonicMs() - askedMs
+  }
+  const wait = (receipt: string): Promise<number | null> => {
+    const askedMs = clock.monotonicMs()
+    if (knownSince(askedMs)) return Promise.resolve(0)
+    return new Promise((resolve) => {
+      const waiters = waiting.get(receipt) ?? new Set()
+      const over = (channels: number | null): void => {
+        stopLooking()
+        cancel()
+        waiters.delete(over)
+        if (waiters.size === 0) waiting.delete(receipt)
+        resolve(channels)
+      }
+      const stopLooking = timers.every(lookEveryMs, () => {
+        if (knownSince(askedMs)) over(0)
+      })
+      const cancel = timers.after(withinMs, () => over(null))
+      waiting.set(receipt, waiters.add(over))
+    })
+  }
+  const here = async (receipt: string): Promise<number | null> => cut.get(receipt) ?? (await wait(receipt))
+  answerReplicas(replicas, withdrawnQuestion, ({ receipt }) => here(receipt))
+
+  const ask = async (replica: number, receipt: string): Promise<number | null> => {
+    const asked = await askReplica(replicas, replica, withdrawnQuestion, { receipt }, withinMs)
+    return asked.kind === 'answer' ? asked.value : null
+  }
+
+  return {
+    heard({ writes }, channels) {
+      // Its row is written again as its proofs come in: only the first time is the withdrawal itself.
+      for (const write of writes) {
+        if (write.put !== 'receipt' || cut.has(write.value.id)) continue
+        cut.set(write.value.id, channels)
+        for (const tell of waiting.get(write.value.id) ?? []) tell(channels)
+      }
+      for (const oldest of cut.keys()) {
+        if (cut.size <= mostRemembered) break
+        cut.delete(oldest)
+      }
+    },
+    on: (replica, receipt) =>
+      (replica === replicas.self ? here(receipt) : ask(replica, receipt)).catch((error: unknown) => {
+        log.warn({ err: error, replica }, 'a replica could not be asked about a withdrawal')
+        return null
+      }),
+  }
+}

@@ -1,0 +1,145 @@
+// The store is told which replica holds a node's channel before the channel opens, so that every other replica finds it
+// (holders in store/contract/replicas.ts). Here it is kept true: it names a session that is open, or nobody.
+
+import type { NodeId } from '#domain/core/node.ts'
+import type { Log } from '#platform/log.ts'
+import type { ClaimedSession, Holder, Replicas } from '#plane/store/contract/replicas.ts'
+import {
+  answerReplicas,
+  askReplica,
+  lookUpWithinMs,
+  movedQuestion,
+  stayedQuestion,
+} from '#plane/cluster/replica-questions.ts'
+import type { SessionRegistry } from './session-registry.ts'
+import type { Session } from './session.ts'
+import type { Clock } from '#platform/clock.ts'
+
+export type Holding = {
+  /**
+   * One after the other for a node: from a claim to its session nobody else of this replica comes in between, and whoever
+   * asks this replica about the node waits for what is under way.
+   */
+  inTurn<T>(node: NodeId, run: () => Promise<T>): Promise<T>
+  /** Elsewhere; null: nowhere, or here. */
+  elsewhere(node: NodeId): Promise<Holder | null>
+  claim(node: NodeId, session: ClaimedSession, over: Holder | null): Promise<'claimed' | Holder>
+  /** No session came of a claim: what is open here is named again, and `before` looks after what it has. */
+  unclaim(node: NodeId, session: number, before: Holder | null): void
+  /** A channel has opened here and is held here. */
+  moved(node: NodeId, before: Holder): void
+  /** A channel of this node is open here and nobody knows. */
+  claimAgain(node: NodeId): void
+}
+
+export type HoldingDeps = {
+  readonly sessions: SessionRegistry
+  readonly replicas: Replicas
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Shorter than a lease: when a replica is given up, no other has an older channel of its nodes. */
+const drainMs = 10_000
+const tellTries = 5
+
+export const openHolding = ({ sessions, replicas, clock, log }: HoldingDeps): Holding => {
+  const { holders } = replicas
+  const inTurn = openTurns()
+  // The session that was claimed last, of each node that has one here.
+  const named = new Map<NodeId, number>()
+
+  const claim: Holding['claim'] = async (node, session, over) => {
+    try {
+      const outcome = await holders.claim(node, session, over)
+      if (outcome === 'claimed') named.set(node, session.number)
+      return outcome
+    } catch (error) {
+      // It may have been written all the same.
+      holders.release(node, session.number)
+      throw error
+    }
+  }
+
+  const settle = async (node: NodeId, isNamed: (number: number) => boolean): Promise<void> => {
+    const newest = sessions.of(node).at(-1)
+    const number = named.get(node)
+    if (newest === undefined) {
+      named.delete(node)
+      if (number !== undefined) holders.release(node, number)
+      return
+    }
+    if (isNamed(newest.number)) return
+    // Should it end meanwhile, its end is the next in line here.
+    const outcome = await claim(node, claimedAs(newest), null)
+    if (outcome === 'claimed') return
+    named.delete(node)
+    for (const session of sessions.of(node)) session.end('REPLACED', 'another process of this node has taken its place')
+  }
+  const settleInTurn = (node: NodeId, isNamed = (number: number) => named.get(node) === number): void => {
+    inTurn(node, () => settle(node, isNamed)).catch((error: unknown) =>
+      log.warn({ err: error, node }, 'it could not be noted where the channel of a node is'),
+    )
+  }
+  const claimAgain = (node: NodeId): void => settleInTurn(node, () => false)
+  sessions.onEnd((node) => settleInTurn(node))
+
+  answerReplicas(replicas, movedQuestion, async ({ node, upTo }) => {
+    const untilMs = clock.monotonicMs() + drainMs
+    for (const session of sessions.of(node)) if (session.number <= upTo) session.drainedAtMs = untilMs
+    return null
+  })
+  answerReplicas(replicas, stayedQuestion, async ({ node }) => {
+    if (sessions.of(node).length > 0) claimAgain(node)
+    return null
+  })
+
+  const tell = async (before: Holder, about: () => ReturnType<Replicas['ask']>): Promise<void> => {
+    if (before.replica === replicas.self) return
+    for (let attempt = 0; attempt < tellTries; attempt++) if ((await about()).kind !== 'no-answer') return
+    log.warn({ replica: before.replica }, 'a replica could not be told that the channel of a node has moved')
+  }
+  const logged = (told: Promise<void>): void =>
+    void told.catch((error: unknown) => log.warn({ err: error }, 'another replica could not be told of a channel'))
+
+  return {
+    inTurn,
+    async elsewhere(node) {
+      const holder = await holders.of(node)
+      return holder === null || holder.replica === replicas.self ? null : holder
+    },
+    claim,
+    unclaim(node, session, before) {
+      holders.release(node, session)
+      if (named.get(node) === session) named.delete(node)
+      if (sessions.of(node).length > 0) return claimAgain(node)
+      if (before === null) return
+      logged(tell(before, () => askReplica(replicas, before.replica, stayedQuestion, { node }, lookUpWithinMs)))
+    },
+    moved(node, before) {
+      const moved = { node, upTo: before.number }
+      logged(tell(before, () => askReplica(replicas, before.replica, movedQuestion, moved, lookUpWithinMs)))
+    },
+    claimAgain,
+  }
+}
+
+const claimedAs = ({ number, evidence }: Session): ClaimedSession => ({
+  number,
+  instance: evidence === null ? null : evidence.instance,
+})
+
+const openTurns = () => {
+  const last = new Map<NodeId, Promise<unknown>>()
+  return <T>(node: NodeId, run: () => Promise<T>): Promise<T> => {
+    const mine = (last.get(node) ?? Promise.resolve()).then(run)
+    // The next in line starts whether or not this one failed; the failure itself goes to whoever asked.
+    const over = mine
+      .catch(() => undefined)
+      .then(() => {
+        if (last.get(node) === over) last.delete(node)
+      })
+    last.set(node, over)
+    return mine
+  }
+}

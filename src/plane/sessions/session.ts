@@ -1,0 +1,153 @@
+// One open channel. It is alive until something ends it, and from that very moment on no frame of it is handled: the
+// socket is destroyed, whatever the other side does about it. A replica whose lease is over says nothing over it any more.
+
+import type { WebSocket } from 'ws'
+import type { NodePrincipal } from '#domain/core/principal.ts'
+import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { PlaneFrame } from '#wire/api/channel.ts'
+
+/** A reader that has this much unread is not reading. */
+export const mostBuffered = 256 * 1024
+
+type Message = PlaneFrame extends infer F ? (F extends PlaneFrame ? Pick<F, 'type' | 'body'> : never) : never
+
+export type SessionSocket = Pick<
+  WebSocket,
+  'bufferedAmount' | 'send' | 'ping' | 'pong' | 'pause' | 'resume' | 'terminate'
+>
+
+export type Revisions = { readonly config: number; readonly trust: number }
+
+export type SessionFacts = {
+  readonly principal: NodePrincipal
+  /** Which process and machine opened it; null from agents that do not say. */
+  readonly evidence: AgentEvidence | null
+  readonly number: number
+  readonly openedAtMs: number
+  /** Monotonic. */
+  readonly heardMs: number
+  /** False: the lease of this replica is over, and the session has ended with all others. */
+  readonly mayGoOn: () => boolean
+  /** Called once, in the turn the session ends. */
+  readonly onEnd: (session: Session) => void
+}
+
+export class Session {
+  readonly number: number
+  readonly principal: NodePrincipal
+  readonly evidence: AgentEvidence | null
+  readonly openedAtMs: number
+  /** Wall clock: its certificate expires, or has been replaced and is drained. */
+  endsAtMs: number
+  /** Monotonic: by then it ends, since its node has a channel on another replica; null: it has not moved. */
+  drainedAtMs: number | null = null
+  /** Monotonic time something was last heard. */
+  heardMs: number
+  /** Monotonic time of the ping that has not been answered yet. */
+  pingedMs: number | null = null
+  /** What the agent has or was sent; null before its hello. */
+  revisions: Revisions | null = null
+  /** The node has said over the channel that it closes it. A connection that broke, or was cut, says no such thing. */
+  closedByHolder = false
+  readonly #socket: SessionSocket
+  readonly #mayGoOn: () => boolean
+  readonly #onEnd: (session: Session) => void
+  #sent = 0
+  #handled = 0
+  #alive = true
+  #waiting: (() => void)[] = []
+
+  constructor(socket: SessionSocket, facts: SessionFacts) {
+    this.#socket = socket
+    this.#mayGoOn = facts.mayGoOn
+    this.#onEnd = facts.onEnd
+    this.principal = facts.principal
+    this.evidence = facts.evidence
+    this.number = facts.number
+    this.openedAtMs = facts.openedAtMs
+    this.endsAtMs = facts.principal.notAfterMs
+    this.heardMs = facts.heardMs
+  }
+
+  get alive(): boolean {
+    return this.#alive
+  }
+
+  /** What the other side has not read yet, as far as it is still here. */
+  get unsentBytes(): number {
+    return this.#socket.bufferedAmount
+  }
+
+  heard(monotonicMs: number): void {
+    this.heardMs = monotonicMs
+    this.pingedMs = null
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const answered of waiting) answered()
+  }
+
+  /** True when `sequence` is the next one of the control stream. */
+  accept(sequence: number): boolean {
+    if (sequence !== this.#handled + 1) return false
+    this.#handled = sequence
+    return true
+  }
+
+  send(message: Message): void {
+    if (this.#takesMore()) this.#write(message)
+  }
+
+  ping(monotonicMs: number): void {
+    if (!this.#takesMore()) return
+    this.pingedMs ??= monotonicMs
+    this.#socket.ping()
+  }
+
+  pong(payload: Buffer): void {
+    if (this.#takesMore()) this.#socket.pong(payload)
+  }
+
+  /** Nothing more is read from the socket until `resume`, so that the other side has to wait. */
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    if (this.#alive) this.#socket.resume()
+  }
+
+  /** Calls back at the next sign of life. */
+  onceHeard(run: () => void): void {
+    this.#waiting.push(run)
+  }
+
+  /** Says why, as far as the socket takes it at once, and destroys it. */
+  end(code: string, detail: string | null, retryAfterMs: number | null = null): void {
+    const slot = retryAfterMs === null ? {} : { retry_after_ms: retryAfterMs }
+    if (this.#hasRoom()) this.#write({ type: 'closing', body: { code, detail, ...slot } })
+    this.destroy()
+  }
+
+  destroy(): void {
+    if (!this.#alive) return
+    this.#alive = false
+    this.#waiting = []
+    this.#socket.terminate()
+    this.#onEnd(this)
+  }
+
+  #write(message: Message): void {
+    const frame = { stream: 0, seq: ++this.#sent, ack: this.#handled, ...message }
+    this.#socket.send(JSON.stringify(frame))
+  }
+
+  #takesMore(): boolean {
+    return this.#alive && this.#mayGoOn() && this.#hasRoom()
+  }
+
+  /** A slow reader ends here. Pongs count too: whoever pings and never reads would fill the memory with them. */
+  #hasRoom(): boolean {
+    if (this.#alive && this.#socket.bufferedAmount > mostBuffered) this.destroy()
+    return this.#alive
+  }
+}

@@ -1,0 +1,124 @@
+// What the database sees of a row's value: its key and the few columns queries and unique constraints need. All of it
+// is derived here and nowhere else, so a column can never say something the document does not.
+
+import { alertKey } from '#domain/alerts/alert.ts'
+import { releasedKeptMs } from '#domain/fleet/allocation.ts'
+import { certificateKey, denialKey } from '#domain/core/certificate.ts'
+import type { RowKind, RowTypes } from '#domain/core/change.ts'
+import { isShared } from '#domain/identity/key-claim.ts'
+import type { HardwareIdentity } from '#domain/core/node.ts'
+import { claimKeptMs, claimKey } from '#domain/federation/peer-domain.ts'
+import type { Token } from '#domain/enrollment/token.ts'
+
+type ColumnValue = string | number | null
+
+export type TableShape<T> = {
+  readonly table: string
+  readonly key: (value: T) => string
+  readonly columns: Readonly<Record<string, (value: T) => ColumnValue>>
+  /** Columns a row is born with and keeps: leaving them out of updates spares their indexes. */
+  readonly fixed: readonly string[]
+  /** Columns of which no two rows have the same value, where they have one. */
+  readonly unique?: readonly string[]
+}
+
+export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } = {
+  node: {
+    table: 'node',
+    key: (node) => node.id,
+    columns: {
+      membership: (node) => node.membership.kind,
+      profile: (node) => node.profile,
+      vcluster: (node) => node.assignment,
+    },
+    fixed: [],
+  },
+  token: {
+    table: 'token',
+    key: (token) => token.hash,
+    columns: { id: (token) => token.id, node: nodeOfToken },
+    fixed: ['id'],
+    unique: ['id'],
+  },
+  certificate: {
+    table: 'certificate',
+    key: (record) => certificateKey(record.issuer, record.serial),
+    columns: {
+      node: (record) => (record.subject.kind === 'node' ? record.subject.node : null),
+      not_after_ms: (record) => record.notAfterMs,
+    },
+    fixed: [],
+  },
+  denial: { table: 'denial', key: denialKey, columns: { until_ms: (denial) => denial.untilMs }, fixed: [] },
+  'key-ban': { table: 'key_ban', key: (ban) => ban.spki, columns: {}, fixed: [] },
+  'key-claim': {
+    table: 'key_claim',
+    key: ({ spki }) => spki,
+    columns: { shared: (claim) => (isShared(claim) ? 1 : 0) },
+    fixed: [],
+  },
+  profile: { table: 'profile', key: (profile) => profile.name, columns: {}, fixed: [] },
+  domain: { table: 'domain', key: () => 'domain', columns: {}, fixed: [] },
+  'operator-key': {
+    table: 'operator_key',
+    key: (key) => key.hash,
+    // A name is taken as long as its key is live.
+    columns: { id: (key) => key.id, live_name: (key) => (key.revokedAtMs === null ? key.name : null) },
+    fixed: ['id'],
+    unique: ['id', 'live_name'],
+  },
+  issuer: { table: 'issuer', key: (issuer) => issuer.id, columns: {}, fixed: [] },
+  alert: {
+    table: 'alert',
+    key: alertKey,
+    columns: { id: (alert) => alert.id, unresolved: (alert) => (alert.state.kind === 'resolved' ? 0 : 1) },
+    fixed: [],
+    unique: ['id'],
+  },
+  vcluster: { table: 'vcluster', key: ({ name }) => name, columns: {}, fixed: [] },
+  allocation: {
+    table: 'allocation',
+    key: ({ id }) => id,
+    columns: {
+      node: ({ node }) => node,
+      vcluster: ({ vcluster }) => vcluster,
+      state: ({ state }) => state.kind,
+      // Null as long as it is not released: then it is never forgotten.
+      until_ms: ({ state }) => (state.kind === 'released' ? state.atMs + releasedKeptMs : null),
+    },
+    fixed: ['node', 'vcluster'],
+  },
+  'wireguard-key': { table: 'wireguard_key', key: ({ publicKey }) => publicKey, columns: {}, fixed: [] },
+  'overlay-address': { table: 'overlay_address', key: ({ address }) => address, columns: {}, fixed: [] },
+  receipt: {
+    table: 'receipt',
+    key: ({ id }) => id,
+    columns: { node: ({ node }) => node, unsettled: ({ settledAtMs }) => (settledAtMs === null ? 1 : 0) },
+    fixed: ['node'],
+  },
+  plan: { table: 'plan', key: ({ id }) => id, columns: { until_ms: ({ expiresAtMs }) => expiresAtMs }, fixed: [] },
+  'peer-domain': { table: 'peer_domain', key: ({ name }) => name, columns: {}, fixed: [] },
+  claim: {
+    table: 'claim',
+    key: claimKey,
+    columns: {
+      hardware: ({ hardware }) => hardware,
+      domain: ({ domain }) => domain,
+      until_ms: ({ receivedAtMs }) => receivedAtMs + claimKeptMs,
+    },
+    fixed: ['hardware', 'domain'],
+  },
+  'hardware-profile': { table: 'hardware_profile', key: ({ tag }) => tag, columns: {}, fixed: [] },
+}
+
+/** The node a token is for, or the one it let in. */
+function nodeOfToken(token: Token): string | null {
+  if (token.scope.kind === 'node') return token.scope.node
+  return token.state.kind === 'bound' || token.state.kind === 'used' ? token.state.node : null
+}
+
+/** What a node holds that no other may (R-087). */
+export const claimsOf = (hardware: HardwareIdentity): readonly string[] => {
+  const macs = [...new Set(hardware.macs)].map((mac) => `mac:${mac}`)
+  return hardware.bmcSerial === null ? macs : [...macs, `bmc:${hardware.bmcSerial}`]
+}

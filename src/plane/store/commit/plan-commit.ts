@@ -1,0 +1,97 @@
+// A change made ready for its group: encoded, and checked for the mistakes only a caller can make. They throw here, so
+// that one bad change never costs its neighbours their commit.
+
+import assert from 'node:assert/strict'
+import type { Denial } from '#domain/core/certificate.ts'
+import type { Change, Read, RowKind, Write } from '#domain/core/change.ts'
+import { isCutOff } from '#domain/core/cut-off.ts'
+import type { EntryDraft } from '#domain/core/journal-entry.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import { canonicalJson } from '#plane/store/journal/canonical-json.ts'
+import { claimsOf } from './columns.ts'
+import type { Holding } from './hardware-table.ts'
+import type { EncodedDraft } from '#plane/store/journal/journal-chain.ts'
+import { encodeRow, type EncodedRow } from './row-tables.ts'
+
+export type CommitPlan = {
+  readonly reads: readonly Read[]
+  readonly writes: readonly PlannedWrite[]
+  readonly holdings: readonly Holding[]
+  readonly entries: readonly EncodedDraft[]
+  readonly unheld: NodeId | null
+  /** It may be committed in the reserve of the disk. */
+  readonly cutOff: boolean
+}
+
+export type PlannedWrite = { readonly write: Write; readonly row: EncodedRow; readonly rule: WriteRule }
+
+export type WriteRule =
+  /** The row has the version that was read; 0 is a new row. */
+  | { readonly kind: 'after'; readonly version: number }
+  /** A denial: it may come twice, and the one that lasts longer stays. */
+  | { readonly kind: 'keep-longer'; readonly denial: Denial }
+  /** A ban that was not read: it may come twice, and the first one stays. */
+  | { readonly kind: 'keep-first' }
+
+export const lastsLonger = (kept: Denial, given: Denial): boolean => kept.untilMs >= given.untilMs
+
+/** An entry is small by design; a body this long has outside text in it that nobody bounded. */
+const longestBody = 64 * 1024
+
+export const planCommit = (change: Change): CommitPlan => {
+  assert(change.entries.length > 0, 'a change without a journal entry')
+  const versions = new Map(change.reads.map((read) => [placeOf(read.row, read.key), read.version]))
+  const places = new Set<string>()
+  const writes = change.writes.map((write) => {
+    const row = encodeRow(write.put, write.value)
+    const place = placeOf(row.kind, row.key)
+    assert(!places.has(place), `a change writes ${place} twice`)
+    places.add(place)
+    return { write, row, rule: ruleOf(write, place, versions.get(place)) }
+  })
+  return {
+    reads: change.reads,
+    writes,
+    holdings: holdingsOf(change.writes),
+    entries: change.entries.map(encodeDraft),
+    unheld: change.unheld ?? null,
+    cutOff: isCutOff(change),
+  }
+}
+
+const encodeDraft = (draft: EntryDraft): EncodedDraft => {
+  const body = canonicalJson(draft.body)
+  assert(body.length <= longestBody, `the body of an entry of type ${draft.type} is too long to be journaled`)
+  assert(Number.isSafeInteger(draft.atMs), `an entry of type ${draft.type} without a time`)
+  assert(draft.epoch === null || Number.isSafeInteger(draft.epoch), `an entry of type ${draft.type} without an epoch`)
+  return { draft, body }
+}
+
+const ruleOf = (write: Write, place: string, version: number | undefined): WriteRule => {
+  if (write.put === 'denial') return { kind: 'keep-longer', denial: write.value }
+  if (version !== undefined) return { kind: 'after', version }
+  switch (write.put) {
+    case 'key-ban':
+      return { kind: 'keep-first' }
+    case 'certificate':
+      return { kind: 'after', version: 0 }
+    default:
+      // A row that is overwritten unread may have been revoked meanwhile.
+      return assert.fail(`a change writes ${place} without naming the version it has read`)
+  }
+}
+
+const holdingsOf = (writes: readonly Write[]): readonly Holding[] =>
+  writes.flatMap((write) =>
+    write.put === 'node'
+      ? [
+          {
+            node: write.value.id,
+            claims: claimsOf(write.value.hardware),
+            tombstone: write.value.membership.kind === 'revoked',
+          },
+        ]
+      : [],
+  )
+
+const placeOf = (kind: RowKind, key: string): string => `${kind} ${key}`

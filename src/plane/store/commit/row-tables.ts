@@ -1,0 +1,124 @@
+// The rows decisions are made on: one table a kind, read and written by prepared statements.
+
+import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
+import { nodeAsRead } from '#domain/journal/node-shape.ts'
+import type { Database, SqlValue, Statement } from '#platform/sqlite.ts'
+import { tableShapes, type TableShape } from './columns.ts'
+
+export type RowTables = {
+  get<K extends RowKind>(kind: K, key: string): Row<RowTypes[K]> | null
+  /** The same, from memory where it can be. Only for readers outside transactions: what it keeps has to be committed. */
+  getCached<K extends RowKind>(kind: K, key: string): Row<RowTypes[K]> | null
+  /** 0: there is no such row. */
+  version(kind: RowKind, key: string): number
+  /** The caller has made sure that the row has the version before `version`, or is absent for 1. */
+  put(row: EncodedRow, version: number): void
+}
+
+/** A row ready to be written: encoded before the group, so that a value without an encoding harms nobody else. */
+export type EncodedRow = {
+  readonly kind: RowKind
+  readonly key: string
+  readonly doc: string
+  readonly columns: readonly SqlValue[]
+  /** The columns that are not fixed. */
+  readonly changing: readonly SqlValue[]
+}
+
+export const encodeRow = <K extends RowKind>(kind: K, value: RowTypes[K]): EncodedRow => {
+  const shape: TableShape<RowTypes[K]> = tableShapes[kind]
+  const columns: SqlValue[] = []
+  const changing: SqlValue[] = []
+  for (const name in shape.columns) {
+    const column = (shape.columns[name] as (value: RowTypes[K]) => SqlValue)(value)
+    columns.push(column)
+    if (!shape.fixed.includes(name)) changing.push(column)
+  }
+  return { kind, key: shape.key(value), doc: JSON.stringify(value), columns, changing }
+}
+
+/** A row as `SELECT key, version, doc` gives it. `since`: what rows of an earlier release lack. */
+export const decodeRow = <K extends RowKind>(
+  kind: K,
+  found: Record<string, unknown>,
+  since?: Partial<RowTypes[K]>,
+): Row<RowTypes[K]> => {
+  const doc = found['doc'] as string
+  const parsed: unknown = kind === 'node' ? jsonIn(doc) : JSON.parse(doc)
+  const isWhole = since === undefined || typeof parsed !== 'object'
+  const whole: unknown = isWhole ? parsed : { ...since, ...parsed }
+  const value = kind === 'node' ? nodeAsRead(found['key'] as string, whole) : whole
+  return { version: found['version'] as number, value: value as RowTypes[K] }
+}
+
+/** Of a damaged document one is told by its row, not by a list that fails for all. */
+const jsonIn = (doc: string): unknown => {
+  try {
+    return JSON.parse(doc)
+  } catch {
+    return undefined
+  }
+}
+
+export const openRowTables = (database: Database): RowTables => {
+  const tables = {} as Record<RowKind, Statements>
+  for (const kind of Object.keys(tableShapes) as RowKind[]) tables[kind] = prepare(database, tableShapes[kind])
+  const policy = new Map<string, Row<unknown>>()
+  const get: RowTables['get'] = (kind, key) => {
+    const found = tables[kind].get.get(key)
+    return found === undefined ? null : decodeRow(kind, found)
+  }
+  return {
+    get,
+    getCached<K extends RowKind>(kind: K, key: string): Row<RowTypes[K]> | null {
+      if (!policyKinds.has(kind)) return get(kind, key)
+      const place = `${kind} ${key}`
+      const known = policy.get(place)
+      if (known !== undefined) return known as Row<RowTypes[K]>
+      const found = get(kind, key)
+      if (found !== null) policy.set(place, found)
+      return found
+    },
+    version(kind, key) {
+      const known = policyKinds.has(kind) ? policy.get(`${kind} ${key}`) : undefined
+      if (known !== undefined) return known.version
+      const found = tables[kind].version.get(key)
+      return found === undefined ? 0 : (found['version'] as number)
+    },
+    put(row, version) {
+      // Also when the transaction is rolled back: then it is read again.
+      policy.delete(`${row.kind} ${row.key}`)
+      const { insert, update } = tables[row.kind]
+      if (version === 1) insert.run(row.key, version, row.doc, ...row.columns)
+      else update.run(version, row.doc, ...row.changing, row.key)
+    },
+  }
+}
+
+/** Few rows, read by every decision and hardly ever written. */
+const policyKinds: ReadonlySet<RowKind> = new Set<RowKind>(['profile', 'domain'])
+
+type Statements = {
+  readonly get: Statement
+  readonly version: Statement
+  readonly insert: Statement
+  readonly update: Statement
+}
+
+const prepare = (
+  database: Database,
+  shape: { table: string; columns: object; fixed: readonly string[] },
+): Statements => {
+  const names = ['version', 'doc', ...Object.keys(shape.columns)]
+  const changing = names.filter((name) => !shape.fixed.includes(name))
+  return {
+    get: database.prepare(`SELECT key, version, doc FROM ${shape.table} WHERE key = ?`),
+    version: database.prepare(`SELECT version FROM ${shape.table} WHERE key = ?`),
+    insert: database.prepare(
+      `INSERT INTO ${shape.table} (key, ${names.join(', ')}) VALUES (?${', ?'.repeat(names.length)})`,
+    ),
+    update: database.prepare(
+      `UPDATE ${shape.table} SET ${changing.map((name) => `${name} = ?`).join(', ')} WHERE key = ?`,
+    ),
+  }
+}

@@ -1,0 +1,251 @@
+// The seam every store keeps: SQLite embedded, PostgreSQL for replicas. Its contract is test/store-contract.ts, run on
+// each.
+
+import type { Alert } from '#domain/alerts/alert.ts'
+import type { Change, Row, RowKind, RowTypes, Write } from '#domain/core/change.ts'
+import type { Denial } from '#domain/core/certificate.ts'
+import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { JournalEntry, EntryType } from '#domain/core/journal-entry.ts'
+import type { HardwareIdentity, Membership, Node, NodeId } from '#domain/core/node.ts'
+import type { OperatorKey } from '#domain/core/principal.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import type { Token } from '#domain/enrollment/token.ts'
+import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { CapabilityReportBody, OverlayStateBody } from '#wire/fleet/overlay.ts'
+import type { ReportBody } from '#wire/node/report.ts'
+import type { Fence, Replicas } from './replicas.ts'
+
+export type Store = {
+  /** Null: there is no such row. What is returned is committed and durable. */
+  get<K extends RowKind>(row: K, key: string): Promise<Row<RowTypes[K]> | null>
+
+  /**
+   * Every node that holds one of these MACs or this BMC serial. A tombstone holds what its node had until another node
+   * takes it: a revoked machine is recognised as such, and its address is free.
+   */
+  nodesByHardware(hardware: HardwareIdentity): Promise<readonly Row<Node>[]>
+  /** In the order of their ids, starting behind `after`. */
+  nodes(query: NodeQuery): Promise<readonly Row<Node>[]>
+  countNodes(): Promise<Readonly<Record<Membership['kind'], number>>>
+  tokenById(id: string): Promise<Row<Token> | null>
+  /** Newest first. */
+  tokens(query: TokenQuery): Promise<readonly Row<Token>[]>
+  denials(): Promise<readonly Denial[]>
+  profiles(): Promise<readonly Row<Profile>[]>
+  operatorKeys(): Promise<readonly Row<OperatorKey>[]>
+  issuers(): Promise<readonly Row<IssuerRecord>[]>
+  /** In the order of their ids, which is that of their raising, starting behind `after`. */
+  alerts(query: AlertQuery): Promise<readonly Row<Alert>[]>
+  alertById(id: string): Promise<Row<Alert> | null>
+  /** In the order of their keys, starting behind `after`. */
+  list<K extends RowKind>(row: K, query: ListQuery): Promise<readonly Row<RowTypes[K]>[]>
+
+  /**
+   * All or nothing, and durable when the promise resolves. `lost-race`: a row named in `reads` has another version by
+   * now, or a unique value is taken, or a stand-in would be written over a row; nothing was written, read again and decide again. Concurrent commits share one
+   * fsync; a lost race fails alone, any other trouble rejects every commit of the group. With a fence it is rejected as
+   * `Fenced` once another replica leads; without a lease of this replica's own everything is.
+   */
+  commit(change: Change, fence?: Fence): Promise<Committed | 'lost-race'>
+  /**
+   * Hears of what other replicas have committed, once each and in the order of each replica's own commits. A row is told
+   * as it stands by then, and never older than what was told of it before, by whomever. Certificates, tokens and
+   * other rows that nobody keeps in memory are not told.
+   */
+  onForeignCommit(run: (committed: Committed) => void): void
+  readonly replicas: Replicas
+  /** Sealed keys that every replica shares; null where they lie in files. */
+  readonly sealedKeys: SealedKeys | null
+  /** Of all replicas one at a time is in here: what is made once for the domain is made here. */
+  exclusively<T>(run: () => Promise<T>): Promise<T>
+
+  /** What is seen but never decided on. Lossy: kept in memory and written now and then, without an entry. */
+  observe(node: NodeId, observation: Partial<Observation>): void
+  observation(node: NodeId): Promise<Observation>
+  /** That one field of it, for whoever looks at every node: a report is long. */
+  rehearsedAtMs(node: NodeId): Promise<number | null>
+
+  readonly journal: JournalReader
+
+  /**
+   * Removes deny-list entries, certificate rows and others that can no longer matter. Returns how many. `livedMs`: a time
+   * that is never ahead of the real one (lived-time.ts).
+   */
+  forget(livedMs: number): Promise<number>
+  /** For how long planes have led on this store, in all, as far as that was added. */
+  lived(): Promise<number>
+  /** So much of it has passed by a monotonic clock. Durable when the promise resolves; without an entry. */
+  addLived(ms: number): Promise<void>
+  /** How far a webhook has come; null before it has begun. */
+  webhookProgress(): Promise<WebhookProgress | null>
+  /** Durable when the promise resolves, and without an entry: it is a reader's place, not something that happened. */
+  keepWebhookProgress(progress: WebhookProgress): Promise<void>
+  /** Hears of every group of commits, in the turn it ended in. */
+  onCommitGroup(run: (group: CommitGroup) => void): void
+  /** Reads the whole file and says what is damaged; null: nothing, or the database server looks after its own files. */
+  fileFault(): Promise<string | null>
+  /** Null when the store can be written to, else what is wrong. */
+  trouble(): string | null
+  /** What is wrong is a disk: full, failing or read-only. */
+  isDiskTrouble(): boolean
+  /** What an operator has to know though the store can be written to. */
+  warnings(): readonly string[]
+  /** Frees a part of the disk's reserve, for a file that a cut-off has to write. False: there is none. */
+  makeRoom(): boolean
+  /** Called once, when this process may not go on with the store: a flush failed, and nothing is committed any more. */
+  onLost(run: (lost: Error) => void): void
+  close(): Promise<void>
+}
+
+export type ListQuery = {
+  /** Only rows whose columns have these values; the columns are those of store/commit/columns.ts. */
+  readonly where?: Readonly<Record<string, string | number>>
+  /** A key. */
+  readonly after: string | null
+  readonly limit: number
+}
+
+export type NodeQuery = {
+  readonly membership: Membership['kind'] | null
+  readonly profile: string | null
+  readonly vcluster?: string | null
+  readonly after: NodeId | null
+  readonly limit: number
+}
+
+/** `after`: an alert's id. */
+export type AlertQuery = {
+  readonly unresolvedOnly: boolean
+  readonly after: string | null
+  readonly limit: number
+}
+
+/** Everything up to `after` has been dealt with, and of what is behind it the entries with these operation ids. */
+export type WebhookProgress = { readonly after: Cursor | null; readonly settled: readonly string[] }
+
+export type CommitGroup = {
+  readonly commits: number
+  readonly lostRaces: number
+  /** Nothing of it was committed. */
+  readonly failed: boolean
+  readonly ms: number
+}
+
+export type TokenQuery = { readonly node: NodeId | null; readonly limit: number }
+
+export type Observation = {
+  readonly lastSeenMs: number | null
+  readonly agentVersion: string | null
+  readonly source: string | null
+  /** The newest configuration revision the node said it runs under. */
+  readonly configRevision: number | null
+  /** The newest report of its agent. */
+  readonly report: ReportBody | null
+  /** When it last rehearsed its recovery, whatever came of it. */
+  readonly rehearsedAtMs: number | null
+  /** How the process that last opened a channel can be told from others. */
+  readonly evidence: AgentEvidence | null
+  /** What its agent last said the machine can do, and how what it was told to run stands. Said again at every connection. */
+  readonly capabilities: CapabilityReportBody | null
+  readonly overlay: OverlayStateBody | null
+}
+
+export const nothingObserved: Observation = {
+  lastSeenMs: null,
+  agentVersion: null,
+  source: null,
+  configRevision: null,
+  report: null,
+  rehearsedAtMs: null,
+  evidence: null,
+  capabilities: null,
+  overlay: null,
+}
+
+export type Committed = {
+  readonly kind: 'committed'
+  /** `elsewhere`: by another replica, which has counted it and told its caller. */
+  readonly origin: 'here' | 'elsewhere'
+  readonly writes: readonly Write[]
+  readonly entries: readonly StoredEntry[]
+}
+
+/** Where a reader of the journal is. Opaque: replicas may keep several chains. */
+export type Cursor = string & { readonly __cursor: unique symbol }
+
+export type StoredEntry = {
+  readonly cursor: Cursor
+  readonly entry: JournalEntry
+  /** Canonical bytes as stored, and their chained hash (hex). */
+  readonly bytes: string
+  readonly hash: string
+}
+
+export type JournalReader = {
+  /** Oldest first, behind `after`; `last` instead counts back from the newest. */
+  read(query: JournalQuery): Promise<readonly StoredEntry[]>
+  /** The newest signed place of every chain; empty on an empty journal. */
+  heads(): Promise<readonly JournalHead[]>
+  /** The hash at this place of a chain (hex); null: there is no such place here. */
+  hashAt(chain: string, sequence: number): Promise<string | null>
+  /** Whether every chain begins with its first entry: else what stood before is unknown. */
+  isWhole(): Promise<boolean>
+  /** Whether a signed head covers the entry at this place. Reads a few entries, where `verify` reads all of them. */
+  isProven(chain: string, sequence: number): Promise<boolean>
+  /** Recomputes every hash and checks every signed head, up to the newest entry at the time of the call. */
+  verify(options?: VerifyOptions): Promise<Verification>
+}
+
+/** A place of a chain that was seen before, kept where the database's users cannot change it. */
+export type KnownPlace = { readonly chain: string; readonly sequence: number; readonly hash: string }
+
+export type VerifyOptions = {
+  /** Each has to be in its chain: a tail cut back to a signed head, or a deleted chain, shows by nothing else. */
+  readonly known?: readonly KnownPlace[]
+  /** Awaited between slices: a check in the background leaves the time to others. */
+  readonly rest?: () => Promise<void>
+}
+
+export type JournalQuery = {
+  readonly after: Cursor | null
+  readonly last: number | null
+  readonly limit: number
+  readonly node: NodeId | null
+  /** Several: entries of any of them. */
+  readonly type: EntryType | readonly EntryType[] | null
+}
+
+export type JournalHead = {
+  readonly chain: string
+  readonly sequence: number
+  readonly hash: string
+  readonly signature: string
+  readonly keyId: string
+}
+
+export type Verification =
+  | { readonly kind: 'intact'; readonly entries: number; readonly heads: readonly JournalHead[] }
+  | {
+      readonly kind: 'broken'
+      readonly chain: string
+      /** The first entry that is not what was written, or the range one of which is not. */
+      readonly from: number
+      readonly to: number
+      readonly why: string
+      readonly entries: number
+    }
+
+/** Opaque texts by name, sealed by the caller. Durable when a promise resolves. */
+export type SealedKeys = {
+  all(): Promise<ReadonlyMap<string, string>>
+  /** False: there is one of that name, which stays. */
+  add(name: string, sealed: string): Promise<boolean>
+  remove(name: string): Promise<void>
+}
+
+/** Signs journal heads. Its key is not in the database, so whoever can only write that cannot make a head. */
+export type HeadSigner = {
+  readonly keyId: string
+  sign(head: Uint8Array): Uint8Array
+  verify(head: Uint8Array, signature: Uint8Array): boolean
+}

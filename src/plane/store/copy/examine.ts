@@ -1,0 +1,109 @@
+// What is checked of records as they go by, whether they come from a store or from a file: one domain, one journal that
+// is what was written.
+
+import { Buffer } from 'node:buffer'
+import type { BaseRow, JournalRow } from '#plane/store/journal/journal-table.ts'
+import type { HeadSigner } from '#plane/store/contract/store.ts'
+import { checkBase, startCheck, type Broken, type JournalCheck } from '#plane/store/journal/verify-journal.ts'
+import { TransferRefused } from './transfer-errors.ts'
+import type { RecordOf, TransferRecord } from './transfer-record.ts'
+
+/** A chain as far as it goes. */
+export type ChainHead = { readonly chain: string; readonly sequence: number; readonly hash: string }
+
+export type Examiner = {
+  /** Throws TransferRefused. */
+  take(record: TransferRecord): void
+  /** After the last: the domain's name, and the head of every chain. */
+  end(): { readonly domain: string; readonly heads: readonly ChainHead[] }
+}
+
+export const startExamination = (signer: HeadSigner): Examiner => {
+  let domain: string | null = null
+  let open: { readonly check: JournalCheck; head: ChainHead } | null = null
+  const heads: ChainHead[] = []
+
+  const endChain = (): void => {
+    if (open === null) return
+    refuseIf(open.head.chain, open.check.end(open.head.sequence))
+    heads.push(open.head)
+    open = null
+  }
+
+  return {
+    take(one) {
+      switch (one.kind) {
+        case 'chain': {
+          endChain()
+          const base = baseRow(one.record)
+          refuseIf(base.chain, checkBase(signer, base))
+          open = { check: startCheck(signer, base), head: one.record }
+          return
+        }
+        case 'entry':
+          if (open === null) throw broken('an entry belongs to no chain')
+          refuseIf(open.head.chain, open.check.step(journalRow(one.record)))
+          open.head = { chain: open.head.chain, sequence: one.record.entry, hash: one.record.hash }
+          return
+        case 'row':
+          if (one.record.row === 'domain') domain = (one.record.value as { name: string }).name
+          return
+        case 'key':
+        case 'hardware':
+        case 'observation':
+        case 'webhook':
+          return
+      }
+    },
+    end() {
+      endChain()
+      if (domain === null) throw new TransferRefused('NO_STORE', 'there is no domain in it', 'Name another store')
+      return { domain, heads: heads.map(({ chain, sequence, hash }) => ({ chain, sequence, hash })) }
+    },
+  }
+}
+
+const baseRow = (record: RecordOf<'chain'>): BaseRow => ({
+  chain: record.chain,
+  domain: record.domain,
+  sequence: record.sequence,
+  hash: Buffer.from(record.hash, 'hex'),
+  signature: Buffer.from(record.signature, 'base64url'),
+  keyId: record.key_id,
+})
+
+/** The columns that only find an entry are made of it. */
+export const journalRow = (record: RecordOf<'entry'>): JournalRow => {
+  const { operation, node, type } = entryOf(record.bytes)
+  return {
+    sequence: record.entry,
+    operation,
+    bytes: record.bytes,
+    hash: Buffer.from(record.hash, 'hex'),
+    signature: record.signature === null ? null : Buffer.from(record.signature, 'base64url'),
+    keyId: record.key_id,
+    node,
+    type,
+  }
+}
+
+type Found = Pick<JournalRow, 'operation' | 'node' | 'type'>
+
+const entryOf = (bytes: string): Found => {
+  try {
+    return JSON.parse(bytes) as Found
+  } catch {
+    throw broken('an entry is not readable')
+  }
+}
+
+const refuseIf = (chain: string, found: Broken | null): void => {
+  if (found !== null) throw broken(`chain ${chain}: ${found.why}`)
+}
+
+const broken = (why: string): TransferRefused =>
+  new TransferRefused(
+    'JOURNAL_BROKEN',
+    `the journal is not what was written: ${why}`,
+    'Keep everything as it is, and compare with your last export: muster journal verify',
+  )

@@ -1,0 +1,112 @@
+// The writing end of the journal. A group of commits appends its entries, then signs the newest of them, all inside the
+// group's transaction.
+
+import type { SeenHead } from '#domain/continuity/sighting.ts'
+import { sameBytes } from '#platform/bytes.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import type { Database } from '#platform/sqlite.ts'
+import { extendChain, headSignature, newBase, tailAt, tailAtBase, type Tail } from '#plane/store/journal/chain-tail.ts'
+import { cursorOf } from '#plane/store/journal/journal-cursor.ts'
+import { hexOf } from '#plane/store/journal/journal-chain.ts'
+import type { ChainPlace, EncodedDraft } from '#plane/store/journal/journal-chain.ts'
+import { openJournalTable, type JournalTable } from '#plane/store/journal/journal-table.ts'
+import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import { StoreInDoubt, StoreRefused } from '#plane/store/contract/store-errors.ts'
+import type { HeadSigner, StoredEntry } from '#plane/store/contract/store.ts'
+
+export type JournalDeps = {
+  readonly clock: Clock
+  readonly random: Random
+  readonly signer: HeadSigner
+  readonly log: Log
+  readonly witness: JournalWitness
+  domainName(): string
+}
+
+export type Journal = {
+  readonly table: JournalTable
+  /** The newest committed place; null on an empty journal. */
+  head(): ChainPlace | null
+  /**
+   * Called inside a transaction; nothing of it counts before `committed`. Throws StoreInDoubt where the journal does not
+   * end where this process left it: another file was put in its place, or its end was cut off.
+   */
+  startGroup(): JournalGroup
+}
+
+export type JournalGroup = {
+  append(drafts: readonly EncodedDraft[]): readonly StoredEntry[]
+  signHead(): void
+  committed(): void
+}
+
+export const openJournal = (deps: JournalDeps, database: Database): Journal => {
+  const table = openJournalTable(database)
+  const { witness } = deps
+  let tail = loadTail(deps, table)
+  if (tail !== null && tail.place.sequence > (table.base()?.sequence ?? 0)) witness.learn(seenAt(tail))
+
+  const startChain = (): Tail => {
+    const base = newBase(deps.signer, sortableId(deps.clock.nowMs(), deps.random), deps.domainName())
+    table.insertBase(base)
+    return tailAtBase(base)
+  }
+
+  const checkEnd = (): void => {
+    // It continues where the file ends: what may be written now has to be written somewhere.
+    if (witness.loss() !== null) return void (tail = loadTail(deps, table))
+    if (tail === null) return
+    const { chain, sequence } = tail.place
+    const end = table.newest() ?? table.base()
+    if (end !== null && end.sequence === sequence && sameBytes(end.hash, tail.place.hash)) return
+    const why = end !== null && end.sequence >= sequence ? 'other' : 'missing'
+    witness.lose({ why, chain, sequence, hash: hexOf(tail.place.hash), ours: end?.sequence ?? null })
+    throw new StoreInDoubt(`the journal does not end at entry ${sequence}, where this plane left it`)
+  }
+
+  const startGroup = (): JournalGroup => {
+    checkEnd()
+    const before = tail
+    let now = tail
+    return {
+      append(drafts) {
+        const commit = sortableId(deps.clock.nowMs(), deps.random)
+        const extended = extendChain(now ?? startChain(), drafts, { domain: deps.domainName(), commit })
+        now = extended.tail
+        return extended.placed.map(({ entry, bytes, hash }) => {
+          table.append(entry, bytes, hash)
+          return { cursor: cursorOf(entry.chain, entry.sequence), entry, bytes, hash: hexOf(hash) }
+        })
+      },
+      signHead() {
+        if (now === null || now === before) return
+        table.sign(now.place.sequence, headSignature(deps.signer, now), deps.signer.keyId)
+      },
+      committed() {
+        tail = now
+        if (now !== null && now !== before) witness.learn(seenAt(now))
+      },
+    }
+  }
+
+  return { table, head: () => tail?.place ?? null, startGroup }
+}
+
+const seenAt = ({ place: { chain, sequence, hash } }: Tail): SeenHead => ({ chain, sequence, hash: hexOf(hash) })
+
+const loadTail = (deps: JournalDeps, table: JournalTable): Tail | null => {
+  const newest = table.newest()
+  const base = table.base()
+  if (newest === null && base === null) return null
+  if (base === null)
+    throw new StoreRefused(
+      'JOURNAL_UNREADABLE',
+      'the journal has entries, but not the record of where it begins',
+      'Keep a copy of the data folder as evidence and restore the last good copy',
+    )
+  const { chain } = base
+  const place = newest === null ? base : { chain, sequence: newest.sequence, hash: newest.hash }
+  return tailAt(deps, place, newest)
+}

@@ -1,0 +1,158 @@
+// The schema, as the steps that made it. A step that has shipped is never edited; the file's `user_version` says how
+// many were taken, and each is taken whole or not at all.
+
+import type { Database } from '#platform/sqlite.ts'
+import { notAStore, StoreRefused } from '#plane/store/contract/store-errors.ts'
+import { transact } from './transact.ts'
+
+/** "MSTR": tells our file from any other SQLite database. */
+const applicationId = 0x4d535452
+
+const documents = (table: string, columns: string): string =>
+  `CREATE TABLE ${table} (key TEXT PRIMARY KEY, version INTEGER NOT NULL, doc TEXT NOT NULL${columns}) STRICT;`
+
+export const migrations: readonly string[] = [
+  `${documents('node', ', membership TEXT NOT NULL, profile TEXT NOT NULL')}
+   CREATE INDEX node_by_membership ON node (membership, key);
+   ${documents('token', ', id TEXT NOT NULL UNIQUE, node TEXT')}
+   CREATE INDEX token_by_node ON token (node);
+   ${documents('certificate', ', node TEXT, not_after_ms INTEGER NOT NULL')}
+   CREATE INDEX certificate_by_end ON certificate (not_after_ms);
+   ${documents('denial', ', until_ms INTEGER NOT NULL')}
+   CREATE INDEX denial_by_end ON denial (until_ms);
+   ${documents('key_ban', '')}
+   ${documents('profile', '')}
+   ${documents('domain', '')}
+   ${documents('operator_key', ', id TEXT NOT NULL UNIQUE, live_name TEXT UNIQUE')}
+   ${documents('issuer', '')}
+
+   CREATE TABLE hardware (value TEXT PRIMARY KEY, node TEXT NOT NULL) STRICT, WITHOUT ROWID;
+   CREATE INDEX hardware_by_node ON hardware (node);
+
+   CREATE TABLE journal_base (id INTEGER PRIMARY KEY CHECK (id = 1), chain TEXT NOT NULL, domain TEXT NOT NULL,
+     sequence INTEGER NOT NULL, hash BLOB NOT NULL, signature BLOB NOT NULL, key_id TEXT NOT NULL) STRICT;
+   CREATE TABLE journal (sequence INTEGER PRIMARY KEY, operation TEXT NOT NULL UNIQUE, bytes TEXT NOT NULL,
+     hash BLOB NOT NULL, signature BLOB, key_id TEXT, node TEXT, type TEXT NOT NULL) STRICT;
+   CREATE INDEX journal_by_node ON journal (node, sequence) WHERE node IS NOT NULL;
+   CREATE INDEX journal_by_type ON journal (type, sequence);
+
+   CREATE TABLE observation (node TEXT PRIMARY KEY, last_seen_ms INTEGER, agent_version TEXT, source TEXT,
+     config_revision INTEGER) STRICT, WITHOUT ROWID;
+   CREATE TABLE write_probe (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
+
+  // Recovery, rehearsals, reports and alerts. Nodes of before have no counter to compare and nothing registered.
+  `UPDATE node SET doc = json_set(doc, '$.counter', 0, '$.recovery', json('null'), '$.repair', json('null'),
+     '$.rehearsal', json('null'));
+   UPDATE node SET doc = json_set(doc, '$.membership.slots', json('null')) WHERE membership = 'quarantined';
+   UPDATE profile SET doc = json_set(doc, '$.recovery.rehearseEveryMs', 86400000, '$.onDuplicate',
+     iif(key = 'high-assurance', 'fence', 'keep-live'));
+   ALTER TABLE observation ADD COLUMN report TEXT;
+   ALTER TABLE observation ADD COLUMN rehearsed_at_ms INTEGER;
+   ALTER TABLE observation ADD COLUMN evidence TEXT;
+   ${documents('alert', ', id TEXT NOT NULL UNIQUE, unresolved INTEGER NOT NULL')}
+   CREATE INDEX alert_unresolved ON alert (unresolved, id);
+   CREATE TABLE webhook_progress (id INTEGER PRIMARY KEY CHECK (id = 1), doc TEXT NOT NULL) STRICT;`,
+
+  // Whether the store is the one its nodes have seen.
+  `UPDATE domain SET doc = json_set(doc, '$.continuity', json('{"lineage":0,"doubt":null}'));`,
+
+  // The fleet: vClusters, allocations, WireGuard, receipts, plans, other domains.
+  `ALTER TABLE node ADD COLUMN vcluster TEXT;
+   CREATE INDEX node_by_vcluster ON node (vcluster, key) WHERE vcluster IS NOT NULL;
+   UPDATE node SET vcluster = json_extract(doc, '$.assignment'), doc = json_set(doc, '$.allocations', 0,
+     '$.wireguard', json('null'), '$.machine', json('{"tags":[],"firmware":null,"readiness":null,"slots":[]}'));
+   UPDATE profile SET doc = json_set(doc, '$.wireguard', json('{"mode":"off","listenPort":51820,"mtu":1420}'));
+   UPDATE domain SET doc = json_set(doc, '$.issuance', json('{"kind":"open"}'), '$.overlayPrefix', json('null'),
+     '$.maintenance', json('{"policy":{"enforcementMode":"observe","execWhitelist":[],"shellWhitelist":[],"regulated":false},"timeSync":null}'));
+   UPDATE denial SET doc = json_set(doc, '$.atMs', 0, '$.reason', 'unspecified');
+   UPDATE issuer SET doc = json_set(doc, '$.compromisedAtMs', json('null'));
+   ALTER TABLE observation ADD COLUMN capabilities TEXT;
+   ALTER TABLE observation ADD COLUMN overlay TEXT;
+   CREATE INDEX certificate_by_node ON certificate (node, key) WHERE node IS NOT NULL;
+   ${documents('vcluster', '')}
+   ${documents('allocation', ', node TEXT NOT NULL, vcluster TEXT NOT NULL, state TEXT NOT NULL, until_ms INTEGER')}
+   CREATE INDEX allocation_by_node ON allocation (node, state, key);
+   CREATE INDEX allocation_by_vcluster ON allocation (vcluster, state, key);
+   CREATE INDEX allocation_by_end ON allocation (until_ms) WHERE until_ms IS NOT NULL;
+   ${documents('wireguard_key', '')}
+   ${documents('overlay_address', '')}
+   ${documents('receipt', ', node TEXT NOT NULL, unsettled INTEGER NOT NULL')}
+   CREATE INDEX receipt_by_node ON receipt (node, key);
+   CREATE INDEX receipt_unsettled ON receipt (key) WHERE unsettled = 1;
+   ${documents('plan', ', until_ms INTEGER NOT NULL')}
+   ${documents('peer_domain', '')}
+   ${documents('claim', ', hardware TEXT NOT NULL, domain TEXT NOT NULL, until_ms INTEGER NOT NULL')}
+   CREATE INDEX claim_by_hardware ON claim (hardware, key);
+   CREATE INDEX claim_by_domain ON claim (domain, key);
+   ${documents('hardware_profile', '')}`,
+
+  // 0.2.1
+  `-- One source gets a part of the budget for failing callers. The default of before gave it all of it.
+   UPDATE domain SET doc = json_set(doc, '$.strangersPerMinutePerSource', 25)
+     WHERE json_extract(doc, '$.strangersPerMinutePerSource') = 100 AND json_extract(doc, '$.strangersPerMinute') = 100;
+   -- Profiles: the silence that admits another caller.
+   UPDATE profile SET doc = json_set(doc, '$.probeSilenceMs', 30000);
+   -- Claims on public keys: for every key that a node's row names. Nodes that share one are all in its claim.
+   ${documents('key_claim', ', shared INTEGER NOT NULL')}
+   CREATE INDEX key_claim_shared ON key_claim (shared, key) WHERE shared = 1;
+   INSERT INTO key_claim (key, version, doc, shared)
+     SELECT spki, 1, json_object('spki', spki, 'holders',
+       json_group_array(json_object('node', node, 'use', use, 'sinceMs', since))), count(DISTINCT node) > 1
+     FROM (SELECT spki, node, use, min(since) AS since FROM (
+       ${['current', 'pending', 'retired.slot']
+         .map(
+           (slot) => `SELECT json_extract(doc, '$.membership.slots.${slot}.spki') AS spki, key AS node, 'tls' AS use,
+           json_extract(doc, '$.membership.slots.${slot}.issuedAtMs') AS since FROM node UNION ALL `,
+         )
+         .join('')}
+       SELECT json_extract(doc, '$.recovery.credential.spki'), key, 'recovery',
+         json_extract(doc, '$.recovery.credential.registeredAtMs') FROM node)
+       WHERE spki IS NOT NULL GROUP BY spki, node, use ORDER BY node, use)
+     GROUP BY spki;
+   -- lived: how long planes have led on this store, in milliseconds of monotonic time (lived-time.ts).
+   CREATE TABLE lived (id INTEGER PRIMARY KEY CHECK (id = 1), ms INTEGER NOT NULL) STRICT;
+   -- A domain of before has lived for as long as its journal shows by entries less than an hour apart. In the order of their
+   -- times, so that a clock that was wrong for a while adds the hour of its jump and the time it really ran. Up to about
+   -- 50,000 entries are looked at; fewer entries never make it more.
+   INSERT INTO lived (id, ms)
+     WITH RECURSIVE
+       span AS (SELECT (SELECT min(sequence) FROM journal) AS first, (SELECT max(sequence) FROM journal) AS last),
+       pace AS (SELECT first, last, max(1, (last - first) / 50000) AS step FROM span WHERE first IS NOT NULL),
+       place AS (SELECT first AS sequence, last, step FROM pace
+         UNION ALL SELECT sequence + step, last, step FROM place WHERE sequence + step <= last),
+       written AS (SELECT CAST(substr(bytes, instr(bytes, '"atMs":') + 7, 15) AS INTEGER) AS ms
+         FROM place CROSS JOIN journal USING (sequence) WHERE instr(bytes, '"atMs":') > 0),
+       gap AS (SELECT ms - lag(ms) OVER (ORDER BY ms) AS ms FROM written)
+     SELECT 1, coalesce(sum(min(ms, 3600000)), 0) FROM gap WHERE ms IS NOT NULL;`,
+]
+
+export const newestSchema = migrations.length
+
+/** Looks without touching: a file that is not ours is left as it was found. */
+export const checkSchema = (database: Database): void => {
+  const known = pragma(database, 'application_id')
+  const schema = schemaVersion(database)
+  const tables = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get()?.['count']
+  if (known !== applicationId && !(known === 0 && tables === 0)) throw notAStore('another program wrote it')
+  if (schema > newestSchema)
+    throw new StoreRefused(
+      'SCHEMA_TOO_NEW',
+      `the store has schema ${schema}; this release of Muster knows schemas up to ${newestSchema}`,
+      'Run the newer release that wrote it, or restore the copy made before the upgrade',
+    )
+}
+
+/** How many steps were taken; 0: the file is new. */
+export const schemaVersion = (database: Database): number => pragma(database, 'user_version')
+
+export const migrate = (database: Database): void => {
+  for (let step = schemaVersion(database); step < newestSchema; step++) {
+    transact(database, () => {
+      database.exec(migrations[step] as string)
+      database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${step + 1}`)
+    })
+  }
+}
+
+const pragma = (database: Database, name: 'application_id' | 'user_version'): number =>
+  Number(database.prepare(`PRAGMA ${name}`).get()?.[name])

@@ -1,0 +1,233 @@
+// The embedded store: one SQLite file, one connection, one plane a folder.
+
+import * as path from 'node:path'
+import { standInOf } from '#domain/core/node-change.ts'
+import type { Clock } from '#platform/clock.ts'
+import { flushFolder, makeFolder } from '#platform/files.ts'
+import type { Log } from '#platform/log.ts'
+import type { FolderLock } from '#platform/private-folder.ts'
+import type { Random } from '#platform/random.ts'
+import { openDatabase, sqliteTrouble, sqliteVersion, type Database } from '#platform/sqlite.ts'
+import { quickCheck } from '#platform/sqlite-check.ts'
+import type { Timers } from '#platform/timers.ts'
+import { musterVersion } from '#platform/version.ts'
+import { lockDataFolder } from './data-folder-lock.ts'
+import { openDiskReserve, type DiskReserve } from './disk-reserve.ts'
+import { forgetEnded } from './forget.ts'
+import { openGroupCommit } from './group-commit.ts'
+import { openHardwareTable } from '#plane/store/commit/hardware-table.ts'
+import { openHealth, ReserveInUse } from './health.ts'
+import { openJournalReader } from './journal-reader.ts'
+import { openJournalWitness, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import { openJournal } from './journal.ts'
+import { openLived } from './lived.ts'
+import { checkSchema, migrate } from './migrations.ts'
+import { openObservations } from './observations.ts'
+import { openRowQueries } from './row-queries.ts'
+import { openRowTables } from '#plane/store/commit/row-tables.ts'
+import { openSoleReplica } from './sole-replica.ts'
+import { refuseOldSqlite } from './sqlite-release.ts'
+import { notAStore, StoreFault, StoreRefused, type StoreLost } from '#plane/store/contract/store-errors.ts'
+import type { CommitGroup, HeadSigner, Store } from '#plane/store/contract/store.ts'
+import { openWebhookProgress } from './webhook-progress.ts'
+
+export type SqliteStoreDeps = {
+  /** Made if need be. */
+  readonly folder: string
+  /** Taken already, and released with the store; left out: it is taken here. */
+  readonly lock?: FolderLock
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly signer: HeadSigner
+  readonly log: Log
+  /** Goes into every entry; asked at each commit, so it may be decided after the store is open. */
+  domainName(): string
+  /** Absent: nothing is known of the journal from before. */
+  readonly witness?: JournalWitness
+}
+
+const observationsEveryMs = 5000
+const probeEveryMs = 1000
+/** A backup or a curious operator may hold the file for a moment. Waiting for them blocks everything, so not long. */
+const busyMs = 500
+
+/** Throws StoreRefused where opening can never work, StoreFault where the world is in the way. */
+export const openSqliteStore = async (deps: SqliteStoreDeps): Promise<Store> => {
+  const opened: (() => void)[] = []
+  try {
+    makeFolder(deps.folder, 0o700)
+    const lock = deps.lock ?? lockDataFolder(deps.folder)
+    opened.push(() => lock.release())
+    refuseOldSqlite(sqliteVersion())
+    const reserve = openDiskReserve(deps.folder, deps.log, deps.clock)
+    const database = openInReserve(deps, reserve)
+    opened.push(() => database.close())
+    return assemble({ ...deps, witness: deps.witness ?? openJournalWitness() }, database, lock, reserve)
+  } catch (error) {
+    for (const undo of opened.toReversed()) undo()
+    throw error instanceof StoreRefused ? error : new StoreFault('the store does not open', error)
+  }
+}
+
+/** A plane that cannot start cuts nobody off: opening takes from the reserve, too. */
+const openInReserve = (deps: SqliteStoreDeps, reserve: DiskReserve): Database => {
+  for (;;) {
+    const database = openDatabase(path.join(deps.folder, 'muster.db'), busyMs)
+    try {
+      prepareFile(database, deps)
+      return database
+    } catch (error) {
+      database.close()
+      if (sqliteTrouble(error) !== 'full' || !reserve.release()) throw error
+    }
+  }
+}
+
+const assemble = (
+  deps: SqliteStoreDeps & { readonly witness: JournalWitness },
+  database: Database,
+  lock: FolderLock,
+  reserve: DiskReserve,
+): Store => {
+  const rows = openRowTables(database)
+  const queries = openRowQueries(database)
+  const hardware = openHardwareTable(database)
+  const journal = openJournal(deps, database)
+  const health = openHealth({ ...deps, reserve }, database)
+  const observations = openObservations(deps, database)
+  const progress = openWebhookProgress(database)
+  const lived = openLived(database)
+  const groupListeners: ((group: CommitGroup) => void)[] = []
+  const { clock, timers, witness } = deps
+  const onGroup = (group: CommitGroup): void => groupListeners.forEach((run) => run(group))
+  const replicas = openSoleReplica({
+    name: `process ${process.pid}`,
+    version: musterVersion,
+    startedAtMs: clock.nowMs(),
+    witness: deps.witness,
+    activeNodes: async () => queries.activeNodes(),
+  })
+  const { isHeld } = replicas
+  let lost: StoreLost | null = null
+  const lostListeners: ((lost: Error) => void)[] = []
+  const onLost = (fault: StoreLost): void => {
+    lost = fault
+    deps.log.error({ err: fault }, 'a flush failed: nothing is committed any more, and this plane stops')
+    lostListeners.forEach((run) => run(fault))
+  }
+  const parts = { clock, timers, database, rows, hardware, journal, health, witness, reserve }
+  const commits = openGroupCommit({ ...parts, isHeld, onGroup, onLost })
+  /** Whatever is written beside the commits waits for room, and for a disk that can be relied on. */
+  const mayWrite = (): boolean => lost === null && !reserve.spent()
+  const stops = [
+    timers.every(observationsEveryMs, () => {
+      if (mayWrite()) void observations.flush()
+    }),
+    timers.every(probeEveryMs, () => {
+      if (lost === null) health.probe()
+    }),
+  ]
+
+  const close = async (): Promise<void> => {
+    for (const stop of stops) stop()
+    await commits.finish()
+    if (mayWrite()) await observations.flush()
+    try {
+      // The log keeps its room on a full disk.
+      if (lost === null) database.exec(`PRAGMA wal_checkpoint(${reserve.spent() ? 'PASSIVE' : 'TRUNCATE'})`)
+    } catch (error) {
+      // Nothing is lost: what was committed is in the log, and the next start finds it there.
+      deps.log.warn({ err: error }, 'the write-ahead log could not be folded into the store')
+    }
+    database.close()
+    lock.release()
+  }
+  let closing: Promise<void> | null = null
+
+  return {
+    get: (kind, key) => reading(() => rows.getCached(kind, key)),
+    nodesByHardware: (identity) =>
+      reading(() => hardware.holders(identity).flatMap((node) => rows.get('node', node) ?? [])),
+    nodes: (query) => reading(() => queries.nodes(query)),
+    countNodes: () => reading(() => queries.countNodes()),
+    tokenById: (id) => reading(() => queries.tokenById(id)),
+    tokens: (query) => reading(() => queries.tokens(query)),
+    denials: () => reading(() => queries.denials()),
+    profiles: () => reading(() => queries.all('profile')),
+    operatorKeys: () => reading(() => queries.all('operator-key')),
+    issuers: () => reading(() => queries.all('issuer')),
+    alerts: (query) => reading(() => queries.alerts(query)),
+    alertById: (id) => reading(() => queries.alertById(id)),
+    list: (kind, query) => reading(() => queries.list(kind, query)),
+    commit: (change) => (standInOf(change) === null ? commits.commit(change) : Promise.resolve('lost-race')),
+    // There is no other.
+    onForeignCommit: () => {},
+    replicas,
+    sealedKeys: null,
+    exclusively: (run) => run(),
+    observe: (node, seen) => observations.observe(node, seen),
+    observation: (node) => reading(() => observations.of(node)),
+    rehearsedAtMs: (node) => reading(() => observations.rehearsedAtMs(node)),
+    journal: openJournalReader(deps, journal),
+    forget: async (livedMs) => (mayWrite() ? forgetEnded({ timers: deps.timers, database }, livedMs) : 0),
+    lived: () => reading(() => lived.read()),
+    async addLived(ms) {
+      if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())
+      lived.add(ms)
+    },
+    webhookProgress: () => reading(() => progress.read()),
+    async keepWebhookProgress(now) {
+      if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())
+      progress.keep(now)
+    },
+    onCommitGroup: (run) => void groupListeners.push(run),
+    fileFault: () => quickCheck(path.join(deps.folder, 'muster.db')),
+    trouble: () => health.trouble(),
+    isDiskTrouble: () => health.isDisk(),
+    warnings: () => [reserve.warning()].filter((warning) => warning !== null),
+    makeRoom: () => reserve.release(),
+    onLost(run) {
+      if (lost === null) lostListeners.push(run)
+      else run(lost)
+    },
+    close: () => (closing ??= close()),
+  }
+}
+
+/** Reads run in the turn they are asked in, between two groups: they see what is committed and nothing else. */
+const reading = async <T>(read: () => T): Promise<T> => {
+  try {
+    return read()
+  } catch (error) {
+    throw new StoreFault('the store cannot be read', error)
+  }
+}
+
+const prepareFile = (database: Database, { folder, log }: SqliteStoreDeps): void => {
+  try {
+    checkSchema(database)
+    // FULL: a commit is on the disk before it is answered. The limit gives a WAL that once grew its room back.
+    database.exec(`
+      PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;
+      PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY`)
+    foldLog(database, log)
+    migrate(database)
+    flushFolder(folder)
+  } catch (error) {
+    throw sqliteTrouble(error) === 'not-a-database' ? notAStore('it is not a SQLite database') : error
+  }
+}
+
+/**
+ * What a process before this one wrote is read from memory of the system, also where its flush failed and the disk does not
+ * have it. Written into the database and flushed, it is there; else what is committed next could be lost behind it.
+ */
+const foldLog = (database: Database, log: Log): void => {
+  try {
+    database.exec('PRAGMA wal_checkpoint(RESTART)')
+  } catch (error) {
+    if (sqliteTrouble(error) !== 'full') throw error
+    log.warn({ err: error }, 'the write-ahead log stays as it is: there is no room to fold it into the store')
+  }
+}

@@ -1,0 +1,68 @@
+// The only plane on its store: it serves and leads unless the store has lost commits, and holds every channel there is.
+
+import type { NodeId } from '#domain/core/node.ts'
+import { lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import type { ClaimedSession, Fence, Holder, Holders, Replicas, Standing } from '#plane/store/contract/replicas.ts'
+
+export type SoleReplicaDeps = {
+  readonly name: string
+  readonly version: string
+  readonly startedAtMs: number
+  readonly witness: Pick<JournalWitness, 'loss' | 'onLoss'>
+  /** Every active node. */
+  activeNodes(): Promise<readonly NodeId[]>
+}
+
+export type SoleReplica = Replicas & {
+  /** In the turn of a commit. */
+  isHeld(node: NodeId): boolean
+}
+
+const self = 1
+const fence: Fence = { number: 1 }
+
+export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
+  const held = new Map<NodeId, ClaimedSession>()
+  const holderOf = (node: NodeId): Holder | null => {
+    const session = held.get(node)
+    return session === undefined ? null : { ...session, replica: self }
+  }
+  const holders: Holders = {
+    async claim(node, session) {
+      held.set(node, session)
+      return 'claimed'
+    },
+    release(node, session) {
+      if (held.get(node)?.number === session) held.delete(node)
+    },
+    of: async (node) => holderOf(node),
+    absent: async () => (await deps.activeNodes()).filter((node) => !held.has(node)),
+  }
+  const { name, version, startedAtMs, witness } = deps
+  const standing = (): Standing => {
+    const loss = witness.loss()
+    return loss === null ? { kind: 'serving' } : { kind: 'in-doubt', why: lossInWords(loss) }
+  }
+  const leadership = (): Fence | null => (witness.loss() === null ? fence : null)
+  return {
+    self,
+    standing,
+    behindMs: () => 0,
+    clockOffsetMs: () => null,
+    onStanding: (run) => witness.onLoss(() => run(standing())),
+    leadership,
+    onLeadership(run) {
+      witness.onLoss(() => run(leadership()))
+      if (leadership() !== null) run(fence)
+    },
+    leased: async () => [
+      { number: self, name, version, startedAtMs, leads: leadership() !== null, clockOffsetMs: null },
+    ],
+    leasedOrOverSince: async () => [{ number: self, name }],
+    count: () => 1,
+    holders,
+    ask: async () => ({ kind: 'gone' }),
+    onQuestion: () => {},
+    isHeld: (node) => held.has(node),
+  }
+}

@@ -1,0 +1,94 @@
+// Hardware profiles and what is known of machines, between operators, adapters and the plane.
+
+import { Type, type Static } from 'typebox'
+import { resourceStates } from '#domain/core/hardware-profile.ts'
+import { closed, orNull } from '#wire/core/shapes.ts'
+
+const Evidence = Type.Record(
+  Type.String({ pattern: '^[a-z0-9_]{1,40}$' }),
+  Type.Union([Type.String({ maxLength: 128 }), Type.Number(), Type.Null()]),
+  { maxProperties: 32 },
+)
+const resourceState = Type.Enum([...resourceStates])
+
+const Tag = Type.String({ pattern: '^[a-z0-9]([a-z0-9._:-]{0,61}[a-z0-9])?$', maxLength: 63 })
+const Word = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$' })
+
+/** `POST /v1/hardware-profiles` */
+export const CreateHardwareProfileRequest = Type.Object(
+  {
+    tag: Tag,
+    description: Type.Optional(Type.String({ maxLength: 256 })),
+    firmware: Word,
+    tags: Type.Optional(Type.Array(Tag, { maxItems: 32 })),
+    slots: Type.Integer({ minimum: 0, maximum: 64 }),
+    sku: Word,
+  },
+  closed,
+)
+export type CreateHardwareProfileRequest = Static<typeof CreateHardwareProfileRequest>
+
+export const HardwareProfileView = Type.Object({
+  tag: Type.String(),
+  description: Type.String(),
+  firmware: Type.String(),
+  tags: Type.Array(Type.String()),
+  slots: Type.Integer(),
+  sku: Type.String(),
+  created_at: Type.String(),
+  created_by: Type.String(),
+})
+export type HardwareProfileView = Static<typeof HardwareProfileView>
+export const HardwareProfileList = Type.Object({ hardware_profiles: Type.Array(HardwareProfileView) })
+
+export const TagParams = Type.Object({ tag: Tag }, closed)
+
+/** `POST /v1/nodes/{id}/tags` */
+export const TagRequest = Type.Object(
+  {
+    add: Type.Optional(Type.Array(Tag, { maxItems: 64 })),
+    remove: Type.Optional(Type.Array(Tag, { maxItems: 64 })),
+  },
+  closed,
+)
+
+/** `POST /v1/nodes/{id}/machine`: what is left out stays as it was. */
+export const MachineRequest = Type.Object(
+  {
+    firmware: Type.Optional(Word),
+    readiness: Type.Optional(Type.Object({ ready: Type.Boolean(), evidence: Type.Optional(Evidence) }, closed)),
+    slots: Type.Optional(
+      Type.Array(
+        Type.Object(
+          { name: Word, state: resourceState, detail: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) },
+          closed,
+        ),
+        { maxItems: 64 },
+      ),
+    ),
+    remove_slots: Type.Optional(Type.Array(Word, { maxItems: 64 })),
+  },
+  closed,
+)
+export type MachineRequest = Static<typeof MachineRequest>
+
+/** `GET /v1/nodes/{id}/machine`, and the answer to every change of it. */
+export const MachineView = Type.Object({
+  node: Type.String(),
+  tags: Type.Array(Type.String()),
+  firmware: orNull(Type.String()),
+  readiness: orNull(Type.Object({ ready: Type.Boolean(), evidence: Evidence, by: Type.String(), at: Type.String() })),
+  slots: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      state: resourceState,
+      detail: orNull(Type.String()),
+      since: Type.String(),
+    }),
+  ),
+  /** Derived now; null: see `why`. */
+  sku: orNull(Type.String()),
+  hardware_profile: orNull(Type.String()),
+  why: Type.Array(Type.String()),
+})
+export type MachineView = Static<typeof MachineView>
