@@ -220,7 +220,6 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
         cutOffs,
         metrics,
         revocationLists: statusPlane.lists,
-        machineRoutes: { node: nodePlane.routes, recovery: recoveryPlane.routes },
         version: musterVersion,
         unready,
         clockWarnings,

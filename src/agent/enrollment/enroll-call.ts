@@ -1,11 +1,12 @@
 // One enrollment request on a connection that has been verified, and the identity made of its answer.
 
 import { sha256Hex } from '#platform/bytes.ts'
-import { evidenceHeader, formatEvidence } from '#wire/api/agent-evidence.ts'
-import { EnrollResponse, nodeIdShape, type EnrollRequest } from '#wire/api/node-api.ts'
+import { evidenceHeader, formatEvidence } from '#wire/core/agent-evidence.ts'
+import { EnrollResponse, type EnrollRequest } from '#wire/enrollment/enroll-api.ts'
+import { nodeIdShape } from '#wire/core/shapes.ts'
 import type { JoinString } from '#wire/core/join-string.ts'
 import type { WireguardConfig } from '#wire/network/peers.ts'
-import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import { fingerprint } from '#pki/fingerprint.ts'
 import { fromPem } from '#pki/pem.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'

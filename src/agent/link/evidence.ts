@@ -2,7 +2,7 @@
 
 import { sha256Hex } from '#platform/bytes.ts'
 import { readMachineId } from '#platform/machine-id.ts'
-import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/api/agent-evidence.ts'
+import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { agentVersion } from '#agent/core/agent-version.ts'
 import { hardwareReport, systemReport } from '#agent/core/hardware-report.ts'

@@ -4,8 +4,8 @@
 import { Value } from 'typebox/value'
 import { classify, type Observed, type Purpose } from '#domain/recovery/failure-class.ts'
 import { isoTime } from '#platform/clock.ts'
-import type { PlaneClosing } from '#wire/api/channel.ts'
-import { ErrorBody } from '#wire/api/node-api.ts'
+import type { PlaneClosing } from '#wire/channel/channel.ts'
+import { ErrorBody } from '#wire/core/error-body.ts'
 import { observedTrouble } from '#agent/core/observed-trouble.ts'
 import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
 

@@ -1,10 +1,10 @@
 import { alertKinds } from '#domain/alerts/alert.ts'
-import { AlertView } from '#wire/alerts/alert-api.ts'
+import { alertApi, type AlertView } from '#wire/alerts/alert-api.ts'
 import { everyAlert } from './alert-list.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { inParallel } from '#cli/kit/in-parallel.ts'
-import { connect, type Ask, type OperatorClient } from '#cli/kit/operator-client.ts'
+import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { printable } from '#cli/kit/printable.ts'
 
@@ -15,15 +15,13 @@ export const alertAck = async (cli: Cli, options: AlertAckOptions, id: string | 
   if ((id === undefined) === (kind === undefined)) throw usageFailure('give either the id of an alert or --kind')
   const plane = connect(cli, options)
   if (id === undefined) return acknowledgeKind(cli, options, plane, kind ?? '')
-  const alert = await plane.ask(askOf(options, id))
+  const alert = await plane.ask(alertApi.acknowledge, toAcknowledge(options, id))
   printer(cli, options).answer(alert, () => [`alert ${printable(alert.id)} ${alert.state}: ${said(alert)}`])
 }
 
-const askOf = ({ note }: AlertAckOptions, id: string): Ask<typeof AlertView> => ({
-  method: 'POST',
-  path: `/v1/alerts/${encodeURIComponent(id)}/ack`,
+const toAcknowledge = ({ note }: AlertAckOptions, id: string) => ({
+  params: { id },
   body: note === undefined ? {} : { note },
-  answer: AlertView,
 })
 
 const atOnce = 8
@@ -43,7 +41,7 @@ const acknowledgeKind = async (
   const open = (await everyAlert(plane, false)).filter((alert) => alert.kind === kind && alert.state === 'open')
   let done = 0
   await inParallel(open, atOnce, async ({ id }) => {
-    const answer = await plane.tryAsk(askOf(options, id))
+    const answer = await plane.tryAsk(alertApi.acknowledge, toAcknowledge(options, id))
     // It ended, or was raised again as another, since it was listed: the new one is for the next look.
     if (answer instanceof Failure && answer.code === 'ALERT_NOT_FOUND') return
     if (answer instanceof Failure) throw answer

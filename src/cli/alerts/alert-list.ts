@@ -1,6 +1,6 @@
-import type { Static } from 'typebox'
+import type { AnswerOf } from '#wire/core/endpoint.ts'
 import { parseIsoTime } from '#platform/clock.ts'
-import { AlertListAnswer, type AlertView } from '#wire/alerts/alert-api.ts'
+import { type AlertView, alertApi } from '#wire/alerts/alert-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { formatAgo } from '#cli/kit/duration.ts'
 import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
@@ -33,12 +33,7 @@ export const everyAlert = async (plane: OperatorClient, all: boolean): Promise<A
   const alerts: AlertView[] = []
   let after: string | undefined
   do {
-    const page: Static<typeof AlertListAnswer> = await plane.ask({
-      method: 'GET',
-      path: '/v1/alerts',
-      query: { all, after, limit: 1000 },
-      answer: AlertListAnswer,
-    })
+    const page: AnswerOf<typeof alertApi.list> = await plane.ask(alertApi.list, { query: { all, after, limit: 1000 } })
     alerts.push(...page.alerts)
     after = page.next ?? undefined
   } while (after !== undefined)

@@ -1,5 +1,5 @@
 import { replaceFile } from '#platform/files.ts'
-import { CrlAnswer } from '#wire/ca/certificate-status-api.ts'
+import { certificateStatusApi } from '#wire/ca/certificate-status-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { pemLines } from '#cli/kit/pem-lines.ts'
@@ -16,7 +16,7 @@ export const caCrl = async (cli: Cli, options: CrlOptions): Promise<void> => {
     ...(options.issuer === undefined ? {} : { issuer: options.issuer }),
     ...(options.delta === true ? { delta: true } : {}),
   }
-  const list = await connect(cli, options).ask({ method: 'GET', path: '/v1/ca/crl', query, answer: CrlAnswer })
+  const list = await connect(cli, options).ask(certificateStatusApi.crl, { query })
   const print = printer(cli, options)
   // Fetched again and again into the same file: whoever reads it meanwhile sees one list or the other.
   if (options.out !== undefined) replaceFile(options.out, list.crl, 0o644)

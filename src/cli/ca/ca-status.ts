@@ -1,4 +1,4 @@
-import { CertificateStatusView } from '#wire/ca/certificate-status-api.ts'
+import { type CertificateStatusView, certificateStatusApi } from '#wire/ca/certificate-status-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
@@ -12,8 +12,7 @@ export const caStatus = async (cli: Cli, options: GlobalOptions, given: string):
     .toLowerCase()
     .replace(/^0+(?=.)/, '')
   if (!/^[0-9a-f]{1,40}$/.test(serial)) throw usageFailure('SERIAL is a serial number in hexadecimal digits.')
-  const path = `/v1/ca/certificates/${serial}`
-  const status = await connect(cli, options).ask({ method: 'GET', path, answer: CertificateStatusView })
+  const status = await connect(cli, options).ask(certificateStatusApi.show, { params: { serial } })
   printer(cli, options).answer(status, () => renderFacts(factsOf(status)))
 }
 

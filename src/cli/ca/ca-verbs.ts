@@ -1,6 +1,5 @@
 import { parseIsoTime } from '#platform/clock.ts'
-import { CaBundleAnswer, CaRequestAnswer, CaView } from '#wire/ca/ca-api.ts'
-import { WithdrawAnswer } from '#wire/ca/ca-withdrawal-api.ts'
+import { type CaView, caApi } from '#wire/ca/ca-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { formatAgo, formatSpan } from '#cli/kit/duration.ts'
 import { connect } from '#cli/kit/operator-client.ts'
@@ -13,7 +12,7 @@ import { readText } from '#cli/kit/read-text.ts'
 import { renderFacts, renderHeadedTable, type Cell } from '#cli/kit/table.ts'
 
 export const caShow = async (cli: Cli, options: GlobalOptions): Promise<void> =>
-  showCa(cli, options, await connect(cli, options).ask({ method: 'GET', path: '/v1/ca', answer: CaView }))
+  showCa(cli, options, await connect(cli, options).ask(caApi.show))
 
 export type RotateOptions = PlanOptions & { readonly compromised?: string; readonly reason?: string }
 
@@ -25,7 +24,7 @@ export const caRotate = withPlan(
   }),
   async (cli: Cli, options: RotateOptions) => {
     if (options.compromised !== undefined) return withdraw(cli, options, options.compromised)
-    showCa(cli, options, await connect(cli, options).ask({ method: 'POST', path: '/v1/ca/rotate', answer: CaView }))
+    showCa(cli, options, await connect(cli, options).ask(caApi.rotate))
   },
 )
 
@@ -34,7 +33,7 @@ const usualReason = 'its key may be known to others'
 const withdraw = async (cli: Cli, options: RotateOptions, issuer: string): Promise<void> => {
   const body = { issuer, reason: options.reason ?? usualReason }
   const plane = connect(cli, options)
-  const done = await plane.ask({ method: 'POST', path: '/v1/ca/withdraw', body, answer: WithdrawAnswer })
+  const done = await plane.ask(caApi.withdraw, { body })
   const print = printer(cli, options)
   print.answer(done, (paint) => [
     ...renderFacts([
@@ -51,22 +50,18 @@ const withdraw = async (cli: Cli, options: RotateOptions, issuer: string): Promi
 export const caImport = async (cli: Cli, options: GlobalOptions, file: string): Promise<void> => {
   const certificate = await readText(cli, file, 16_384)
   const plane = connect(cli, options)
-  showCa(
-    cli,
-    options,
-    await plane.ask({ method: 'POST', path: '/v1/ca/import', body: { certificate }, answer: CaView }),
-  )
+  showCa(cli, options, await plane.ask(caApi.importIssued, { body: { certificate } }))
 }
 
 export const caRequest = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const answer = await connect(cli, options).ask({ method: 'POST', path: '/v1/ca/request', answer: CaRequestAnswer })
+  const answer = await connect(cli, options).ask(caApi.request)
   const print = printer(cli, options)
   print.answer(answer, () => pemLines(answer.csr))
   print.note('next: where the root key is: muster ca sign --root-key FILE --root-cert FILE --request FILE')
 }
 
 export const caBundle = async (cli: Cli, options: GlobalOptions & { readonly join?: boolean }): Promise<void> => {
-  const answer = await connect(cli, options).ask({ method: 'GET', path: '/v1/ca/bundle', answer: CaBundleAnswer })
+  const answer = await connect(cli, options).ask(caApi.bundle)
   const print = printer(cli, options)
   print.answer(answer, () => (options.join === true ? [printable(answer.join)] : answer.roots.flatMap(pemLines)))
   print.note(`root fingerprint sha256:${answer.root_fingerprint}`)

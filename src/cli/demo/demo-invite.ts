@@ -3,7 +3,8 @@
 
 import { makeFolder, replaceFile } from '#platform/files.ts'
 import { formatJoinString } from '#wire/core/join-string.ts'
-import { CreateTokenAnswer, NodeDetail } from '#wire/api/operator-api.ts'
+import { tokenApi } from '#wire/enrollment/token-api.ts'
+import { nodeApi } from '#wire/node/node-api.ts'
 import type { DemoAgent } from './demo-agents.ts'
 import type { DemoNode } from './demo-fleet.ts'
 import { inParallel } from '#cli/kit/in-parallel.ts'
@@ -34,16 +35,14 @@ export const inviteFleet = (
 const joinOf = async (plane: OperatorClient, ready: PlaneReadyBody, node: DemoNode): Promise<string> => {
   switch (node.profile) {
     case 'gpu-cloud':
-      return (await plane.ask(tokenFor({ node: node.id, profile: node.profile }))).join
+      return (await plane.ask(tokenApi.create, { body: { node: node.id, profile: node.profile } })).join
     case 'mesh-paas':
-      return (await plane.ask(tokenFor({ profile: node.profile }))).join
+      return (await plane.ask(tokenApi.create, { body: { profile: node.profile } })).join
     case 'hpc-diskless': {
       const body = { id: node.id, profile: node.profile, macs: [node.mac], bmc_serial: node.bmcSerial }
-      await plane.ask({ method: 'POST', path: '/v1/nodes', body, answer: NodeDetail })
+      await plane.ask(nodeApi.register, { body })
       const { node_url: url, domain, root_fingerprint: rootFingerprint } = ready
       return formatJoinString({ url, domain, rootFingerprint, secret: null })
     }
   }
 }
-
-const tokenFor = (body: object) => ({ method: 'POST', path: '/v1/tokens', body, answer: CreateTokenAnswer }) as const

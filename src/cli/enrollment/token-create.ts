@@ -1,5 +1,5 @@
 import { parseJoinString } from '#wire/core/join-string.ts'
-import { CreateTokenAnswer, type CreateTokenRequest } from '#wire/api/operator-api.ts'
+import { type CreateTokenRequest, tokenApi } from '#wire/enrollment/token-api.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { formatSpan } from '#cli/kit/duration.ts'
@@ -24,11 +24,8 @@ export const tokenCreate = async (cli: Cli, options: Options): Promise<void> => 
     ...(options.replace === true ? { replace: true } : {}),
     ...(options.expires === undefined ? {} : { expires_ms: durationOption('--expires', options.expires) }),
   }
-  const answer = await connect(cli, options).ask({
-    method: 'POST',
-    path: '/v1/tokens',
+  const answer = await connect(cli, options).ask(tokenApi.create, {
     body: request,
-    answer: CreateTokenAnswer,
     about: { ID: options.node ?? 'ID', PROFILE: options.profile ?? 'PROFILE' },
   })
   if (parseJoinString(answer.join) === null) throw notAJoinString()

@@ -1,5 +1,5 @@
 import { parseIsoTime } from '#platform/clock.ts'
-import { TokenListAnswer, type TokenView } from '#wire/api/operator-api.ts'
+import { type TokenView, tokenApi } from '#wire/enrollment/token-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { formatAgo, formatSpan } from '#cli/kit/duration.ts'
 import { connect } from '#cli/kit/operator-client.ts'
@@ -7,12 +7,7 @@ import { printer } from '#cli/kit/print.ts'
 import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
 
 export const tokenList = async (cli: Cli, options: GlobalOptions & { node?: string }): Promise<void> => {
-  const answer = await connect(cli, options).ask({
-    method: 'GET',
-    path: '/v1/tokens',
-    query: { node: options.node },
-    answer: TokenListAnswer,
-  })
+  const answer = await connect(cli, options).ask(tokenApi.list, { query: { node: options.node } })
   const nowMs = cli.clock.nowMs()
   printer(cli, options).answer(answer, (paint) =>
     renderHeadedTable(

@@ -1,4 +1,4 @@
-import { TokenView } from '#wire/api/operator-api.ts'
+import { tokenApi } from '#wire/enrollment/token-api.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
@@ -10,11 +10,7 @@ export const tokenRevoke = withPlan(
   'revoke-token',
   (_options: PlanOptions, id: string | undefined) => ({ kind: 'revoke-token' as const, token: named(id) }),
   async (cli: Cli, options: PlanOptions, id: string | undefined) => {
-    const token = await connect(cli, options).ask({
-      method: 'POST',
-      path: `/v1/tokens/${encodeURIComponent(named(id))}/revoke`,
-      answer: TokenView,
-    })
+    const token = await connect(cli, options).ask(tokenApi.revoke, { params: { id: named(id) } })
     printer(cli, options).answer(token, () => [`token ${printable(token.id)} ${token.state}`])
   },
 )

@@ -1,6 +1,6 @@
 import { Value } from 'typebox/value'
 import { createFile } from '#platform/folder.ts'
-import { PeerDomainIntroduction, PeerDomainList, PeerDomainView } from '#wire/federation/claim-api.ts'
+import { PeerDomainIntroduction, type PeerDomainView, peerDomainApi } from '#wire/federation/peer-domain-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
@@ -11,8 +11,7 @@ import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
 const longestFile = 256 * 1024
 
 export const peerDomainSelf = async (cli: Cli, options: GlobalOptions & { readonly out?: string }): Promise<void> => {
-  const path = '/v1/peer-domains/self'
-  const self = await connect(cli, options).ask({ method: 'GET', path, answer: PeerDomainIntroduction })
+  const self = await connect(cli, options).ask(peerDomainApi.self)
   const text = JSON.stringify(self, null, 1)
   const print = printer(cli, options)
   if (options.out === undefined) return print.answer(self, () => [text])
@@ -26,21 +25,19 @@ export const peerDomainSelf = async (cli: Cli, options: GlobalOptions & { readon
 
 export const peerDomainAdd = async (cli: Cli, options: GlobalOptions, file: string): Promise<void> => {
   const body = introductionIn(file, await readText(cli, file, longestFile))
-  const path = '/v1/peer-domains'
   const about = { NAME: body.name }
-  const peer = await connect(cli, options).ask({ method: 'POST', path, body, answer: PeerDomainView, about })
+  const peer = await connect(cli, options).ask(peerDomainApi.add, { body, about })
   show(cli, options, peer)
 }
 
 export const peerDomainRemove = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> => {
-  const path = `/v1/peer-domains/${encodeURIComponent(name)}/remove`
   const about = { NAME: name }
-  const peer = await connect(cli, options).ask({ method: 'POST', path, body: {}, answer: PeerDomainView, about })
+  const peer = await connect(cli, options).ask(peerDomainApi.remove, { params: { name }, about })
   show(cli, options, peer)
 }
 
 export const peerDomainList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const answer = await connect(cli, options).ask({ method: 'GET', path: '/v1/peer-domains', answer: PeerDomainList })
+  const answer = await connect(cli, options).ask(peerDomainApi.list)
   const { peer_domains: peers } = answer
   const print = printer(cli, options)
   print.answer(answer, (paint) =>

@@ -1,8 +1,8 @@
 // Work on nodes, as schedulers and people place it and give it back.
 
-import type { Static } from 'typebox'
+import type { AnswerOf } from '#wire/core/endpoint.ts'
 import { parseIsoTime } from '#platform/clock.ts'
-import { AllocationListAnswer, AllocationView } from '#wire/fleet/allocation-api.ts'
+import { type AllocationView, allocationApi, type AllocationListQuery } from '#wire/fleet/allocation-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { formatAgo } from '#cli/kit/duration.ts'
 import { moment } from '#cli/kit/moment.ts'
@@ -14,34 +14,33 @@ type CreateOptions = GlobalOptions & { readonly node: string; readonly vcluster:
 
 export const allocationCreate = async (cli: Cli, options: CreateOptions, id: string): Promise<void> => {
   const { node, vcluster, owner } = options
-  const allocation = await connect(cli, options).ask({
-    method: 'POST',
-    path: '/v1/allocations',
+  const allocation = await connect(cli, options).ask(allocationApi.create, {
     body: { id, node, vcluster, owner },
-    answer: AllocationView,
     about: { ID: node },
   })
   show(cli, options, allocation)
 }
 
 export const allocationShow = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> =>
-  show(cli, options, await connect(cli, options).ask({ method: 'GET', path: pathOf(id), answer: AllocationView }))
+  show(cli, options, await connect(cli, options).ask(allocationApi.show, { params: { id } }))
 
 export const allocationRelease = async (
   cli: Cli,
   options: GlobalOptions & { readonly reason?: string },
   id: string,
 ): Promise<void> => {
-  const allocation = await connect(cli, options).ask({
-    method: 'POST',
-    path: `${pathOf(id)}/release`,
+  const allocation = await connect(cli, options).ask(allocationApi.release, {
+    params: { id },
     body: options.reason === undefined ? {} : { reason: options.reason },
-    answer: AllocationView,
   })
   show(cli, options, allocation)
 }
 
-type ListOptions = GlobalOptions & { readonly node?: string; readonly vcluster?: string; readonly state: string }
+type ListOptions = GlobalOptions & {
+  readonly node?: string
+  readonly vcluster?: string
+  readonly state: NonNullable<AllocationListQuery['state']>
+}
 
 export const allocationList = async (cli: Cli, options: ListOptions): Promise<void> => {
   const allocations = await everyAllocation(connect(cli, options), options)
@@ -64,19 +63,14 @@ const everyAllocation = async (plane: OperatorClient, options: ListOptions): Pro
   const allocations: AllocationView[] = []
   let after: string | undefined
   do {
-    const page: Static<typeof AllocationListAnswer> = await plane.ask({
-      method: 'GET',
-      path: '/v1/allocations',
+    const page: AnswerOf<typeof allocationApi.list> = await plane.ask(allocationApi.list, {
       query: { node, vcluster, state, after, limit: 1000 },
-      answer: AllocationListAnswer,
     })
     allocations.push(...page.allocations)
     after = page.next ?? undefined
   } while (after !== undefined)
   return allocations
 }
-
-const pathOf = (id: string): string => `/v1/allocations/${encodeURIComponent(id)}`
 
 const allocationRow = (allocation: AllocationView, nowMs: number): Cell[] => [
   allocation.id,

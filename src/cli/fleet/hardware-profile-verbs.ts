@@ -1,4 +1,4 @@
-import { HardwareProfileList, HardwareProfileView } from '#wire/fleet/hardware-api.ts'
+import { type HardwareProfileView, hardwareApi } from '#wire/fleet/hardware-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
@@ -6,8 +6,7 @@ import { printer } from '#cli/kit/print.ts'
 import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
 
 export const hardwareProfileList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const path = '/v1/hardware-profiles'
-  const answer = await connect(cli, options).ask({ method: 'GET', path, answer: HardwareProfileList })
+  const answer = await connect(cli, options).ask(hardwareApi.profiles)
   const print = printer(cli, options)
   print.answer(answer, (paint) =>
     answer.hardware_profiles.length === 0
@@ -40,15 +39,15 @@ export const hardwareProfileCreate = async (cli: Cli, options: CreateOptions, ta
   const { firmware, sku, slots, tag: tags = [], description } = options
   if (!/^\d{1,2}$/.test(slots)) throw usageFailure(`--slots takes a number from 0 to 64, not ${slots}`)
   const body = { tag, firmware, sku, tags, slots: Number(slots), ...(description === undefined ? {} : { description }) }
-  const path = '/v1/hardware-profiles'
-  const answer = HardwareProfileView
-  show(cli, options, await connect(cli, options).ask({ method: 'POST', path, body, answer, about: { TAG: tag } }))
+  show(cli, options, await connect(cli, options).ask(hardwareApi.createProfile, { body, about: { TAG: tag } }))
 }
 
 export const hardwareProfileRemove = async (cli: Cli, options: GlobalOptions, tag: string): Promise<void> => {
-  const path = `/v1/hardware-profiles/${encodeURIComponent(tag)}/remove`
-  const answer = HardwareProfileView
-  show(cli, options, await connect(cli, options).ask({ method: 'POST', path, body: {}, answer, about: { TAG: tag } }))
+  show(
+    cli,
+    options,
+    await connect(cli, options).ask(hardwareApi.removeProfile, { params: { tag }, about: { TAG: tag } }),
+  )
 }
 
 const show = (cli: Cli, options: GlobalOptions, profile: HardwareProfileView): void =>

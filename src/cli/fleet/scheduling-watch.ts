@@ -1,4 +1,4 @@
-import { SchedulingAnswer, type SchedulingView } from '#wire/fleet/scheduling-api.ts'
+import { type SchedulingView, schedulingApi } from '#wire/fleet/scheduling-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import type { Colour, Paint } from '#cli/kit/paint.ts'
@@ -19,13 +19,7 @@ export const schedulingWatch = async (
   for (let after: string | undefined; ;) {
     const place = after === undefined ? {} : { after, wait_ms: waitMs }
     const page = await waitForPlane(cli, print.note, () =>
-      plane.ask({
-        method: 'GET',
-        path: '/v1/scheduling',
-        query: { vcluster, limit: 500, ...place },
-        answer: SchedulingAnswer,
-        timeoutMs: 30_000 + waitMs,
-      }),
+      plane.ask(schedulingApi.watch, { query: { vcluster, limit: 500, ...place }, timeoutMs: 30_000 + waitMs }),
     )
     for (const node of page.nodes) print.item(node, (paint) => [schedulingLine(node, paint)])
     await cli.out.drained()

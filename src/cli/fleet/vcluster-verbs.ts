@@ -1,4 +1,4 @@
-import { VClusterBody, VClusterDeleted, VClusterListAnswer, VClusterSettings } from '#wire/fleet/vcluster-api.ts'
+import { type VClusterBody, VClusterSettings, vclusterApi } from '#wire/fleet/vcluster-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
@@ -10,7 +10,7 @@ import { parseSettings, settingLines } from '#cli/kit/settings.ts'
 import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
 
 export const vclusterList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const answer = await connect(cli, options).ask({ method: 'GET', path: '/v1/vclusters', answer: VClusterListAnswer })
+  const answer = await connect(cli, options).ask(vclusterApi.list)
   const print = printer(cli, options)
   print.answer(answer, (paint) =>
     answer.vclusters.length === 0
@@ -32,12 +32,7 @@ export const vclusterList = async (cli: Cli, options: GlobalOptions): Promise<vo
 }
 
 export const vclusterShow = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> => {
-  const vcluster = await connect(cli, options).ask({
-    method: 'GET',
-    path: pathOf(name),
-    answer: VClusterBody,
-    about: { NAME: name },
-  })
+  const vcluster = await connect(cli, options).ask(vclusterApi.show, { params: { name }, about: { NAME: name } })
   show(cli, options, vcluster)
 }
 
@@ -49,11 +44,8 @@ export const vclusterCreate = async (
   name: string,
   pairs: readonly string[],
 ): Promise<void> => {
-  const vcluster = await connect(cli, options).ask({
-    method: 'POST',
-    path: '/v1/vclusters',
+  const vcluster = await connect(cli, options).ask(vclusterApi.create, {
     body: { name, ...(await changes(cli, options, pairs)) },
-    answer: VClusterBody,
     about: { NAME: name },
   })
   show(cli, options, vcluster)
@@ -68,11 +60,10 @@ export const vclusterSet = async (
   if (pairs.length === 0 && options.overlay === undefined) {
     throw usageFailure('Nothing is to be changed.', 'Write KEY=VALUE, or --overlay FILE.json')
   }
-  const vcluster = await connect(cli, options).ask({
-    method: 'PATCH',
-    path: pathOf(name),
+  const vcluster = await connect(cli, options).ask(vclusterApi.change, {
+    params: { name },
     body: await changes(cli, options, pairs),
-    answer: VClusterBody,
+
     about: { NAME: name },
   })
   show(cli, options, vcluster)
@@ -95,11 +86,10 @@ const named = (name: string | undefined): string => {
 }
 
 const remove = async (cli: Cli, options: DeleteOptions, name: string): Promise<void> => {
-  const deleted = await connect(cli, options).ask({
-    method: 'POST',
-    path: `${pathOf(name)}/delete`,
+  const deleted = await connect(cli, options).ask(vclusterApi.delete, {
+    params: { name },
     body: options.force === true ? { force: true } : {},
-    answer: VClusterDeleted,
+
     about: { NAME: name },
     // Every node is a transaction of its own.
     timeoutMs: 600_000,
@@ -111,8 +101,6 @@ const remove = async (cli: Cli, options: DeleteOptions, name: string): Promise<v
     ]),
   )
 }
-
-const pathOf = (name: string): string => `/v1/vclusters/${encodeURIComponent(name)}`
 
 const longestDocument = 64 * 1024
 

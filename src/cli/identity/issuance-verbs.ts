@@ -1,24 +1,24 @@
-import { IssuanceView } from '#wire/identity/issuance-api.ts'
+import { type IssuanceView, issuanceApi } from '#wire/identity/issuance-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
 export const issuanceShow = async (cli: Cli, options: GlobalOptions): Promise<void> =>
-  show(cli, options, await connect(cli, options).ask({ method: 'GET', path: '/v1/issuance', answer: IssuanceView }))
+  show(cli, options, await connect(cli, options).ask(issuanceApi.show))
 
 export type HaltOptions = GlobalOptions & { readonly reason: string; readonly renewalsGoOn?: boolean }
 
 export const issuanceHalt = async (cli: Cli, options: HaltOptions): Promise<void> => {
   const body = { reason: options.reason, ...(options.renewalsGoOn === true ? { renewals: true } : {}) }
   const plane = connect(cli, options)
-  show(cli, options, await plane.ask({ method: 'POST', path: '/v1/issuance/halt', body, answer: IssuanceView }))
+  show(cli, options, await plane.ask(issuanceApi.halt, { body }))
   printer(cli, options).note('To let it go on: muster issuance resume')
 }
 
 export const issuanceResume = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   const plane = connect(cli, options)
-  show(cli, options, await plane.ask({ method: 'POST', path: '/v1/issuance/resume', answer: IssuanceView }))
+  show(cli, options, await plane.ask(issuanceApi.resume))
 }
 
 const show = (cli: Cli, options: GlobalOptions, issuance: IssuanceView): void =>

@@ -1,7 +1,7 @@
 // Reading the journal page by page.
 
 import type { Static } from 'typebox'
-import { JournalAnswer, type EntryView } from '#wire/api/operator-api.ts'
+import { type JournalAnswer, type EntryView, journalApi } from '#wire/journal/journal-api.ts'
 import type { GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import type { OperatorClient } from '#cli/kit/operator-client.ts'
@@ -15,11 +15,8 @@ export const askJournal = (
   filter: JournalFilter,
   page: { last?: number; limit?: number; after?: string; wait_ms?: number },
 ): Promise<JournalPage> =>
-  plane.ask({
-    method: 'GET',
-    path: '/v1/journal',
+  plane.ask(journalApi.read, {
     query: { node: filter.node, type: filter.type, ...page },
-    answer: JournalAnswer,
     timeoutMs: 30_000 + (page.wait_ms ?? 0),
   })
 

@@ -1,4 +1,4 @@
-import { VerifyAnswer } from '#wire/api/operator-api.ts'
+import { journalApi } from '#wire/journal/journal-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { connect } from '#cli/kit/operator-client.ts'
@@ -11,12 +11,7 @@ const differ = (rows: number): string => (rows === 1 ? '1 row differs' : `${rows
 const timeoutMs = 30 * 60_000
 
 export const journalVerify = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const answer = await connect(cli, options).ask({
-    method: 'POST',
-    path: '/v1/journal/verify',
-    answer: VerifyAnswer,
-    timeoutMs,
-  })
+  const answer = await connect(cli, options).ask(journalApi.verify, { timeoutMs })
   const print = printer(cli, options)
   const { broken } = answer
   if (answer.intact && broken === null) {

@@ -1,4 +1,4 @@
-import { nodeIdShape } from '#wire/api/node-api.ts'
+import { nodeIdShape } from '#wire/core/shapes.ts'
 import { usageFailure } from './failure.ts'
 
 /** Checked before it is sent: the plane would only say that the request does not fit a schema. */

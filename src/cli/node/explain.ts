@@ -2,7 +2,7 @@
 
 import { codeSentences, nextStepOf } from '#domain/recovery/short-code-words.ts'
 import { decodeShortCode, nodeMark, type DecodedCode } from '#domain/recovery/short-code.ts'
-import { DomainBody } from '#wire/api/operator-api.ts'
+import { settingsApi } from '#wire/settings/settings-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { asCalled, Failure, fillIn, usageFailure } from '#cli/kit/failure.ts'
 import { everyNode } from './node-list.ts'
@@ -47,7 +47,7 @@ const factsIn = (code: string): DecodedCode => {
 const whoIs = async (cli: Cli, options: GlobalOptions, mark: number): Promise<Who> => {
   try {
     const plane = connect(cli, options)
-    const domain = await plane.ask({ method: 'GET', path: '/v1/domain', answer: DomainBody })
+    const domain = await plane.ask(settingsApi.domain)
     const nodes = await everyNode(plane, {})
     return { kind: 'found', nodes: nodes.map(({ id }) => id).filter((id) => nodeMark(domain.name, id) === mark) }
   } catch (error) {

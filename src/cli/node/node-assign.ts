@@ -1,11 +1,12 @@
 // Which vCluster nodes are in. Several are changed one by one: each is a transaction of its own, and what failed is told.
 
-import { NodeDetail } from '#wire/api/operator-api.ts'
+import { vclusterApi } from '#wire/fleet/vcluster-api.ts'
+import type { NodeDetail } from '#wire/node/node-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure } from '#cli/kit/failure.ts'
 import { inParallel } from '#cli/kit/in-parallel.ts'
-import { connect } from '#cli/kit/operator-client.ts'
+import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderTable, type Cell } from '#cli/kit/table.ts'
 
@@ -13,15 +14,21 @@ type To = GlobalOptions & { readonly to: string }
 type Force = GlobalOptions & { readonly force?: boolean }
 
 export const nodeAssign = (cli: Cli, options: To, ids: readonly string[]): Promise<void> =>
-  changeAll(cli, options, ids, 'assign', { to: options.to })
+  changeAll(cli, options, ids, (plane, id) =>
+    plane.tryAsk(vclusterApi.assign, { params: { id }, body: { to: options.to }, about: { ID: id } }),
+  )
 
 export const nodeMove = (cli: Cli, options: To & Force, ids: readonly string[]): Promise<void> =>
-  changeAll(cli, options, ids, 'move', { to: options.to, ...forced(options) })
+  changeAll(cli, options, ids, (plane, id) =>
+    plane.tryAsk(vclusterApi.move, { params: { id }, body: { to: options.to, ...forced(options) }, about: { ID: id } }),
+  )
 
 export const nodeUnassign = (cli: Cli, options: Force, ids: readonly string[]): Promise<void> =>
-  changeAll(cli, options, ids, 'unassign', forced(options))
+  changeAll(cli, options, ids, (plane, id) =>
+    plane.tryAsk(vclusterApi.unassign, { params: { id }, body: forced(options), about: { ID: id } }),
+  )
 
-const forced = ({ force }: Force): object => (force === true ? { force: true } : {})
+const forced = ({ force }: Force) => (force === true ? { force: true } : {})
 
 type Result = {
   readonly id: string
@@ -37,13 +44,11 @@ const changeAll = async (
   cli: Cli,
   options: GlobalOptions,
   ids: readonly string[],
-  action: string,
-  body: object,
+  ask: (plane: OperatorClient, id: string) => Promise<NodeDetail | Failure>,
 ): Promise<void> => {
   const plane = connect(cli, options)
   const change = async (id: string): Promise<Result> => {
-    const path = `/v1/nodes/${encodeURIComponent(id)}/${action}`
-    const answer = await plane.tryAsk({ method: 'POST', path, body, answer: NodeDetail, about: { ID: id } })
+    const answer = await ask(plane, id)
     if (!(answer instanceof Failure)) return { id, node: answer, code: null, detail: null }
     // Of one there is nothing else to say; a key that is not valid fails all alike.
     if (ids.length === 1 || answer.exit === exitCodes.notAllowed) throw answer

@@ -4,7 +4,7 @@ import * as path from 'node:path'
 import { sha256Hex } from '#platform/bytes.ts'
 import { errno, readFileIfAny } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
-import { CreateTokenAnswer } from '#wire/api/operator-api.ts'
+import { tokenApi } from '#wire/enrollment/token-api.ts'
 import { faultOfBootstrap, type AgentSource, type Bootstrap } from '#cli/node/bundle/bootstrap.ts'
 import { cloudInit } from '#cli/node/bundle/cloud-init.ts'
 import { envFile } from '#cli/node/bundle/env-file.ts'
@@ -35,16 +35,13 @@ export const nodeBundle = async (cli: Cli, options: Options, id: string): Promis
   const nodeId = nodeName(id)
   const agent = agentSource(options)
   if (options.out !== undefined && readFileIfAny(options.out) !== null) throw taken(options.out)
-  const answer = await connect(cli, options).ask({
-    method: 'POST',
-    path: '/v1/tokens',
+  const answer = await connect(cli, options).ask(tokenApi.create, {
     body: {
       node: nodeId,
       ...(options.profile === undefined ? {} : { profile: options.profile }),
       ...(options.replace === true ? { replace: true } : {}),
       ...(options.expires === undefined ? {} : { expires_ms: durationOption('--expires', options.expires) }),
     },
-    answer: CreateTokenAnswer,
     about: { ID: nodeId, PROFILE: options.profile ?? 'PROFILE' },
   })
   const bootstrap: Bootstrap = { nodeId, join: answer.join, agent }

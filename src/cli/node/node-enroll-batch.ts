@@ -1,4 +1,4 @@
-import { NodeDetail } from '#wire/api/operator-api.ts'
+import { nodeApi } from '#wire/node/node-api.ts'
 import { parseBatch, type BatchLine } from './batch-file.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
@@ -50,7 +50,7 @@ const register = async (plane: OperatorClient, line: BatchLine): Promise<BatchRe
   if (line.kind === 'unusable')
     return { line: line.line, id: line.id, result: 'failed', code: 'USAGE', detail: line.why }
   const about = { line: line.line, id: line.request.id }
-  const answer = await plane.tryAsk({ method: 'POST', path: '/v1/nodes', body: line.request, answer: NodeDetail })
+  const answer = await plane.tryAsk(nodeApi.register, { body: line.request })
   if (!(answer instanceof Failure)) return { ...about, result: 'registered', code: null, detail: null }
   if (answer.code === 'NODE_ALREADY_ENROLLED')
     return { ...about, result: 'already there', code: null, detail: answer.detail }

@@ -1,4 +1,4 @@
-import { NodeDetail, type RegisterRequest } from '#wire/api/operator-api.ts'
+import { type RegisterRequest, nodeApi } from '#wire/node/node-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { nodeEnrollBatch } from './node-enroll-batch.ts'
@@ -29,11 +29,8 @@ export const nodeEnroll = async (cli: Cli, options: EnrollOptions, id: string | 
     ...(options.mac === undefined ? {} : { macs: [...options.mac] }),
     ...(options.bmcSerial === undefined ? {} : { bmc_serial: options.bmcSerial }),
   }
-  const node = await connect(cli, options).ask({
-    method: 'POST',
-    path: '/v1/nodes',
+  const node = await connect(cli, options).ask(nodeApi.register, {
     body: request,
-    answer: NodeDetail,
     about: { ID: id, PROFILE: options.profile ?? 'PROFILE' },
   })
   const print = printer(cli, options)

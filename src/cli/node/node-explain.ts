@@ -1,18 +1,14 @@
-import { NodeExplanation } from '#wire/node/node-evidence.ts'
+import { type NodeExplanation } from '#wire/node/node-evidence.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { asCalled } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { printable } from '#cli/kit/printable.ts'
+import { nodeApi } from '#wire/node/node-api.ts'
 
 /** The story of a node: how it stands, what led there, and what a person could do. */
 export const nodeExplain = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
-  const told = await connect(cli, options).ask({
-    method: 'GET',
-    path: `/v1/nodes/${encodeURIComponent(id)}/explain`,
-    answer: NodeExplanation,
-    about: { ID: id },
-  })
+  const told = await connect(cli, options).ask(nodeApi.explain, { params: { id }, about: { ID: id } })
   printer(cli, options).answer(told, () => explanationLines(told).map((line) => asCalled(line, cli.program)))
 }
 

@@ -1,7 +1,7 @@
 // Everything known of a node, in the order an operator asks: what, why, until when, from where.
 
 import { parseIsoTime } from '#platform/clock.ts'
-import type { NodeDetail } from '#wire/api/operator-api.ts'
+import type { NodeDetail } from '#wire/node/node-api.ts'
 import { formatAgo, formatSpan } from '#cli/kit/duration.ts'
 import { evidenceLines, repairLines } from './node-evidence-lines.ts'
 import { moment } from '#cli/kit/moment.ts'

@@ -1,8 +1,8 @@
-import { NodeDetail } from '#wire/api/operator-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { showState } from './node-act.ts'
 import { connect } from '#cli/kit/operator-client.ts'
+import { schedulingApi, type HealthRequest } from '#wire/fleet/scheduling-api.ts'
 
 export type NodeHealthOptions = GlobalOptions & {
   readonly unhealthy?: boolean
@@ -11,17 +11,15 @@ export type NodeHealthOptions = GlobalOptions & {
 }
 
 export const nodeHealth = async (cli: Cli, options: NodeHealthOptions, id: string): Promise<void> => {
-  const detail = await connect(cli, options).ask({
-    method: 'POST',
-    path: `/v1/nodes/${encodeURIComponent(id)}/health`,
+  const detail = await connect(cli, options).ask(schedulingApi.reportHealth, {
+    params: { id },
     body: reportOf(options, id),
-    answer: NodeDetail,
     about: { ID: id },
   })
   showState(cli, options, detail)
 }
 
-const reportOf = ({ unhealthy = false, ok = false, reason }: NodeHealthOptions, id: string): object => {
+const reportOf = ({ unhealthy = false, ok = false, reason }: NodeHealthOptions, id: string): HealthRequest => {
   if (unhealthy === ok) throw usageFailure('Say either --unhealthy or --ok.', `muster node health ${id} --ok`)
   if (ok) return { state: 'healthy' }
   if (reason !== undefined) return { state: 'unhealthy', reason }

@@ -1,7 +1,7 @@
-import type { Static } from 'typebox'
+import type { AnswerOf } from '#wire/core/endpoint.ts'
 import { parseIsoTime } from '#platform/clock.ts'
-import { Recoverability } from '#wire/node/node-evidence.ts'
-import { NodeListAnswer, type NodeView } from '#wire/api/operator-api.ts'
+import { type Recoverability } from '#wire/node/node-evidence.ts'
+import { type NodeView, nodeApi } from '#wire/node/node-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { formatAgo, formatSpan } from '#cli/kit/duration.ts'
 import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
@@ -10,7 +10,7 @@ import { printer } from '#cli/kit/print.ts'
 import { renderTable, type Cell } from '#cli/kit/table.ts'
 
 export type NodeListOptions = GlobalOptions & {
-  readonly state?: string
+  readonly state?: NodeView['membership']
   readonly profile?: string
   readonly vcluster?: string
   /** `true`: all of them, with the answer. */
@@ -48,11 +48,8 @@ export const everyNode = async (
   const recoverable = options.recoverable === true ? undefined : options.recoverable
   let after: string | undefined
   do {
-    const page: Static<typeof NodeListAnswer> = await plane.ask({
-      method: 'GET',
-      path: '/v1/nodes',
+    const page: AnswerOf<typeof nodeApi.list> = await plane.ask(nodeApi.list, {
       query: { membership: state, profile, vcluster, schedulable, recoverable, after, limit: 1000 },
-      answer: NodeListAnswer,
     })
     nodes.push(...page.nodes)
     after = page.next ?? undefined
@@ -65,8 +62,7 @@ const rowFor = ({ recoverable, schedulable }: NodeListOptions, node: NodeView, n
   return schedulable === undefined ? nodeRow(node, nowMs) : schedulableRow(node)
 }
 
-const recoverability = (plane: OperatorClient): Promise<Recoverability> =>
-  plane.ask({ method: 'GET', path: '/v1/recoverability', answer: Recoverability })
+const recoverability = (plane: OperatorClient): Promise<Recoverability> => plane.ask(nodeApi.recoverability)
 
 const shareText = ({ nodes, proven, why }: Recoverability): string => {
   const rest = why.map(({ why: reason, count }) => `${count} ${reason}`).join('; ')

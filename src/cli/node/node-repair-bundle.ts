@@ -2,12 +2,12 @@
 
 import { createFile } from '#platform/folder.ts'
 import { pathExists } from '#platform/paths.ts'
-import { RepairBundle } from '#wire/recovery/recovery-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { nodeName } from '#cli/kit/node-name.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
+import { nodeActionApi } from '#wire/node/node-action-api.ts'
 
 type Options = GlobalOptions & { readonly reason: string; readonly out: string }
 
@@ -15,11 +15,9 @@ export const nodeRepairBundle = async (cli: Cli, options: Options, id: string): 
   const node = nodeName(id)
   // Looked at first: making a bundle quarantines the node and voids the bundle before.
   if (pathExists(options.out)) throw taken(options.out)
-  const bundle = await connect(cli, options).ask({
-    method: 'POST',
-    path: `/v1/nodes/${encodeURIComponent(node)}/repair-bundle`,
+  const bundle = await connect(cli, options).ask(nodeActionApi.repairBundle, {
+    params: { id: node },
     body: { reason: options.reason },
-    answer: RepairBundle,
     about: { ID: node },
   })
   if (createFile(options.out, JSON.stringify(bundle, null, 1) + '\n', 0o600) === 'exists') throw taken(options.out)

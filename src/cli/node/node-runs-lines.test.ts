@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { NodeDetail } from '#wire/api/operator-api.ts'
+import type { NodeDetail } from '#wire/node/node-api.ts'
 import { driftLines, overlayLines, schedulingText } from './node-runs-lines.ts'
 
 const session = { number: 1, since: null }

@@ -1,6 +1,6 @@
 // What a node runs, as lines of `node show`.
 
-import type { NodeDetail } from '#wire/api/operator-api.ts'
+import type { NodeDetail } from '#wire/node/node-api.ts'
 
 type Overlay = NonNullable<NodeDetail['overlay']>
 

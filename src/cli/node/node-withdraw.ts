@@ -1,35 +1,35 @@
 // Taking the identity of a node away, and waiting for the proof; of several only as planned.
 
-import { ReceiptView } from '#wire/revocation/receipt-api.ts'
+import { nodeActionApi } from '#wire/node/node-action-api.ts'
+import type { ReceiptView } from '#wire/revocation/receipt-api.ts'
 import { awaitReceipt, showReceipt, usualWait } from '#cli/revocation/await-receipt.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { durationOption } from '#cli/kit/duration-option.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
-import { act } from './node-act.ts'
-import { connect } from '#cli/kit/operator-client.ts'
+import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { computePlan, withPlan, type PlanOptions } from '#cli/plans/plan-run.ts'
 import { printer } from '#cli/kit/print.ts'
 
 type Waiting = { readonly wait?: string | false }
 
-const withdraw = async (
-  cli: Cli,
-  options: GlobalOptions & Waiting,
-  id: string,
-  action: 'quarantine' | 'revoke' | 'decommission',
-  body: object,
-): Promise<void> => {
+type Ask = (plane: OperatorClient) => Promise<ReceiptView>
+
+const withdraw = async (cli: Cli, options: GlobalOptions & Waiting, ask: Ask): Promise<void> => {
   // Read before anything is sent: a mistake in it must not come after the deed.
   const waitMs = options.wait === false ? 0 : durationOption('--wait', options.wait ?? usualWait)
-  const receipt = await act(cli, options, id, action, body, ReceiptView)
-  showReceipt(cli, printer(cli, options), await awaitReceipt(cli, connect(cli, options), receipt, waitMs))
+  const plane = connect(cli, options)
+  const receipt = await ask(plane)
+  showReceipt(cli, printer(cli, options), await awaitReceipt(cli, plane, receipt, waitMs))
 }
 
 export const nodeQuarantine = (
   cli: Cli,
   options: GlobalOptions & Waiting & { readonly reason: string },
   id: string,
-): Promise<void> => withdraw(cli, options, id, 'quarantine', { reason: options.reason })
+): Promise<void> =>
+  withdraw(cli, options, (plane) =>
+    plane.ask(nodeActionApi.quarantine, { params: { id }, body: { reason: options.reason }, about: { ID: id } }),
+  )
 
 type RevokeOptions = PlanOptions & Waiting & { readonly reason?: string }
 
@@ -43,7 +43,7 @@ export const nodeRevoke = withPlan('revoke-nodes', revocation, async (cli: Cli, 
   const body = { reason: reasonIn(options) }
   const [id, ...more] = named(ids, 'revoke')
   return more.length === 0 && id !== undefined
-    ? withdraw(cli, options, id, 'revoke', body)
+    ? withdraw(cli, options, (plane) => plane.ask(nodeActionApi.revoke, { params: { id }, body, about: { ID: id } }))
     : computePlan(cli, options, revocation(options, ids))
 })
 
@@ -61,7 +61,13 @@ export const nodeDecommission = withPlan(
   async (cli: Cli, options: DecommissionOptions, ids) => {
     const [id, ...more] = named(ids, 'decommission')
     return more.length === 0 && id !== undefined
-      ? withdraw(cli, options, id, 'decommission', options.force === true ? { force: true } : {})
+      ? withdraw(cli, options, (plane) =>
+          plane.ask(nodeActionApi.decommission, {
+            params: { id },
+            body: options.force === true ? { force: true } : {},
+            about: { ID: id },
+          }),
+        )
       : computePlan(cli, options, decommissioning(options, ids))
   },
 )

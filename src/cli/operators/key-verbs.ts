@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import { parseIsoTime } from '#platform/clock.ts'
-import { CreateKeyAnswer, KeyListAnswer, KeyView } from '#wire/api/operator-api.ts'
+import { type KeyView, keyApi } from '#wire/operators/key-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { formatAgo } from '#cli/kit/duration.ts'
 import type { OfflineOptions } from './key-create-offline.ts'
@@ -18,12 +18,7 @@ export const keyCreate = async (
   const answer =
     offline === true
       ? await (await import('./key-create-offline.ts')).keyMadeOffline(cli, options, name)
-      : await connect(cli, options).ask({
-          method: 'POST',
-          path: '/v1/keys',
-          body: { name, role },
-          answer: CreateKeyAnswer,
-        })
+      : await connect(cli, options).ask(keyApi.create, { body: { name, role } })
   const print = printer(cli, options)
   print.answer(answer, () => [printable(answer.secret)])
   print.note(`key ${answer.key.id} of ${answer.key.name} with role ${answer.key.role}; it is not shown again`)
@@ -31,7 +26,7 @@ export const keyCreate = async (
 }
 
 export const keyList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const answer = await connect(cli, options).ask({ method: 'GET', path: '/v1/keys', answer: KeyListAnswer })
+  const answer = await connect(cli, options).ask(keyApi.list)
   const nowMs = cli.clock.nowMs()
   const ago = (time: string) => formatAgo(parseIsoTime(time) ?? nowMs, nowMs)
   printer(cli, options).answer(answer, (paint) =>
@@ -49,10 +44,6 @@ const stateOf = ({ forged, revoked_at: revokedAt }: Static<typeof KeyView>, ago:
 }
 
 export const keyRevoke = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
-  const key = await connect(cli, options).ask({
-    method: 'POST',
-    path: `/v1/keys/${encodeURIComponent(id)}/revoke`,
-    answer: KeyView,
-  })
+  const key = await connect(cli, options).ask(keyApi.revoke, { params: { id } })
   printer(cli, options).answer(key, () => [`key ${printable(key.id)} of ${printable(key.name)} revoked`])
 }

@@ -1,7 +1,7 @@
 // Plan before harm: `--plan` shows what a command would do, `--apply PLAN` does what was shown.
 
 import type { PlanAction } from '#domain/plans/plan.ts'
-import { PlanApplied, PlanView, type PlanActionBody } from '#wire/plans/plan-api.ts'
+import { type PlanView, type PlanActionBody, planApi } from '#wire/plans/plan-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { asCalled, usageFailure } from '#cli/kit/failure.ts'
@@ -46,8 +46,7 @@ const saysWhat = (options: object, args: readonly unknown[]): boolean =>
 export const computePlan = async (cli: Cli, options: GlobalOptions, action: PlanActionBody): Promise<void> => {
   const about = 'nodes' in action ? { ID: action.nodes[0] ?? 'ID' } : {}
   const body = { action }
-  const path = '/v1/plans'
-  const plan = await connect(cli, options).ask({ method: 'POST', path, body, answer: PlanView, about, timeoutMs })
+  const plan = await connect(cli, options).ask(planApi.compute, { body, about, timeoutMs })
   const print = printer(cli, options)
   print.answer(plan, (paint) => planLines(plan, paint).map((line) => asCalled(line, cli.program)))
   print.note(`nothing was done; to do this, until ${plan.expires_at}: muster plan apply ${plan.id}`)
@@ -69,8 +68,7 @@ export const applyPlan = async (
   if (kind !== null && action !== kind) {
     throw usageFailure(`${id} is a plan for something else: ${action}.`, `muster plan apply ${id}`)
   }
-  const path = `/v1/plans/${encodeURIComponent(id)}/apply`
-  const applied = await connect(cli, options).ask({ method: 'POST', path, body: {}, answer: PlanApplied, timeoutMs })
+  const applied = await connect(cli, options).ask(planApi.apply, { params: { id }, timeoutMs })
   const print = printer(cli, options)
   print.answer(applied, (paint) =>
     renderHeadedTable(
@@ -90,7 +88,7 @@ export const applyPlan = async (
 }
 
 const askPlan = (cli: Cli, options: GlobalOptions, id: string) =>
-  connect(cli, options).ask({ method: 'GET', path: `/v1/plans/${encodeURIComponent(id)}`, answer: PlanView })
+  connect(cli, options).ask(planApi.show, { params: { id } })
 
 const planLines = (plan: PlanView, paint: Paint): string[] => [
   ...renderFacts([

@@ -1,6 +1,6 @@
 // Waiting for a receipt, with a line of progress where a person looks.
 
-import { mostReceiptWaitMs, ReceiptView } from '#wire/revocation/receipt-api.ts'
+import { mostReceiptWaitMs, type ReceiptView, receiptApi } from '#wire/revocation/receipt-api.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import type { OperatorClient } from '#cli/kit/operator-client.ts'
@@ -34,11 +34,9 @@ export const awaitReceipt = async (
 }
 
 export const askReceipt = (plane: OperatorClient, id: string, waitMs: number): Promise<ReceiptView> =>
-  plane.ask({
-    method: 'GET',
-    path: `/v1/receipts/${encodeURIComponent(id)}`,
+  plane.ask(receiptApi.show, {
+    params: { id },
     query: { wait_ms: Math.min(waitMs, mostReceiptWaitMs) },
-    answer: ReceiptView,
     about: { ID: id },
   })
 

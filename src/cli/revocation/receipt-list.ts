@@ -1,6 +1,6 @@
-import type { Static } from 'typebox'
+import type { AnswerOf } from '#wire/core/endpoint.ts'
 import { parseIsoTime } from '#platform/clock.ts'
-import { ReceiptListAnswer, type ReceiptView } from '#wire/revocation/receipt-api.ts'
+import { type ReceiptView, receiptApi } from '#wire/revocation/receipt-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { formatAgo } from '#cli/kit/duration.ts'
 import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
@@ -32,11 +32,8 @@ const everyReceipt = async (plane: OperatorClient, { node, open }: ReceiptListOp
   const receipts: ReceiptView[] = []
   let after: string | undefined
   do {
-    const page: Static<typeof ReceiptListAnswer> = await plane.ask({
-      method: 'GET',
-      path: '/v1/receipts',
+    const page: AnswerOf<typeof receiptApi.list> = await plane.ask(receiptApi.list, {
       query: { node, open: open === true ? true : undefined, after, limit: 1000 },
-      answer: ReceiptListAnswer,
     })
     receipts.push(...page.receipts)
     after = page.next ?? undefined

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
-import { IssuanceView } from '#wire/identity/issuance-api.ts'
-import { DomainBody } from '#wire/api/operator-api.ts'
+import { issuanceApi } from '#wire/identity/issuance-api.ts'
+import { DomainBody, settingsApi } from '#wire/settings/settings-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { issuanceFacts } from '#cli/identity/issuance-verbs.ts'
 import { connect } from '#cli/kit/operator-client.ts'
@@ -10,8 +10,8 @@ import { renderFacts } from '#cli/kit/table.ts'
 
 export const domainShow = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   const plane = connect(cli, options)
-  const domain = await plane.ask({ method: 'GET', path: '/v1/domain', answer: DomainBody })
-  const issuance = await plane.ask({ method: 'GET', path: '/v1/issuance', answer: IssuanceView })
+  const domain = await plane.ask(settingsApi.domain)
+  const issuance = await plane.ask(issuanceApi.show)
   const print = printer(cli, options)
   print.answer(domain, () => renderFacts(domainLines(domain)))
   // No setting, and so not among them.
@@ -19,11 +19,8 @@ export const domainShow = async (cli: Cli, options: GlobalOptions): Promise<void
 }
 
 export const domainSet = async (cli: Cli, options: GlobalOptions, pairs: readonly string[]): Promise<void> => {
-  const domain = await connect(cli, options).ask({
-    method: 'PATCH',
-    path: '/v1/domain',
+  const domain = await connect(cli, options).ask(settingsApi.changeDomain, {
     body: { set: parseSettings(DomainBody, pairs) },
-    answer: DomainBody,
   })
   printer(cli, options).answer(domain, () => renderFacts(domainLines(domain)))
 }

@@ -1,4 +1,4 @@
-import { ProfileBody, ProfileListAnswer } from '#wire/api/operator-api.ts'
+import { ProfileBody, settingsApi } from '#wire/settings/settings-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { formatDuration } from '#cli/kit/duration.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
@@ -9,7 +9,7 @@ import { parseSettings, settingLines } from '#cli/kit/settings.ts'
 import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
 
 export const profileList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const answer = await connect(cli, options).ask({ method: 'GET', path: '/v1/profiles', answer: ProfileListAnswer })
+  const answer = await connect(cli, options).ask(settingsApi.profiles)
   printer(cli, options).answer(answer, (paint) =>
     renderHeadedTable(
       ['PROFILE', 'JOIN', 'LIFETIME', 'KEY', 'DESCRIPTION'],
@@ -26,11 +26,7 @@ export const profileList = async (cli: Cli, options: GlobalOptions): Promise<voi
 }
 
 export const profileShow = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> => {
-  const profile = await connect(cli, options).ask({
-    method: 'GET',
-    path: `/v1/profiles/${encodeURIComponent(name)}`,
-    answer: ProfileBody,
-  })
+  const profile = await connect(cli, options).ask(settingsApi.profile, { params: { name } })
   printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
 }
 
@@ -40,15 +36,12 @@ export const profileCreate = async (
   name: string,
   pairs: readonly string[],
 ): Promise<void> => {
-  const profile = await connect(cli, options).ask({
-    method: 'POST',
-    path: '/v1/profiles',
+  const profile = await connect(cli, options).ask(settingsApi.createProfile, {
     body: {
       name,
       ...(options.from === undefined ? {} : { from: options.from }),
       ...(pairs.length === 0 ? {} : { set: parseSettings(ProfileBody, pairs) }),
     },
-    answer: ProfileBody,
     about: { NAME: name },
   })
   printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
@@ -62,11 +55,9 @@ export const profileSet = withPlan(
   }),
   async (cli: Cli, options: PlanOptions, given: string | undefined, pairs: readonly string[]) => {
     const { profile: name, set } = changeOf(given, pairs)
-    const profile = await connect(cli, options).ask({
-      method: 'PATCH',
-      path: `/v1/profiles/${encodeURIComponent(name)}`,
+    const profile = await connect(cli, options).ask(settingsApi.changeProfile, {
+      params: { name },
       body: { set },
-      answer: ProfileBody,
       about: { NAME: name },
     })
     printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))

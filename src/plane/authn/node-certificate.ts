@@ -19,7 +19,7 @@ import type { ReturnSlots } from '#plane/limits/return-slots.ts'
 import { raiseSecondHolder } from '#plane/identity/raise-second-holder.ts'
 import { refuseCopy } from '#plane/identity/refuse-copy.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { DenyList } from './deny-list.ts'
 
 /** `evidence`: what the caller says of its process; asked for only when there may be two holders. */

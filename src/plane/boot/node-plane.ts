@@ -96,9 +96,8 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   const { sessions, channels } = parts
   const receipts = openReceipts({ ...deps, channels, peers: parts.peerProofs })
 
-  const routes = nodeRoutes(shared)
   const listener = await openNodeListener({
-    routes,
+    routes: nodeRoutes(shared),
     authn: openNodeAuthn({ ...shared, denyList }),
     channels: openChannelServer({ ...shared, denyList }),
     correlation: deps.correlation,
@@ -151,5 +150,5 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     { name: 'lived time', where: 'leader', everyMs: livedEveryMs, run: (asLeader) => lived.add(asLeader) },
   ]
   const endChannels = (): void => sessions.close('PLANE_STOPPING', 'the plane is restarting')
-  return { routes, listener, channels, receipts, admission, upkeep, endChannels, shared, denyList }
+  return { listener, channels, receipts, admission, upkeep, endChannels, shared, denyList }
 }

@@ -1,7 +1,7 @@
 // What the plane makes of a frame from an agent.
 
 import { Compile } from 'typebox/compile'
-import { AgentFrame } from '#wire/api/channel.ts'
+import { AgentFrame } from '#wire/channel/channel.ts'
 import { hasDuplicateKeys } from '#wire/core/duplicate-keys.ts'
 import { unfitText } from '#wire/core/unfit-text.ts'
 

@@ -13,8 +13,8 @@ import { peerDomains } from './peer-domains.ts'
 import { claimedState, settleElsewhere, settleEveryElsewhere, takeClaims, type TakeClaimsDeps } from './take-claims.ts'
 import { claimsOf } from '#plane/store/commit/columns.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { mostClaims, mostHardware, type Claims } from '#wire/federation/claim-api.ts'
-import { formatStatement } from '#wire/api/statement.ts'
+import { mostClaims, mostHardware, type Claims } from '#wire/core/claims.ts'
+import { formatStatement } from '#wire/core/statement.ts'
 import type { CallPeer } from './call-peer.ts'
 
 export type PublishDeps = Omit<TakeClaimsDeps, 'feed'> & {

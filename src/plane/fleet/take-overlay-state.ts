@@ -5,7 +5,7 @@ import type { Attribution } from '#domain/core/decision.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { decideOverlayShown, type OverlayShown } from '#domain/fleet/overlay-conditions.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
-import type { OverlayStateBody } from '#wire/fleet/overlay.ts'
+import type { OverlayStateBody } from '#wire/node/node-runs.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import type { UseDeps } from '#plane/core/use-certificate.ts'
 

@@ -3,8 +3,8 @@
 import { refuse } from '#domain/core/refusal.ts'
 import { issueChallenge, type ChallengeDeps } from './issue-challenge.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
-import { ChallengeRequest, ChallengeResponse } from '#wire/recovery/recovery-api.ts'
-import { answer, type Route } from '#plane/http/route.ts'
+import { challengeApi } from '#wire/identity/identity-api.ts'
+import { answer, serve, type Route } from '#plane/http/route.ts'
 
 export type ChallengeRouteDeps = ChallengeDeps & {
   /** What challenges may cost: each is a signature that is made without any proof. Shared by both listeners. */
@@ -17,17 +17,12 @@ export type ChallengeRouteDeps = ChallengeDeps & {
  */
 export const challengeLimits = { perMinute: 120_000, perMinutePerSource: 30_000 }
 
-export const challengeRoute = (deps: ChallengeRouteDeps): Route => ({
-  method: 'POST',
-  path: '/v1/challenge',
-  access: 'anyone',
-  summary: 'A signed statement of the time, to prove a recovery key on',
-  body: ChallengeRequest,
-  answer: ChallengeResponse,
-  handle: async (call) => {
-    const { nonce, node_id: node = null } = call.body as ChallengeRequest
-    if (deps.challenges.charge(call.principal.source) === 'over')
-      return { ...refuse('RATE_LIMITED', 'too many challenges'), retryAfterMs: deps.challenges.retryAfterMs() }
-    return answer({ challenge: issueChallenge(deps, { nonce, node }) })
-  },
-})
+export const challengeRoutes = (deps: ChallengeRouteDeps): readonly Route[] =>
+  serve(challengeApi, {
+    challenge: async (call) => {
+      const { nonce, node_id: node = null } = call.body
+      if (deps.challenges.charge(call.principal.source) === 'over')
+        return { ...refuse('RATE_LIMITED', 'too many challenges'), retryAfterMs: deps.challenges.retryAfterMs() }
+      return answer({ challenge: issueChallenge(deps, { nonce, node }) })
+    },
+  })

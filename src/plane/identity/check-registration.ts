@@ -6,8 +6,8 @@ import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { keyTypeOfSpki, spkiHash, verifySignature } from '#pki/keys.ts'
 import { sha256Hex } from '#platform/bytes.ts'
-import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
-import { recoveryProofBytes } from '#wire/api/statement.ts'
+import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import { recoveryProofBytes } from '#wire/core/statement.ts'
 import { checkChallenge, type ChallengeDeps } from './issue-challenge.ts'
 
 export type CheckedRegistration = {

@@ -5,7 +5,7 @@ import type { HolderFacts } from '#domain/identity/duplicate.ts'
 import type { Node } from '#domain/core/node.ts'
 import { slotsOf } from '#domain/core/slots.ts'
 import type { Observation } from '#plane/store/contract/store.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { LiveHolder } from './live-holder.ts'
 
 /** `evidence` is null where an older agent asks. */

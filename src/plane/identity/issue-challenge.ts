@@ -6,7 +6,7 @@ import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Random } from '#platform/random.ts'
-import { formatStatement, parseStatement, type Challenge } from '#wire/api/statement.ts'
+import { formatStatement, parseStatement, type Challenge } from '#wire/core/statement.ts'
 
 export type ChallengeDeps = {
   readonly recovery: Pick<RecoveryAuthority, 'signStatement' | 'isOurStatement'>

@@ -3,7 +3,7 @@
 
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 
 export type LiveHolder = {
   readonly evidence: AgentEvidence | null

@@ -4,7 +4,7 @@ import type { Node, NodeId } from '#domain/core/node.ts'
 import type { PresentedCounter } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import { formatStatement, parseStatement } from '#wire/api/statement.ts'
+import { formatStatement, parseStatement } from '#wire/core/statement.ts'
 
 export type CounterDeps = {
   readonly recovery: Pick<RecoveryAuthority, 'signStatement' | 'isOurStatement'>

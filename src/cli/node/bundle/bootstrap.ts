@@ -2,7 +2,7 @@
 // it but the name is in the join string.
 
 import { parseJoinString } from '#wire/core/join-string.ts'
-import { nodeIdShape } from '#wire/api/node-api.ts'
+import { nodeIdShape } from '#wire/core/shapes.ts'
 
 export type Bootstrap = {
   readonly nodeId: string

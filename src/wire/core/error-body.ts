@@ -1,9 +1,24 @@
 // How a refusal looks on the wire, on every listener and on bare sockets.
 
+import { Type, type Static } from 'typebox'
 import { refusals, type Refusal } from '#domain/core/refusal.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
-import { httpStatus } from '#wire/core/http-status.ts'
-import type { ErrorBody } from './node-api.ts'
+import { httpStatus } from './http-status.ts'
+
+/** Every refusal, on every listener. */
+export const ErrorBody = Type.Object({
+  code: Type.String(),
+  message: Type.String(),
+  detail: Type.Union([Type.String(), Type.Null()]),
+  next: Type.String(),
+  retry_after_ms: Type.Union([Type.Integer(), Type.Null()]),
+  /** True: a cut-off that could not be committed is in force at the replica that answers. */
+  in_force_here: Type.Optional(Type.Boolean()),
+  /** With it: the replicas that do not know of it, and where the order is kept until it is committed. */
+  replicas_unaware: Type.Optional(Type.Array(Type.String())),
+  kept_in: Type.Optional(Type.Union([Type.Literal('data folder'), Type.Literal('memory')])),
+})
+export type ErrorBody = Static<typeof ErrorBody>
 
 export const errorBody = (refusal: Refusal): ErrorBody => {
   const [message] = refusals[refusal.code]

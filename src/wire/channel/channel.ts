@@ -4,11 +4,11 @@
 // Both sides send a `hello` first. Types a side does not know are answered with `unknown_type`, never dropped.
 
 import { Type, type Static } from 'typebox'
-import { CapabilityReport, OverlayState } from '#wire/fleet/overlay.ts'
+import { CapabilityReport, OverlayState } from '#wire/node/node-runs.ts'
 import { PeersApplied, PeersHave, type PlanePeers } from '#wire/network/peers.ts'
 import { ReportBody } from '#wire/node/report.ts'
 import { mostEarlier } from '#domain/continuity/sighting.ts'
-import { longestSighting } from './statement.ts'
+import { longestSighting } from '#wire/core/statement.ts'
 
 export const channelProtocol = 'muster.v1'
 export const channelFrameLimit = 64 * 1024
@@ -94,8 +94,8 @@ export type PlaneHello = {
 export type PlaneConfig = {
   revision: number
   vcluster: string | null
-  profile: import('./node-api.ts').AgentProfile
-  endpoints: import('./node-api.ts').EndpointSet
+  profile: import('#wire/identity/identity-api.ts').AgentProfile
+  endpoints: import('#wire/identity/identity-api.ts').EndpointSet
   /** What to run and how to hold it. Left out by older planes. */
   overlay?: import('#wire/fleet/overlay.ts').ConfigOverlay
   /** Null or left out: no part in the WireGuard network. */

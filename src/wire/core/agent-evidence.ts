@@ -4,8 +4,16 @@
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { redactSecrets } from '#platform/secret-shapes.ts'
-import { HardwareIdentityBody } from './node-api.ts'
-import { unfitText } from '#wire/core/unfit-text.ts'
+import { closed, text } from './shapes.ts'
+import { unfitText } from './unfit-text.ts'
+
+export const HardwareIdentityBody = Type.Object(
+  {
+    macs: Type.Array(Type.String({ pattern: '^[0-9a-f]{2}(:[0-9a-f]{2}){5}$' }), { maxItems: 64 }),
+    bmc_serial: Type.Union([text(128), Type.Null()]),
+  },
+  closed,
+)
 
 export const AgentEvidence = Type.Object(
   {

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Check } from 'typebox/value'
 import { refuse, refuseMethod, type Refusal, type RefusalCode } from '#domain/core/refusal.ts'
-import { errorBody } from './error-body.ts'
-import { ErrorBody } from './node-api.ts'
+import { errorBody, ErrorBody } from './error-body.ts'
 
 test('a time to wait is told in whole milliseconds, as the schema says, and never shortened', () => {
   for (const [retryAfterMs, told] of [

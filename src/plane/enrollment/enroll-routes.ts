@@ -1,0 +1,63 @@
+// How a machine asks to be admitted.
+
+import { boundedText } from '#domain/core/decision.ts'
+import { noHardware, type HardwareIdentity } from '#domain/core/node.ts'
+import { renewalAnswer, type CertificateAnswerDeps, type CertificateGiven } from '#plane/identity/certificate-answer.ts'
+import type { PeerBook } from '#plane/network/peer-book.ts'
+import { overlayConfigOf, wireguardConfigOf } from '#plane/network/wireguard-config.ts'
+import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
+import { enrollApi, understoodFields, type EnrollRequest, type EnrollResponse } from '#wire/enrollment/enroll-api.ts'
+import { enrollNode, type EnrollDeps } from './enroll-node.ts'
+
+export type EnrollmentAnswerDeps = CertificateAnswerDeps & { readonly peerBook: Pick<PeerBook, 'peersFor'> }
+
+export type EnrollRouteDeps = EnrollDeps & EnrollmentAnswerDeps
+
+export const enrollRoutes = (deps: EnrollRouteDeps): readonly Route[] =>
+  serve(enrollApi, { enroll: (call) => enroll(deps, call) })
+
+const enroll = async (deps: EnrollRouteDeps, call: CallOf<typeof enrollApi.enroll>) => {
+  const { body } = call
+  const { hardware_facts: facts } = body
+  const outcome = await enrollNode(deps, {
+    method: body.method,
+    secret: body.enrollment_token ?? null,
+    askedId: body.node_id ?? null,
+    hardware: hardwareIn(body),
+    facts:
+      facts === undefined
+        ? null
+        : {
+            cpuCores: facts.cpu_cores,
+            memoryBytes: facts.memory_bytes,
+            diskBytes: facts.disk_bytes,
+            arch: boundedText(facts.arch, 32),
+          },
+    csr: body.csr,
+    recovery: body.recovery ?? null,
+    wireguard: body.wireguard ?? null,
+    evidence: call.evidence,
+    source: call.principal.source,
+    correlation: call.correlation,
+  })
+  return outcome.kind === 'refused' ? outcome : answer(enrollmentAnswer(deps, outcome))
+}
+
+const hardwareIn = ({ hardware_identity: reported }: EnrollRequest): HardwareIdentity =>
+  reported === undefined ? noHardware : { macs: [...new Set(reported.macs)].sort(), bmcSerial: reported.bmc_serial }
+
+/** A new epoch is told all of it. */
+export const enrollmentAnswer = (deps: EnrollmentAnswerDeps, outcome: CertificateGiven): EnrollResponse => {
+  const { node, profile, domain } = outcome
+  const wireguard = wireguardConfigOf(node, profile, domain)
+  return {
+    node_id: node.id,
+    domain: domain.name,
+    epoch: node.epoch,
+    vcluster: node.assignment,
+    liveness_grace_ms: domain.livenessGraceMs,
+    overlay_config: wireguard === null ? null : overlayConfigOf(wireguard, deps.peerBook.peersFor(node)),
+    ...renewalAnswer(deps, outcome),
+    understands: [...understoodFields],
+  }
+}
