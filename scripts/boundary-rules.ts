@@ -120,8 +120,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
 
   // The plane, by feature.
   'plane/alerts': {
-    domain: ['alerts', 'ca', 'continuity', 'core', 'identity'],
-    plane: ['authority', 'cluster', 'config', 'core', 'foundation', 'http', 'revocation', 'store/contract', 'webhook'],
+    domain: ['alerts', 'ca', 'core'],
+    plane: ['authority', 'cluster', 'config', 'core', 'foundation', 'http', 'store/contract', 'webhook'],
     wire: ['alerts'],
   },
   'plane/ca': {
@@ -203,9 +203,9 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
 
   // The plane: what stands on features.
-  'plane/cut-off': { domain: ['ca', 'core'], plane: ['alerts', 'core', 'store/contract'] },
+  'plane/cut-off': { domain: ['alerts', 'ca', 'core'], plane: ['alerts', 'core', 'store/contract'] },
   'plane/authn': {
-    domain: ['ca', 'core', 'identity', 'operators'],
+    domain: ['alerts', 'ca', 'core', 'identity', 'operators'],
     plane: ['alerts', 'core', 'identity', 'limits', 'store/contract'],
     wire: ['api'],
   },
@@ -304,6 +304,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'federation',
       'foundation',
       'http',
+      'identity',
       'journal',
       'metrics',
     ],

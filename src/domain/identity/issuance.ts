@@ -3,7 +3,8 @@
 // nobody could resume.
 
 import { alertKey, type Alert } from '#domain/alerts/alert.ts'
-import { withAlert, type AlertFacts, type WantedAlert } from '#domain/alerts/alert-decisions.ts'
+import { withAlert, type AlertFacts } from '#domain/alerts/alert-decisions.ts'
+import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { readOf, type Row } from '#domain/core/change.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
@@ -87,12 +88,11 @@ const written = (
   body: Readonly<Record<string, string | number | boolean>>,
   alertSinceMs: number | null,
 ): IssuanceDecided => {
-  const about = aboutAlert(domain.value)
-  const wanted: WantedAlert | null =
+  const wanted =
     issuance.kind === 'open'
       ? null
-      : { ...about, severity: 'warning', sinceMs: alertSinceMs, reason: inWords(issuance) }
-  const alerted: AlertFacts = { about, wanted, standing: alert, reliedOn: [], newId, by, nowMs }
+      : wantedAlert('issuance_halted', domain.value.name, inWords(issuance), { sinceMs: alertSinceMs })
+  const alerted: AlertFacts = { wanted, existing: alert, reliedOn: [], newId, by, nowMs }
   const change = {
     reads: [readOf('domain', 'domain', domain)],
     writes: [{ put: 'domain', value: { ...domain.value, issuance } }],
@@ -101,6 +101,4 @@ const written = (
   return { ...decided(withAlert(change, alerted)), issuance }
 }
 
-const aboutAlert = ({ name }: DomainSettings) => ({ kind: 'issuance_halted', subject: name, node: null }) as const
-
-export const haltAlertKey = (settings: DomainSettings): string => alertKey(aboutAlert(settings))
+export const haltAlertKey = ({ name }: DomainSettings): string => alertKey({ kind: 'issuance_halted', subject: name })

@@ -1,7 +1,7 @@
 // Which other nodes a ban of a node's keys reaches, and what cuts them off: a denial of each of their certificates over such
 // a key. Denials close channels, and are what OCSP, revocation lists and replicas of an older release know of.
 
-import { certificateKey, type CertificateRecord } from '#domain/core/certificate.ts'
+import { certificateKey, deniedOverKey, type CertificateRecord } from '#domain/core/certificate.ts'
 import { readOf, type Row } from '#domain/core/change.ts'
 import { holdingsOf, otherHolders, type KeyClaim } from '#domain/identity/key-claim.ts'
 import type { Besides } from '#domain/core/node-change.ts'
@@ -57,22 +57,3 @@ export const sharersCut = (sharers: KeySharers, banned: NodeId, toleranceMs: num
     deniedOverKey(record, `its key was banned with ${banned}`, toleranceMs, atMs),
   ),
 })
-
-export const deniedOverKey = (
-  { issuer, serial, notAfterMs }: Pick<CertificateRecord, 'issuer' | 'serial' | 'notAfterMs'>,
-  why: string,
-  toleranceMs: number,
-  atMs: number,
-) =>
-  ({
-    put: 'denial',
-    value: {
-      kind: 'certificate',
-      issuer,
-      serial,
-      atMs,
-      untilMs: notAfterMs + toleranceMs,
-      why,
-      reason: 'key-compromise',
-    },
-  }) as const
