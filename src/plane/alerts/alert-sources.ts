@@ -4,13 +4,14 @@
 import { agingAlertKinds, alertsOfAging } from '#domain/alerts/alert-wanted.ts'
 import { wantedAlert, type CertificateLife } from '#domain/alerts/alert-kinds.ts'
 import { livesBy } from '#domain/ca/issuer-withdrawal.ts'
-import type { IssuerId, NodeId } from '#domain/core/node.ts'
+import type { IssuerId } from '#domain/core/node.ts'
 import { allFromPem } from '#pki/pem.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Authority, ServerIdentity } from '#plane/authority/authority.ts'
+import { everyNode } from '#plane/core/pages.ts'
 import type { PutBack } from '#plane/foundation/keep-witness.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { raiseAlert, type AlertDeps, type AlertSource } from './reconcile-alerts.ts'
@@ -85,13 +86,8 @@ export const withdrawnSource = (deps: WithdrawnDeps): AlertSource => {
 }
 
 const anybodyLivesBy = async ({ store, timers }: WithdrawnDeps, issuers: readonly IssuerId[]): Promise<boolean> => {
-  for (let after: NodeId | null = null; ;) {
-    const page = await store.nodes({ membership: null, profile: null, after, limit: pageSize })
-    if (page.some(({ value }) => livesBy(value, issuers))) return true
-    after = page.at(-1)?.value.id ?? null
-    if (page.length < pageSize || after === null) return false
-    await new Promise<void>((resolve) => timers.soon(resolve))
-  }
+  for await (const node of everyNode(store, { limit: pageSize, timers })) if (livesBy(node, issuers)) return true
+  return false
 }
 
 /**

@@ -11,6 +11,7 @@ import type { Node, NodeId } from '#domain/core/node.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Feed } from '#plane/core/feed.ts'
+import { nodePages } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { reconcileAlert, type AlertDeps, type UnresolvedAlerts } from './reconcile-alerts.ts'
 
@@ -75,13 +76,10 @@ export const followNodes = (deps: FollowNodesDeps): NodeFollower => {
   return {
     again,
     async walk() {
-      for (let after: NodeId | null = null; !stopped;) {
-        const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
+      for await (const page of nodePages(deps.store, { limit: pageSize, timers: deps.timers })) {
+        if (stopped) return
         for (const { value } of page) if (concerns(value)) unsettled.add(value.id)
         await again()
-        after = page.at(-1)?.value.id ?? null
-        if (page.length < pageSize || after === null) return
-        await new Promise<void>((resolve) => deps.timers.soon(resolve))
       }
     },
     async stop() {

@@ -5,11 +5,12 @@
 import { alertKey, type Alert } from '#domain/alerts/alert.ts'
 import { decideAlert } from '#domain/alerts/alert-decisions.ts'
 import { alertRule, type AlertKind, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
-import type { Read } from '#domain/core/change.ts'
+import type { Read, Row } from '#domain/core/change.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import { commitUnlessSo, type CommitDeps } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
+import { pages, type PageReading } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 
 export type AlertDeps = CommitDeps & {
@@ -105,21 +106,19 @@ export const openUnresolvedAlerts = async (store: Pick<Store, 'alerts'>, feed: F
       else unresolved.set(key, write.value)
     }
   })
-  for await (const alert of unresolvedIn(store)) {
-    // What was committed while we read is newer than what we read.
-    if (!heardOf.has(alertKey(alert))) unresolved.set(alertKey(alert), alert)
+  const reading: PageReading<Row<Alert>, string> = {
+    limit: pageSize,
+    read: (after, limit) => store.alerts({ unresolvedOnly: true, after, limit }),
+    placeOf: ({ value }) => value.id,
+  }
+  for await (const page of pages(reading)) {
+    for (const { value } of page) {
+      // What was committed while we read is newer than what we read.
+      if (!heardOf.has(alertKey(value))) unresolved.set(alertKey(value), value)
+    }
   }
   return {
     has: (kind, subject) => unresolved.size > 0 && unresolved.has(alertKey({ kind, subject })),
     all: () => unresolved.values(),
-  }
-}
-
-async function* unresolvedIn(store: Pick<Store, 'alerts'>): AsyncGenerator<Alert> {
-  for (let after: string | null = null; ;) {
-    const page = await store.alerts({ unresolvedOnly: true, after, limit: pageSize })
-    for (const { value } of page) yield value
-    after = page.at(-1)?.value.id ?? null
-    if (page.length < pageSize || after === null) return
   }
 }

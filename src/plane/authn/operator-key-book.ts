@@ -9,6 +9,7 @@ import { boundedText } from '#domain/core/decision.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
 import type { Feed } from '#plane/core/feed.ts'
+import { entryPages } from '#plane/core/pages.ts'
 import { raiseAlert, reconcileSource, type ReconcileDeps } from '#plane/alerts/reconcile-alerts.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Log } from '#platform/log.ts'
@@ -31,7 +32,6 @@ export type KeyBook = {
 
 const by = { actor: 'system:operator-keys', source: null, correlation: null }
 const types = ['operator_key.created', 'operator_key.adopted', 'operator_key.revoked'] as const
-const pageSize = 500
 /** A forged row is not looked up in the journal again for each call that presents it. */
 const refusedForMs = 10_000
 
@@ -112,12 +112,9 @@ const vouchers = async (
   type: readonly EntryType[],
 ): Promise<readonly KeyVoucher[]> => {
   const found: KeyVoucher[] = []
-  for (let after: Awaited<ReturnType<typeof journal.read>>[number]['cursor'] | null = null; ;) {
-    const page = await journal.read({ after, last: null, limit: pageSize, node: null, type })
+  for await (const page of entryPages(journal, type))
     for (const { entry } of page) if (await journal.isProven(entry.chain, entry.sequence)) found.push(voucherOf(entry))
-    after = page.at(-1)?.cursor ?? null
-    if (page.length < pageSize || after === null) return found
-  }
+  return found
 }
 
 const voucherOf = ({ type, atMs, actor, body }: JournalEntry): KeyVoucher => ({

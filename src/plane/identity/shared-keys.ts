@@ -4,7 +4,7 @@
 
 import { wantedAlert, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { deniedOverKey } from '#domain/core/certificate.ts'
-import { readOf, type Change, type Row, type Write } from '#domain/core/change.ts'
+import { readOf, type Change, type Write } from '#domain/core/change.ts'
 import { entry } from '#domain/core/decision.ts'
 import { holdingsOf, withHolder, type KeyClaim } from '#domain/identity/key-claim.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
@@ -12,6 +12,7 @@ import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Led } from '#plane/cluster/leading.ts'
+import { everyRow, nodePages } from '#plane/core/pages.ts'
 import { startUpkeep, type UpkeepDeps } from '#plane/core/upkeep.ts'
 import { reconcileSource, type AlertSource, type ReconcileDeps } from '#plane/alerts/reconcile-alerts.ts'
 
@@ -25,17 +26,14 @@ const pageSize = 100
 
 /** Claims every key that a node's row names, and denies certificates over keys that are banned. Safe to repeat. */
 const claimKnownKeys = async (deps: SharedKeysDeps, isOver: () => boolean): Promise<void> => {
-  for (let after: NodeId | null = null; !isOver();) {
-    const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
+  for await (const page of nodePages(deps.store, { limit: pageSize, timers: deps.timers })) {
+    if (isOver()) return
     const nodes = page.map(({ value }) => value)
     // A lost race is left for the next look: somebody has just written one of these claims.
     for (const change of [await missingClaims(deps, nodes), await bannedCertificates(deps, nodes)]) {
       const outcome = change === null ? 'lost-race' : await deps.store.commit(change)
       if (outcome !== 'lost-race') deps.feed.publish(outcome)
     }
-    after = nodes.at(-1)?.id ?? null
-    if (page.length < pageSize || after === null) return
-    await new Promise<void>((resolve) => deps.timers.soon(resolve))
   }
 }
 
@@ -84,19 +82,14 @@ const sharedKeysSource = ({ store }: SharedKeysDeps): AlertSource => ({
   kinds: ['shared_key', 'copied_image'],
   async wanted() {
     const shared: WantedAlert[] = []
-    for (let after: string | null = null; ;) {
-      const page: readonly Row<KeyClaim>[] = await store.list('key-claim', {
-        where: { shared: 1 },
-        after,
-        limit: pageSize,
-      })
-      for (const { value } of page) {
-        const nodes = await usersOf(store, value)
-        if (nodes.length >= 2) shared.push(wantedAlert('shared_key', value.spki, { nodes }, { node: nodes[0] ?? null }))
-      }
-      after = page.at(-1)?.value.spki ?? null
-      if (page.length < pageSize || after === null) return shared
+    for await (const claim of everyRow(store, 'key-claim', ({ spki }) => spki, {
+      where: { shared: 1 },
+      limit: pageSize,
+    })) {
+      const nodes = await usersOf(store, claim)
+      if (nodes.length >= 2) shared.push(wantedAlert('shared_key', claim.spki, { nodes }, { node: nodes[0] ?? null }))
     }
+    return shared
   },
 })
 

@@ -7,7 +7,7 @@ import { revokedAgain, wantedAlert, type AlertKind, type WantedAlert } from '#do
 import { boundedText } from '#domain/core/decision.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import { sleep, type Timers } from '#platform/timers.ts'
+import { sleep, turn, type Timers } from '#platform/timers.ts'
 import { compareRows, type Comparison, type RowDifference } from './compare-rows.ts'
 import { fenceRow, type FenceDeps } from './fence-rows.ts'
 import { reconcileSource, type ReconcileDeps, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
@@ -78,14 +78,16 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
    * then it is needed most.
    */
   const verifyForOperator = async (): Promise<Verified> => {
-    const done = await run(soon, () => sleep(timers, againMs))
+    const done = await run(
+      () => turn(timers),
+      () => sleep(timers, againMs),
+    )
     await follow(done).catch((error: unknown) => {
       if (!(error instanceof StoreFault)) throw error
       deps.log.error({ err: error }, 'what the verification found could not all be fenced, or raise its alerts')
     })
     return done
   }
-  const soon = (): Promise<void> => new Promise((resolve) => timers.soon(resolve))
 
   return {
     verify: () =>
@@ -132,8 +134,7 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
           first()
           each()
           // It ends at its next slice. A slow disk must not hold up the end of the plane.
-          const enough = new Promise<void>((resolve) => void timers.after(stopWithinMs, resolve, 'background'))
-          await Promise.race([running, enough])
+          await Promise.race([running, sleep(timers, stopWithinMs, 'background')])
         },
       }
     },
