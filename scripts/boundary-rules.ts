@@ -378,7 +378,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['api'],
   },
   'cli/plans': { cli: ['kit', 'revocation'], domain: ['plans'], wire: ['plans'] },
-  'cli/revocation': { cli: ['kit'], wire: ['revocation'] },
+  'cli/revocation': { cli: ['kit'], domain: ['core'], wire: ['revocation'] },
   'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['api', 'identity'] },
   'cli/node/bundle': { wire: ['api', 'core'] },
   'cli/agent': {
