@@ -446,15 +446,16 @@ export const mayKnow: Readonly<Record<string, Row>> = {
 
 const pureClock: Allowed = { from: 'src/platform/clock.ts', names: ['isoTime', 'parseIsoTime', 'Clock'] }
 const secretShapes: Allowed = { from: 'src/platform/secret-shapes.ts', names: ['redactSecrets'] }
+const ipAddresses = 'src/platform/ip-address.ts'
 
 /** A folder (ends in `/`), a file, a package or a built-in; perhaps only some names of it. */
 type Allowed = string | { readonly from: string; readonly names: readonly string[] }
 
 /** The pure packages import nothing but this and what the table says; the others are free to use packages and built-ins. */
 const closedPackages: Readonly<Record<string, readonly Allowed[]>> = {
-  domain: [pureClock, secretShapes],
+  domain: [pureClock, secretShapes, ipAddresses],
   wire: [pureClock, secretShapes, 'typebox', 'typebox/'],
-  pki: [pureClock, 'src/platform/bytes.ts', 'node:crypto', 'node:buffer'],
+  pki: [pureClock, 'src/platform/bytes.ts', ipAddresses, 'node:crypto', 'node:buffer'],
 }
 
 /** What the other packages may use as a whole. */

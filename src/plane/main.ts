@@ -3,7 +3,7 @@
 import { cutOffKey } from '#domain/core/cut-off.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import { isIP } from '#platform/addresses.ts'
+import { isIP } from '#platform/resolve-name.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 import { processName } from '#platform/process-name.ts'
