@@ -47,7 +47,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/core/change.ts': {
     domain: types('alerts', 'ca', 'enrollment', 'federation', 'fleet', 'identity', 'plans', 'revocation'),
   },
-  'domain/core/domain-settings.ts': { domain: ['continuity', 'fleet', 'identity'] },
+  'domain/core/domain-settings.ts': { domain: types('continuity', 'fleet', 'identity') },
 
   // What is true and allowed, by feature.
   'domain/alerts': { domain: ['core'] },
@@ -96,7 +96,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     plane: ['store/commit', 'store/contract', 'store/journal'],
   },
   'plane/store/postgres': {
-    domain: ['continuity', 'core', 'fleet', 'identity'],
+    domain: ['continuity', 'core'],
     plane: ['store/commit', 'store/contract', 'store/journal', 'store/sqlite'],
   },
   'plane/limits': { domain: ['core'] },

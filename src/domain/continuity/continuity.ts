@@ -18,8 +18,6 @@ export type Continuity = {
   readonly doubt: Doubt | null
 }
 
-export const unbroken: Continuity = { lineage: 0, doubt: null }
-
 /** What a sighting shows that does not fit our journal. */
 export type Finding = {
   /** `lineage`: confirmed more often than we know of. `missing`: a place we do not have. `other`: another entry is there. */

@@ -7,7 +7,7 @@ import { withAlert, type AlertFacts } from '#domain/alerts/alert-decisions.ts'
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { readOf, type Row } from '#domain/core/change.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { openIssuance, type DomainSettings } from '#domain/core/domain-settings.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
 export type Issuance =
@@ -22,8 +22,6 @@ export type Issuance =
     }
 
 export type Halted = Extract<Issuance, { kind: 'halted' }>
-
-export const openIssuance: Issuance = { kind: 'open' }
 
 /** Nothing of the caller's is at fault, and nothing is used up. */
 const retryAfterMs = 60_000
