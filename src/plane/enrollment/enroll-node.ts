@@ -176,11 +176,11 @@ const joinLimit = async (deps: EnrollDeps, { source }: EnrollCall, node: NodeId)
 
 const alerted = async (deps: EnrollDeps, admission: Admission, change: Change): Promise<Change> => {
   if (!isAlarming(admission)) return change
-  const standing = await deps.store.get(
+  const existing = await deps.store.get(
     'alert',
     alertKey({ kind: 'superseded_by_hardware', subject: admission.before.id }),
   )
-  return withAlert(change, supersessionAlert(admission, standing, sortableId(admission.facts.nowMs, deps.random)))
+  return withAlert(change, supersessionAlert(admission, existing, sortableId(admission.facts.nowMs, deps.random)))
 }
 
 const enrolledAs = (facts: EnrollFacts, node: Node, certificate: Enrolled['certificate']): Enrolled => ({
