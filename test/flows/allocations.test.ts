@@ -15,7 +15,7 @@ import { settleDuplicate } from '#plane/identity/settle-duplicate.ts'
 import { AllocationListAnswer, AllocationView } from '#wire/fleet/allocation-api.ts'
 import { holder } from '../fakes/sample-rows.ts'
 import type { Json } from '../process/operator-call.ts'
-import { putNode, someCertificate } from '../store-harness.ts'
+import { putNode, someCertificate } from '../store/harness.ts'
 import { operator, startMs } from './authority-setup.ts'
 import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
 
