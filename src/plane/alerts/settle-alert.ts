@@ -8,7 +8,7 @@ import type { NodeId } from '#domain/core/node.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 import type { StandingAlerts } from './standing-alerts.ts'
 
 export type SettleDeps = CommitDeps & {
@@ -20,22 +20,16 @@ export type SettleDeps = CommitDeps & {
 export type AlertLook = Pick<AlertFacts, 'about' | 'wanted' | 'reliedOn'>
 
 const by = { actor: 'system:alerts', source: null, correlation: null }
-const tries = 8
 
 /** `look` reads what it needs each time it is called. `busy`: somebody else was always quicker; to be tried again later. */
 export const settleAlert = async (deps: SettleDeps, look: () => Promise<AlertLook>): Promise<'settled' | 'busy'> => {
-  for (let attempt = 0; attempt < tries; attempt++) {
+  const done = await commitDecision(deps, async () => {
     const seen = await look()
     const standing = await deps.store.get('alert', alertKey(seen.about))
     const nowMs = deps.clock.nowMs()
-    const verdict = decideAlert({ ...seen, standing, newId: sortableId(nowMs, deps.random), by, nowMs })
-    if (verdict.kind === 'unchanged') return 'settled'
-    const outcome = await deps.store.commit(verdict.change)
-    if (outcome === 'lost-race') continue
-    deps.feed.publish(outcome)
-    return 'settled'
-  }
-  return 'busy'
+    return decideAlert({ ...seen, standing, newId: sortableId(nowMs, deps.random), by, nowMs })
+  })
+  return done.kind === 'refused' ? 'busy' : 'settled'
 }
 
 /** All alerts that follow one node. */

@@ -10,6 +10,7 @@ import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Timers } from '#platform/timers.ts'
 import { deniedOverKey } from '#plane/revocation/key-sharers.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import { settleAlert, type SettleDeps } from './settle-alert.ts'
 import type { StandingAlerts } from './standing-alerts.ts'
 
@@ -29,8 +30,7 @@ export const claimKnownKeys = async (deps: WatchKeysDeps, isOver: () => boolean)
     const nodes = page.map(({ value }) => value)
     // A lost race is left for the next look: somebody has just written one of these claims.
     for (const change of [await missingClaims(deps, nodes), await bannedCertificates(deps, nodes)]) {
-      const outcome = change === null ? 'lost-race' : await deps.store.commit(change)
-      if (outcome !== 'lost-race') deps.feed.publish(outcome)
+      if (change !== null) await commitOnce(deps, change)
     }
     after = nodes.at(-1)?.id ?? null
     if (page.length < pageSize || after === null) return
