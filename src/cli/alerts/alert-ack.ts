@@ -1,5 +1,5 @@
-import { alertKinds } from '#domain/alerts/alert.ts'
 import { alertApi, type AlertView } from '#wire/alerts/alert-api.ts'
+import { alertKinds } from '#domain/alerts/alert-kinds.ts'
 import { everyAlert } from './alert-list.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'

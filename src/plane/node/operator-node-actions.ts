@@ -9,7 +9,7 @@ import { withdrawIdentity, type Withdrawal, type WithdrawDeps } from '#plane/rev
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { receiptView } from '#wire/revocation/receipt-api.ts'
 import { isoTime } from '#platform/clock.ts'
-import { type RepairBundle } from '#wire/recovery/recovery-api.ts'
+import type { RepairBundle } from '#wire/recovery/recovery-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 import { detailOf, type NodeRoutesDeps } from './operator-node-routes.ts'
 import { nodeActionApi } from '#wire/node/node-action-api.ts'

@@ -1,10 +1,11 @@
 // Alerts as operators and webhooks see them.
 
 import { Type, type Static } from 'typebox'
-import { acknowledgementOf, alertKinds, alertSeverities, alertStates, type Alert } from '#domain/alerts/alert.ts'
+import { acknowledgementOf, alertStates, type Alert } from '#domain/alerts/alert.ts'
 import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, IdParams, oneOf, orNull } from '#wire/core/shapes.ts'
+import { alertKinds, alertSeverities } from '#domain/alerts/alert-kinds.ts'
 
 export const AlertView = Type.Object({
   id: Type.String(),
