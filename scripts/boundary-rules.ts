@@ -366,7 +366,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
 
   // The command line. It comes to the plane and the agent through the files that are named here.
   'cli/kit': { wire: ['alerts', 'core', 'enrollment', 'fleet', 'node', 'operators', 'settings'] },
-  'cli/alerts': { cli: ['kit'], domain: ['alerts'], wire: ['alerts', 'core'] },
+  'cli/alerts': { cli: ['kit'], domain: ['alerts'], wire: ['alerts'] },
   'cli/ca': {
     cli: ['kit', 'plane', 'plans'],
     plane: [
@@ -379,14 +379,10 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'cli/enrollment': { cli: ['kit', 'plans'], wire: ['core', 'enrollment'] },
   'cli/federation': { cli: ['kit'], wire: ['federation'] },
-  'cli/fleet': { cli: ['kit', 'plans'], domain: ['fleet'], wire: ['core', 'fleet'] },
+  'cli/fleet': { cli: ['kit', 'plans'], domain: ['fleet'], wire: ['fleet'] },
   'cli/identity': { cli: ['kit'], wire: ['identity'] },
   'cli/journal': { cli: ['kit'], plane: ['store/journal/canonical-json.ts'], wire: ['journal'] },
-  'cli/node': {
-    cli: ['kit', 'node/bundle', 'plans', 'revocation'],
-    domain: ['core', 'recovery'],
-    wire: ['core', 'enrollment', 'fleet', 'node', 'revocation', 'settings'],
-  },
+  'cli/node': { cli: ['kit', 'plans', 'revocation'], domain: ['core', 'recovery'], wire: ['core', 'enrollment', 'fleet', 'node', 'revocation', 'settings'] },
   'cli/operators': {
     cli: ['kit', 'plane'],
     domain: ['core'],
@@ -394,9 +390,9 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['operators'],
   },
   'cli/plans': { cli: ['kit', 'revocation'], domain: ['plans'], wire: ['plans'] },
-  'cli/revocation': { cli: ['kit'], domain: ['core'], wire: ['core', 'revocation'] },
-  'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['identity', 'settings'] },
-  'cli/node/bundle': { wire: ['core'] },
+  'cli/revocation': { cli: ['kit'], domain: ['core'], wire: ['revocation'] },
+  'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['core', 'identity', 'settings'] },
+  'cli/node/bundle': {  },
   'cli/agent': {
     agent: [
       'core/config.ts',

@@ -161,7 +161,7 @@ const planted: Planted[] = [
   {
     boundary: 'nouns of the command line know the kit and what is listed for them',
     file: 'src/cli/alerts/x.ts',
-    refused: [`import { y } from '#cli/node/y.ts'`, `import { y } from '../plans/plan-run.ts'`],
+    refused: [`import { y } from '#cli/node/y.ts'`, `import { y } from '../plans/plan.ts'`],
     allowed: [`import { y } from '#cli/kit/y.ts'`],
   },
   {

@@ -13,6 +13,7 @@ import { readCa, readKey } from './credentials.ts'
 import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import { Failure, fillIn, type About } from './failure.ts'
 import { unreachable } from './unreachable.ts'
+import { sleep } from '#platform/timers.ts'
 
 /** What a call is given besides its declaration; `params`, `query` and `body` are what the declaration says. */
 export type Given<E extends Endpoint> = {
@@ -85,6 +86,21 @@ export const connect = (cli: Cli, options: GlobalOptions): OperatorClient => {
   }
 }
 
+/** All pages of a list, one after another. */
+export const everyPage = async <P extends { readonly next: string | null }, T>(
+  ask: (after: string | undefined) => Promise<P>,
+  itemsOf: (page: P) => readonly T[],
+): Promise<T[]> => {
+  const items: T[] = []
+  let after: string | undefined
+  do {
+    const page = await ask(after)
+    items.push(...itemsOf(page))
+    after = page.next ?? undefined
+  } while (after !== undefined)
+  return items
+}
+
 const readReply = <E extends Endpoint>(reply: HttpReply, { endpoint, path, given }: Sent): AnswerOf<E> | Failure => {
   const body = parseJson(reply.body)
   const call = `${endpoint.method} ${path}`
@@ -144,4 +160,21 @@ const queryText = (query: object): string => {
     value === undefined ? [] : [[name, String(value)]],
   )
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs).toString()}`
+}
+
+const retryMs = 2000
+
+/** For commands that follow something: a plane that restarts is waited for, one that refuses ends it. */
+export const waitForPlane = async <T>(cli: Cli, note: (text: string) => void, ask: () => Promise<T>): Promise<T> => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask()
+    } catch (error) {
+      const waits =
+        error instanceof Failure && (error.exit === exitCodes.unavailable || error.exit === exitCodes.tryLater)
+      if (!waits) throw error
+      if (attempt === 1) note(`${error.message} Waiting for it.`)
+      await sleep(cli.timers, error.retryAfterMs ?? retryMs)
+    }
+  }
 }

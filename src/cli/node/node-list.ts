@@ -1,15 +1,13 @@
-import type { AnswerOf } from '#wire/core/endpoint.ts'
 import { parseIsoTime } from '#platform/clock.ts'
-import { type Recoverability } from '#wire/node/node-evidence.ts'
+import type { Recoverability } from '#wire/node/node-evidence.ts'
 import { type NodeView, nodeApi } from '#wire/node/node-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { formatAgo, formatSpan } from '#cli/kit/duration.ts'
-import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
-import type { Colour } from '#cli/kit/paint.ts'
-import { printer } from '#cli/kit/print.ts'
+import { connect, everyPage, type OperatorClient } from '#cli/kit/operator-client.ts'
+import { type Colour, printer } from '#cli/kit/print.ts'
 import { renderTable, type Cell } from '#cli/kit/table.ts'
 
-export type NodeListOptions = GlobalOptions & {
+type NodeListOptions = GlobalOptions & {
   readonly state?: NodeView['membership']
   readonly profile?: string
   readonly vcluster?: string
@@ -43,18 +41,15 @@ export const everyNode = async (
   plane: OperatorClient,
   options: Pick<NodeListOptions, 'state' | 'profile' | 'vcluster' | 'recoverable' | 'schedulable'>,
 ): Promise<NodeView[]> => {
-  const nodes: NodeView[] = []
   const { state, profile, vcluster, schedulable } = options
   const recoverable = options.recoverable === true ? undefined : options.recoverable
-  let after: string | undefined
-  do {
-    const page: AnswerOf<typeof nodeApi.list> = await plane.ask(nodeApi.list, {
-      query: { membership: state, profile, vcluster, schedulable, recoverable, after, limit: 1000 },
-    })
-    nodes.push(...page.nodes)
-    after = page.next ?? undefined
-  } while (after !== undefined)
-  return nodes
+  return everyPage(
+    (after) =>
+      plane.ask(nodeApi.list, {
+        query: { membership: state, profile, vcluster, schedulable, recoverable, after, limit: 1000 },
+      }),
+    (page) => page.nodes,
+  )
 }
 
 const rowFor = ({ recoverable, schedulable }: NodeListOptions, node: NodeView, nowMs: number): Cell[] => {

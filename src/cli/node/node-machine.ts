@@ -8,7 +8,7 @@ import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
-export type MachineOptions = GlobalOptions & {
+type MachineOptions = GlobalOptions & {
   readonly firmware?: string
   readonly slot?: readonly string[]
   readonly removeSlot?: readonly string[]
@@ -28,7 +28,7 @@ export const nodeMachine = async (cli: Cli, options: MachineOptions, id: string)
   show(cli, options, machine)
 }
 
-export type TagOptions = GlobalOptions & { readonly add?: readonly string[]; readonly remove?: readonly string[] }
+type TagOptions = GlobalOptions & { readonly add?: readonly string[]; readonly remove?: readonly string[] }
 
 export const nodeTag = async (cli: Cli, options: TagOptions, id: string): Promise<void> => {
   const { add = [], remove = [] } = options
