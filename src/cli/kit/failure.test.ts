@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { refusals } from '#domain/core/refusal.ts'
+import { refusals } from '#domain/core/refusal-table.ts'
 import { agentExitCodes } from '#agent/core/outcome.ts'
-import { httpStatus } from '#wire/core/http-status.ts'
 import { exitCodeMeanings, exitCodeNames, exitCodeOf, exitCodes } from './exit-codes.ts'
 import { Failure, fillIn, renderFailure } from './failure.ts'
 
@@ -38,7 +37,7 @@ test('what the plane sends cannot act on the terminal', () => {
 })
 
 test('every refusal has an exit code that says what kind of no it is', () => {
-  const codeOf = (code: keyof typeof refusals) => exitCodeOf(code, httpStatus(code))
+  const codeOf = (code: keyof typeof refusals) => exitCodeOf(code, refusals[code].status)
   assert.equal(codeOf('NODE_NOT_FOUND'), exitCodes.notFound)
   assert.equal(codeOf('ROLE_FORBIDDEN'), exitCodes.notAllowed)
   assert.equal(codeOf('OPERATOR_KEY_INVALID'), exitCodes.notAllowed)

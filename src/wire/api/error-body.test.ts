@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Check } from 'typebox/value'
-import { refuse, refuseMethod, type Refusal, type RefusalCode } from '#domain/core/refusal.ts'
+import { refuse, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
+import type { RefusalCode } from '#domain/core/refusal-table.ts'
 import { errorBody } from './error-body.ts'
 import { ErrorBody } from './node-api.ts'
 
