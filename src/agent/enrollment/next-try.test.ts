@@ -11,7 +11,14 @@ const unit = fc.double({ min: 0, max: 0.999999, noNaN: true })
 const refused = (code: string, retryAfterMs: number | null = null, status = 403) => {
   const bare = /^HTTP_(\d+)$/.exec(code)
   const retry = bare === null ? retryClassOf(code, status) : retryClassOf(null, Number(bare[1]))
-  return { kind: 'refused', code, retry, trouble: trouble(code, 'no', 'ask'), retryAfterMs } as const
+  return {
+    kind: 'refused',
+    code,
+    retry,
+    unknownField: null,
+    trouble: trouble(code, 'no', 'ask'),
+    retryAfterMs,
+  } as const
 }
 
 test('what cannot heal by itself ends the agent', () => {

@@ -17,6 +17,8 @@ export type PlaneFailure =
       /** As it was sent; `retry` is what follows from it. */
       readonly code: string
       readonly retry: RetryClass
+      /** The field of the request that the plane does not know; null: another reason, or a plane before 0.3.0. */
+      readonly unknownField: string | null
       readonly trouble: Trouble
       readonly retryAfterMs: number | null
     }
@@ -53,7 +55,8 @@ export const refusalFrom = (
   const afterMs = said.retry_after_ms ?? seconds(retryAfter)
   const boundedMs = afterMs === null ? null : Math.min(Math.max(0, afterMs), longestRetryAfterMs)
   const { code, next } = said
-  return refusedWith({ code, retry: retryClassOf(code, status), text, next }, boundedMs, facts)
+  const unknownField = said.field_unknown === true ? (said.field ?? null) : null
+  return { ...refusedWith({ code, retry: retryClassOf(code, status), text, next }, boundedMs, facts), unknownField }
 }
 
 /** The plane has ended a channel for a reason it would also refuse the next one for. */
@@ -69,7 +72,7 @@ type Said = { readonly code: string; readonly retry: RetryClass; readonly text: 
 const refusedWith = ({ code, retry, text, next }: Said, retryAfterMs: number | null, facts: CallFacts): Refused => {
   const verdict = classify({ kind: 'refused', code, retry, ...facts })
   const what = classified(trouble(code, text, next ?? verdict.next), verdict.class, verdict.evidence)
-  return { kind: 'refused', code: what.code, retry, trouble: what, retryAfterMs }
+  return { kind: 'refused', code: what.code, retry, unknownField: null, trouble: what, retryAfterMs }
 }
 
 /** A plane that answers, but not what was asked: a newer or a broken one. */

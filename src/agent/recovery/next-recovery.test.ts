@@ -11,7 +11,7 @@ const what = trouble('CODE', 'A sentence.', 'Do something')
 const refused = (code: string, retryAfterMs: number | null = null, status = 403) =>
   ({
     ...({ kind: 'refused', code, retry: retryClassOf(code, status) } as const),
-    ...{ trouble: what, retryAfterMs },
+    ...{ unknownField: null, trouble: what, retryAfterMs },
   }) as const satisfies PlaneFailure
 const attempt = fc.integer({ min: 0, max: 200 })
 const unit = fc.double({ min: 0, max: 0.999999, noNaN: true })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { refusals } from '#domain/core/refusal-table.ts'
 import { agentExitCodes } from '#agent/core/outcome.ts'
 import { exitCodeMeanings, exitCodeNames, exitCodeOf, exitCodes } from './exit-codes.ts'
-import { Failure, fillIn, renderFailure } from './failure.ts'
+import { Failure, failureBody, fillIn, renderFailure } from './failure.ts'
 
 test('a failure prints its code, its detail and a command that can be pasted', () => {
   const failure = new Failure({
@@ -25,6 +25,17 @@ test('a failure prints its code, its detail and a command that can be pasted', (
 test('a name that a shell would take apart is not put into a command', () => {
   assert.equal(fillIn('muster node show ID', { ID: 'x; rm -rf ~' }), 'muster node show ID')
   assert.equal(fillIn('muster node show ID', { ID: '$(reboot)' }), 'muster node show ID')
+})
+
+test('-o json names the field at fault where there is one', () => {
+  const bodyOf = (field?: string) =>
+    failureBody(
+      new Failure({ exit: 1, code: 'X', sentence: 'No.', ...(field === undefined ? {} : { field }) }),
+      'muster',
+    )
+  const error = { code: 'X', message: 'No.', detail: null, next: null, retry_after_ms: null, exit_code: 1 }
+  assert.deepEqual(bodyOf(), { error })
+  assert.deepEqual(bodyOf('set.drainMs'), { error: { ...error, field: 'set.drainMs' } })
 })
 
 test('only whole words are filled in', () => {

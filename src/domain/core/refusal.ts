@@ -11,12 +11,22 @@ export type InForceHere = {
   readonly kept: 'data folder' | 'memory'
 }
 
+/** The part of a request that is at fault. */
+export type OffendingField = {
+  /** Through the body or the query: `wireguard.public_key`. */
+  readonly path: string
+  /** This plane does not know it: the caller is of a later release, or misspelt it. */
+  readonly unknown: boolean
+}
+
 export type Refusal = {
   readonly kind: 'refused'
   readonly code: RefusalCode
   /** What exactly was wrong, for this caller; safe to show, bounded. */
   readonly detail: string | null
   readonly retryAfterMs: number | null
+  /** Where one field is at fault. */
+  readonly field?: OffendingField
   /** It was refused, and what was ordered is in force at this replica all the same. */
   readonly inForceHere?: InForceHere
   /** Whom it concerns, where the caller's own credential says so: for the journal, and to fill in the next step. */
@@ -40,6 +50,11 @@ export const refuse = (code: RefusalCode, detail: string | null = null): Refusal
   code,
   detail,
   retryAfterMs: null,
+})
+
+export const refuseField = (code: RefusalCode, path: string, detail: string): Refusal => ({
+  ...refuse(code, detail),
+  field: { path, unknown: false },
 })
 
 export const refuseMethod = (profile: string, why: string): Refusal => ({

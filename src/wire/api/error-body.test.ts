@@ -31,6 +31,18 @@ test('what a machine that joins by hardware showed is filled in, and no token is
   assert.match(next('ALREADY_ACTIVE', { node: 'gpu-1' }), /muster token create --node gpu-1 --replace/)
 })
 
+test('the field at fault is named where there is one, and only then', () => {
+  const fieldsOf = (refusal: Refusal) => {
+    const { field, field_unknown: unknown } = errorBody(refusal)
+    return [field, unknown]
+  }
+  const invalid = refuse('REQUEST_INVALID')
+  assert.deepEqual(fieldsOf(invalid), [undefined, undefined])
+  assert.deepEqual(fieldsOf({ ...invalid, field: { path: 'a.b', unknown: false } }), ['a.b', undefined])
+  assert.deepEqual(fieldsOf({ ...invalid, field: { path: 'a', unknown: true } }), ['a', true])
+  assert.ok(Check(ErrorBody, errorBody({ ...invalid, field: { path: 'a', unknown: true } })))
+})
+
 test('the profile that refuses a way of joining is named in the next step', () => {
   const body = errorBody(refuseMethod('hpc-diskless', 'asks for hardware'))
   assert.deepEqual(

@@ -12,10 +12,17 @@ export const errorBody = (refusal: Refusal): ErrorBody => {
   const retryAfterMs = refusal.retryAfterMs === null ? null : Math.ceil(refusal.retryAfterMs)
   // A detail may repeat what the caller sent, and answers end up in logs.
   const detail = refusal.detail === null ? null : redactSecrets(refusal.detail)
-  const body = { code: refusal.code, message, detail, next, retry_after_ms: retryAfterMs }
+  const body = { code: refusal.code, message, detail, next, retry_after_ms: retryAfterMs, ...fieldIn(refusal) }
   if (refusal.inForceHere === undefined) return body
   const { unaware, kept } = refusal.inForceHere
   return { ...body, in_force_here: true, replicas_unaware: [...unaware], kept_in: kept }
+}
+
+/** Left out where no single field is at fault. Its path repeats what the caller sent. */
+const fieldIn = ({ field }: Refusal): Pick<ErrorBody, 'field' | 'field_unknown'> => {
+  if (field === undefined) return {}
+  const path = redactSecrets(field.path)
+  return field.unknown ? { field: path, field_unknown: true } : { field: path }
 }
 
 /** What is known of the caller is filled in, where a shell would not take it apart. */
