@@ -135,7 +135,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['api', 'continuity'],
   },
   'plane/enrollment': {
-    domain: ['alerts', 'core', 'enrollment', 'network'],
+    domain: ['alerts', 'core', 'enrollment', 'identity', 'network'],
     plane: ['core', 'http', 'identity', 'limits', 'network', 'store/contract'],
     wire: ['api', 'core', 'network', 'recovery'],
   },
@@ -287,7 +287,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'settings',
       'store/contract',
     ],
-    wire: ['api', 'federation'],
+    wire: ['api'],
   },
   plane: {
     domain: ['core'],

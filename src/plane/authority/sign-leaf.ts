@@ -7,7 +7,7 @@ import { fingerprint } from '#pki/fingerprint.ts'
 import { spkiHash } from '#pki/keys.ts'
 import type { Random } from '#platform/random.ts'
 import type { CaSigner } from './ca-signer.ts'
-import type { IssuedCertificate } from '#plane/core/issuer.ts'
+import type { IssuedCertificate } from '#domain/core/certificate.ts'
 import { serialBytes } from './make-issuer.ts'
 import { statusPlacesOf } from './status-places.ts'
 
