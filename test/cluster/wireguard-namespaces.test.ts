@@ -116,8 +116,8 @@ test('five machines reach each other over WireGuard until one is revoked; whoeve
     // An agent writes its status at most once a second.
     const fourPeers = /WireGuard \S+ \((userspace|kernel)\) is fd[0-9a-f:]+, with 4 peers/
     const stdout = await eventually('its status to name four peers', async () => {
-      const said = (await fifth.agent.status()).stdout
-      return fourPeers.test(said) && said
+      const status = await fifth.agent.status()
+      return fourPeers.test(status.stdout) && status.stdout
     })
     const key = fs.readFileSync(path.join(fifth.agent.state, 'wireguard.key'), 'utf8').trim()
     assert.ok(!stdout.includes(key) && !fifth.agent.stderr().includes(key))

@@ -2,6 +2,7 @@
 // plane.
 
 import { entry } from '#domain/core/decision.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import { agingNow } from './authority-view.ts'
 import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import { byItself } from './issuer-entries.ts'
@@ -21,9 +22,8 @@ export const tellAging = async (deps: AuthorityDeps, state: AuthorityState): Pro
 
   const body = { warnings: warnings.map(({ text }) => text) }
   const told = entry(byItself, nowMs, 'ca.aging', { issuer: first.issuer }, body)
-  const outcome = await deps.store.commit({ reads: [], writes: [], entries: [told] }, fence)
+  const outcome = await commitOnce(deps, { reads: [], writes: [], entries: [told] }, fence)
   if (outcome === 'lost-race') return
-  deps.feed.publish(outcome)
   state.agingToldAtMs = nowMs
   deps.log.warn(body, 'a certificate authority needs a person')
 }

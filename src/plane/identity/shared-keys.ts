@@ -2,43 +2,42 @@
 // alert for each key names them until all but one have a new key. The leader looks through the nodes when it begins and
 // every hour, because a replica of an older release writes certificates without claims.
 
-import { readOf, type Change, type Row, type Write } from '#domain/core/change.ts'
+import { wantedAlert, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
+import { deniedOverKey } from '#domain/core/certificate.ts'
+import { readOf, type Change, type Write } from '#domain/core/change.ts'
 import { entry } from '#domain/core/decision.ts'
 import { holdingsOf, withHolder, type KeyClaim } from '#domain/identity/key-claim.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Timers } from '#platform/timers.ts'
-import { deniedOverKey } from '#plane/revocation/key-sharers.ts'
-import { settleAlert, type SettleDeps } from './settle-alert.ts'
-import type { StandingAlerts } from './standing-alerts.ts'
+import type { Led } from '#plane/cluster/leading.ts'
+import { everyRow, nodePages } from '#plane/core/pages.ts'
+import { startUpkeep, type UpkeepDeps } from '#plane/core/upkeep.ts'
+import { reconcileSource, type AlertSource, type ReconcileDeps } from '#plane/alerts/reconcile-alerts.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 
-export type WatchKeysDeps = SettleDeps & {
+export type SharedKeysDeps = ReconcileDeps & {
   readonly store: Pick<Store, 'get' | 'list' | 'nodes' | 'commit'>
   readonly timers: Timers
-  readonly standing: StandingAlerts
 }
 
 const by = { actor: 'system:keys', source: null, correlation: null }
 const pageSize = 100
 
 /** Claims every key that a node's row names, and denies certificates over keys that are banned. Safe to repeat. */
-export const claimKnownKeys = async (deps: WatchKeysDeps, isOver: () => boolean): Promise<void> => {
-  for (let after: NodeId | null = null; !isOver();) {
-    const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
+const claimKnownKeys = async (deps: SharedKeysDeps, isOver: () => boolean): Promise<void> => {
+  for await (const page of nodePages(deps.store, { limit: pageSize, timers: deps.timers })) {
+    if (isOver()) return
     const nodes = page.map(({ value }) => value)
     // A lost race is left for the next look: somebody has just written one of these claims.
     for (const change of [await missingClaims(deps, nodes), await bannedCertificates(deps, nodes)]) {
-      const outcome = change === null ? 'lost-race' : await deps.store.commit(change)
-      if (outcome !== 'lost-race') deps.feed.publish(outcome)
+      if (change !== null) await commitOnce(deps, change)
     }
-    after = nodes.at(-1)?.id ?? null
-    if (page.length < pageSize || after === null) return
-    await new Promise<void>((resolve) => deps.timers.soon(resolve))
   }
 }
 
-const missingClaims = async ({ store, clock }: WatchKeysDeps, nodes: readonly Node[]): Promise<Change | null> => {
+const missingClaims = async ({ store, clock }: SharedKeysDeps, nodes: readonly Node[]): Promise<Change | null> => {
   const byKey = Map.groupBy(nodes.flatMap(holdingsOf), ({ spki }) => spki)
   const looked = await Promise.all(
     [...byKey].map(async ([spki, holders]) => {
@@ -57,7 +56,7 @@ const missingClaims = async ({ store, clock }: WatchKeysDeps, nodes: readonly No
 }
 
 /** Of a node that is not revoked itself: a release before 0.2.1 banned the key of another and left these. */
-const bannedCertificates = async ({ store, clock }: WatchKeysDeps, nodes: readonly Node[]): Promise<Change | null> => {
+const bannedCertificates = async ({ store, clock }: SharedKeysDeps, nodes: readonly Node[]): Promise<Change | null> => {
   const domain = await store.get('domain', 'domain')
   if (domain === null) return null
   const nowMs = clock.nowMs()
@@ -78,38 +77,21 @@ const bannedCertificates = async ({ store, clock }: WatchKeysDeps, nodes: readon
   }
 }
 
-/** Raises and resolves the alerts. One about an attempt is resolved once an operator has acknowledged it. */
-export const watchSharedKeys = async (deps: WatchKeysDeps): Promise<void> => {
-  const shared = new Set<string>()
-  for (let after: string | null = null; ;) {
-    const page: readonly Row<KeyClaim>[] = await deps.store.list('key-claim', {
+/** Every key that several nodes hold. That one brought the key of another is raised where it is refused (key-claims.ts). */
+const sharedKeysSource = ({ store }: SharedKeysDeps): AlertSource => ({
+  kinds: ['shared_key', 'copied_image'],
+  async wanted() {
+    const shared: WantedAlert[] = []
+    for await (const claim of everyRow(store, 'key-claim', ({ spki }) => spki, {
       where: { shared: 1 },
-      after,
       limit: pageSize,
-    })
-    for (const { value } of page) {
-      const nodes = await usersOf(deps.store, value)
-      if (nodes.length < 2) continue
-      shared.add(value.spki)
-      await settleAlert(deps, async () => {
-        const about = { kind: 'shared_key', subject: value.spki, node: nodes[0] ?? null } as const
-        return {
-          about,
-          wanted: { ...about, severity: 'critical', reason: reasonOf(nodes), sinceMs: null },
-          reliedOn: [],
-        }
-      })
+    })) {
+      const nodes = await usersOf(store, claim)
+      if (nodes.length >= 2) shared.push(wantedAlert('shared_key', claim.spki, { nodes }, { node: nodes[0] ?? null }))
     }
-    after = page.at(-1)?.value.spki ?? null
-    if (page.length < pageSize || after === null) break
-  }
-  for (const alert of [...deps.standing.all()]) {
-    const over =
-      (alert.kind === 'shared_key' && !shared.has(alert.subject)) ||
-      (alert.kind === 'copied_image' && alert.state.kind === 'acknowledged')
-    if (over) await settleAlert(deps, async () => ({ about: alert, wanted: null, reliedOn: [] }))
-  }
-}
+    return shared
+  },
+})
 
 /** The nodes that still have it; one that was revoked or got a new key has not. */
 const usersOf = async (store: Pick<Store, 'get'>, { spki, holders }: KeyClaim): Promise<readonly NodeId[]> => {
@@ -123,10 +105,29 @@ const usersOf = async (store: Pick<Store, 'get'>, { spki, holders }: KeyClaim): 
   return users
 }
 
-const mostNamed = 8
+const reconcileEveryMs = 60_000
+const claimEveryMs = 3600_000
 
-const reasonOf = (nodes: readonly NodeId[]): string => {
-  const more = nodes.length - mostNamed
-  const named = nodes.slice(0, mostNamed).join(', ')
-  return `copied image: one private key is on ${named}${more > 0 ? ` and ${more} more` : ''}`
+/** For as long as this replica leads. */
+export const leadSharedKeys = (deps: SharedKeysDeps & UpkeepDeps): Led => {
+  let stopped = false
+  const reconcile = (): Promise<void> => reconcileSource(deps, sharedKeysSource(deps))
+  const claim = async (): Promise<void> => {
+    await claimKnownKeys(deps, () => stopped)
+    if (!stopped) await reconcile()
+  }
+  const first = claim().catch((error: unknown) =>
+    deps.log.error({ err: error }, 'not every node could be looked at for shared keys'),
+  )
+  const endUpkeep = startUpkeep(deps, [
+    { name: 'shared keys', where: 'leader', everyMs: reconcileEveryMs, run: reconcile },
+    { name: 'key claims', where: 'leader', everyMs: claimEveryMs, run: claim },
+  ])
+  return {
+    async stop() {
+      endUpkeep()
+      stopped = true
+      await first
+    },
+  }
 }

@@ -6,23 +6,24 @@
 // the other all day.
 
 import { alertsOfNode, nodeAlertKinds } from '#domain/alerts/alert-wanted.ts'
+import { readOf } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Feed } from '#plane/core/feed.ts'
+import { nodePages } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { settleNodeAlerts, type SettleDeps } from './settle-alert.ts'
-import type { StandingAlerts } from './standing-alerts.ts'
+import { reconcileAlert, type AlertDeps, type UnresolvedAlerts } from './reconcile-alerts.ts'
 
-export type FollowAlertsDeps = SettleDeps & {
+export type FollowNodesDeps = AlertDeps & {
   readonly store: Pick<Store, 'get' | 'commit' | 'nodes'>
   readonly feed: Feed
   readonly timers: Timers
   readonly log: Log
-  readonly standing: StandingAlerts
+  readonly alerts: UnresolvedAlerts
 }
 
-export type AlertFollower = {
+export type NodeFollower = {
   /** Looks at every node once. */
   walk(): Promise<void>
   /** Tries again what could not be settled when it happened. */
@@ -35,19 +36,19 @@ const pageSize = 200
 /** Settled side by side, so that they share a commit group. */
 const atOnce = 32
 
-export const followAlerts = (deps: FollowAlertsDeps): AlertFollower => {
+export const followNodes = (deps: FollowNodesDeps): NodeFollower => {
   const unsettled = new Set<NodeId>()
   let working: Promise<void> | null = null
   let stopped = false
 
   const concerns = (node: Node): boolean =>
-    alertsOfNode(node).length > 0 || nodeAlertKinds.some((kind) => deps.standing.has(kind, node.id))
+    alertsOfNode(node).length > 0 || nodeAlertKinds.some((kind) => deps.alerts.has(kind, node.id))
 
   const settle = async (id: NodeId): Promise<void> => {
     // Taken out first: a commit that comes while this one is looked at puts it back.
     unsettled.delete(id)
     try {
-      if ((await settleNodeAlerts(deps, id)) === 'busy') unsettled.add(id)
+      if ((await reconcileNode(deps, id)) === 'busy') unsettled.add(id)
     } catch (error) {
       unsettled.add(id)
       throw error
@@ -75,13 +76,10 @@ export const followAlerts = (deps: FollowAlertsDeps): AlertFollower => {
   return {
     again,
     async walk() {
-      for (let after: NodeId | null = null; !stopped;) {
-        const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
+      for await (const page of nodePages(deps.store, { limit: pageSize, timers: deps.timers })) {
+        if (stopped) return
         for (const { value } of page) if (concerns(value)) unsettled.add(value.id)
         await again()
-        after = page.at(-1)?.value.id ?? null
-        if (page.length < pageSize || after === null) return
-        await new Promise<void>((resolve) => deps.timers.soon(resolve))
       }
     },
     async stop() {
@@ -90,6 +88,29 @@ export const followAlerts = (deps: FollowAlertsDeps): AlertFollower => {
       await working
     },
   }
+}
+
+/** All alerts that follow one node. */
+export const reconcileNode = async (
+  deps: AlertDeps & { readonly alerts: UnresolvedAlerts },
+  id: NodeId,
+): Promise<'settled' | 'busy'> => {
+  const node = await deps.store.get('node', id)
+  if (node === null) return 'settled'
+  const wanted = new Set(alertsOfNode(node.value).map(({ kind }) => kind))
+  const concerned = nodeAlertKinds.filter((kind) => wanted.has(kind) || deps.alerts.has(kind, id))
+  const outcomes = await Promise.all(
+    concerned.map((kind) =>
+      reconcileAlert(deps, { kind, subject: id }, async () => {
+        const now = await deps.store.get('node', id)
+        return {
+          wanted: (now === null ? [] : alertsOfNode(now.value)).find((one) => one.kind === kind) ?? null,
+          reliedOn: [readOf('node', id, now)],
+        }
+      }),
+    ),
+  )
+  return outcomes.includes('busy') ? 'busy' : 'settled'
 }
 
 const first = (ids: ReadonlySet<NodeId>): NodeId[] => [...ids.values().take(atOnce)]
