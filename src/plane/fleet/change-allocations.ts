@@ -6,8 +6,8 @@ import {
   decidePlace,
   type AllocationDecided,
   type AllocationKnown,
-} from '#domain/fleet/allocation-rules.ts'
-import type { Allocation } from '#domain/fleet/allocation.ts'
+  type Allocation,
+} from '#domain/fleet/allocation.ts'
 import type { Attribution } from '#domain/core/decision.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Store } from '#plane/store/contract/store.ts'

@@ -12,8 +12,8 @@ import {
   decideDeleteVCluster,
   type VClusterChanges,
   type VClusterDecided,
-} from '#domain/fleet/vcluster-rules.ts'
-import type { VCluster } from '#domain/fleet/vcluster.ts'
+  type VCluster,
+} from '#domain/fleet/vcluster.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { unassignNode, type AssignDeps } from './assign-node.ts'
 import { commitDecision, commitUnlessSo } from '#plane/core/commit-decision.ts'
