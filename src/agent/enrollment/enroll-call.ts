@@ -6,7 +6,7 @@ import { EnrollResponse, nodeIdShape, type EnrollRequest } from '#wire/api/node-
 import type { JoinString } from '#wire/core/join-string.ts'
 import type { WireguardConfig } from '#wire/network/peers.ts'
 import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
-import { fingerprint } from '#pki/fingerprint.ts'
+import { fingerprint } from '#pki/certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
