@@ -152,7 +152,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['continuity', 'core'],
   },
   'plane/enrollment': {
-    domain: ['alerts', 'core', 'enrollment', 'network'],
+    domain: ['alerts', 'core', 'enrollment', 'identity', 'network'],
     plane: ['core', 'http', 'identity', 'limits', 'network', 'store/contract'],
     wire: ['core', 'enrollment', 'identity', 'network'],
   },
@@ -329,7 +329,11 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     agent: types('channel', 'continuity', 'diagnostics', 'fleet', 'link', 'network', 'recovery', 'state'),
   },
   'agent/state': { agent: ['core'], domain: ['core'], wire: ['core', 'enrollment', 'identity', 'recovery'] },
-  'agent/link': { agent: ['core', 'state'], domain: ['recovery'], wire: ['channel', 'core', 'identity', 'recovery'] },
+  'agent/link': {
+    agent: ['core', 'state'],
+    domain: ['core', 'recovery'],
+    wire: ['channel', 'core', 'identity', 'recovery'],
+  },
   'agent/diagnostics': { agent: ['core', 'state'], domain: ['core', 'node', 'recovery'], wire: ['node'] },
   'agent/continuity': { agent: ['state'], domain: ['continuity'], wire: ['channel', 'core'] },
   'agent/enrollment': {
@@ -382,7 +386,11 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/fleet': { cli: ['kit', 'plans'], domain: ['fleet'], wire: ['fleet'] },
   'cli/identity': { cli: ['kit'], wire: ['identity'] },
   'cli/journal': { cli: ['kit'], plane: ['store/journal/canonical-json.ts'], wire: ['journal'] },
-  'cli/node': { cli: ['kit', 'plans', 'revocation'], domain: ['core', 'recovery'], wire: ['core', 'enrollment', 'fleet', 'node', 'revocation', 'settings'] },
+  'cli/node': {
+    cli: ['kit', 'plans', 'revocation'],
+    domain: ['core', 'recovery'],
+    wire: ['core', 'enrollment', 'fleet', 'node', 'revocation', 'settings'],
+  },
   'cli/operators': {
     cli: ['kit', 'plane'],
     domain: ['core'],
@@ -392,7 +400,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/plans': { cli: ['kit', 'revocation'], domain: ['plans'], wire: ['plans'] },
   'cli/revocation': { cli: ['kit'], domain: ['core'], wire: ['revocation'] },
   'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['core', 'identity', 'settings'] },
-  'cli/node/bundle': {  },
+  'cli/node/bundle': {},
   'cli/agent': {
     agent: [
       'core/config.ts',

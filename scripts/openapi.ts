@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { format, resolveConfig } from 'prettier'
 import { openApiDocument } from '#plane/http/openapi.ts'
 import { everyListener } from '#wire/listeners.ts'
-import { musterVersion } from '#platform/version.ts'
+import { musterVersion } from '#platform/this-process.ts'
 import { apiTables, withTables } from './api-tables.ts'
 import { root } from './repository.ts'
 

@@ -15,6 +15,7 @@ import { buildCertificate } from '#pki/certificate.ts'
 import type { JoinString } from '#wire/core/join-string.ts'
 import type { AgentProfile } from '#wire/identity/identity-api.ts'
 import type { EnrollRequest } from '#wire/enrollment/enroll-api.ts'
+import type { ErrorBody } from '#wire/core/error-body.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { hierarchy, leaf, serial, serverOrder, type Hierarchy } from '../vectors/pki-hierarchy.ts'
 
@@ -45,9 +46,14 @@ export type SmallPlane = {
   revision: number
 }
 
-export const refusal = (status: number, code: string, retryAfterMs: number | null = null): Reply => ({
+export const refusal = (
+  status: number,
+  code: string,
+  retryAfterMs: number | null = null,
+  more: Partial<ErrorBody> = {},
+): Reply => ({
   status,
-  body: { code, message: `${code} it is.`, detail: null, next: 'do something', retry_after_ms: retryAfterMs },
+  body: { code, message: `${code} it is.`, detail: null, next: 'do something', retry_after_ms: retryAfterMs, ...more },
 })
 
 /** `admits`: the network before the enrollment lets only holders of a certificate of this root through. */

@@ -6,7 +6,7 @@ import type { AgentProfile, EndpointSet, RecoveryTrust } from '#wire/identity/id
 import type { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { backdatingMs } from '#pki/authority-certificates.ts'
-import { fingerprint } from '#pki/fingerprint.ts'
+import { fingerprint } from '#pki/certificate.ts'
 import { keyTypeOfSpki, loadPrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { allFromPem, fromPem } from '#pki/pem.ts'

@@ -13,7 +13,7 @@ import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { pemLines } from '#cli/kit/printable.ts'
 import { replaceLostKeys, type Replaced, type ReplaceOrder } from '#plane/foundation/replace-lost-key.ts'
-import { callerName } from '#platform/user-name.ts'
+import { callerName } from '#platform/this-process.ts'
 import { costOfReplacing } from './ca.ts'
 
 export const caInit = async (cli: Cli, options: GlobalOptions): Promise<void> => {

@@ -116,6 +116,7 @@ const readReply = <E extends Endpoint>(reply: HttpReply, { endpoint, path, given
     detail: detailOf(body),
     next: fillIn(body.next, given.about ?? {}),
     retryAfterMs: body.retry_after_ms,
+    field: body.field ?? null,
   })
 }
 

@@ -53,7 +53,7 @@ export const exitCodeTable = (): string =>
     ...exitCodeNames.map((name) => `  ${String(exitCodes[name]).padEnd(3)} ${exitCodeMeanings[name]}`),
   ].join('\n')
 
-/** `--plan` and `--apply`, of commands that can do harm (plans/plan-run.ts). */
+/** `--plan` and `--apply`, of commands that can do harm (plans/plan.ts). */
 export const plans = (command: Command): Command =>
   command
     .option('--plan', 'show what it would do, and do nothing')

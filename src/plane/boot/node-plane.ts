@@ -23,9 +23,19 @@ import { openStrangersBudget, sharedLimits } from '#plane/limits/strangers-budge
 import type { Foundation } from '#plane/foundation/foundation.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import { challengeLimits } from '#plane/identity/challenge-route.ts'
+import { bundleRoutes, type BundleRouteDeps } from '#plane/ca/ca-routes.ts'
+import { enrollRoutes, type EnrollRouteDeps } from '#plane/enrollment/enroll-routes.ts'
+import { claimRoutes } from '#plane/federation/peer-domain-routes.ts'
+import type { ReceiveClaimsDeps } from '#plane/federation/take-claims.ts'
+import type { Route } from '#plane/http/route.ts'
+import {
+  challengeLimits,
+  challengeRoutes,
+  identityRoutes,
+  type ChallengeRouteDeps,
+  type IdentityRouteDeps,
+} from '#plane/identity/identity-routes.ts'
 import { openNodeListener } from './node-listener.ts'
-import { nodeRoutes } from './node-routes.ts'
 import { mostBehindMs } from '#plane/store/contract/replicas.ts'
 import type { LivedTime } from '#plane/core/lived-time.ts'
 import type { TurnedAway } from './turned-away.ts'
@@ -47,6 +57,21 @@ export type NodePlaneDeps = Foundation & {
   /** Null: no order that waits for the store keeps this node out. */
   readonly barred: (node: NodeId) => Refusal | null
 }
+
+export type NodeRouteDeps = EnrollRouteDeps &
+  ChallengeRouteDeps &
+  IdentityRouteDeps &
+  ReceiveClaimsDeps &
+  BundleRouteDeps
+
+/** What machines may ask of the plane. The order is that of the API's description. */
+export const nodeRoutes = (deps: NodeRouteDeps): readonly Route[] => [
+  ...enrollRoutes(deps),
+  ...challengeRoutes(deps),
+  ...identityRoutes(deps),
+  ...claimRoutes(deps),
+  ...bundleRoutes(deps),
+]
 
 /** An agent holds one channel and makes a call now and then. A stolen certificate must not take all connections. */
 const connectionsPerNode = 32

@@ -1,15 +1,14 @@
-// How a machine asks to be admitted.
+// How a machine that has no identity yet gets one; no client certificate is asked for.
 
 import { boundedText } from '#domain/core/decision.ts'
 import { noHardware, type HardwareIdentity } from '#domain/core/node.ts'
-import { renewalAnswer, type CertificateAnswerDeps, type CertificateGiven } from '#plane/identity/certificate-answer.ts'
+import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
+import { identityAnswer, type IdentityAnswerDeps } from '#plane/identity/identity-routes.ts'
+import type { Issued } from '#plane/identity/issue.ts'
 import type { PeerBook } from '#plane/network/peer-book.ts'
 import { overlayConfigOf, wireguardConfigOf } from '#plane/network/wireguard-config.ts'
-import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
 import { enrollApi, understoodFields, type EnrollRequest, type EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { enrollNode, type EnrollDeps } from './enroll-node.ts'
-
-export type EnrollmentAnswerDeps = CertificateAnswerDeps & { readonly peerBook: Pick<PeerBook, 'peersFor'> }
 
 export type EnrollRouteDeps = EnrollDeps & EnrollmentAnswerDeps
 
@@ -46,9 +45,11 @@ const enroll = async (deps: EnrollRouteDeps, call: CallOf<typeof enrollApi.enrol
 const hardwareIn = ({ hardware_identity: reported }: EnrollRequest): HardwareIdentity =>
   reported === undefined ? noHardware : { macs: [...new Set(reported.macs)].sort(), bmcSerial: reported.bmc_serial }
 
-/** A new epoch is told all of it. */
-export const enrollmentAnswer = (deps: EnrollmentAnswerDeps, outcome: CertificateGiven): EnrollResponse => {
-  const { node, profile, domain } = outcome
+export type EnrollmentAnswerDeps = IdentityAnswerDeps & { readonly peerBook: Pick<PeerBook, 'peersFor'> }
+
+/** What a machine is given that starts a new epoch: all of it. */
+export const enrollmentAnswer = (deps: EnrollmentAnswerDeps, issued: Issued): EnrollResponse => {
+  const { node, profile, domain } = issued
   const wireguard = wireguardConfigOf(node, profile, domain)
   return {
     node_id: node.id,
@@ -57,7 +58,7 @@ export const enrollmentAnswer = (deps: EnrollmentAnswerDeps, outcome: Certificat
     vcluster: node.assignment,
     liveness_grace_ms: domain.livenessGraceMs,
     overlay_config: wireguard === null ? null : overlayConfigOf(wireguard, deps.peerBook.peersFor(node)),
-    ...renewalAnswer(deps, outcome),
+    ...identityAnswer(deps, issued),
     understands: [...understoodFields],
   }
 }

@@ -1,7 +1,7 @@
 // vClusters, and which of them a node is in.
 
 import { refuse } from '#domain/core/refusal.ts'
-import type { VClusterChanges } from '#domain/fleet/vcluster-rules.ts'
+import type { VClusterChanges } from '#domain/fleet/vcluster.ts'
 import { assignNode, moveNode, unassignNode } from './assign-node.ts'
 import { changeVCluster, createVCluster, deleteVCluster } from './change-vclusters.ts'
 import { vclusterLine, vclusterView, vclusterApi, type ChangeVClusterRequest } from '#wire/fleet/vcluster-api.ts'

@@ -1,6 +1,6 @@
 // There are two holders of one identity: what becomes of them is committed before the refusal is told.
 
-import { releaseAll } from '#domain/fleet/allocation-rules.ts'
+import { releaseAll } from '#domain/fleet/allocation.ts'
 import type { Change } from '#domain/core/change.ts'
 import type { DuplicateVerdict } from '#domain/identity/duplicate.ts'
 import { withBesides } from '#domain/core/node-change.ts'

@@ -5,7 +5,7 @@ import { parseIsoTime } from '#platform/clock.ts'
 import { recoverNode, type RecoverDeps } from './recover-node.ts'
 import { rehearseRecovery, type RehearseDeps } from './rehearse-recovery.ts'
 import { recoveryApi } from '#wire/recovery/recovery-api.ts'
-import { challengeRoutes, type ChallengeRouteDeps } from '#plane/identity/challenge-route.ts'
+import { challengeRoutes, type ChallengeRouteDeps } from '#plane/identity/identity-routes.ts'
 import { enrollmentAnswer, type EnrollmentAnswerDeps } from '#plane/enrollment/enroll-routes.ts'
 import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
 

@@ -5,7 +5,7 @@ import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 import { closed, text } from './shapes.ts'
-import { unfitText } from './unfit-text.ts'
+import { unfitText } from './strict-json.ts'
 
 export const HardwareIdentityBody = Type.Object(
   {
