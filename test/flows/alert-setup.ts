@@ -12,7 +12,7 @@ import type { Store } from '#plane/store/contract/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualTimers } from '../fakes/manual-timers.ts'
-import { newNode } from '../store-harness.ts'
+import { newNode } from '../store/harness.ts'
 import { setUp, type Setup } from './authority-setup.ts'
 
 export const by = { actor: 'system:test', source: null, correlation: null }

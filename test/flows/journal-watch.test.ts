@@ -24,8 +24,8 @@ import { eventually } from '../process/eventually.ts'
 import { databaseOf, storeEnvironment } from '../process/store-under-test.ts'
 import { tamperWith } from '../process/tamper.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-import { makeSigner, newNode, openPostgresStoreOn, openStore, someTimeMs } from '../store-harness.ts'
-import { newDomain } from '../transfer-setup.ts'
+import { makeSigner, newNode, openPostgresStoreOn, openStore, someTimeMs } from '../store/harness.ts'
+import { newDomain } from '../store/transfer-setup.ts'
 
 const hurried: Timers = {
   ...systemTimers,

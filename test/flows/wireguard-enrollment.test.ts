@@ -15,7 +15,7 @@ import { enrollNode, type EnrollDeps } from '#plane/enrollment/enroll-node.ts'
 import { openNodePace } from '#plane/limits/node-pace.ts'
 import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
 import { systemRandom } from '#platform/random.ts'
-import { change, read } from '../store-harness.ts'
+import { change, read } from '../store/harness.ts'
 import { operator, setUp } from './authority-setup.ts'
 
 const day = 24 * 3_600_000

@@ -8,7 +8,7 @@ import { alertRule, type AlertKind, type WantedAlert } from '#domain/alerts/aler
 import type { Read, Row } from '#domain/core/change.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
-import { commitUnlessSo, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import { pages, type PageReading } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -51,7 +51,7 @@ export const reconcileAlert = async (
   about: Pick<Alert, 'kind' | 'subject'>,
   look: (unresolved: Alert | null) => Promise<AlertState> | AlertState,
 ): Promise<'settled' | 'busy'> => {
-  const done = await commitUnlessSo(deps, async () => {
+  const done = await commitDecision(deps, async () => {
     const existing = await deps.store.get('alert', alertKey(about))
     const state = await look(existing === null || existing.value.state.kind === 'resolved' ? null : existing.value)
     const nowMs = deps.clock.nowMs()

@@ -8,6 +8,7 @@ import type { Row } from '#domain/core/change.ts'
 import { boundedText } from '#domain/core/decision.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import { entryPages } from '#plane/core/pages.ts'
 import { raiseAlert, reconcileSource, type ReconcileDeps } from '#plane/alerts/reconcile-alerts.ts'
@@ -57,10 +58,9 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
   const adopt = async (key: Row<OperatorKey>): Promise<boolean> => {
     if (!(await isVouchedFor(key))) return false
     const { change } = decideAdoptKey({ key, keySeal, by, nowMs: deps.clock.nowMs() })
-    const outcome = await store.commit(change)
+    const outcome = await commitOnce(deps, change)
     // Lost to another replica that adopts it, or to its revocation: the row says which.
     if (outcome === 'lost-race') return isGood(await store.get('operator-key', key.value.hash))
-    deps.feed.publish(outcome)
     log.info({ key: key.value.id }, 'an operator key without a MAC was adopted: the journal vouches for it')
     return true
   }

@@ -1,6 +1,7 @@
 // What the parts of the built-in authority share: what it works with, and what it holds in memory.
 
 import type { ServerNames } from '#domain/ca/server-certificate.ts'
+import type { Tries } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -50,6 +51,14 @@ export type AuthorityState = {
   longestLeafMs: number
   /** When the journal was last told of authorities that grow old; null before it was looked up. */
   agingToldAtMs: number | null
+}
+
+/** The book of authorities is small and seldom changes. Five lost races mean that something is wrong with it. */
+export const bookTries: Tries<never> = {
+  tries: 5,
+  onBusy() {
+    throw new Error(`the authorities on record kept changing: gave up after ${bookTries.tries} attempts`)
+  },
 }
 
 /** The CA that would sign a new one of this role, or null where its key is not here or it has ended. */

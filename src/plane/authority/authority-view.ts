@@ -6,6 +6,7 @@ import { lostKeys, lostKeyText } from '#plane/keys/key-inventory.ts'
 import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import { agingWarnings, type AgingWarning } from './authority-warnings.ts'
 import { certificateOf } from './ca-signer.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import { entry } from '#domain/core/decision.ts'
 import { byItself } from './issuer-book.ts'
 
@@ -103,9 +104,8 @@ export const tellAging = async (deps: AuthorityDeps, state: AuthorityState): Pro
 
   const body = { warnings: warnings.map(({ text }) => text) }
   const told = entry(byItself, nowMs, 'ca.aging', { issuer: first.issuer }, body)
-  const outcome = await deps.store.commit({ reads: [], writes: [], entries: [told] }, fence)
+  const outcome = await commitOnce(deps, { reads: [], writes: [], entries: [told] }, fence)
   if (outcome === 'lost-race') return
-  deps.feed.publish(outcome)
   state.agingToldAtMs = nowMs
   deps.log.warn(body, 'a certificate authority needs a person')
 }

@@ -19,6 +19,7 @@ import {
 } from './recovery-roots.ts'
 import { findServerCertificate, renewServerCertificate, canonicalNames, type ServerKind } from './server-identity.ts'
 import { keyMissing } from '#plane/keys/key-inventory.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import { takeTurns } from '#plane/core/turns.ts'
 
 /** The domain has to have been made. */
@@ -114,8 +115,7 @@ const tellStatementKey = async (
   const lost = (await store.issuers()).some(({ value }) => value.role === 'recovery')
   const body = { role: 'statement', custody: 'file', why: lost ? 'none here' : 'first start' }
   const told = entry(byItself, clock.nowMs(), 'ca.created', { issuer: made }, body)
-  const outcome = await store.commit({ reads: [], writes: [], entries: [told] })
-  if (outcome !== 'lost-race') feed.publish(outcome)
+  await commitOnce({ store, feed }, { reads: [], writes: [], entries: [told] })
   if (!lost) return []
   log.warn({ key: made }, lostStatementKey)
   return [lostStatementKey]

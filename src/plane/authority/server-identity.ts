@@ -16,6 +16,7 @@ import { backdatingMs } from '#pki/authority-certificates.ts'
 import { generateKey, loadPrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -137,9 +138,8 @@ const issue = async (
 
   const renews = before === null ? null : before.presented.serial
   const change = serverCertificateIssued(issued, { why, purpose, names: options.serverNames, renews }, byItself)
-  const outcome = await store.commit(change)
+  const outcome = await commitOnce(deps, change)
   if (outcome === 'lost-race') throw new Error('the serial number of the new server certificate is taken')
-  deps.feed.publish(outcome)
 
   const held = open(deps, kind, name)
   if (held === null) throw new Error('the new server certificate cannot be read back')

@@ -12,7 +12,15 @@ import type { IssuerId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { sortableId } from '#platform/random.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
-import { signerAbove, lookAgain, readBook, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import { retryLostRaces } from '#plane/core/commit-decision.ts'
+import {
+  bookTries,
+  lookAgain,
+  readBook,
+  signerAbove,
+  type AuthorityDeps,
+  type AuthorityState,
+} from './authority-state.ts'
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
 import { issuerEntry } from './issuer-book.ts'
 import { memoryIssuerLifetimeMs } from './issuer-life.ts'
@@ -37,20 +45,18 @@ export type Withdrawal = {
   readonly successors: readonly IssuerId[]
 }
 
-const mostAttempts = 5
-
 /**
  * While nobody else does anything of this kind, but for planes that make issuers in their memory: one that came in below it
  * a moment before is found by the look after the commit. After that commit none comes in.
  */
-export const withdrawIssuer = async (
+export const withdrawIssuer = (
   deps: AuthorityDeps,
   state: AuthorityState,
   wanted: WithdrawalWanted,
 ): Promise<Withdrawal | Refusal> => {
   const issuers: IssuerId[] = []
   const successors: IssuerId[] = []
-  for (let attempt = 0; attempt < mostAttempts; attempt++) {
+  return retryLostRaces(bookTries, async () => {
     await lookAgain(deps, state)
     await withRoom(deps.store, () => dropOrphans(deps.custody, state.book))
     const barred = withdrawalBarred(findOf(deps, state, wanted.issuer))
@@ -65,7 +71,7 @@ export const withdrawIssuer = async (
     }
     const outcome = await deps.store.commit(await changeOf(deps, state, hit, made, wanted))
     await readBook(deps, state)
-    if (outcome === 'lost-race') continue
+    if (outcome === 'lost-race') return outcome
     state.signer = made.find(({ record }) => record.role === 'issuing') ?? state.signer
     wanted.publish(outcome)
     await deps.custody.refresh()
@@ -79,8 +85,8 @@ export const withdrawIssuer = async (
     issuers.push(...hit.map(({ value }) => value.id))
     successors.push(...made.map(({ record }) => record.id))
     deps.log.warn({ issuers, successors, reason: wanted.reason }, 'a certificate authority has been withdrawn')
-  }
-  throw new Error(`the authorities on record kept changing: gave up after ${mostAttempts} attempts`)
+    return 'decide-again'
+  })
 }
 
 const findOf = ({ recovery }: AuthorityDeps, { book }: AuthorityState, id: IssuerId): IssuerRecord | null =>

@@ -15,6 +15,7 @@ import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/core
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { WireguardBrought } from '#domain/network/wireguard-part.ts'
 import { sortableId } from '#platform/random.ts'
+import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -105,9 +106,6 @@ const heard = (deps: EnrollDeps, call: EnrollCall, credential: Credential | Refu
   deps.strangers.room(call.source) ||
   ('method' in credential && credential.method === 'token' && deps.pace.hurry(credential.token.value.id) === null)
 
-/** Lost races are decided again on what is there by then; more of them than this is a bug or an attack on one row. */
-const mostTries = 16
-
 const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credential): Promise<Enrolled | Refusal> => {
   const registration = call.recovery === null ? null : checkRegistration(deps, call.recovery, call.csr)
   if (isRefusal(registration)) return registration
@@ -116,8 +114,10 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
   const key = keyInRequest(call.csr)
   const by = { actor: aboutOf(credential).actor, source: call.source, correlation: call.correlation }
   let probed: { readonly epoch: number; readonly answer: ProbeOutcome } | null = null
-  for (let attempt = 0; attempt < mostTries; attempt++) {
-    const read = await readFacts(deps, call, attempt === 0 ? credential : null, { key, registration, brought }, by)
+  let found: Credential | null = credential
+  return retryLostRaces(nodeTries, async () => {
+    const read = await readFacts(deps, call, found, { key, registration, brought }, by)
+    found = null
     if ('code' in read) return read
     // Silence of one holder says nothing about another that has taken its place meanwhile.
     const facts: EnrollFacts =
@@ -129,15 +129,13 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
         if (verdict.code === 'KEY_IN_USE') await raiseCopiedImage(deps, facts.nodeId, facts.keyClaims, by.source)
         return verdict
       case 'refused-and-spent': {
-        const outcome = await deps.store.commit(verdict.change)
-        if (outcome === 'lost-race') continue
-        deps.feed.publish(outcome)
+        const outcome = await commitOnce(deps, verdict.change)
+        if (outcome === 'lost-race') return outcome
         return { ...verdict.refusal, about: { journaled: true } }
       }
       case 'repeat': {
-        const spent = verdict.spends === null ? null : await deps.store.commit(verdict.spends)
-        if (spent === 'lost-race') continue
-        if (spent !== null) deps.feed.publish(spent)
+        const spent = verdict.spends === null ? null : await commitOnce(deps, verdict.spends)
+        if (spent === 'lost-race') return spent
         const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))
         if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
         return enrolledAs(facts, verdict.node.value, stored.value)
@@ -147,7 +145,7 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
         const answer = await deps.probe(id, facts.profile.value.probeSilenceMs)
         if (answer === 'unknown') return holderUnknown(id)
         probed = { epoch, answer }
-        continue
+        return 'decide-again'
       }
       case 'admitted': {
         const wait = facts.credential.method === 'hardware' ? await joinLimit(deps, call, verdict.before.id) : null
@@ -155,13 +153,11 @@ const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credenti
         const issued = await deps.issuer.sign(verdict.order)
         const { change, node } = enrolled(verdict, issued, nextBearerHash(deps, verdict.before, issued.spki))
         const outcome = await commitIssued(deps, issued, await alerted(deps, verdict, change))
-        if (outcome === 'lost-race') continue
-        deps.feed.publish(outcome)
+        if (outcome === 'lost-race') return outcome
         return enrolledAs(facts, node, issued)
       }
     }
-  }
-  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+  })
 }
 
 /**

@@ -2,7 +2,6 @@
 // it is looked at who is in it, so that none comes in meanwhile.
 
 import type { Row } from '#domain/core/change.ts'
-import type { Unchanged } from '#domain/core/conditions.ts'
 import type { Attribution } from '#domain/core/decision.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -11,12 +10,11 @@ import {
   decideCreateVCluster,
   decideDeleteVCluster,
   type VClusterChanges,
-  type VClusterDecided,
   type VCluster,
 } from '#domain/fleet/vcluster.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { unassignNode, type AssignDeps } from './assign-node.ts'
-import { commitDecision, commitUnlessSo } from '#plane/core/commit-decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
 import { everyNode } from '#plane/core/pages.ts'
 
@@ -43,8 +41,7 @@ export const changeVCluster = async (
   changes: VClusterChanges,
   by: Attribution,
 ): Promise<Written | Refusal> => {
-  type Same = Unchanged & { readonly vcluster: VCluster }
-  const done = await commitUnlessSo<VClusterDecided, Same>(deps, async () => {
+  const done = await commitDecision(deps, async () => {
     const vcluster = await standing(deps.store, name)
     if (isRefusal(vcluster)) return vcluster
     const verdict = decideChangeVCluster({ ...changes, vcluster, by, nowMs: deps.clock.nowMs() })

@@ -15,6 +15,7 @@ import { sortableId, type Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
 import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import { nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import { checkRegistration } from './check-registration.ts'
 import { commitIssued } from './commit-issued.ts'
 import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
@@ -58,8 +59,6 @@ export type Renewed = {
   readonly certificate: HandedOut & { readonly issuer: string; readonly der: string }
 }
 
-const mostTries = 16
-
 export const renewCertificate = async (
   deps: RenewDeps,
   principal: NodePrincipal,
@@ -91,7 +90,7 @@ const attemptRenewal = async (
   const registration = registrationIn(deps, principal, call)
   if (isRefusal(registration)) return registration
   const key = keyInRequest(call.csr)
-  for (let attempt = 0; attempt < mostTries; attempt++) {
+  return retryLostRaces(nodeTries, async () => {
     // Asked before the node is read: what is decided on has to be at least as new.
     const holders = await holdersOf(deps, principal, call.evidence)
     if (isRefusal(holders)) return holders
@@ -107,10 +106,8 @@ const attemptRenewal = async (
       principal,
       by,
     }
-    const outcome = await carryOut(deps, facts, await decide(deps, facts))
-    if (outcome !== 'lost-race') return outcome
-  }
-  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+    return carryOut(deps, facts, await decide(deps, facts))
+  })
 }
 
 type Registration = { readonly kind: 'registration'; readonly facts: RecoveryRegistrationFacts | null }
@@ -188,7 +185,7 @@ const carryOut = async (
   deps: RenewDeps,
   facts: RenewFacts,
   verdict: RenewVerdict,
-): Promise<Renewed | Refusal | 'lost-race'> => {
+): Promise<Renewed | Refusal | 'lost-race' | 'decide-again'> => {
   switch (verdict.kind) {
     case 'refused':
       if (verdict.code === 'KEY_IN_USE') {
@@ -209,7 +206,6 @@ const carryOut = async (
       const { change, node } = renewed(verdict, issued, nextBearerHash(deps, facts.node.value, issued.spki))
       const outcome = await commitIssued(deps, issued, change)
       if (outcome === 'lost-race') return outcome
-      deps.feed.publish(outcome)
       return renewedAs(facts, node, issued)
     }
   }

@@ -15,6 +15,7 @@ import type { Led } from '#plane/cluster/leading.ts'
 import { everyRow, nodePages } from '#plane/core/pages.ts'
 import { startUpkeep, type UpkeepDeps } from '#plane/core/upkeep.ts'
 import { reconcileSource, type AlertSource, type ReconcileDeps } from '#plane/alerts/reconcile-alerts.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 
 export type SharedKeysDeps = ReconcileDeps & {
   readonly store: Pick<Store, 'get' | 'list' | 'nodes' | 'commit'>
@@ -31,8 +32,7 @@ const claimKnownKeys = async (deps: SharedKeysDeps, isOver: () => boolean): Prom
     const nodes = page.map(({ value }) => value)
     // A lost race is left for the next look: somebody has just written one of these claims.
     for (const change of [await missingClaims(deps, nodes), await bannedCertificates(deps, nodes)]) {
-      const outcome = change === null ? 'lost-race' : await deps.store.commit(change)
-      if (outcome !== 'lost-race') deps.feed.publish(outcome)
+      if (change !== null) await commitOnce(deps, change)
     }
   }
 }

@@ -23,7 +23,7 @@ const by: Attribution = { actor: journalActor, source: null, correlation: null }
 
 /** What was refused was fenced already, by this or by another replica. */
 export const fenceRow = async (deps: FenceDeps, { fence, why }: RowDifference): Promise<void> => {
-  if (fence !== null) await commitDecision<Decided>(deps, () => decide(deps, fence, why))
+  if (fence !== null) await commitDecision(deps, () => decide(deps, fence, why))
 }
 
 const decide = async ({ store, clock }: FenceDeps, fence: RowFence, why: string): Promise<Decided | Refusal> => {

@@ -8,7 +8,6 @@ import {
   changesSince,
   decideApplyPlan,
   planUnfit,
-  type PlanDecided,
   type Plan,
   type PlanAction,
   type PlanEffect,
@@ -39,7 +38,7 @@ export type StepDone = {
 export type Applied = { readonly kind: 'applied'; readonly plan: Plan; readonly steps: readonly StepDone[] }
 
 export const applyPlan = async (deps: ApplyPlanDeps, id: string, by: Attribution): Promise<Applied | Refusal> => {
-  const marked = await commitDecision<PlanDecided>(deps, async () => {
+  const marked = await commitDecision(deps, async () => {
     const plan = await deps.store.get('plan', id)
     const unfit = planUnfit(plan, deps.clock.nowMs())
     if (unfit !== null || plan === null) return unfit ?? refuse('PLAN_NOT_FOUND', id)

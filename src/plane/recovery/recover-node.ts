@@ -25,6 +25,7 @@ import type { Store } from '#plane/store/contract/store.ts'
 import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { checkRegistration } from '#plane/identity/check-registration.ts'
 import { commitIssued } from '#plane/identity/commit-issued.ts'
@@ -108,8 +109,6 @@ type Brought = {
   readonly by: Attribution
 }
 
-const mostTries = 16
-
 const admitted = async (
   deps: RecoverDeps,
   call: RecoverCall,
@@ -117,13 +116,10 @@ const admitted = async (
 ): Promise<Enrolled | Refusal> => {
   const brought = bring(deps, call, credential)
   if (isRefusal(brought)) return brought
-  for (let attempt = 0; attempt < mostTries; attempt++) {
+  return retryLostRaces(nodeTries, async () => {
     const facts = await readFacts(deps, call, brought)
-    if (isRefusal(facts)) return facts
-    const outcome = await carryOut(deps, facts, decideRecover(facts))
-    if (outcome !== 'lost-race') return outcome
-  }
-  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+    return isRefusal(facts) ? facts : carryOut(deps, facts, decideRecover(facts))
+  })
 }
 
 const bring = (deps: RecoverDeps, call: RecoverCall, credential: PresentedRecovery): Brought | Refusal => {
@@ -178,7 +174,7 @@ const carryOut = async (
   deps: RecoverDeps,
   facts: RecoverFacts,
   verdict: RecoverVerdict,
-): Promise<Enrolled | Refusal | 'lost-race'> => {
+): Promise<Enrolled | Refusal | 'lost-race' | 'decide-again'> => {
   switch (verdict.kind) {
     case 'refused':
       await askForApproval(deps, facts, verdict)
@@ -200,7 +196,6 @@ const carryOut = async (
       const { change, node } = recovered(verdict, issued, nextBearerHash(deps, verdict.before, issued.spki))
       const outcome = await commitIssued(deps, issued, change)
       if (outcome === 'lost-race') return outcome
-      deps.feed.publish(outcome)
       return given(facts, node, issued)
     }
   }
@@ -210,8 +205,7 @@ const carryOut = async (
 const askForApproval = async (deps: RecoverDeps, facts: RecoverFacts, refusal: Refusal): Promise<void> => {
   const verdict = decideRecoveryWaits({ ...facts, refusal })
   if (verdict.kind === 'unchanged' || deps.pace.hurry(facts.node.value.id) !== null) return
-  const outcome = await deps.store.commit(verdict.change)
-  if (outcome !== 'lost-race') deps.feed.publish(outcome)
+  await commitOnce(deps, verdict.change)
 }
 
 const given = (

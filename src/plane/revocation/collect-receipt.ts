@@ -20,7 +20,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { sleep, type Timers } from '#platform/timers.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitOnce, type CommitDeps } from '#plane/core/commit-decision.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 
 export type CollectDeps = {
@@ -136,8 +136,7 @@ export const keep = async (
 ): Promise<Row<Receipt>> => {
   const verdict = decideReceipt({ before, receipt, nowMs: clock.nowMs() })
   if (verdict === null) return before
-  const outcome = await store.commit(verdict.change)
-  if (outcome !== 'lost-race') feed.publish(outcome)
+  await commitOnce({ store, feed }, verdict.change)
   const row = await store.get('receipt', receipt.id)
   if (row === null) throw new Error(`the receipt ${receipt.id} is not in the store`)
   return row

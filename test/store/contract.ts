@@ -1,4 +1,4 @@
-// What every store keeps, whatever is underneath. SQLite runs it in store-sqlite.test.ts; another store runs it by
+// What every store keeps, whatever is underneath. SQLite runs it in sqlite.test.ts; another store runs it by
 // calling storeContract with a way to open an empty one.
 
 import assert from 'node:assert/strict'
@@ -10,18 +10,8 @@ import { commitDecision } from '#plane/core/commit-decision.ts'
 import { raiseSecondHolder } from '#plane/identity/raise-second-holder.ts'
 import type { CommitGroup, Committed, JournalQuery, Store } from '#plane/store/contract/store.ts'
 import { systemClock } from '#platform/clock.ts'
-import { evidenceOf } from './fakes/agent-words.ts'
-import {
-  change,
-  newNode,
-  note,
-  putNode,
-  read,
-  someCertificate,
-  someNode,
-  someTimeMs,
-  someToken,
-} from './store-harness.ts'
+import { evidenceOf } from '../fakes/agent-words.ts'
+import { change, newNode, note, putNode, read, someCertificate, someNode, someTimeMs, someToken } from './harness.ts'
 
 /** `reopen` closes the store in an orderly way and opens it again on what it kept. */
 export type StoreUnderTest = { readonly store: Store; reopen(): Promise<Store>; remove(): Promise<void> }

@@ -19,11 +19,11 @@ import type { Store } from '#plane/store/contract/store.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemTimers } from '#platform/timers.ts'
-import { keyOf } from './fakes/fleet-rows.ts'
-import { withPeer } from './peers/peer.ts'
-import { postgresDatabase } from './process/postgres-server.ts'
-import { tempFolder } from './process/temp-folder.ts'
-import { makeSigner, openPostgresStoreOn, someNode, storeDeps } from './store-harness.ts'
+import { keyOf } from '../fakes/fleet-rows.ts'
+import { withPeer } from '../peers/peer.ts'
+import { postgresDatabase } from '../process/postgres-server.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+import { makeSigner, openPostgresStoreOn, someNode, storeDeps } from './harness.ts'
 
 /** Steps that were there before the fleet. */
 const before = { sqlite: 3, postgres: 1 }

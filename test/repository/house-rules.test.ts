@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
-import { filesBelow, root } from '../scripts/repository.ts'
+import { filesBelow, root } from '../../scripts/repository.ts'
 
 const files = filesBelow(root, root)
 const texts = files.filter((file) =>
@@ -13,7 +13,7 @@ const texts = files.filter((file) =>
 )
 const read = (file: string): string => fs.readFileSync(path.join(root, file), 'utf8')
 const sources = files.filter((file) => file.startsWith('src/') && file.endsWith('.ts'))
-const thisFile = 'test/house-rules.test.ts'
+const thisFile = 'test/repository/house-rules.test.ts'
 
 /** `file:line` of every match, in the files given. */
 const matches = (among: readonly string[], shape: RegExp): string[] =>
@@ -67,7 +67,7 @@ test('nothing is left to be done', () => {
 test('no test runs alone, none is switched off, and only a missing peer skips one', () => {
   const tests = files.filter((file) => file.startsWith('test/') || file.endsWith('.test.ts'))
   // peer.ts skips for everybody: there a missing peer is a failure in CI. The reporter's test has one to report.
-  const maySkip = ['test/peers/peer.ts', 'test/test-reporter.test.ts']
+  const maySkip = ['test/peers/peer.ts', 'test/repository/test-reporter.test.ts']
   assert.deepEqual(
     matches(tests, /\.only\(|\bonly: true|\b(test|it|describe|suite)\.(skip|todo)\b|\b(skip|todo): true\b/),
     [],

@@ -9,9 +9,9 @@ import type { Change, Read, Write } from '#domain/core/change.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
 import { Fenced } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { withPeer } from './peers/peer.ts'
-import { eventually } from './process/eventually.ts'
-import { withSeed } from './process/with-seed.ts'
+import { withPeer } from '../peers/peer.ts'
+import { eventually } from '../process/eventually.ts'
+import { withSeed } from '../process/with-seed.ts'
 import {
   change,
   makeSigner,
@@ -24,8 +24,8 @@ import {
   someToken,
   steppedTimers,
   workplace,
-} from './store-harness.ts'
-import { assertGapless, committed, readAll, replicated } from './store-postgres-setup.ts'
+} from './harness.ts'
+import { assertGapless, committed, readAll, replicated } from './postgres-setup.ts'
 
 const long = process.env['MUSTER_LONG'] === '1'
 const ban = (spki: string): Write => ({ put: 'key-ban', value: { spki, why: 'leaked', atMs: 1 } })

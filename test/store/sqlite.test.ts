@@ -7,7 +7,7 @@ import { describe, test, type TestContext } from 'node:test'
 import { openSqliteStore, type SqliteStoreDeps } from '#plane/store/sqlite/open-sqlite-store.ts'
 import { StoreFault, StoreRefused, type StoreRefusedCode } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { storeContract, type StoreUnderTest } from './store-contract.ts'
+import { storeContract, type StoreUnderTest } from './contract.ts'
 import {
   makeSigner,
   newNode,
@@ -17,9 +17,9 @@ import {
   storeDeps,
   temporaryFolder,
   workplace,
-} from './store-harness.ts'
-import { fleetRowsContract } from './store-fleet.ts'
-import { storeModel } from './store-model.ts'
+} from './harness.ts'
+import { fleetRowsContract } from './fleet.ts'
+import { storeModel } from './model.ts'
 
 const openEmpty = async (): Promise<StoreUnderTest> => {
   const folder = temporaryFolder()
@@ -72,7 +72,7 @@ describe('opening', () => {
   test('a second plane is told who has the folder, and the first goes on undisturbed', async (t) => {
     const { store, folder } = await opened(t)
     const program = `
-      import { makeSigner, openStore } from ${JSON.stringify(path.join(import.meta.dirname, 'store-harness.ts'))}
+      import { makeSigner, openStore } from ${JSON.stringify(path.join(import.meta.dirname, 'harness.ts'))}
       await openStore(process.argv[1], makeSigner()).then(
         () => console.log('opened'), (error) => console.log(error.code + ' ' + error.message))`
     const other = spawnSync(process.execPath, ['--input-type=module', '-e', program, folder], { encoding: 'utf8' })

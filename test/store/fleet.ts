@@ -5,9 +5,9 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import { releasedKeptMs } from '#domain/fleet/allocation.ts'
 import type { Write } from '#domain/core/change.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { allocation, fleetRows, keyOf, newRowsOf, receipt } from './fakes/fleet-rows.ts'
-import type { StoreUnderTest } from './store-contract.ts'
-import { change } from './store-harness.ts'
+import { allocation, fleetRows, keyOf, newRowsOf, receipt } from '../fakes/fleet-rows.ts'
+import type { StoreUnderTest } from './contract.ts'
+import { change } from './harness.ts'
 
 export const fleetRowsContract = (name: string, openEmpty: () => Promise<StoreUnderTest>): void => {
   describe(`${name} keeps the rows of a fleet`, () => {

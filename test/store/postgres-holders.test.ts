@@ -6,10 +6,10 @@ import type { NodeId } from '#domain/core/node.ts'
 import type { ClaimedSession, Holder } from '#plane/store/contract/replicas.ts'
 import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { PgSession } from '#platform/postgres.ts'
-import { withPeer } from './peers/peer.ts'
+import { withPeer } from '../peers/peer.ts'
 import { quickPace, replicaSite, type ReplicaSite, type TestReplica } from './postgres-replica.ts'
-import { eventually, within } from './process/eventually.ts'
-import { newNode, note, putNode, read, someTimeMs } from './store-harness.ts'
+import { eventually, within } from '../process/eventually.ts'
+import { newNode, note, putNode, read, someTimeMs } from './harness.ts'
 
 const active = { membership: { kind: 'active', sinceMs: someTimeMs, slots: {} as never } } as const
 const session = (number: number, instance: string | null = null): ClaimedSession => ({ number, instance })

@@ -5,8 +5,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Change } from '#domain/core/change.ts'
-import { note, putNode, read } from './store-harness.ts'
-import type { StoreUnderTest } from './store-contract.ts'
+import { note, putNode, read } from './harness.ts'
+import type { StoreUnderTest } from './contract.ts'
 
 const ids = ['a', 'b', 'c'] as const
 const macs = ['02:00:00:00:00:01', '02:00:00:00:00:02'] as const

@@ -6,9 +6,9 @@ import type { Change } from '#domain/core/change.ts'
 import type { PostgresStoreDeps } from '#plane/store/postgres/open-postgres-store.ts'
 import type { Committed, HeadSigner, JournalQuery, Store, StoredEntry } from '#plane/store/contract/store.ts'
 import type { PgSession, PostgresTarget } from '#platform/postgres.ts'
-import { cleanup } from './process/cleanup.ts'
-import { postgresDatabase } from './process/postgres-server.ts'
-import { makeSigner, openPostgresStoreOn } from './store-harness.ts'
+import { cleanup } from '../process/cleanup.ts'
+import { postgresDatabase } from '../process/postgres-server.ts'
+import { makeSigner, openPostgresStoreOn } from './harness.ts'
 
 export type Replicated = {
   readonly target: PostgresTarget

@@ -11,11 +11,11 @@ import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { connectPostgres, pgTrouble, type PgSession, type PostgresTarget, type PgTrouble } from '#platform/postgres.ts'
 import { systemTimers } from '#platform/timers.ts'
-import { withPeer } from './peers/peer.ts'
-import { cleanup } from './process/cleanup.ts'
-import { eventually } from './process/eventually.ts'
-import { postgresDatabase, serverOwner, startPostgres, startStandby } from './process/postgres-server.ts'
-import { tempFolder } from './process/temp-folder.ts'
+import { withPeer } from '../peers/peer.ts'
+import { cleanup } from '../process/cleanup.ts'
+import { eventually } from '../process/eventually.ts'
+import { postgresDatabase, serverOwner, startPostgres, startStandby } from '../process/postgres-server.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 
 const patience = { applicationName: 'muster test', connectWithinMs: 5000 }
 const one = { name: 'one', text: 'SELECT 1 AS one' }

@@ -12,9 +12,9 @@ import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import type { PgSession, PostgresTarget } from '#platform/postgres.ts'
 import { systemTimers } from '#platform/timers.ts'
-import { withPeer } from './peers/peer.ts'
-import { cleanup } from './process/cleanup.ts'
-import { postgresDatabase } from './process/postgres-server.ts'
+import { withPeer } from '../peers/peer.ts'
+import { cleanup } from '../process/cleanup.ts'
+import { postgresDatabase } from '../process/postgres-server.ts'
 
 const openAccess = (t: TestContext, target: PostgresTarget): PgAccess => {
   const access = openPgAccess({ target, log: silentLog, timers: systemTimers, clock: systemClock })

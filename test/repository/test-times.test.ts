@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { cpuOfEndedChildren, openQueue } from '../scripts/test-times.ts'
+import { cpuOfEndedChildren, openQueue } from '../../scripts/test-times.ts'
 
 const known = {
   long: { seconds: 60, cpu: 40 },

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import type { Command } from 'commander'
 import { refusals } from '#domain/core/refusal.ts'
 import { buildProgram } from '#cli/kit/program.ts'
-import { testCli } from './fakes/test-cli.ts'
+import { testCli } from '../fakes/test-cli.ts'
 
 const documents = ['README.md', ...fs.readdirSync('docs').map((name) => path.join('docs', name))].filter((name) =>
   name.endsWith('.md'),

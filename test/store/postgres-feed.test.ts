@@ -6,11 +6,11 @@ import { entry } from '#domain/core/decision.ts'
 import { StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import type { PgSession } from '#platform/postgres.ts'
-import { alice } from './fakes/sample-rows.ts'
-import { withPeer } from './peers/peer.ts'
+import { alice } from '../fakes/sample-rows.ts'
+import { withPeer } from '../peers/peer.ts'
 import { quickPace, replicaSite, type TestReplica } from './postgres-replica.ts'
-import { eventually } from './process/eventually.ts'
-import { newNode, note, putNode, read, someCertificate, someToken } from './store-harness.ts'
+import { eventually } from '../process/eventually.ts'
+import { newNode, note, putNode, read, someCertificate, someToken } from './harness.ts'
 
 const entriesOf = (told: readonly Committed[]) => told.flatMap(({ entries }) => entries.map(({ entry }) => entry))
 const nodesTold = ({ told }: TestReplica): readonly (string | null)[] => entriesOf(told).map(({ node }) => node)

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
-import { filesForBothStores, onceInTheShortRun, onceIsEnough } from '../scripts/both-stores.ts'
-import { root } from '../scripts/repository.ts'
+import { filesForBothStores, onceInTheShortRun, onceIsEnough } from '../../scripts/both-stores.ts'
+import { root } from '../../scripts/repository.ts'
 
 test('what has a plane or a store of its own is run on both stores, through whatever it gets it', () => {
   const asked = [

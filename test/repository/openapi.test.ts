@@ -8,7 +8,7 @@ import { nodeRoutes, type NodeRouteDeps } from '#plane/boot/node-routes.ts'
 import { operatorRoutes, type OperatorRoutesDeps } from '#plane/boot/operator-routes.ts'
 import { recoveryRoutes, type RecoveryRouteDeps } from '#plane/recovery/recovery-routes.ts'
 import { apiExamples } from '#plane/http/openapi-examples.ts'
-import { apiPage, apiPageText, openApiFile, openApiText } from '../scripts/openapi.ts'
+import { apiPage, apiPageText, openApiFile, openApiText } from '../../scripts/openapi.ts'
 
 type Operation = { readonly operationId: string; readonly security: readonly object[]; readonly responses: object }
 type Document = {

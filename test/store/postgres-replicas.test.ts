@@ -6,11 +6,11 @@ import { test } from 'node:test'
 import { usualPace } from '#plane/store/postgres/replica-pace.ts'
 import { Fenced } from '#plane/store/contract/store-errors.ts'
 import { systemClock } from '#platform/clock.ts'
-import { withPeer } from './peers/peer.ts'
+import { withPeer } from '../peers/peer.ts'
 import { quickPace, replicaSite, type TestReplica } from './postgres-replica.ts'
-import { eventually } from './process/eventually.ts'
-import { startPostgres, startStandby } from './process/postgres-server.ts'
-import { newNode } from './store-harness.ts'
+import { eventually } from '../process/eventually.ts'
+import { startPostgres, startStandby } from '../process/postgres-server.ts'
+import { newNode } from './harness.ts'
 
 const leaders = (replicas: readonly TestReplica[]): readonly TestReplica[] =>
   replicas.filter(({ replicas: its }) => its.leadership() !== null)

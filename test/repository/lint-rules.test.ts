@@ -6,8 +6,8 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
-import { root } from '../scripts/repository.ts'
-import { tempFolder } from './process/temp-folder.ts'
+import { root } from '../../scripts/repository.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 
 const planted: Record<string, { text: string; rule: string }> = {
   'src/plane/enrollment/date.ts': { text: 'export const x = Date.now()', rule: 'no-restricted-globals' },

@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict'
 import * as path from 'node:path'
 import { test } from 'node:test'
-import { checkBoundaries, unusedPermissions } from '../scripts/boundaries.ts'
-import { features, mayKnow, violationsIn } from '../scripts/boundary-rules.ts'
-import { root } from '../scripts/repository.ts'
+import { checkBoundaries, unusedPermissions } from '../../scripts/boundaries.ts'
+import { features, mayKnow, violationsIn } from '../../scripts/boundary-rules.ts'
+import { root } from '../../scripts/repository.ts'
 
 type Planted = { boundary: string; file: string; refused: string[]; allowed: string[] }
 

@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
-import { root } from '../scripts/repository.ts'
-import { childEnvironment } from './process/child.ts'
-import { tempFolder } from './process/temp-folder.ts'
+import { root } from '../../scripts/repository.ts'
+import { childEnvironment } from '../process/child.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 
 test('a failure, a crash, a skip and a note are all told, and what a file printed only when it failed', (t) => {
   const folder = tempFolder(t)

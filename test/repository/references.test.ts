@@ -5,8 +5,8 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
-import { brokenReferences, checkReferences, targetsIn } from '../scripts/references.ts'
-import { root } from '../scripts/repository.ts'
+import { brokenReferences, checkReferences, targetsIn } from '../../scripts/references.ts'
+import { root } from '../../scripts/repository.ts'
 
 const pages = new Map([
   ['docs/RULINGS.md', '# Rulings\n\n### Ruling 3: Another key\n\n### Ruling 4: Repeats\n\n### Ruling 6: Recovery\n'],

@@ -6,10 +6,10 @@ import { chainedHash } from '#plane/store/journal/journal-chain.ts'
 import { readCursor } from '#plane/store/journal/journal-cursor.ts'
 import { CursorUnknown } from '#plane/store/contract/store-errors.ts'
 import type { Cursor, Store, StoredEntry, Verification } from '#plane/store/contract/store.ts'
-import { withPeer } from './peers/peer.ts'
-import { eventually } from './process/eventually.ts'
-import { newNode, note } from './store-harness.ts'
-import { assertGapless, committed, everything, readAll, replicated, type Replicated } from './store-postgres-setup.ts'
+import { withPeer } from '../peers/peer.ts'
+import { eventually } from '../process/eventually.ts'
+import { newNode, note } from './harness.ts'
+import { assertGapless, committed, everything, readAll, replicated, type Replicated } from './postgres-setup.ts'
 
 const nodesOf = (entries: readonly StoredEntry[]): readonly (string | null)[] => entries.map(({ entry }) => entry.node)
 const operationsOf = (entries: readonly StoredEntry[]): readonly string[] => entries.map(({ entry }) => entry.operation)

@@ -15,10 +15,10 @@ import { silentLog } from '#platform/log.ts'
 import type { PgSession, PostgresTarget } from '#platform/postgres.ts'
 import { systemRandom } from '#platform/random.ts'
 import { systemTimers } from '#platform/timers.ts'
-import { cleanup, type Scope } from './process/cleanup.ts'
-import { startFaultProxy, type FaultProxy } from './process/fault-proxy.ts'
-import { postgresDatabase, type TestDatabase } from './process/postgres-server.ts'
-import { makeSigner } from './store-harness.ts'
+import { cleanup, type Scope } from '../process/cleanup.ts'
+import { startFaultProxy, type FaultProxy } from '../process/fault-proxy.ts'
+import { postgresDatabase, type TestDatabase } from '../process/postgres-server.ts'
+import { makeSigner } from './harness.ts'
 
 export type TestReplica = PgReplicas & {
   commit(change: Change, fence?: Fence): Promise<Committed | 'lost-race'>

@@ -15,9 +15,9 @@ import type { TransferRun } from '#plane/store/copy/transfer-run.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { systemRandom } from '#platform/random.ts'
 import { systemTimers } from '#platform/timers.ts'
-import { fleetRows, newRowsOf } from './fakes/fleet-rows.ts'
-import type { TestDatabase } from './process/postgres-server.ts'
-import { newNode, note, putNode, read, someCertificate, someTimeMs, someToken, storeDeps } from './store-harness.ts'
+import { fleetRows, newRowsOf } from '../fakes/fleet-rows.ts'
+import type { TestDatabase } from '../process/postgres-server.ts'
+import { newNode, note, putNode, read, someCertificate, someTimeMs, someToken, storeDeps } from './harness.ts'
 
 const domainName = 'lab.example'
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
 import type { Committed, Store } from '#plane/store/contract/store.ts'
 import { StoreFault, StoreRefused } from '#plane/store/contract/store-errors.ts'
-import { peer, withPeer } from './peers/peer.ts'
-import { cleanup, type Scope } from './process/cleanup.ts'
-import { eventually } from './process/eventually.ts'
-import { postgresDatabase, startPostgres, startStandby } from './process/postgres-server.ts'
-import { storeContract, type StoreUnderTest } from './store-contract.ts'
+import { peer, withPeer } from '../peers/peer.ts'
+import { cleanup, type Scope } from '../process/cleanup.ts'
+import { eventually } from '../process/eventually.ts'
+import { postgresDatabase, startPostgres, startStandby } from '../process/postgres-server.ts'
+import { storeContract, type StoreUnderTest } from './contract.ts'
 import {
   change,
   makeSigner,
@@ -18,9 +18,9 @@ import {
   someTimeMs,
   someToken,
   steppedTimers,
-} from './store-harness.ts'
-import { fleetRowsContract } from './store-fleet.ts'
-import { storeModel } from './store-model.ts'
+} from './harness.ts'
+import { fleetRowsContract } from './fleet.ts'
+import { storeModel } from './model.ts'
 
 const openEmpty = async (): Promise<StoreUnderTest> => {
   const ends: (() => unknown)[] = []

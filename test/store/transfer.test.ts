@@ -12,10 +12,10 @@ import { migrateStore } from '#plane/store/copy/migrate-store.ts'
 import { storeStatus } from '#plane/store/copy/store-status.ts'
 import { movedTables } from '#plane/store/copy/stored-records.ts'
 import { TransferRefused, type TransferRefusedCode } from '#plane/store/copy/transfer-errors.ts'
-import { withPeer } from './peers/peer.ts'
-import { postgresDatabase } from './process/postgres-server.ts'
-import { tempFolder } from './process/temp-folder.ts'
-import { newNode, openPostgresStoreOn, someToken } from './store-harness.ts'
+import { withPeer } from '../peers/peer.ts'
+import { postgresDatabase } from '../process/postgres-server.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+import { newNode, openPostgresStoreOn, someToken } from './harness.ts'
 import {
   furnishFolder,
   furnishStore,
