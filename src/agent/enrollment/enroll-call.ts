@@ -102,9 +102,12 @@ const registrationFor = async (
   return { kind: 'registration', body: registrationOf(request.recoveryKey, about) }
 }
 
-/** An older plane refuses what it does not know, before it looks at the token. What is only wrong is for a person to put right. */
+/**
+ * An older plane refuses what it does not know, before it looks at the token. What is only wrong is for a person to put
+ * right. Planes before 0.3.0 name no field, and each of them since 0.2.0 knows all fields of an enrollment.
+ */
 export const isUnknownField = (answer: { readonly kind: string } | PlaneFailure, field: string): boolean =>
-  'code' in answer && answer.code === 'REQUEST_INVALID' && answer.trouble.text.includes(`is not known: ${field}`)
+  'unknownField' in answer && answer.unknownField === field
 
 /** Asked again like a plane that is away: what makes the file may run after us. */
 const noHardwareFile = (file: string | null): PlaneFailure => ({

@@ -20,6 +20,9 @@ export type CertificateRecord = {
   readonly renews: string | null
 }
 
+/** A certificate as signed; the decision that ordered it adds the rest. */
+export type IssuedCertificate = Omit<CertificateRecord, 'subject' | 'renews'>
+
 export const certificateKey = (issuer: IssuerId, serial: string): string => `${issuer}/${serial}`
 
 export const slotOf = (record: CertificateRecord): Slot => ({

@@ -11,7 +11,7 @@ import {
   changesOf,
   oneOf,
   printable,
-  settingProblem,
+  settingRefusal,
   withSetting,
   yesOrNo,
   type Rules,
@@ -122,8 +122,8 @@ export const decideDeleteVCluster = ({
 const changed = (vcluster: VCluster, { set, overlay }: VClusterChanges): VCluster | Refusal => {
   let result = overlay === null ? vcluster : { ...vcluster, overlay }
   for (const [key, value] of Object.entries(set)) {
-    const problem = settingProblem(rules, key, value)
-    if (problem !== null) return refuse('VCLUSTER_INVALID', problem)
+    const no = settingRefusal('VCLUSTER_INVALID', rules, key, value)
+    if (no !== null) return no
     result = withSetting(result, key, value)
   }
   const problem = overlayProblem(result.overlay)

@@ -5,7 +5,7 @@ import { formatIp, inOneOf, networksOf, parseIp, parseIpv6 } from '#platform/ip-
 import { together, type Besides } from '#domain/core/node-change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import type { NodeWireguard, OverlayAddress, UnderlayEndpoint, WireguardKey } from '#domain/core/wireguard.ts'
 
 export type WireguardBrought = {
@@ -109,14 +109,17 @@ export const underlayText = (endpoint: UnderlayEndpoint | null): string | null =
 export const checkUnderlay = ({ ipv6, ipv4, port }: UnderlayEndpoint): UnderlayEndpoint | Refusal => {
   const address = ipv6 === null ? null : parseIpv6(ipv6)
   if (ipv6 !== null && (address === null || inOneOf(unreachable, address))) {
-    return refuse('REQUEST_INVALID', 'underlay_endpoint.ipv6 is no address that another machine could reach')
+    return unreachableAt('underlay_endpoint.ipv6')
   }
   const quad = ipv4 === null || ipv4.includes(':') ? null : parseIp(ipv4)
   if (ipv4 !== null && (quad === null || inOneOf(unreachable, quad))) {
-    return refuse('REQUEST_INVALID', 'underlay_endpoint.ipv4 is no address that another machine could reach')
+    return unreachableAt('underlay_endpoint.ipv4')
   }
   return { ipv6: address === null ? null : formatIp(address), ipv4, port }
 }
+
+const unreachableAt = (field: string): Refusal =>
+  refuseField('REQUEST_INVALID', `wireguard.${field}`, `${field} is no address that another machine could reach`)
 
 /** Unspecified, loopback, IPv4 in disguise, link-local (which needs a zone) and multicast. */
 const unreachable = networksOf(

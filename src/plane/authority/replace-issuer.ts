@@ -7,8 +7,8 @@ import { retryLostRaces } from '#plane/core/commit-decision.ts'
 import {
   bookTries,
   isShared,
-  lookAgain,
   signerAbove,
+  lookAgain,
   type AuthorityDeps,
   type AuthorityState,
 } from './authority-state.ts'

@@ -6,7 +6,7 @@ import { buildCertificate, serialHex, fingerprint } from '#pki/certificate.ts'
 import { spkiHash } from '#pki/keys.ts'
 import type { Random } from '#platform/random.ts'
 import type { CaSigner } from './ca-signer.ts'
-import type { IssuedCertificate } from '#plane/core/issuer.ts'
+import type { IssuedCertificate } from '#domain/core/certificate.ts'
 import { serialBytes } from './make-issuer.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
@@ -55,10 +55,7 @@ const fullListPath = (issuer: IssuerId): string => `/crl/${issuer}.crl`
 export const deltaListPath = (issuer: IssuerId): string => `/crl/${issuer}-delta.crl`
 
 /** An issuer in memory has no lists: who would sign them when its plane is gone? */
-const statusPlacesOf = (
-  url: string | null,
-  { id, custody }: Pick<IssuerRecord, 'id' | 'custody'>,
-): StatusPlaces => ({
+const statusPlacesOf = (url: string | null, { id, custody }: Pick<IssuerRecord, 'id' | 'custody'>): StatusPlaces => ({
   ocspUrl: url === null ? null : `${url}${ocspPath}`,
   crlUrl: url === null || custody !== 'file' ? null : `${url}${fullListPath(id)}`,
 })

@@ -15,9 +15,9 @@ import type { Committed } from '#plane/store/contract/store.ts'
 import { retryLostRaces } from '#plane/core/commit-decision.ts'
 import {
   bookTries,
+  signerAbove,
   lookAgain,
   readBook,
-  signerAbove,
   type AuthorityDeps,
   type AuthorityState,
 } from './authority-state.ts'

@@ -22,7 +22,7 @@ import {
   type RouteConfig,
 } from './http-reply.ts'
 import { queryReader } from './query-values.ts'
-import { duplicateKeys, secretDetail, secretName, unfitRequest } from './request-text.ts'
+import { duplicateKeys, secretName, secretRefusal, unfitRequest } from './request-text.ts'
 import type { Route } from './route.ts'
 import { sourceAddress } from '#platform/caller-address.ts'
 
@@ -104,7 +104,7 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
       ...(route.body !== undefined && route.access !== 'anyone' ? [admitted] : []),
       async (request, reply) => {
         const field = secretName(request.params) ?? secretName(request.body)
-        if (field !== null) return sendRefusal(options, request, reply, refuse('REQUEST_INVALID', secretDetail(field)))
+        if (field !== null) return sendRefusal(options, request, reply, secretRefusal(field))
       },
     ],
     handler: (request, reply) => answerCall(options, route, request, reply),

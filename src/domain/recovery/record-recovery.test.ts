@@ -16,8 +16,7 @@ import {
   repair,
 } from '../../../test/fakes/sample-rows.ts'
 import type { ConditionName, Membership, Node } from '#domain/core/node.ts'
-import { recovered } from './recovered.ts'
-import { decideRecover, type RecoverFacts } from './recovery.ts'
+import { decideRecover, recordRecovery, type RecoverFacts } from './recovery.ts'
 
 const story = { actor: 'node:gpu-001', source: '192.0.2.1', correlation: 'story-9' }
 const issued = {
@@ -59,7 +58,7 @@ const recover = (
     ...asked,
   })
   assert.ok(verdict.kind === 'admitted', JSON.stringify(verdict))
-  return recovered(verdict, issued, nextBearerHash)
+  return recordRecovery(verdict, issued, nextBearerHash)
 }
 
 const conditions = (...names: ConditionName[]) =>
