@@ -17,7 +17,7 @@ import { isRefusal } from '#domain/core/refusal.ts'
 import { noHolders } from '../fakes/no-holders.ts'
 import { holder } from '../fakes/sample-rows.ts'
 import type { Json } from '../process/operator-call.ts'
-import { putNode, someCertificate } from '../store-harness.ts'
+import { putNode, someCertificate } from '../store/harness.ts'
 import { operator, startMs } from './authority-setup.ts'
 import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
 

@@ -20,7 +20,7 @@ import { cleanup } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-import { makeSigner, openPostgresStoreOn } from '../store-harness.ts'
+import { makeSigner, openPostgresStoreOn } from '../store/harness.ts'
 import { operator, setUpOn } from './authority-setup.ts'
 import { codeOf, newCsr, setUpRecovery, source } from './recovery-setup.ts'
 

@@ -16,8 +16,8 @@ import { openNodePace } from '#plane/limits/node-pace.ts'
 import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
-import { change, read } from '../store-harness.ts'
 import { noHolders } from '../fakes/no-holders.ts'
+import { change, read } from '../store/harness.ts'
 import { operator, setUp } from './authority-setup.ts'
 
 const day = 24 * 3_600_000

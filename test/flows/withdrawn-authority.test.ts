@@ -12,8 +12,8 @@ import { parseCertificate } from '#pki/parse-certificate.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { renewCertificate } from '#plane/identity/renew-certificate.ts'
-import { openStandingAlerts } from '#plane/alerts/standing-alerts.ts'
-import { openWithdrawnWatch } from '#plane/alerts/watch-withdrawn.ts'
+import { withdrawnSource } from '#plane/alerts/alert-sources.ts'
+import { openUnresolvedAlerts, reconcileSource } from '#plane/alerts/reconcile-alerts.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import { signIntermediate } from '#plane/authority/sign-intermediate.ts'
 import type { Withdrawal } from '#plane/authority/withdraw-issuer.ts'
@@ -203,11 +203,12 @@ test('its alert is over once no node lives by it any more', async (t) => {
   const { deps, store } = setup
   const key = generateKey('p256')
   const { counter, outcome } = await setup.recoverable('n1', key)
-  const standing = await openStandingAlerts(store, deps.feed)
-  const watch = openWithdrawnWatch({ ...deps, standing, timers: systemTimers })
+  const alerts = await openUnresolvedAlerts(store, deps.feed)
+  const source = withdrawnSource({ ...deps, timers: systemTimers })
+  const watch = () => reconcileSource({ ...deps, alerts }, source)
   const publish = (committed: Parameters<typeof deps.feed.publish>[0]) => deps.feed.publish(committed)
   await deps.issuer.withdraw({ issuer: outcome.certificate.issuer, reason: 'stolen', by: operator, publish })
-  const open = () => [...standing.all()].map(({ kind }) => kind)
+  const open = () => [...alerts.all()].map(({ kind }) => kind)
   await watch()
   assert.deepEqual(open(), ['authority_compromised'])
   assert.equal((await setup.recoverByKey(key, 'n1', counter)).kind, 'issued')

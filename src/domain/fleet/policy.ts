@@ -10,11 +10,3 @@ export type Policy = {
   readonly shellWhitelist: readonly string[]
   readonly regulated: boolean
 }
-
-/** Of nodes without a vCluster, unless the domain says otherwise. */
-export const maintenancePolicy: Policy = {
-  enforcementMode: 'observe',
-  execWhitelist: [],
-  shellWhitelist: [],
-  regulated: false,
-}

@@ -7,7 +7,7 @@ import { overlayChanges } from './overlay-changes.ts'
 import { overlayProblem } from './overlay-rules.ts'
 import { noOverlay, type Overlay } from './overlay.ts'
 import { policyRules } from './policy-rules.ts'
-import { maintenancePolicy } from './policy.ts'
+import { maintenancePolicy } from '#domain/core/domain-settings.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import {
   changesOf,

@@ -2,7 +2,7 @@
 // have changed.
 
 import type { ServerNames } from '#domain/ca/server-certificate.ts'
-import { ipBytes, ipText } from '#pki/ip-address.ts'
+import { formatIp, parseIp } from '#platform/ip-address.ts'
 
 export const canonicalNames = ({ dns, ip }: ServerNames): ServerNames => ({
   dns: [...new Set(dns.map((name) => name.toLowerCase()))],
@@ -10,7 +10,7 @@ export const canonicalNames = ({ dns, ip }: ServerNames): ServerNames => ({
 })
 
 const canonicalIp = (address: string): string => {
-  const bytes = ipBytes(address)
+  const bytes = parseIp(address)
   if (bytes === null) throw new Error(`${address} is not an IP address`)
-  return ipText(bytes)
+  return formatIp(bytes)
 }

@@ -2,11 +2,11 @@
 // no moment is there nothing that signs, and a crash leaves at most a key that nothing names. Where only an offline root
 // could make a successor nothing happens, and whoever asked is told how to get one.
 
-import { alertKey, type Alert } from '#domain/alerts/alert.ts'
+import { alertKey } from '#domain/alerts/alert.ts'
 import { withAlert } from '#domain/alerts/alert-decisions.ts'
+import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { readOf, type Change, type Row } from '#domain/core/change.ts'
 import { boundedText, type Attribution } from '#domain/core/decision.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
 import { denialOfIssuer, withdrawalBarred, withdrawn, withdrawnWith } from '#domain/ca/issuer-withdrawal.ts'
 import type { IssuerId } from '#domain/core/node.ts'
@@ -170,22 +170,10 @@ const changeOf = async (
       ),
     ] as unknown as Change['entries'],
   }
-  const about = aboutAlert(issuer)
-  const alert = await store.get('alert', alertKey(about))
-  return withAlert(change, alertFacts(domain, issuer, reason, { alert, by, newId: sortableId(nowMs, random), nowMs }))
-}
-
-const aboutAlert = (issuer: IssuerId) => ({ kind: 'authority_compromised', subject: issuer, node: null }) as const
-
-/** Resolved once no node lives by a certificate of it (alerts/watch-withdrawn.ts). */
-const alertFacts = (
-  { value }: Row<DomainSettings>,
-  issuer: IssuerId,
-  why: string,
-  { alert, ...facts }: { readonly alert: Row<Alert> | null; by: Attribution; newId: string; nowMs: number },
-) => {
-  const about = aboutAlert(issuer)
-  const reason = `the authority ${issuer} of ${value.name} was withdrawn (${why}): its nodes recover`
-  const wanted = { ...about, severity: 'critical', reason, sinceMs: facts.nowMs } as const
-  return { about, wanted, standing: alert, reliedOn: [], ...facts }
+  // Resolved once no node lives by a certificate of it (alerts/alert-sources.ts).
+  const evidence = { issuer, domain: domain.value.name, why: reason }
+  const alert = wantedAlert('authority_compromised', issuer, evidence, { sinceMs: nowMs })
+  const existing = await store.get('alert', alertKey(alert))
+  const newId = sortableId(nowMs, random)
+  return withAlert(change, { wanted: alert, existing, reliedOn: [], newId, by, nowMs })
 }

@@ -223,8 +223,8 @@ const joinLimit = async (deps: EnrollDeps, { source }: EnrollCall, node: NodeId)
 const alerted = async (deps: EnrollDeps, admission: Admission, record: Recorded): Promise<Recorded> => {
   if (!isAlarming(admission)) return record
   const about = { kind: 'superseded_by_hardware', subject: admission.before.id } as const
-  const standing = await deps.store.get('alert', alertKey(about))
-  const alert = supersessionAlert(admission, standing, sortableId(admission.facts.nowMs, deps.random))
+  const existing = await deps.store.get('alert', alertKey(about))
+  const alert = supersessionAlert(admission, existing, sortableId(admission.facts.nowMs, deps.random))
   return { ...record, change: withAlert(record.change, alert) }
 }
 

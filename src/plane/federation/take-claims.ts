@@ -17,6 +17,7 @@ import { mostAnswered, mostHardware, type Claims, type ClaimsAnswer } from '#wir
 import { parseStatement } from '#wire/api/statement.ts'
 import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { everyNode } from '#plane/core/pages.ts'
 import { peerDomains } from './peer-domains.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 
@@ -111,21 +112,10 @@ export const settleElsewhere = async (deps: TakeClaimsDeps, id: NodeId, by: Attr
   })
 }
 
-const pageSize = 500
-
 /** The same for every node of which another domain was believed: a claim has become too old, or its domain is no peer any more. */
 export const settleEveryElsewhere = async (deps: TakeClaimsDeps, by: Attribution): Promise<void> => {
-  for (let after: NodeId | null = null; ;) {
-    const page: readonly Row<Node>[] = await deps.store.nodes({
-      membership: null,
-      profile: null,
-      after,
-      limit: pageSize,
-    })
-    for (const { value } of page) if (hasCondition(value, 'active_elsewhere')) await settleElsewhere(deps, value.id, by)
-    after = page.at(-1)?.value.id ?? null
-    if (after === null || page.length < pageSize) return
-  }
+  for await (const node of everyNode(deps.store))
+    if (hasCondition(node, 'active_elsewhere')) await settleElsewhere(deps, node.id, by)
 }
 
 const mostClaimsOfOne = 100

@@ -16,6 +16,7 @@ import type { Store } from '#plane/store/contract/store.ts'
 import { unassignNode, type AssignDeps } from './assign-node.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
+import { everyNode } from '#plane/core/pages.ts'
 
 export type Written = { readonly kind: 'written'; readonly vcluster: VCluster }
 
@@ -108,19 +109,8 @@ const inUse = (name: string): Refusal => refuse('VCLUSTER_IN_USE', name)
 const page = 200
 
 async function* nodesIn(store: Pick<Store, 'nodes'>, vcluster: string): AsyncGenerator<Node> {
-  for (let after: NodeId | null = null; ;) {
-    const rows: readonly Row<Node>[] = await store.nodes({
-      membership: null,
-      profile: null,
-      vcluster,
-      after,
-      limit: page,
-    })
-    // A plane of before there were vClusters does not keep up the column they are listed by.
-    for (const { value } of rows) if (value.assignment === vcluster) yield value
-    after = rows.at(-1)?.value.id ?? null
-    if (after === null || rows.length < page) return
-  }
+  // A plane of before there were vClusters does not keep up the column they are listed by.
+  for await (const node of everyNode(store, { vcluster, limit: page })) if (node.assignment === vcluster) yield node
 }
 
 const hasNodes = async (store: Pick<Store, 'nodes'>, vcluster: string): Promise<boolean> =>

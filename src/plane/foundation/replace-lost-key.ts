@@ -1,7 +1,7 @@
 // `muster ca replace-lost`: makes keys anew that are gone for good, because a person said so. With SQLite the plane is
 // stopped; with PostgreSQL the planes that run see the new ones within seconds.
 
-import { isIP } from '#platform/addresses.ts'
+import { isIP } from '#platform/resolve-name.ts'
 import type { Log } from '#platform/log.ts'
 import { boundedText, entry } from '#domain/core/decision.ts'
 import { ConfigProblem, type PlaneConfig } from '#plane/config/config.ts'

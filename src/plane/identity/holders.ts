@@ -21,7 +21,7 @@ import type { Session } from '#plane/sessions/session.ts'
 import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Timers } from '#platform/timers.ts'
+import { sleep, type Timers } from '#platform/timers.ts'
 import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
 
 /** `unknown`: a replica that may have the channel does not answer, and nothing may be concluded. */
@@ -175,7 +175,7 @@ const awaitReturn = async (
   if (silentMs === 'unknown') return 'unknown'
   const leftMs = silentRounds * silenceMs - silentMs
   if (leftMs <= 0) return 'nothing'
-  await new Promise<void>((resolve) => void timers.after(leftMs, resolve))
+  await sleep(timers, leftMs)
   return 'waited'
 }
 

@@ -8,6 +8,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
+import { nodePages } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Presence } from './presence.ts'
 import type { Silence } from './silence.ts'
@@ -58,9 +59,8 @@ const lapse = async ({ store, feed, clock, presence }: LapseDeps, id: NodeId): P
 
 /** Walks the registry in pages, letting other work in between. */
 export const raiseOverdue = async (deps: SweepDeps & { readonly timers: Pick<Timers, 'soon'> }): Promise<void> => {
-  for (let after: NodeId | null = null; ;) {
+  for await (const page of nodePages(deps.store, { limit: pageSize, timers: deps.timers })) {
     const domain = await deps.store.get('domain', 'domain')
-    const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
     if (domain === null) return
     for (const node of page) {
       const facts = { node, by, nowMs: deps.clock.nowMs() }
@@ -70,8 +70,5 @@ export const raiseOverdue = async (deps: SweepDeps & { readonly timers: Pick<Tim
       if (verdict?.kind !== 'decided') continue
       await commitOnce(deps, verdict.change)
     }
-    after = page.at(-1)?.value.id ?? null
-    if (page.length < pageSize || after === null) return
-    await new Promise<void>((resolve) => deps.timers.soon(resolve))
   }
 }

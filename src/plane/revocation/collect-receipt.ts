@@ -18,7 +18,7 @@ import {
 } from '#domain/revocation/receipt-rules.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
+import { sleep, type Timers } from '#platform/timers.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { commitOnce, type CommitDeps } from '#plane/core/commit-decision.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
@@ -177,13 +177,10 @@ export const collect = async (
       deps.log.warn({ err: error, receipt: receipt.id }, 'the proofs of a withdrawal could not be collected; again')
     }
     if (receipt.settledAtMs !== null) return
-    await pause(deps.timers, stepMs)
+    // In the background: a plane that stops does not wait, and another goes on with what is open.
+    await sleep(deps.timers, stepMs, 'background')
     stepMs = Math.min(longestStepMs, stepMs * 2)
   }
   const looked = receipt.effectiveAtMs === null ? receipt : await lookAtStragglers(deps, receipt)
   await write(settled(looked, now()))
 }
-
-/** Does not keep a plane that stops: another goes on with what is open. */
-const pause = (timers: Timers, ms: number): Promise<void> =>
-  new Promise((resolve) => void timers.after(ms, resolve, 'background'))

@@ -1,4 +1,4 @@
-// The seam every store keeps: SQLite embedded, PostgreSQL for replicas. Its contract is test/store-contract.ts, run on
+// The seam every store keeps: SQLite embedded, PostgreSQL for replicas. Its contract is test/store/contract.ts, run on
 // each.
 
 import type { Alert } from '#domain/alerts/alert.ts'
