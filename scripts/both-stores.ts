@@ -1,9 +1,7 @@
 // Which tests are run on both stores: those of flows, system and compliance that start a plane or open a store. The others
 // would do the same thing twice.
 
-import * as fs from 'node:fs'
-import * as path from 'node:path'
-import { importsOf } from './imports-of.ts'
+import { testFilesReached } from './reached-files.ts'
 
 /** Whoever reaches one of these has a store, and it is the one the run is about. */
 const doors = ['test/process/start-plane.ts', 'test/process/store-under-test.ts']
@@ -29,12 +27,4 @@ export const filesForBothStores = (root: string, testFiles: readonly string[], l
   testFiles
     .filter((file) => /^test\/(flows|system|compliance)\//.test(file) && !(file in onceIsEnough))
     .filter((file) => long || !onceInTheShortRun.includes(file))
-    .filter((file) => reaches(root, file, new Set()))
-
-const reaches = (root: string, file: string, seen: Set<string>): boolean => {
-  if (doors.includes(file)) return true
-  if (seen.has(file) || !file.startsWith('test/')) return false
-  seen.add(file)
-  const text = fs.readFileSync(path.join(root, file), 'utf8')
-  return importsOf(file, text).some((wanted) => !wanted.typesOnly && reaches(root, wanted.from, seen))
-}
+    .filter((file) => doors.some((door) => testFilesReached(root, file).has(door)))

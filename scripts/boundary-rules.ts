@@ -316,7 +316,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     agent: types('channel', 'continuity', 'diagnostics', 'fleet', 'link', 'network', 'recovery', 'state'),
   },
   'agent/state': { agent: ['core'], domain: ['core'], wire: ['api', 'core', 'recovery'] },
-  'agent/link': { agent: ['core', 'state'], domain: ['recovery'], wire: ['api', 'core', 'recovery'] },
+  'agent/link': { agent: ['core', 'state'], domain: ['core', 'recovery'], wire: ['api', 'core', 'recovery'] },
   'agent/diagnostics': { agent: ['core', 'state'], domain: ['core', 'node', 'recovery'], wire: ['node'] },
   'agent/continuity': { agent: ['state'], domain: ['continuity'], wire: ['api'] },
   'agent/enrollment': { agent: ['core', 'link', 'network', 'state'], wire: ['api', 'core', 'network', 'recovery'] },

@@ -5,7 +5,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import type { Command } from 'commander'
-import { refusals } from '#domain/core/refusal.ts'
+import { refusals } from '#domain/core/refusal-table.ts'
 import { buildProgram } from '#cli/kit/program.ts'
 import { testCli } from '../fakes/test-cli.ts'
 
@@ -56,7 +56,7 @@ for (const document of documents) {
 }
 
 test('every command a refusal names as the next step exists', () => {
-  const named = Object.values(refusals).flatMap(([, next]) =>
+  const named = Object.values(refusals).flatMap(({ next }) =>
     [...next.matchAll(/muster [a-z][^;,]*/g)].map(([all]) => all),
   )
   assert.ok(named.length > 30)

@@ -5,7 +5,9 @@ import { test } from 'node:test'
 import { isUnknownField } from '#agent/enrollment/enroll-call.ts'
 import { refusalFrom } from '#agent/link/plane-failure.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
+import { refusal, startSmallPlane } from '../fakes/small-plane.ts'
 import { runTestAgent, testAgentConfig } from '../fakes/test-agent.ts'
+import { eventually } from '../process/eventually.ts'
 import { rawNode } from '../process/raw-node.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 
@@ -23,7 +25,28 @@ test('a plane that refuses what an agent says of WireGuard keeps it out, with th
   assert.equal((body as { membership: string }).membership, 'registered')
 })
 
-test('a plane that does not know a field says so in words that an agent recognises as that, and no other refusal is', async () => {
+test('an older plane that does not know the WireGuard part is joined without it, once; another refusal is not got around', async (t) => {
+  const small = await startSmallPlane(t, Date.now())
+  const asked = (): boolean[] =>
+    small.calls.filter(({ path }) => path === '/v1/enroll').map(({ body }) => 'wireguard' in body)
+  small.intercept = (path) =>
+    path === '/v1/enroll' && asked().at(-1) === true
+      ? refusal(400, 'REQUEST_INVALID', null, { field: 'wireguard', field_unknown: true })
+      : null
+  const wireguard = { interface: 'muster0', endpoint: null }
+  runTestAgent(t, testAgentConfig(t, small.join, { wireguard }))
+  await eventually('a channel', () => small.channels.length > 0)
+  assert.deepEqual(asked(), [true, false])
+
+  const strict = await startSmallPlane(t, Date.now())
+  strict.intercept = (path) =>
+    path === '/v1/enroll' ? refusal(400, 'REQUEST_INVALID', null, { field: 'wireguard' }) : null
+  const { kind } = await runTestAgent(t, testAgentConfig(t, strict.join, { wireguard })).outcome
+  assert.equal(kind, 'refused')
+  assert.equal(strict.calls.filter(({ path }) => path === '/v1/enroll').length, 1)
+})
+
+test('a plane that does not know a field names it, so that an agent recognises that, and no other refusal is taken for it', async () => {
   const node = rawNode(await shared().target())
   const said = async (more: object) => {
     const { status, body } = await node.enrollByToken(`enroll_${'a'.repeat(43)}`, more)

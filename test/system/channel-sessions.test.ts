@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
+import { fairStopwatch } from '../process/fair-time.ts'
 import type { Json } from '../process/operator-call.ts'
 import { journalEntries } from '../process/plane-records.ts'
 import type { RawNode } from '../process/raw-node.ts'
@@ -87,11 +88,11 @@ for (const withdrawal of ['revoke', 'quarantine']) {
     try {
       await eventually('it to be heard', async () => (await journalEntries(plane(), { node: id })).length > 20)
       const { status, body } = await plane().api('POST', `/v1/nodes/${id}/${withdrawal}`, { reason: 'compromised' })
-      const answeredMs = performance.now()
+      const passedMs = fairStopwatch()
       assert.deepEqual([status, body.channels_cut], [200, 1])
       const revisionThen = (await record(id)).config_revision
       await eventually('the socket to be destroyed', () => channel.ended(), { withinMs: 1_000, everyMs: 5 })
-      assert.ok(performance.now() - answeredMs < 1_000)
+      assert.ok(passedMs() < 1_000)
       assert.equal((await record(id)).config_revision, revisionThen)
       assert.deepEqual(await sessionsOf(id), [])
     } finally {
@@ -174,11 +175,11 @@ test('a plane that stops says so, and does not wait for nodes that ignore it or 
     while (!stopped) await hasty.openChannel({ closes: 'ignored' }).catch(() => null)
   }
   const insisting = [comeBack(), comeBack()]
-  const startMs = performance.now()
+  const passedMs = fairStopwatch()
   assert.deepEqual(await own.stop(), { code: 0, signal: null })
   stopped = true
   await Promise.all(insisting)
-  assert.ok(performance.now() - startMs < 8_000)
+  assert.ok(passedMs() < 8_000)
   assert.equal((await endOf(channel))?.code, 'PLANE_STOPPING')
   channel.destroy()
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
-import { takenAway } from './revoked-meanwhile.ts'
+import { takenAway } from './continuity.ts'
 
 const said = (type: string, about: object): JournalEntry => ({ type, body: {}, ...about }) as unknown as JournalEntry
 

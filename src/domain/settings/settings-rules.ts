@@ -4,14 +4,14 @@ import { readOf, type Row } from '#domain/core/change.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { formatNetwork, inOneOf, networksOf, parseNetwork } from '#platform/ip-address.ts'
-import { serviceOrNull } from '#domain/fleet/overlay-rules.ts'
-import { policyRules } from '#domain/fleet/policy-rules.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { serviceOrNull } from '#domain/fleet/overlay.ts'
+import { policyRules } from '#domain/fleet/policy.ts'
+import { refuseField, type Refusal } from '#domain/core/refusal.ts'
 import {
   changesOf,
   duration,
   oneOf,
-  settingProblem,
+  settingRefusal,
   wholeNumber,
   withSetting,
   type Rule,
@@ -67,13 +67,18 @@ export const decideChangeSettings = (
   let settings = domain.value
   for (const [key, value] of Object.entries(set)) {
     if (key === 'name')
-      return refuse('SETTING_INVALID', 'the name of a domain is in every certificate and never changes')
-    const problem = settingProblem(rules, key, value)
-    if (problem !== null) return refuse('SETTING_INVALID', problem)
+      return refuseField(
+        'SETTING_INVALID',
+        'set.name',
+        'the name of a domain is in every certificate and never changes',
+      )
+    const no = settingRefusal('SETTING_INVALID', rules, key, value)
+    if (no !== null) return no
     settings = withSetting(settings, key, value)
   }
   if (facts.addressesHeld && settings.overlayPrefix !== domain.value.overlayPrefix) {
-    return refuse('SETTING_INVALID', 'overlayPrefix stays as long as nodes have addresses in the WireGuard network')
+    const detail = 'overlayPrefix stays as long as nodes have addresses in the WireGuard network'
+    return refuseField('SETTING_INVALID', 'set.overlayPrefix', detail)
   }
   const body = { changes: changesOf(domain.value, settings, Object.keys(set)).map((line) => boundedText(line)) }
   return {

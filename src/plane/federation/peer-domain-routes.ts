@@ -1,7 +1,7 @@
 // Other domains that may have the same machines.
 
 import { claimKey, type PeerDomain } from '#domain/federation/peer-domain.ts'
-import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { allFromPem } from '#pki/pem.ts'
 import type { Static } from 'typebox'
 import { receiveClaims, type ReceiveClaimsDeps } from './take-claims.ts'
@@ -96,9 +96,9 @@ export const operatorPeerDomainRoutes = (deps: PeerDomainRoutesDeps): readonly R
 const add = async (deps: PeerDomainRoutesDeps, call: Call): Promise<Answer | Refusal> => {
   const { name, url, roots, statement_keys: statementKeys } = call.body as PeerDomainIntroduction
   if (!roots.every((pem) => allFromPem('CERTIFICATE', pem) !== null)) {
-    return refuse('REQUEST_INVALID', 'roots holds something that is no certificate in PEM')
+    return refuseField('REQUEST_INVALID', 'roots', 'roots holds something that is no certificate in PEM')
   }
-  if (!URL.canParse(url)) return refuse('REQUEST_INVALID', 'url takes https://HOST:PORT')
+  if (!URL.canParse(url)) return refuseField('REQUEST_INVALID', 'url', 'url takes https://HOST:PORT')
   const done = await addPeerDomain(deps, { name, url, roots, statementKeys }, attributionOf(call))
   return isRefusal(done) ? done : answer(await viewOf(deps, done.peer), 201)
 }

@@ -2,7 +2,7 @@
 // flows that confirm, renew, recover and rehearse. What follows from a yes is committed before the refusal is told, so
 // asking may write.
 
-import { releaseAll } from '#domain/fleet/allocation-rules.ts'
+import { releaseAll } from '#domain/fleet/allocation.ts'
 import type { Change } from '#domain/core/change.ts'
 import type { Attribution } from '#domain/core/decision.ts'
 import {

@@ -1,14 +1,33 @@
-// Somebody else may have the key of an intermediate (R-039): nothing it has signed is taken any more, nor anything below
-// it. Its nodes have done nothing wrong and come back through recovery, which trusts a root of its own.
+// What is on record of every CA certificate of the domain. Intermediates stay until their last leaf has expired, so a
+// restart with memory keys invalidates nothing.
 
+import type { IssuerId, Node, NodeId } from '#domain/core/node.ts'
 import { approvalComplete } from '#domain/core/approval.ts'
 import type { Denial } from '#domain/core/certificate.ts'
-import type { IssuerRecord } from './issuer-record.ts'
-import type { IssuerId, Node, NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { recoverabilityOf, isToRecover } from '#domain/core/recoverability.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { everySlot, slotsOf } from '#domain/core/slots.ts'
+
+export type IssuerRecord = {
+  readonly id: IssuerId
+  /** `recovery`: a root of its own, for the recovery listener only; no leaf of the runtime hangs under it. */
+  readonly role: 'root' | 'domain-ca' | 'issuing' | 'recovery'
+  /** DER, base64. */
+  readonly der: string
+  /** The id of the CA that signed it; its own for a root. */
+  readonly parent: IssuerId
+  readonly custody: 'file' | 'memory' | 'offline'
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+  /** An issuing CA that no longer signs. */
+  readonly retiredAtMs: number | null
+  /** Somebody else may have its key: since then nothing it has signed, or will, is taken. */
+  readonly compromisedAtMs: number | null
+}
+
+// Somebody else may have the key of an intermediate (R-039): nothing it has signed is taken any more, nor anything below
+// it. Its nodes have done nothing wrong and come back through recovery, which trusts a root of its own.
 
 /** Null: it can be withdrawn. */
 export const withdrawalBarred = (issuer: IssuerRecord | null): Refusal | null => {
