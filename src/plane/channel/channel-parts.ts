@@ -64,7 +64,7 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
   const peerProofs = openPeerProofs({ ...base, book })
 
   const returns = openReturnSlots(clock)
-  feed.subscribe(followCommits({ sessions, presence, updates, cuts, returns }))
+  feed.subscribe('channels', followCommits({ sessions, presence, updates, cuts, returns }))
   sessions.onAbsent((node, { closedByHolder }) => {
     presence.left(node, closedByHolder)
     reports.forget(node)

@@ -60,7 +60,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
   const denyList = await openDenyList(store, feed)
-  feed.subscribe(cutDenied(sessions, openReturnSlots(clock)))
+  feed.subscribe('channels', cutDenied(sessions, openReturnSlots(clock)))
   const holding = openHolding({ sessions, replicas, clock, log: silentLog })
   const presence = openPresence(clock)
   const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: () => {} })
