@@ -86,7 +86,7 @@ export const openPeerBook = async (
   // What is committed while the pages are read is newer than they are.
   const told = { vclusters: new Set<string>(), nodes: new Set<NodeId>() }
   let loading = true
-  feed.subscribe((committed) => {
+  feed.subscribe('peer book', (committed) => {
     if (loading) {
       for (const write of committed.writes) {
         if (write.put === 'vcluster') told.vclusters.add(write.value.name)
