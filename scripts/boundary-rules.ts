@@ -332,7 +332,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'agent/link': {
     agent: ['core', 'state'],
     domain: ['core', 'recovery'],
-    wire: ['channel', 'core', 'identity', 'recovery'],
+    wire: ['channel', 'core', 'enrollment', 'identity', 'recovery'],
   },
   'agent/diagnostics': { agent: ['core', 'state'], domain: ['core', 'node', 'recovery'], wire: ['node'] },
   'agent/continuity': { agent: ['state'], domain: ['continuity'], wire: ['channel', 'core'] },

@@ -2,8 +2,7 @@
 
 import { refuse } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
-import type { FoundStatus } from './certificate-status-of.ts'
-import { findCertificate, type FindCertificateDeps } from './find-certificate.ts'
+import { type FoundStatus, findCertificate, type FindCertificateDeps } from './certificate-status-of.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RevocationLists } from './revocation-lists.ts'
 import { isoTime } from '#platform/clock.ts'

@@ -13,7 +13,6 @@ import { understoodFields } from '#wire/enrollment/enroll-api.ts'
 import { challengeApi, identityApi, type RenewResponse } from '#wire/identity/identity-api.ts'
 import { confirmNode, type ConfirmDeps } from './confirm-node.ts'
 import { counterAndToken, type CounterAndTokenDeps, type HandedOut, type Issued } from './issue.ts'
-import type { CopyDeps } from './refuse-copy.ts'
 import { renewCertificate, type RenewDeps } from './renew-certificate.ts'
 import { issueChallenge, type ChallengeDeps } from './request-proofs.ts'
 
@@ -38,7 +37,7 @@ export const challengeRoutes = (deps: ChallengeRouteDeps): readonly Route[] =>
     },
   })
 
-export type IdentityRouteDeps = ConfirmDeps & CopyDeps & RenewDeps & IdentityAnswerDeps
+export type IdentityRouteDeps = ConfirmDeps & RenewDeps & IdentityAnswerDeps
 
 export const identityRoutes = (deps: IdentityRouteDeps): readonly Route[] =>
   serve(identityApi, {
