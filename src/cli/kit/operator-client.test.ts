@@ -8,7 +8,7 @@ import { endpoint } from '#wire/core/endpoint.ts'
 import { testCli } from '../../../test/fakes/test-cli.ts'
 import { tempFolder } from '../../../test/process/temp-folder.ts'
 import { Failure } from './failure.ts'
-import { connect, everyPage } from './operator-client.ts'
+import { connect, everyPage, type OperatorClient } from './operator-client.ts'
 
 const thingApi = {
   list: endpoint({
@@ -74,9 +74,8 @@ test('an answer that does not fit the declaration is no answer; a refusal is a v
 })
 
 test('what a declaration asks for has to be given, and nothing else can be', () => {
-  const { plane } = { plane: null as unknown as ReturnType<typeof connect> }
   // Never called: only whether it compiles.
-  const calls = () => [
+  const calls = (plane: OperatorClient) => [
     // @ts-expect-error without its parameter
     plane.ask(thingApi.rename, { body: { to: 'b' } }),
     // @ts-expect-error without its body
