@@ -1,6 +1,6 @@
 // A receipt in words: what is proven, by whom, how fast, and who is still waited for.
 
-import { counted } from '#domain/core/duration-words.ts'
+import { counted } from '#domain/core/in-words.ts'
 import type { ReceiptView } from '#wire/revocation/receipt-api.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
