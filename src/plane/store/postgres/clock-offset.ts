@@ -1,6 +1,6 @@
 // How far this machine's clock is from the database's, as a question and its answer show it.
 
-import { durationWords } from '#domain/core/duration-words.ts'
+import { durationWords } from '#domain/core/in-words.ts'
 import type { Instant } from './standing-at.ts'
 
 export type ClockOffset = {
