@@ -9,7 +9,7 @@ import { recoveryRoutes, type RecoveryRouteDeps } from '#plane/recovery/recovery
 import { operatorRoutes, type OperatorRoutesDeps } from '#plane/boot/operator-routes.ts'
 import { openApiDocument } from '#plane/http/openapi.ts'
 import { describedPlanes } from '#plane/boot/operator-plane.ts'
-import { musterVersion } from '#platform/version.ts'
+import { musterVersion } from '#platform/this-process.ts'
 import { apiTables, withTables } from './api-tables.ts'
 import { root } from './repository.ts'
 

@@ -6,10 +6,8 @@ import type { NodeId } from '#domain/core/node.ts'
 import { isIP } from '#platform/resolve-name.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
-import { processName } from '#platform/process-name.ts'
-import { openFileLimit } from '#platform/process-limits.ts'
+import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
 import { sortableId } from '#platform/random.ts'
-import { musterVersion } from '#platform/version.ts'
 import { openAlerting } from '#plane/alerts/alerting.ts'
 import { leadSharedKeys } from '#plane/identity/shared-keys.ts'
 import { openBalancers } from '#plane/boot/balancers.ts'
@@ -97,7 +95,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const feed = openFeed()
   // Before anything is loaded: what is committed elsewhere meanwhile is then seen twice, and never missed.
   store.onForeignCommit((committed) => feed.publish(committed))
-  feed.subscribe(({ entries }) => foundation.keeping.note(entries.map(({ entry }) => entry)))
+  feed.subscribe('journal witness', ({ entries }) => foundation.keeping.note(entries.map(({ entry }) => entry)))
   const settings = await followSettings(foundation, feed)
   followConfirmations(foundation, feed)
   recordLosses({ ...foundation, feed, planeName: processName() })
@@ -320,7 +318,7 @@ const authorityEveryMs = 5000
 
 /** On any plane. A domain that is in doubt has not been confirmed, whatever its lineage. */
 const followConfirmations = ({ witness }: Foundation, feed: Feed): void => {
-  feed.subscribe(({ writes }) => {
+  feed.subscribe('store confirmations', ({ writes }) => {
     for (const write of writes) {
       if (write.put !== 'domain') continue
       const { lineage, doubt } = write.value.continuity
@@ -332,7 +330,7 @@ const followConfirmations = ({ witness }: Foundation, feed: Feed): void => {
 /** The domain's settings as last committed, without a read on every use. */
 const followSettings = async ({ store }: Foundation, feed: Feed): Promise<() => DomainSettings> => {
   let heard: DomainSettings | null = null
-  feed.subscribe(({ writes }) => {
+  feed.subscribe('domain settings', ({ writes }) => {
     for (const write of writes) if (write.put === 'domain') heard = write.value
   })
   const row = await store.get('domain', 'domain')

@@ -57,7 +57,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   const authority = await base.open()
   await authority.maintain(90 * 24 * 3_600_000)
   const sessions = new Map<NodeId, OpenSession[]>()
-  feed.subscribe(({ writes }) => {
+  feed.subscribe('channels', ({ writes }) => {
     for (const write of writes)
       if (write.put === 'denial' && write.value.kind === 'epoch') sessions.delete(write.value.node)
   })

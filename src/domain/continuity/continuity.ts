@@ -8,7 +8,7 @@ import { readOf, type Row } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import type { EntryBody } from '#domain/core/journal-entry.ts'
+import type { EntryBody, EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { SeenHead, Sighting } from './sighting.ts'
@@ -200,3 +200,22 @@ const alertFacts = (
   { alert, newAlertId: newId, by, nowMs }: Pick<DoubtFacts, 'alert' | 'newAlertId' | 'by' | 'nowMs'>,
   wanted: WantedAlert | null,
 ): AlertFacts => ({ wanted, existing: alert, reliedOn: [], newId, by, nowMs })
+
+// What was taken away while a store was in doubt. If the newer store is put back, it knows nothing of it.
+
+const verbs: Partial<Readonly<Record<EntryType, (entry: JournalEntry) => string>>> = {
+  'host.revoked': ({ node }) => `node ${node} revoked`,
+  'node.quarantined': ({ node }) => `node ${node} quarantined`,
+  'node.recovery_denied': ({ node }) => `recovery of ${node} denied`,
+  'enrollment_token.revoked': ({ token }) => `token ${token} revoked`,
+  'operator_key.revoked': ({ body }) => `operator key ${String(body['key_id'])} revoked`,
+  'issuance.halted': () => 'issuance halted',
+  'ca.compromised': ({ issuer }) => `authority ${issuer} withdrawn`,
+}
+
+/** In words, for those entries that took something away. */
+export const takenAway = (entries: readonly JournalEntry[]): readonly string[] =>
+  entries.flatMap((entry) => {
+    const say = verbs[entry.type]
+    return say === undefined ? [] : [boundedText(say(entry), 96)]
+  })

@@ -2,8 +2,7 @@
 // report in between must not make a plan stale.
 
 import { counted, durationWords } from '#domain/core/duration-words.ts'
-import { effectOfWithdrawal } from '#domain/ca/issuer-withdrawal.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import { effectOfWithdrawal, type IssuerRecord } from '#domain/ca/issuer.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { PlanEffect } from './plan.ts'
 import type { Profile } from '#domain/core/profile.ts'

@@ -10,7 +10,7 @@ import { boundedText, entry } from '#domain/core/decision.ts'
 import { decideDuplicate, holderWords, type DuplicateVerdict, type HolderFacts } from '#domain/identity/duplicate.ts'
 import type { FailureClass } from './failure-class.ts'
 import { issuanceHalted } from '#domain/identity/issuance.ts'
-import { livesBy } from '#domain/ca/issuer-withdrawal.ts'
+import { livesBy } from '#domain/ca/issuer.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
 import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
 import {

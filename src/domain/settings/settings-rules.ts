@@ -4,8 +4,8 @@ import { readOf, type Row } from '#domain/core/change.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { formatNetwork, inOneOf, networksOf, parseNetwork } from '#platform/ip-address.ts'
-import { serviceOrNull } from '#domain/fleet/overlay-rules.ts'
-import { policyRules } from '#domain/fleet/policy-rules.ts'
+import { serviceOrNull } from '#domain/fleet/overlay.ts'
+import { policyRules } from '#domain/fleet/policy.ts'
 import { refuseField, type Refusal } from '#domain/core/refusal.ts'
 import {
   changesOf,

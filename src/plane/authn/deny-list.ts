@@ -8,7 +8,7 @@ import {
   type CertificateRecord,
   type Denial,
 } from '#domain/core/certificate.ts'
-import { denialOfIssuer } from '#domain/ca/issuer-withdrawal.ts'
+import { denialOfIssuer } from '#domain/ca/issuer.ts'
 import type { IssuerId, NodeId } from '#domain/core/node.ts'
 import { keyBanned } from '#domain/identity/presented-certificate.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
@@ -48,7 +48,7 @@ export const openDenyList = async (
   }
 
   // Subscribed before loading: what is committed in between is then seen twice, and never missed.
-  feed.subscribe(({ writes }) => {
+  feed.subscribe('deny-list', ({ writes }) => {
     for (const write of writes) {
       if (write.put === 'denial') add(write.value)
       if (write.put === 'key-ban') banned.add(write.value.spki)

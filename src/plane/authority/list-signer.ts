@@ -4,7 +4,7 @@
 
 import { certificateKey, type CertificateRecord } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { isListed } from '#domain/ca/revocation-list.ts'
 import { buildCrl, type CrlSpec } from '#pki/crl.ts'

@@ -3,9 +3,9 @@
 import { verifySignature } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
 import { entry } from '#domain/core/decision.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { ServerIdentity } from './authority.ts'
-import { byItself } from './issuer-entries.ts'
+import { byItself } from './issuer-book.ts'
 import type { RecoveryAuthority } from './recovery-authority.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { bearerIn, makeMissingSecrets, statementKeysIn } from './recovery-keys.ts'
@@ -17,9 +17,8 @@ import {
   type RecoveryDeps,
   type RecoveryRoot,
 } from './recovery-roots.ts'
-import { findServerCertificate, renewServerCertificate, type ServerKind } from './server-identity.ts'
+import { findServerCertificate, renewServerCertificate, canonicalNames, type ServerKind } from './server-identity.ts'
 import { keyMissing } from '#plane/keys/key-inventory.ts'
-import { canonicalNames } from './server-names.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import { takeTurns } from '#plane/core/turns.ts'
 

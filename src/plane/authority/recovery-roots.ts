@@ -2,13 +2,13 @@
 // any; its successor is made by itself at half life, so that every machine that is connected within ten years knows it.
 
 import { readOf, type Change } from '#domain/core/change.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import { recoveryRootLifetimeMs } from '#pki/authority-certificates.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
-import { byItself, issuerEntry } from './issuer-entries.ts'
+import { byItself, issuerEntry } from './issuer-book.ts'
 import { halfLifeMs } from './issuer-life.ts'
 import { makeRecoveryRoot } from './make-issuer.ts'
 import type { ReplaceableKey } from '#plane/keys/key-inventory.ts'

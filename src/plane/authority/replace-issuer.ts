@@ -4,11 +4,17 @@
 import type { Attribution } from '#domain/core/decision.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
 import { retryLostRaces } from '#plane/core/commit-decision.ts'
-import { bookTries, isShared, signerAbove, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import {
+  bookTries,
+  isShared,
+  signerAbove,
+  lookAgain,
+  type AuthorityDeps,
+  type AuthorityState,
+} from './authority-state.ts'
 import { keepKey } from './ca-signer.ts'
-import { byItself } from './issuer-entries.ts'
+import { byItself } from './issuer-book.ts'
 import { isReplacementDue, memoryIssuerLifetimeMs } from './issuer-life.ts'
-import { lookAgain } from './look-again.ts'
 import { makeIntermediate } from './make-issuer.ts'
 import { dropOrphans, takeIntoService } from './take-into-service.ts'
 

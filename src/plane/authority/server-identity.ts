@@ -24,9 +24,10 @@ import type { Log } from '#platform/log.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { ServerIdentity } from './authority.ts'
 import type { CaSigner } from './ca-signer.ts'
-import { byItself } from './issuer-entries.ts'
+import { byItself } from './issuer-book.ts'
 import { withRoom, type KeyCustody, type KeyName } from '#plane/keys/key-custody.ts'
 import { signLeaf } from './sign-leaf.ts'
+import { formatIp, parseIp } from '#platform/ip-address.ts'
 
 export type ServerCertificateDeps = {
   readonly store: Pick<Store, 'get' | 'commit' | 'makeRoom'>
@@ -177,4 +178,16 @@ const dropOthers = async (
   for (const name of custody.names()) {
     if (name.role === keyRoles[purpose] && (held === null || name.id !== held.name.id)) await custody.drop(name)
   }
+}
+
+/** Names as they read in a certificate: only then can one see whether they have changed. */
+export const canonicalNames = ({ dns, ip }: ServerNames): ServerNames => ({
+  dns: [...new Set(dns.map((name) => name.toLowerCase()))],
+  ip: [...new Set(ip.map(canonicalIp))],
+})
+
+const canonicalIp = (address: string): string => {
+  const bytes = parseIp(address)
+  if (bytes === null) throw new Error(`${address} is not an IP address`)
+  return formatIp(bytes)
 }

@@ -7,19 +7,24 @@ import { withAlert } from '#domain/alerts/alert-decisions.ts'
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { readOf, type Change, type Row } from '#domain/core/change.ts'
 import { boundedText, type Attribution } from '#domain/core/decision.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
-import { denialOfIssuer, withdrawalBarred, withdrawn, withdrawnWith } from '#domain/ca/issuer-withdrawal.ts'
+import { denialOfIssuer, withdrawalBarred, withdrawn, withdrawnWith, type IssuerRecord } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { sortableId } from '#platform/random.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import { retryLostRaces } from '#plane/core/commit-decision.ts'
-import { bookTries, signerAbove, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import {
+  bookTries,
+  signerAbove,
+  lookAgain,
+  readBook,
+  type AuthorityDeps,
+  type AuthorityState,
+} from './authority-state.ts'
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
-import { issuerEntry } from './issuer-entries.ts'
+import { issuerEntry } from './issuer-book.ts'
 import { memoryIssuerLifetimeMs } from './issuer-life.ts'
 import { withRoom } from '#plane/keys/key-custody.ts'
-import { lookAgain, readBook } from './look-again.ts'
 import { makeIntermediate, type Making } from './make-issuer.ts'
 import { keepResponder } from './responder.ts'
 import { dropOrphans } from './take-into-service.ts'

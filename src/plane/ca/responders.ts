@@ -1,7 +1,7 @@
 // The issuers of the domain as OCSP names them, by digests of their name and key, each with whoever answers for it.
 
 import { hash } from 'node:crypto'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { keyHash } from '#pki/keys.ts'
 import type { CertId } from '#pki/ocsp-request.ts'
@@ -38,7 +38,7 @@ export const openResponders = ({ store, feed, custody, clock }: RespondersDeps):
     byName = new Map(issuing.flatMap(({ value }) => namesOf(value).map((name) => [name, value])))
     await custody.refresh()
   }
-  feed.subscribe(({ writes }) => {
+  feed.subscribe('OCSP responders', ({ writes }) => {
     if (writes.some(({ put }) => put === 'issuer')) lookedAtMs = -Infinity
   })
   const known = (name: string): Responder | null => {

@@ -20,7 +20,7 @@ import { limitToCertificate } from './cut-sessions.ts'
 import { handleFrame, type FrameDeps } from './handle-frame.ts'
 import { openInbox } from './inbox.ts'
 import { judgeUpgrade } from './judge-upgrade.ts'
-import type { LastHolders } from '#plane/identity/last-holders.ts'
+import type { IdentityHolders } from '#plane/identity/holders.ts'
 import { openSession, type OpeningDeps } from './open-session.ts'
 import type { Presence } from '#plane/liveness/presence.ts'
 import type { Session } from '#plane/sessions/session.ts'
@@ -29,7 +29,7 @@ export type ChannelDeps = FrameDeps &
   OpeningDeps & {
     readonly timers: Timers
     readonly presence: Pick<Presence, 'forget'>
-    readonly lastHolders: LastHolders
+    readonly holders: Pick<IdentityHolders, 'opened'>
   }
 
 export type ChannelServer = {
@@ -64,7 +64,7 @@ export const openChannelServer = (deps: ChannelDeps): ChannelServer => {
           deps.presence.forget(principal.id)
           const session = deps.sessions.open(webSocket, principal, evidence, number)
           opened = session
-          deps.lastHolders.opened(session, node)
+          deps.holders.opened(session, node)
           limitToCertificate(session, node)
           attend(deps, session, webSocket)
         })

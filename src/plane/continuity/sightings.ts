@@ -121,7 +121,7 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
     return 'fitting'
   }
 
-  deps.feed.subscribe((committed) => {
+  deps.feed.subscribe('sightings', (committed) => {
     if (isWorthTelling(committed, made)) look()
   })
 

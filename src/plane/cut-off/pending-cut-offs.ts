@@ -14,7 +14,7 @@ import {
   isSameOrder,
   type CutOffOrder,
 } from '#domain/core/cut-off.ts'
-import { denialOfIssuer, withdrawnWith } from '#domain/ca/issuer-withdrawal.ts'
+import { denialOfIssuer, withdrawnWith } from '#domain/ca/issuer.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { isRefusal, refuse, type InForceHere, type Refusal } from '#domain/core/refusal.ts'
 import type { Feed } from '#plane/core/feed.ts'

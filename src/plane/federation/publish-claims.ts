@@ -86,7 +86,7 @@ export const publishClaims = (deps: PublishDeps): ClaimPublisher => {
   }
   const cancelRepeat = deps.timers.every(repeatEveryMs, () => next(repeat))
 
-  const unsubscribe = deps.feed.subscribe(({ writes }) => {
+  const unsubscribe = deps.feed.subscribe('claims', ({ writes }) => {
     for (const write of writes) {
       if (write.put === 'peer-domain') met(write.value)
       else if (write.put === 'node' && peers.size > 0) tell(write.value)

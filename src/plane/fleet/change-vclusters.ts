@@ -10,8 +10,8 @@ import {
   decideCreateVCluster,
   decideDeleteVCluster,
   type VClusterChanges,
-} from '#domain/fleet/vcluster-rules.ts'
-import type { VCluster } from '#domain/fleet/vcluster.ts'
+  type VCluster,
+} from '#domain/fleet/vcluster.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { unassignNode, type AssignDeps } from './assign-node.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'

@@ -2,7 +2,7 @@
 
 import type { Static } from 'typebox'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import type { VClusterChanges } from '#domain/fleet/vcluster-rules.ts'
+import type { VClusterChanges } from '#domain/fleet/vcluster.ts'
 import { assignNode, moveNode, unassignNode } from './assign-node.ts'
 import { changeVCluster, createVCluster, deleteVCluster } from './change-vclusters.ts'
 import { everyRow } from '#plane/core/pages.ts'

@@ -23,7 +23,7 @@ export type Replaced = { readonly role: ReplaceableKey; readonly lost: string }
 export type ReplaceOrder = { readonly actor: string; readonly reason: string }
 
 /**
- * All of them or, where one is not lost or another that the domain needs is, none: then ConfigProblem or StartRefused is
+ * All of them or, where one is not lost or another that the domain needs is, none: then ConfigProblem or StoreRefused is
  * thrown. `order` null: says what would be replaced, and changes nothing.
  */
 export const replaceLostKeys = async (

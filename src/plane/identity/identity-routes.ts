@@ -22,7 +22,6 @@ import {
 import { ChallengeRequest, ChallengeResponse } from '#wire/recovery/recovery-api.ts'
 import { confirmNode, type ConfirmDeps } from './confirm-node.ts'
 import { counterAndToken, type CounterAndTokenDeps, type HandedOut, type Issued } from './issue.ts'
-import type { CopyDeps } from './refuse-copy.ts'
 import { renewCertificate, type RenewDeps } from './renew-certificate.ts'
 import { issueChallenge, type ChallengeDeps } from './request-proofs.ts'
 
@@ -54,7 +53,7 @@ export const challengeRoute = (deps: ChallengeRouteDeps): Route => ({
 
 export const NodeIdParams = Type.Object({ id: NodeIdText }, { additionalProperties: false })
 
-export type IdentityRouteDeps = ConfirmDeps & CopyDeps & RenewDeps & IdentityAnswerDeps
+export type IdentityRouteDeps = ConfirmDeps & RenewDeps & IdentityAnswerDeps
 
 export const identityRoutes = (deps: IdentityRouteDeps): readonly Route[] => [
   {

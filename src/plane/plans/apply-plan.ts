@@ -4,8 +4,14 @@
 import type { Attribution } from '#domain/core/decision.ts'
 import type { Node } from '#domain/core/node.ts'
 import { decommissioningOf, revocationOf, unassignmentOf, versionFact } from '#domain/plans/plan-effects.ts'
-import { changesSince, decideApplyPlan, planUnfit } from '#domain/plans/plan-rules.ts'
-import type { Plan, PlanAction, PlanEffect } from '#domain/plans/plan.ts'
+import {
+  changesSince,
+  decideApplyPlan,
+  planUnfit,
+  type Plan,
+  type PlanAction,
+  type PlanEffect,
+} from '#domain/plans/plan.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Authority } from '#plane/authority/authority.ts'

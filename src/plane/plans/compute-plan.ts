@@ -1,7 +1,7 @@
 // Reads what an action would concern, and lets the domain say what would become of it.
 
 import type { Attribution } from '#domain/core/decision.ts'
-import { withdrawalBarred, withdrawnWith } from '#domain/ca/issuer-withdrawal.ts'
+import { withdrawalBarred, withdrawnWith } from '#domain/ca/issuer.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import {
   authorityWithdrawalOf,
@@ -13,8 +13,7 @@ import {
   tokenRevocationOf,
   vclusterDeletionOf,
 } from '#domain/plans/plan-effects.ts'
-import { decideKeepPlan, type PlanDecided } from '#domain/plans/plan-rules.ts'
-import { mostPlanned, type PlanAction, type PlanEffect } from '#domain/plans/plan.ts'
+import { decideKeepPlan, mostPlanned, type PlanDecided, type PlanAction, type PlanEffect } from '#domain/plans/plan.ts'
 import { decideChangeProfile } from '#domain/settings/profile-rules.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Issuer } from '#plane/core/issuer.ts'

@@ -5,8 +5,8 @@ import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import type { Row } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { Receipt, ReplicaProof } from '#domain/revocation/receipt.ts'
-import { decideReceipt } from '#domain/revocation/receipt-decisions.ts'
 import {
+  decideReceipt,
   effective,
   hasProof,
   noFates,
