@@ -11,16 +11,17 @@ import { tableShapes } from '#plane/store/commit/columns.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, Committed, HeadSigner, Store } from '#plane/store/contract/store.ts'
+import { openListQueries } from '#plane/store/sql/list-queries.ts'
 import { exclusively } from './exclusively.ts'
 import { forgetEndedRows } from './forget.ts'
 import { openPgGroupCommit } from './group-commit.ts'
 import { openPgHealth } from './health.ts'
 import { openPgJournalReader } from './journal-reader.ts'
 import { openPgLived } from './lived.ts'
-import { openListQueries } from './list-queries.ts'
 import { openPgObservations } from './observations.ts'
 import { openPgReplicas, type PgReplicas } from './open-pg-replicas.ts'
 import type { PgAccess } from './pg-access.ts'
+import { openPgSql } from './pg-sql.ts'
 import { openRowReads } from './row-reads.ts'
 import { openSealedKeys } from './sealed-keys.ts'
 import { openPgWebhookProgress } from './webhook-progress.ts'
@@ -73,6 +74,7 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
   const health = openPgHealth({ access: deps.access, clock, log, self: () => replicas.self })
   const access = health.watched(deps.access)
   const rows = openRowReads({ access, timers })
+  const sql = openPgSql(access)
   const observations = openPgObservations({ access, timers, log })
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const forgetPolicyOf = ({ writes }: Committed): void => {
@@ -109,7 +111,7 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
 
   return {
     get: (kind, key) => rows.get(kind, key),
-    ...openListQueries(access),
+    ...openListQueries(sql),
     commit: (change, fence) =>
       standInOf(change) === null
         ? shared.commitHere(change, () => commits.commit(change, fence))

@@ -1,6 +1,7 @@
 // The embedded store: one SQLite file, one connection, one plane a folder.
 
 import * as path from 'node:path'
+import type { NodeId } from '#domain/core/node.ts'
 import { standInOf } from '#domain/core/node-change.ts'
 import type { Clock } from '#platform/clock.ts'
 import { flushFolder, makeFolder } from '#platform/files.ts'
@@ -23,12 +24,13 @@ import { openJournal } from './journal.ts'
 import { openLived } from './lived.ts'
 import { checkSchema, migrate } from './migrations.ts'
 import { openObservations } from './observations.ts'
-import { openRowQueries } from './row-queries.ts'
 import { openRowTables } from '#plane/store/commit/row-tables.ts'
 import { openSoleReplica } from './sole-replica.ts'
+import { openSqliteSql } from './sqlite-sql.ts'
 import { refuseOldSqlite } from './sqlite-release.ts'
 import { notAStore, StoreFault, StoreRefused, type StoreLost } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, HeadSigner, Store } from '#plane/store/contract/store.ts'
+import { openListQueries } from '#plane/store/sql/list-queries.ts'
 import { openWebhookProgress } from './webhook-progress.ts'
 
 export type SqliteStoreDeps = {
@@ -46,6 +48,8 @@ export type SqliteStoreDeps = {
   /** Absent: nothing is known of the journal from before. */
   readonly witness?: JournalWitness
 }
+
+const activeNodes = { name: 'active-nodes', text: "SELECT key FROM node WHERE membership = 'active'" }
 
 const observationsEveryMs = 5000
 const probeEveryMs = 1000
@@ -91,7 +95,7 @@ const assemble = (
   reserve: DiskReserve,
 ): Store => {
   const rows = openRowTables(database)
-  const queries = openRowQueries(database)
+  const sql = openSqliteSql(database)
   const hardware = openHardwareTable(database)
   const journal = openJournal(deps, database)
   const health = openHealth({ ...deps, reserve }, database)
@@ -106,7 +110,7 @@ const assemble = (
     version: musterVersion,
     startedAtMs: clock.nowMs(),
     witness: deps.witness,
-    activeNodes: async () => queries.activeNodes(),
+    activeNodes: async () => (await sql.read(activeNodes)).map((row) => row['key'] as NodeId),
   })
   const { isHeld } = replicas
   let lost: StoreLost | null = null
@@ -147,19 +151,7 @@ const assemble = (
 
   return {
     get: (kind, key) => reading(() => rows.getCached(kind, key)),
-    nodesByHardware: (identity) =>
-      reading(() => hardware.holders(identity).flatMap((node) => rows.get('node', node) ?? [])),
-    nodes: (query) => reading(() => queries.nodes(query)),
-    countNodes: () => reading(() => queries.countNodes()),
-    tokenById: (id) => reading(() => queries.tokenById(id)),
-    tokens: (query) => reading(() => queries.tokens(query)),
-    denials: () => reading(() => queries.denials()),
-    profiles: () => reading(() => queries.all('profile')),
-    operatorKeys: () => reading(() => queries.all('operator-key')),
-    issuers: () => reading(() => queries.all('issuer')),
-    alerts: (query) => reading(() => queries.alerts(query)),
-    alertById: (id) => reading(() => queries.alertById(id)),
-    list: (kind, query) => reading(() => queries.list(kind, query)),
+    ...openListQueries(sql),
     commit: (change) => (standInOf(change) === null ? commits.commit(change) : Promise.resolve('lost-race')),
     // There is no other.
     onForeignCommit: () => {},
