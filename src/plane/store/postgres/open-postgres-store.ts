@@ -12,13 +12,13 @@ import { openJournalWitness, type JournalWitness } from '#plane/store/journal/jo
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, Committed, HeadSigner, Store } from '#plane/store/contract/store.ts'
 import { openListQueries } from '#plane/store/sql/list-queries.ts'
+import { openObservations } from '#plane/store/sql/observations.ts'
 import { exclusively } from './exclusively.ts'
 import { forgetEndedRows } from './forget.ts'
 import { openPgGroupCommit } from './group-commit.ts'
 import { openPgHealth } from './health.ts'
 import { openPgJournalReader } from './journal-reader.ts'
 import { openPgLived } from './lived.ts'
-import { openPgObservations } from './observations.ts'
 import { openPgReplicas, type PgReplicas } from './open-pg-replicas.ts'
 import type { PgAccess } from './pg-access.ts'
 import { openPgSql } from './pg-sql.ts'
@@ -74,8 +74,8 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
   const health = openPgHealth({ access: deps.access, clock, log, self: () => replicas.self })
   const access = health.watched(deps.access)
   const rows = openRowReads({ access, timers })
-  const sql = openPgSql(access)
-  const observations = openPgObservations({ access, timers, log })
+  const sql = openPgSql(access, timers)
+  const observations = openObservations({ sql, timers, log })
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const forgetPolicyOf = ({ writes }: Committed): void => {
     for (const write of writes) {

@@ -1,16 +1,45 @@
 // The SQL that both stores speak, on PostgreSQL.
 
-import type { Dialect, Sql } from '#plane/store/sql/sql.ts'
+import type { PgValue } from '#platform/postgres.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { Dialect, Insertion, Sql, SqlRow, SqlStatement } from '#plane/store/sql/sql.ts'
+import { gatherReads } from './gathered-reads.ts'
 import { decodeShared } from './older-rows.ts'
 import type { PgAccess } from './pg-access.ts'
 
-const pgDialect: Dialect = {
+const dialect: Dialect = {
   isAmong: (column, place) => `${column} = ANY(${place}::text[])`,
+  newerTime: (given, stored) => `GREATEST(${given}, ${stored})`,
   tokenOrder: 'made',
   decode: decodeShared,
 }
 
-export const openPgSql = (access: Pick<PgAccess, 'read'>): Sql => ({
-  dialect: pgDialect,
+export const openPgSql = (access: Pick<PgAccess, 'read' | 'write'>, timers: Timers): Sql => ({
+  dialect,
   read: async (statement, values) => (await access.read(statement, values)).rows,
+  byKey({ name, table, key, columns }) {
+    const text = `SELECT ${key} AS wanted_key, ${columns.join(', ')} FROM ${table} WHERE ${key} = ANY($1::text[])`
+    return gatherReads(timers, async (keys) => {
+      const { rows } = await access.read({ name, text }, [keys])
+      return new Map(rows.map((row): [string, SqlRow] => [row['wanted_key'] as string, row]))
+    })
+  },
+  write: async (statement, values) => (await access.write(statement, values)).count,
+  async insert(insertions) {
+    for (const insertion of insertions) await access.write(insertOf(insertion), columnsOf(insertion))
+  },
 })
+
+/** One statement for any number of rows: an array for each column. */
+const insertOf = ({ name, into, columns, onConflict }: Insertion): SqlStatement => {
+  const names = columns.map((column) => column.name).join(', ')
+  const arrays = columns.map(({ type }, at) => `$${at + 1}::${type}[]`).join(', ')
+  return {
+    name,
+    text: `INSERT INTO ${into} (${names}) SELECT ${names}
+      FROM unnest(${arrays}) WITH ORDINALITY AS given (${names}, place) ORDER BY place ${onConflict}`,
+  }
+}
+
+const columnsOf = ({ columns, rows }: Insertion): readonly PgValue[] =>
+  columns.map((_, at) => rows.map((row) => row[at] ?? null))

@@ -15,11 +15,40 @@ export type Sql = {
   readonly dialect: Dialect
   /** Rows that are committed. SQLite reads them in the turn of the call. Rejects with a StoreFault. */
   read(statement: SqlStatement, values?: readonly SqlValue[]): Promise<readonly SqlRow[]>
+  /** Single rows by their key; null: there is none. PostgreSQL reads together what is asked for in one turn. */
+  byKey(selection: Selection): (key: string) => Promise<SqlRow | null>
+  /**
+   * One statement that commits by itself, beside the groups of commits. Returns how many rows it has changed, and is durable
+   * by then. When it rejects, with a StoreFault, PostgreSQL may have carried it out or not.
+   */
+  write(statement: SqlStatement, values?: readonly SqlValue[]): Promise<number>
+  /** The same for many rows. SQLite writes all of them in one transaction, PostgreSQL each insertion in its own. */
+  insert(insertions: readonly Insertion[]): Promise<void>
+}
+
+export type Selection = {
+  readonly name: string
+  readonly table: string
+  readonly key: string
+  readonly columns: readonly string[]
+}
+
+export type SqlColumn = { readonly name: string; readonly type: 'text' | 'bigint' | 'smallint' | 'bytea' }
+
+export type Insertion = {
+  readonly name: string
+  readonly into: string
+  readonly columns: readonly SqlColumn[]
+  readonly onConflict: string
+  /** A value for each column. They are inserted in this order. */
+  readonly rows: readonly (readonly SqlValue[])[]
 }
 
 export type Dialect = {
   /** The condition that a text column has one of the values of a list; `place` is the list's, such as `$1`. */
   isAmong(column: string, place: string): string
+  /** Of two times that are not null the one to keep: replicas may write late what they saw earlier. */
+  newerTime(given: string, stored: string): string
   /** The column that counts tokens in the order in which they were made. */
   readonly tokenOrder: string
   /** A row as `SELECT key, version, doc` gives it. */

@@ -23,7 +23,6 @@ import { openJournalWitness, type JournalWitness } from '#plane/store/journal/jo
 import { openJournal } from './journal.ts'
 import { openLived } from './lived.ts'
 import { checkSchema, migrate } from './migrations.ts'
-import { openObservations } from './observations.ts'
 import { openRowTables } from '#plane/store/commit/row-tables.ts'
 import { openSoleReplica } from './sole-replica.ts'
 import { openSqliteSql } from './sqlite-sql.ts'
@@ -31,6 +30,7 @@ import { refuseOldSqlite } from './sqlite-release.ts'
 import { notAStore, StoreFault, StoreRefused, type StoreLost } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, HeadSigner, Store } from '#plane/store/contract/store.ts'
 import { openListQueries } from '#plane/store/sql/list-queries.ts'
+import { openObservations } from '#plane/store/sql/observations.ts'
 import { openWebhookProgress } from './webhook-progress.ts'
 
 export type SqliteStoreDeps = {
@@ -95,11 +95,16 @@ const assemble = (
   reserve: DiskReserve,
 ): Store => {
   const rows = openRowTables(database)
-  const sql = openSqliteSql(database)
+  let lost: StoreLost | null = null
+  /** Whatever is written beside the commits waits for room, and for a disk that can be relied on. */
+  const mayWrite = (): boolean => lost === null && !reserve.spent()
+  const sql = openSqliteSql(database, () => {
+    if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())
+  })
   const hardware = openHardwareTable(database)
   const journal = openJournal(deps, database)
   const health = openHealth({ ...deps, reserve }, database)
-  const observations = openObservations(deps, database)
+  const observations = openObservations({ ...deps, sql })
   const progress = openWebhookProgress(database)
   const lived = openLived(database)
   const groupListeners: ((group: CommitGroup) => void)[] = []
@@ -113,7 +118,6 @@ const assemble = (
     activeNodes: async () => (await sql.read(activeNodes)).map((row) => row['key'] as NodeId),
   })
   const { isHeld } = replicas
-  let lost: StoreLost | null = null
   const lostListeners: ((lost: Error) => void)[] = []
   const onLost = (fault: StoreLost): void => {
     lost = fault
@@ -122,8 +126,6 @@ const assemble = (
   }
   const parts = { clock, timers, database, rows, hardware, journal, health, witness, reserve }
   const commits = openGroupCommit({ ...parts, isHeld, onGroup, onLost })
-  /** Whatever is written beside the commits waits for room, and for a disk that can be relied on. */
-  const mayWrite = (): boolean => lost === null && !reserve.spent()
   const stops = [
     timers.every(observationsEveryMs, () => {
       if (mayWrite()) void observations.flush()
@@ -159,8 +161,8 @@ const assemble = (
     sealedKeys: null,
     exclusively: (run) => run(),
     observe: (node, seen) => observations.observe(node, seen),
-    observation: (node) => reading(() => observations.of(node)),
-    rehearsedAtMs: (node) => reading(() => observations.rehearsedAtMs(node)),
+    observation: (node) => observations.of(node),
+    rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
     journal: openJournalReader(deps, journal),
     forget: async (livedMs) => (mayWrite() ? forgetEnded({ timers: deps.timers, database }, livedMs) : 0),
     lived: () => reading(() => lived.read()),

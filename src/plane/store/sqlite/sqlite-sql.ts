@@ -4,32 +4,66 @@
 import type { Database, SqlValue as SqliteValue, Statement } from '#platform/sqlite.ts'
 import { decodeRow } from '#plane/store/commit/row-tables.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
-import type { Dialect, Sql, SqlStatement, SqlValue } from '#plane/store/sql/sql.ts'
+import type { Dialect, Insertion, Sql, SqlStatement, SqlValue } from '#plane/store/sql/sql.ts'
+import { transact } from './transact.ts'
 
-const sqliteDialect: Dialect = {
+const dialect: Dialect = {
   isAmong: (column, place) => `${column} IN (SELECT value FROM json_each(${place}))`,
+  // There is one writer, and what it sees last is the newest.
+  newerTime: (given) => given,
   tokenOrder: 'rowid',
   decode: decodeRow,
 }
 
-export const openSqliteSql = (database: Database): Sql => {
+/** `refuseWrite` throws while nothing but commits may be written. */
+export const openSqliteSql = (database: Database, refuseWrite: () => void): Sql => {
   const statements = new Map<string, Statement>()
   const prepared = ({ name, text }: SqlStatement): Statement => {
     const known = statements.get(name) ?? database.prepare(text.replaceAll(/\$(\d+)/g, '?$1'))
     statements.set(name, known)
     return known
   }
+
+  const read: Sql['read'] = async (statement, values = []) => {
+    try {
+      return prepared(statement).all(...values.map(bound))
+    } catch (error) {
+      throw new StoreFault('the store cannot be read', error)
+    }
+  }
+  const writing = <T>(run: () => T): T => {
+    refuseWrite()
+    try {
+      return transact(database, run)
+    } catch (error) {
+      throw new StoreFault('the store cannot be written to', error)
+    }
+  }
+
   return {
-    dialect: sqliteDialect,
-    async read(statement, values = []) {
-      try {
-        return prepared(statement).all(...values.map(bound))
-      } catch (error) {
-        throw new StoreFault('the store cannot be read', error)
-      }
+    dialect,
+    read,
+    byKey({ name, table, key, columns }) {
+      const statement = { name, text: `SELECT ${columns.join(', ')} FROM ${table} WHERE ${key} = $1` }
+      return async (wanted) => (await read(statement, [wanted]))[0] ?? null
     },
+    write: async (statement, values = []) =>
+      writing(() => Number(prepared(statement).run(...values.map(bound)).changes)),
+    insert: async (insertions) =>
+      writing(() => {
+        for (const insertion of insertions) {
+          const insert = prepared(insertOf(insertion))
+          for (const row of insertion.rows) insert.run(...row.map(bound))
+        }
+      }),
   }
 }
+
+const insertOf = ({ name, into, columns, onConflict }: Insertion): SqlStatement => ({
+  name,
+  text: `INSERT INTO ${into} (${columns.map((column) => column.name).join(', ')})
+    VALUES (${columns.map((_, at) => `$${at + 1}`).join(', ')}) ${onConflict}`,
+})
 
 const bound = (value: SqlValue): SqliteValue =>
   typeof value === 'object' && value !== null && !(value instanceof Uint8Array) ? JSON.stringify(value) : value
