@@ -98,7 +98,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/store/postgres': {
     domain: ['continuity', 'core', 'fleet', 'identity'],
-    plane: ['store/commit', 'store/contract', 'store/journal', 'store/sql', 'store/sqlite'],
+    plane: ['store/commit', 'store/contract', 'store/journal', 'store/sql'],
   },
   'plane/limits': { domain: ['core'] },
   'plane/core': {

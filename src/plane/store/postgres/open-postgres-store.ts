@@ -11,20 +11,19 @@ import { tableShapes } from '#plane/store/commit/columns.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, Committed, HeadSigner, Store } from '#plane/store/contract/store.ts'
+import { forgetEnded } from '#plane/store/sql/forget.ts'
 import { openListQueries } from '#plane/store/sql/list-queries.ts'
 import { openObservations } from '#plane/store/sql/observations.ts'
+import { openProgress } from '#plane/store/sql/progress.ts'
 import { exclusively } from './exclusively.ts'
-import { forgetEndedRows } from './forget.ts'
 import { openPgGroupCommit } from './group-commit.ts'
 import { openPgHealth } from './health.ts'
 import { openPgJournalReader } from './journal-reader.ts'
-import { openPgLived } from './lived.ts'
 import { openPgReplicas, type PgReplicas } from './open-pg-replicas.ts'
 import type { PgAccess } from './pg-access.ts'
 import { openPgSql } from './pg-sql.ts'
 import { openRowReads } from './row-reads.ts'
 import { openSealedKeys } from './sealed-keys.ts'
-import { openPgWebhookProgress } from './webhook-progress.ts'
 
 export type PostgresStoreDeps = {
   /** To a database that has been migrated. Closed with the store. */
@@ -74,7 +73,7 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
   const health = openPgHealth({ access: deps.access, clock, log, self: () => replicas.self })
   const access = health.watched(deps.access)
   const rows = openRowReads({ access, timers })
-  const sql = openPgSql(access, timers)
+  const sql = openPgSql({ access, timers, self: () => replicas.self })
   const observations = openObservations({ sql, timers, log })
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const forgetPolicyOf = ({ writes }: Committed): void => {
@@ -124,9 +123,8 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
     journal: openPgJournalReader({ ...deps, access, known: () => commits.known() }),
-    forget: (livedMs) => forgetEndedRows(access, replicas.self, livedMs),
-    ...openPgLived({ access, self: () => replicas.self }),
-    ...openPgWebhookProgress({ access, self: () => replicas.self }),
+    forget: (livedMs) => forgetEnded({ sql, timers }, livedMs),
+    ...openProgress(sql),
     onCommitGroup: (run) => void groupListeners.push(run),
     fileFault: async () => null,
     trouble: () => health.trouble(),

@@ -2,6 +2,7 @@
 
 import type { PgValue } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
+import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import type { Dialect, Insertion, Sql, SqlRow, SqlStatement } from '#plane/store/sql/sql.ts'
 import { gatherReads } from './gathered-reads.ts'
 import { decodeShared } from './older-rows.ts'
@@ -9,12 +10,19 @@ import type { PgAccess } from './pg-access.ts'
 
 const dialect: Dialect = {
   isAmong: (column, place) => `${column} = ANY(${place}::text[])`,
+  ifUnlocked: ' FOR UPDATE SKIP LOCKED',
   newerTime: (given, stored) => `GREATEST(${given}, ${stored})`,
   tokenOrder: 'made',
   decode: decodeShared,
 }
 
-export const openPgSql = (access: Pick<PgAccess, 'read' | 'write'>, timers: Timers): Sql => ({
+export type PgSqlDeps = {
+  readonly access: Pick<PgAccess, 'read' | 'write'>
+  readonly timers: Timers
+  self(): ReplicaNumber
+}
+
+export const openPgSql = ({ access, timers, self }: PgSqlDeps): Sql => ({
   dialect,
   read: async (statement, values) => (await access.read(statement, values)).rows,
   byKey({ name, table, key, columns }) {
@@ -25,10 +33,16 @@ export const openPgSql = (access: Pick<PgAccess, 'read' | 'write'>, timers: Time
     })
   },
   write: async (statement, values) => (await access.write(statement, values)).count,
+  writeAsLeader: async ({ name, text }, values) =>
+    (await access.write({ name, text: text(leads(`$${values.length + 1}`)) }, [...values, self()])).count,
   async insert(insertions) {
     for (const insertion of insertions) await access.write(insertOf(insertion), columnsOf(insertion))
   },
 })
+
+const leads = (self: string): string =>
+  `EXISTS (SELECT FROM leadership JOIN replica ON replica.number = leadership.replica
+    WHERE leadership.replica = ${self} AND replica.expires_at > clock_timestamp() FOR SHARE OF leadership)`
 
 /** One statement for any number of rows: an array for each column. */
 const insertOf = ({ name, into, columns, onConflict }: Insertion): SqlStatement => {

@@ -22,9 +22,14 @@ export type Sql = {
    * by then. When it rejects, with a StoreFault, PostgreSQL may have carried it out or not.
    */
   write(statement: SqlStatement, values?: readonly SqlValue[]): Promise<number>
-  /** The same for many rows. SQLite writes all of them in one transaction, PostgreSQL each insertion in its own. */
+  /** The same, and it changes nothing unless this replica leads under a lease. */
+  writeAsLeader(statement: LeaderStatement, values: readonly SqlValue[]): Promise<number>
+  /** The same as `write` for many rows. SQLite writes all of them in one transaction, PostgreSQL each insertion in its own. */
   insert(insertions: readonly Insertion[]): Promise<void>
 }
+
+/** `ifLeader`: the condition that this replica leads. No other replica takes the lead while the statement runs. */
+export type LeaderStatement = { readonly name: string; text(ifLeader: string): string }
 
 export type Selection = {
   readonly name: string
@@ -47,6 +52,8 @@ export type Insertion = {
 export type Dialect = {
   /** The condition that a text column has one of the values of a list; `place` is the list's, such as `$1`. */
   isAmong(column: string, place: string): string
+  /** Behind a SELECT: rows that another replica has locked are passed over. */
+  readonly ifUnlocked: string
   /** Of two times that are not null the one to keep: replicas may write late what they saw earlier. */
   newerTime(given: string, stored: string): string
   /** The column that counts tokens in the order in which they were made. */

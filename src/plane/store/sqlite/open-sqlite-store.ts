@@ -14,14 +14,12 @@ import type { Timers } from '#platform/timers.ts'
 import { musterVersion } from '#platform/version.ts'
 import { lockDataFolder } from './data-folder-lock.ts'
 import { openDiskReserve, type DiskReserve } from './disk-reserve.ts'
-import { forgetEnded } from './forget.ts'
 import { openGroupCommit } from './group-commit.ts'
 import { openHardwareTable } from '#plane/store/commit/hardware-table.ts'
 import { openHealth, ReserveInUse } from './health.ts'
 import { openJournalReader } from './journal-reader.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { openJournal } from './journal.ts'
-import { openLived } from './lived.ts'
 import { checkSchema, migrate } from './migrations.ts'
 import { openRowTables } from '#plane/store/commit/row-tables.ts'
 import { openSoleReplica } from './sole-replica.ts'
@@ -29,9 +27,10 @@ import { openSqliteSql } from './sqlite-sql.ts'
 import { refuseOldSqlite } from './sqlite-release.ts'
 import { notAStore, StoreFault, StoreRefused, type StoreLost } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, HeadSigner, Store } from '#plane/store/contract/store.ts'
+import { forgetEnded } from '#plane/store/sql/forget.ts'
 import { openListQueries } from '#plane/store/sql/list-queries.ts'
 import { openObservations } from '#plane/store/sql/observations.ts'
-import { openWebhookProgress } from './webhook-progress.ts'
+import { openProgress } from '#plane/store/sql/progress.ts'
 
 export type SqliteStoreDeps = {
   /** Made if need be. */
@@ -105,8 +104,6 @@ const assemble = (
   const journal = openJournal(deps, database)
   const health = openHealth({ ...deps, reserve }, database)
   const observations = openObservations({ ...deps, sql })
-  const progress = openWebhookProgress(database)
-  const lived = openLived(database)
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const { clock, timers, witness } = deps
   const onGroup = (group: CommitGroup): void => groupListeners.forEach((run) => run(group))
@@ -164,17 +161,8 @@ const assemble = (
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
     journal: openJournalReader(deps, journal),
-    forget: async (livedMs) => (mayWrite() ? forgetEnded({ timers: deps.timers, database }, livedMs) : 0),
-    lived: () => reading(() => lived.read()),
-    async addLived(ms) {
-      if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())
-      lived.add(ms)
-    },
-    webhookProgress: () => reading(() => progress.read()),
-    async keepWebhookProgress(now) {
-      if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())
-      progress.keep(now)
-    },
+    forget: async (livedMs) => (mayWrite() ? forgetEnded({ sql, timers }, livedMs) : 0),
+    ...openProgress(sql),
     onCommitGroup: (run) => void groupListeners.push(run),
     fileFault: () => quickCheck(path.join(deps.folder, 'muster.db')),
     trouble: () => health.trouble(),

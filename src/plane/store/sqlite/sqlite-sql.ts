@@ -9,6 +9,7 @@ import { transact } from './transact.ts'
 
 const dialect: Dialect = {
   isAmong: (column, place) => `${column} IN (SELECT value FROM json_each(${place}))`,
+  ifUnlocked: '',
   // There is one writer, and what it sees last is the newest.
   newerTime: (given) => given,
   tokenOrder: 'rowid',
@@ -40,6 +41,9 @@ export const openSqliteSql = (database: Database, refuseWrite: () => void): Sql 
     }
   }
 
+  const write: Sql['write'] = async (statement, values = []) =>
+    writing(() => Number(prepared(statement).run(...values.map(bound)).changes))
+
   return {
     dialect,
     read,
@@ -47,8 +51,9 @@ export const openSqliteSql = (database: Database, refuseWrite: () => void): Sql 
       const statement = { name, text: `SELECT ${columns.join(', ')} FROM ${table} WHERE ${key} = $1` }
       return async (wanted) => (await read(statement, [wanted]))[0] ?? null
     },
-    write: async (statement, values = []) =>
-      writing(() => Number(prepared(statement).run(...values.map(bound)).changes)),
+    write,
+    // There is no other replica.
+    writeAsLeader: ({ name, text }, values) => write({ name, text: text('TRUE') }, values),
     insert: async (insertions) =>
       writing(() => {
         for (const insertion of insertions) {
