@@ -91,7 +91,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     domain: ['alerts', 'core', 'enrollment', 'federation', 'fleet', 'identity', 'journal'],
     plane: ['store/journal'],
   },
-  'plane/store/sql': { domain: ['core'], plane: ['store/commit', 'store/contract'] },
+  'plane/store/sql': { domain: ['core'], plane: ['store/commit', 'store/contract', 'store/journal'] },
   'plane/store/sqlite': {
     domain: ['continuity', 'core'],
     plane: ['store/commit', 'store/contract', 'store/journal', 'store/sql'],

@@ -12,13 +12,14 @@ import { openJournalWitness, type JournalWitness } from '#plane/store/journal/jo
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, Committed, HeadSigner, Store } from '#plane/store/contract/store.ts'
 import { forgetEnded } from '#plane/store/sql/forget.ts'
+import { openJournalReader } from '#plane/store/sql/journal-reader.ts'
 import { openListQueries } from '#plane/store/sql/list-queries.ts'
 import { openObservations } from '#plane/store/sql/observations.ts'
 import { openProgress } from '#plane/store/sql/progress.ts'
 import { exclusively } from './exclusively.ts'
 import { openPgGroupCommit } from './group-commit.ts'
 import { openPgHealth } from './health.ts'
-import { openPgJournalReader } from './journal-reader.ts'
+import { openPgJournalRuns } from './journal-runs.ts'
 import { openPgReplicas, type PgReplicas } from './open-pg-replicas.ts'
 import type { PgAccess } from './pg-access.ts'
 import { openPgSql } from './pg-sql.ts'
@@ -122,7 +123,13 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
-    journal: openPgJournalReader({ ...deps, access, known: () => commits.known() }),
+    journal: openJournalReader({
+      ...deps,
+      sql,
+      runs: openPgJournalRuns(access),
+      known: () => commits.known(),
+      ownEnd: () => null,
+    }),
     forget: (livedMs) => forgetEnded({ sql, timers }, livedMs),
     ...openProgress(sql),
     onCommitGroup: (run) => void groupListeners.push(run),

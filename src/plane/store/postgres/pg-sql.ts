@@ -13,6 +13,18 @@ const dialect: Dialect = {
   ifUnlocked: ' FOR UPDATE SKIP LOCKED',
   newerTime: (given, stored) => `GREATEST(${given}, ${stored})`,
   tokenOrder: 'made',
+  entries: 'journal',
+  chainsWithoutRow: {
+    name: 'journal-chains-without-row',
+    // From one chain to the next, without reading every entry.
+    text: `WITH RECURSIVE found AS (
+        (SELECT chain FROM journal ORDER BY chain LIMIT 1)
+        UNION ALL
+        SELECT (SELECT journal.chain FROM journal WHERE journal.chain > found.chain ORDER BY journal.chain LIMIT 1)
+        FROM found WHERE found.chain IS NOT NULL)
+      SELECT chain FROM found
+      WHERE chain IS NOT NULL AND NOT EXISTS (SELECT FROM chain WHERE chain.chain = found.chain) ORDER BY chain`,
+  },
   decode: decodeShared,
 }
 

@@ -58,6 +58,10 @@ export type Dialect = {
   newerTime(given: string, stored: string): string
   /** The column that counts tokens in the order in which they were made. */
   readonly tokenOrder: string
+  /** The table or view with the entries of every chain. `chain` has the chains. */
+  readonly entries: string
+  /** The chains of entries that have no row in `chain`; a null stands for a chain whose name is lost. */
+  readonly chainsWithoutRow: SqlStatement
   /** A row as `SELECT key, version, doc` gives it. */
   decode<K extends RowKind>(kind: K, found: SqlRow): Row<RowTypes[K]>
 }

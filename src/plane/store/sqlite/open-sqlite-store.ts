@@ -17,8 +17,8 @@ import { openDiskReserve, type DiskReserve } from './disk-reserve.ts'
 import { openGroupCommit } from './group-commit.ts'
 import { openHardwareTable } from '#plane/store/commit/hardware-table.ts'
 import { openHealth, ReserveInUse } from './health.ts'
-import { openJournalReader } from './journal-reader.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import { openSqliteJournalRuns } from './journal-runs.ts'
 import { openJournal } from './journal.ts'
 import { checkSchema, migrate } from './migrations.ts'
 import { openRowTables } from '#plane/store/commit/row-tables.ts'
@@ -28,6 +28,7 @@ import { refuseOldSqlite } from './sqlite-release.ts'
 import { notAStore, StoreFault, StoreRefused, type StoreLost } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, HeadSigner, Store } from '#plane/store/contract/store.ts'
 import { forgetEnded } from '#plane/store/sql/forget.ts'
+import { openJournalReader } from '#plane/store/sql/journal-reader.ts'
 import { openListQueries } from '#plane/store/sql/list-queries.ts'
 import { openObservations } from '#plane/store/sql/observations.ts'
 import { openProgress } from '#plane/store/sql/progress.ts'
@@ -147,6 +148,10 @@ const assemble = (
     lock.release()
   }
   let closing: Promise<void> | null = null
+  const known = (): ReadonlyMap<string, number> => {
+    const head = journal.head()
+    return new Map(head === null ? [] : [[head.chain, head.sequence]])
+  }
 
   return {
     get: (kind, key) => reading(() => rows.getCached(kind, key)),
@@ -160,7 +165,7 @@ const assemble = (
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
-    journal: openJournalReader(deps, journal),
+    journal: openJournalReader({ ...deps, sql, runs: openSqliteJournalRuns(sql), known, ownEnd: () => journal.head() }),
     forget: async (livedMs) => (mayWrite() ? forgetEnded({ sql, timers }, livedMs) : 0),
     ...openProgress(sql),
     onCommitGroup: (run) => void groupListeners.push(run),

@@ -13,6 +13,16 @@ const dialect: Dialect = {
   // There is one writer, and what it sees last is the newest.
   newerTime: (given) => given,
   tokenOrder: 'rowid',
+  entries: 'every_entry',
+  chainsWithoutRow: {
+    name: 'journal-chains-without-row',
+    // From one chain to the next, without reading every entry.
+    text: `WITH RECURSIVE found (chain) AS (
+        SELECT min(chain) FROM closed_entry
+        UNION ALL SELECT (SELECT min(chain) FROM closed_entry WHERE chain > found.chain) FROM found WHERE chain IS NOT NULL)
+      SELECT chain FROM found WHERE chain IS NOT NULL AND chain NOT IN (SELECT chain FROM closed_chain)
+      UNION ALL SELECT NULL WHERE EXISTS (SELECT 1 FROM journal) AND NOT EXISTS (SELECT 1 FROM journal_base)`,
+  },
   decode: decodeRow,
 }
 
