@@ -73,8 +73,8 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
   const { replicas } = shared
   const health = openPgHealth({ access: deps.access, clock, log, self: () => replicas.self })
   const access = health.watched(deps.access)
-  const rows = openRowReads({ access, timers })
   const sql = openPgSql({ access, timers, self: () => replicas.self })
+  const rows = openRowReads(sql)
   const observations = openObservations({ sql, timers, log })
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const forgetPolicyOf = ({ writes }: Committed): void => {
