@@ -10,9 +10,9 @@ import type { IdentityProvider } from '#agent/state/provider.ts'
 import { storageReporter } from '#agent/identity/report-storage.ts'
 import { keepRehearsed } from '#agent/recovery/rehearse.ts'
 import { keepReporting } from '#agent/diagnostics/keep-reporting.ts'
-import type { SessionEnd } from '#agent/core/session-end.ts'
+import type { RunEnd } from '#agent/core/outcome.ts'
 
-export const serve = async (agent: AgentParts, providers: readonly IdentityProvider[]): Promise<SessionEnd> => {
+export const serve = async (agent: AgentParts, providers: readonly IdentityProvider[]): Promise<RunEnd> => {
   const over = new AbortController()
   const session: AgentParts = { ...agent, signal: AbortSignal.any([agent.signal, over.signal]) }
   const identityNow = (): Identity => {
@@ -40,7 +40,7 @@ export const serve = async (agent: AgentParts, providers: readonly IdentityProvi
   }
 }
 
-const untilStopped = (task: Promise<void>): Promise<SessionEnd> => task.then(() => ({ kind: 'stopped' }))
+const untilStopped = (task: Promise<void>): Promise<RunEnd> => task.then(() => ({ kind: 'stopped' }))
 
 const keepLooking = async (
   session: AgentParts,

@@ -4,8 +4,9 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { describe, test } from 'node:test'
-import { formatJoinString } from '#wire/core/join-string.ts'
+import { formatJoinString, parseJoinString } from '#wire/core/join-string.ts'
 import { refusalIn } from '../compliance/ask-plane.ts'
+import { runTestAgent, testAgentConfig } from '../fakes/test-agent.ts'
 import { withPeer } from '../peers/peer.ts'
 import { startedCommand } from '../process/child.ts'
 import type { Scope } from '../process/cleanup.ts'
@@ -19,6 +20,8 @@ import { tempFolder } from '../process/temp-folder.ts'
 import { previousRelease } from './previous-release.ts'
 
 const releaseBefore = previousRelease()
+
+const joinIn = (text: string) => parseJoinString(text) ?? assert.fail('no join string')
 
 const membershipOf = async (plane: Plane, node: string): Promise<string> =>
   (await plane.api('GET', `/v1/nodes/${node}`)).body.membership
@@ -99,6 +102,19 @@ describe('this release beside the one before it', { concurrency: 2 }, () => {
     const agent = startAgent(t, { join: await old.token('--node', 'gpu-001') })
     await toBeConnected(old, 'gpu-001')
     await renewNow(old, agent.state, 'gpu-001')
+    // Planes of the release before name no field in a refusal, and know all that an enrollment has: nothing is left out.
+    const wireguard = { interface: 'muster0', endpoint: null }
+    await old.api('POST', '/v1/profiles', { name: 'meshed', from: 'gpu-cloud', set: { 'wireguard.mode': 'offered' } })
+    const withKey = joinIn(await old.token('--node', 'wg-001', '--profile', 'meshed'))
+    runTestAgent(t, testAgentConfig(t, withKey, { wireguard }))
+    await toBeConnected(old, 'wg-001')
+    const { body } = await old.api('GET', '/v1/nodes/wg-001')
+    assert.match(body.wireguard.public_key, /^[A-Za-z0-9+/]{43}=$/)
+    const endpoint = { ipv4: '127.0.0.1', ipv6: null, port: 51_820 }
+    const wrong = joinIn(await old.token('--node', 'wg-002', '--profile', 'meshed'))
+    const refused = await runTestAgent(t, testAgentConfig(t, wrong, { wireguard: { ...wireguard, endpoint } })).outcome
+    assert.equal(refused.kind, 'refused')
+    assert.equal(await membershipOf(old, 'wg-002'), 'registered')
   })
 
   test('a replica of each release serve one database together', async (t) => {

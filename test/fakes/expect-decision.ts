@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import type { Decided } from '#domain/core/decision.ts'
 import type { RowKind } from '#domain/core/change.ts'
-import type { Refusal, RefusalCode } from '#domain/core/refusal.ts'
+import type { Refusal } from '#domain/core/refusal.ts'
+import type { RefusalCode } from '#domain/core/refusal-table.ts'
 
 export const expectDecided = <T extends { readonly kind: string }>(verdict: T): Extract<T, Decided> => {
   assert.equal(verdict.kind, 'decided', JSON.stringify(verdict))

@@ -13,7 +13,7 @@ import { toPem } from '#pki/pem.ts'
 import { leafSpec } from '#pki/authority-certificates.ts'
 import { buildCertificate } from '#pki/certificate.ts'
 import type { JoinString } from '#wire/core/join-string.ts'
-import type { AgentProfile, EnrollRequest } from '#wire/api/node-api.ts'
+import type { AgentProfile, EnrollRequest, ErrorBody } from '#wire/api/node-api.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { hierarchy, leaf, serial, serverOrder, type Hierarchy } from '../vectors/pki-hierarchy.ts'
 
@@ -44,9 +44,14 @@ export type SmallPlane = {
   revision: number
 }
 
-export const refusal = (status: number, code: string, retryAfterMs: number | null = null): Reply => ({
+export const refusal = (
+  status: number,
+  code: string,
+  retryAfterMs: number | null = null,
+  more: Partial<ErrorBody> = {},
+): Reply => ({
   status,
-  body: { code, message: `${code} it is.`, detail: null, next: 'do something', retry_after_ms: retryAfterMs },
+  body: { code, message: `${code} it is.`, detail: null, next: 'do something', retry_after_ms: retryAfterMs, ...more },
 })
 
 /** `admits`: the network before the enrollment lets only holders of a certificate of this root through. */

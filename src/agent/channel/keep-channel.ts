@@ -1,11 +1,12 @@
 // Keeps a channel open: tells the rotation what happens, and does what it says.
 
 import type { Cancel } from '#platform/timers.ts'
+import { afterRefusal } from '#agent/link/after-refusal.ts'
 import type { AgentParts, AgentStep } from '#agent/core/agent-deps.ts'
 import { fallenBack, type Generation, type Identity } from '#agent/state/credentials.ts'
 import { markProven } from '#agent/identity/report-storage.ts'
-import { toldToLeave, type PlaneFailure } from '#agent/link/plane-failure.ts'
-import { afterRefusedUse, type SessionEnd } from '#agent/core/session-end.ts'
+import { toldToLeave, type Refused } from '#agent/link/plane-failure.ts'
+import type { RunEnd } from '#agent/core/outcome.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
 import { channelUser } from './apply.ts'
 import { channelUrl } from './channel-address.ts'
@@ -18,11 +19,11 @@ type Held = { readonly channel: Channel; readonly identity: Identity; readonly u
 const lookEveryMs = 1_000
 
 /** Ends only when the agent is stopped or the plane does not take the identity any more. */
-export const keepChannel = async (agent: AgentParts, identityNow: () => Identity): Promise<SessionEnd> => {
+export const keepChannel = async (agent: AgentParts, identityNow: () => Identity): Promise<RunEnd> => {
   const { keeper, outbox, overlay, board, log, clock, timers } = agent
   const user = channelUser(agent)
   const over = new AbortController()
-  const done = Promise.withResolvers<SessionEnd>()
+  const done = Promise.withResolvers<RunEnd>()
   const held = new Map<ChannelId, Held>()
   let state: RotationState = unconnected(credentialOf(identityNow().current))
   let lastTrouble: Trouble = notYet
@@ -211,16 +212,15 @@ const stepsAfter = (before: RotationState, next: RotationState): readonly AgentS
   return before.kind === 'draining' && next.kind === 'steady' ? ['swap: old one closed'] : []
 }
 
-/** The plane has something against the certificate, not against the node: the one before may still do. */
-const againstCertificate: ReadonlySet<string> = new Set([
-  'CLIENT_CERT_UNKNOWN',
-  'CLIENT_CERT_DENIED',
-  'CLIENT_CERT_EXPIRED',
-  'ISSUER_WITHDRAWN',
+/** The plane refuses the certificate, not the node: the previous one may still be good. */
+const againstCertificate: ReadonlySet<Refused['retry']> = new Set([
+  'certificate-unknown',
+  'certificate-denied',
+  'certificate-expired',
 ])
 
 /** What the plane has against us, whether it refused a channel or ended it; null: nothing that we know of. */
-const refusalOf = (end: ChannelEnd): Extract<PlaneFailure, { kind: 'refused' }> | null => {
+const refusalOf = (end: ChannelEnd): Refused | null => {
   if (end.kind === 'failed') return end.failure.kind === 'refused' ? end.failure : null
   // Of all reasons to end a channel the one after which connecting again is of no use.
   return end.closing?.code === 'ISSUER_WITHDRAWN' ? toldToLeave(end.closing) : null
@@ -228,10 +228,10 @@ const refusalOf = (end: ChannelEnd): Extract<PlaneFailure, { kind: 'refused' }> 
 
 const because = (end: ChannelEnd, identity: Identity): Ended => {
   const refused = refusalOf(end)
-  const mayGoBack = refused !== null && againstCertificate.has(refused.code)
+  const mayGoBack = refused !== null && againstCertificate.has(refused.retry)
   const former = mayGoBack ? (fallenBack(identity)?.current ?? null) : null
   return {
-    use: refused === null ? 'soon' : afterRefusedUse(refused.code),
+    use: refused === null ? 'soon' : afterRefusal[refused.retry].use,
     retryAfterMs: refused?.retryAfterMs ?? null,
     former: former === null ? null : credentialOf(former),
   }

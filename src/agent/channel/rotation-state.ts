@@ -10,7 +10,7 @@
 //
 // There is one wait at a time: an action `wait` takes the place of the wait before it.
 
-import type { RefusedUse } from '#agent/core/session-end.ts'
+import type { RefusedUse } from '#agent/link/after-refusal.ts'
 
 export type ChannelId = number
 

@@ -3,7 +3,7 @@
 // has arrived. Pure: keep-channel.ts obeys.
 
 import { fullJitterMs, notBeforeMs } from '#agent/core/backoff.ts'
-import type { RefusedUse } from '#agent/core/session-end.ts'
+import type { RefusedUse } from '#agent/link/after-refusal.ts'
 import type {
   ChannelId,
   Connecting,

@@ -1,4 +1,4 @@
-// How an agent ends. Trouble that heals by itself never ends it.
+// How an agent ends, and how its run with one identity does. Trouble that heals by itself never ends an agent.
 
 import type { Trouble } from './trouble.ts'
 
@@ -22,3 +22,14 @@ export const agentExitCodes = {
   revoked: 77,
   misconfigured: 78,
 } as const satisfies Record<AgentOutcome['kind'], number>
+
+export type RunEnd =
+  | { readonly kind: 'stopped' }
+  /** The plane does not take this identity any more; another way in may work. */
+  | {
+      readonly kind: 'rejoin'
+      readonly trouble: Trouble
+      /** The retry time the plane named, where many agents are sent away in the same moment; 0: at once. */
+      readonly afterMs: number
+    }
+  | { readonly kind: 'revoked'; readonly trouble: Trouble }

@@ -1,11 +1,10 @@
 // Where the parts of the agent say how they are doing. Written to disk at most once a second; losing it harms nobody. What
 // happened goes into the record too, which is kept.
 
-import type { Clock } from '#platform/clock.ts'
-import { isoTime } from '#platform/clock.ts'
+import { isoTime, type Clock } from '#platform/clock.ts'
 import { makeFolder } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
-import { takesNudges } from '#platform/nudge-signal.ts'
+import { takesNudges } from '#platform/signals.ts'
 import { ownMark } from '#platform/process-mark.ts'
 import type { Timers } from '#platform/timers.ts'
 import { replaceUnflushed } from '#platform/unflushed-file.ts'

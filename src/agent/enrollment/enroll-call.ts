@@ -6,7 +6,7 @@ import { EnrollResponse, nodeIdShape, type EnrollRequest } from '#wire/api/node-
 import type { JoinString } from '#wire/core/join-string.ts'
 import type { WireguardConfig } from '#wire/network/peers.ts'
 import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
-import { fingerprint } from '#pki/fingerprint.ts'
+import { fingerprint } from '#pki/certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
@@ -102,9 +102,12 @@ const registrationFor = async (
   return { kind: 'registration', body: registrationOf(request.recoveryKey, about) }
 }
 
-/** An older plane refuses what it does not know, before it looks at the token. What is only wrong is for a person to put right. */
+/**
+ * An older plane refuses what it does not know, before it looks at the token. What is only wrong is for a person to put
+ * right. Planes before 0.3.0 name no field, and each of them since 0.2.0 knows all fields of an enrollment.
+ */
 export const isUnknownField = (answer: { readonly kind: string } | PlaneFailure, field: string): boolean =>
-  'code' in answer && answer.code === 'REQUEST_INVALID' && answer.trouble.text.includes(`is not known: ${field}`)
+  'unknownField' in answer && answer.unknownField === field
 
 /** Asked again like a plane that is away: what makes the file may run after us. */
 const noHardwareFile = (file: string | null): PlaneFailure => ({

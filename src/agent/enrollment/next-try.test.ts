@@ -1,13 +1,25 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
-import { refusals } from '#domain/core/refusal.ts'
+import { refusals } from '#domain/core/refusal-table.ts'
 import { trouble } from '#agent/core/trouble.ts'
+import { retryClassOf } from '#wire/core/newer-codes.ts'
 import { nextTry } from './next-try.ts'
 
 const unit = fc.double({ min: 0, max: 0.999999, noNaN: true })
-const refused = (code: string, retryAfterMs: number | null = null) =>
-  ({ kind: 'refused', code, trouble: trouble(code, 'no', 'ask'), retryAfterMs }) as const
+/** As it comes from a plane that answers with this status, or without an error body. */
+const refused = (code: string, retryAfterMs: number | null = null, status = 403) => {
+  const bare = /^HTTP_(\d+)$/.exec(code)
+  const retry = bare === null ? retryClassOf(code, status) : retryClassOf(null, Number(bare[1]))
+  return {
+    kind: 'refused',
+    code,
+    retry,
+    unknownField: null,
+    trouble: trouble(code, 'no', 'ask'),
+    retryAfterMs,
+  } as const
+}
 
 test('what cannot heal by itself ends the agent', () => {
   for (const code of ['TOKEN_USED', 'TOKEN_EXPIRED', 'TOKEN_INVALID', 'TOKEN_MALFORMED', 'JOIN_METHOD_NOT_ALLOWED']) {
@@ -22,6 +34,16 @@ test('a node that has to wait for another one or for an operator goes on asking'
   for (const code of ['ALREADY_ACTIVE', 'NODE_QUARANTINED', 'APPROVAL_REQUIRED', 'NODE_NOT_ENROLLED', 'A_NEWER_CODE']) {
     assert.equal(nextTry(refused(code), 0, 0.5).kind, 'wait', code)
   }
+})
+
+test('a code of a later release waits for an operator, unless the plane says that the fault is its own', () => {
+  const intentOf = (status: number) => {
+    const next = nextTry(refused('A_NEWER_CODE', null, status), 0, 0.5)
+    return next.kind === 'wait' ? [next.intent, next.waitMs < 1_000] : assert.fail(next.kind)
+  }
+  for (const status of [400, 403, 404, 409, 429])
+    assert.deepEqual(intentOf(status), ['Asking again now and then.', false])
+  for (const status of [500, 503]) assert.deepEqual(intentOf(status), ['', true])
 })
 
 test('a server that is not the plane is not asked again by the same process', () => {

@@ -2,11 +2,12 @@
 // sleep, and clocks get set. What failed is known before anything is tried again.
 
 import { isoTime } from '#platform/clock.ts'
+import { afterRefusal } from '#agent/link/after-refusal.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { reviewClock } from '#agent/link/learn-time.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import { nudgedPause } from '#agent/core/nudged-pause.ts'
-import { afterRefusedUse, type SessionEnd } from '#agent/core/session-end.ts'
+import type { RunEnd } from '#agent/core/outcome.ts'
 import { reasonToRecover } from '#agent/recovery/reason-to-recover.ts'
 import { openClockDoubt } from './clock-doubt.ts'
 import type { Identity } from '#agent/state/credentials.ts'
@@ -26,7 +27,7 @@ export const keepRenewed = async (
   agent: AgentParts,
   identityNow: () => Identity,
   reporter: StorageReporter,
-): Promise<SessionEnd> => {
+): Promise<RunEnd> => {
   const { clock, nudge, vitals } = agent
   let failures = 0
   let lastTry: LastTry | null = null
@@ -113,9 +114,9 @@ const slotOf = (failure: PlaneFailure, { current }: Identity, nowMs: number): nu
     ? Math.min(failure.retryAfterMs, Math.max(0, (current.notAfterMs - nowMs) / 2))
     : 0
 
-const endBecauseOf = (failure: Exclude<PlaneFailure, { kind: 'stopped' }>): SessionEnd | null => {
+const endBecauseOf = (failure: Exclude<PlaneFailure, { kind: 'stopped' }>): RunEnd | null => {
   if (failure.kind !== 'refused') return null
-  switch (afterRefusedUse(failure.code)) {
+  switch (afterRefusal[failure.retry].use) {
     case 'revoked':
       return { kind: 'revoked', trouble: failure.trouble }
     case 'rejoin':

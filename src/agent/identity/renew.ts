@@ -1,5 +1,6 @@
 // One renewal: a new key and request, durable before they are sent; the answer checked, kept, and in force.
 
+import { afterRefusal } from '#agent/link/after-refusal.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
 import { callPlane } from '#agent/link/plane-client.ts'
@@ -57,7 +58,8 @@ const renewOnce = async (agent: AgentParts, identity: Identity): Promise<Renewed
     answer: RenewResponse,
   })
   if (answer.kind !== 'answer') {
-    if (answer.kind === 'refused' && keyIsUseless(answer.code)) forget(agent)
+    // A key that is of no use for a recovery is of none for a renewal either.
+    if (answer.kind === 'refused' && afterRefusal[answer.retry].recover === 'new-key') forget(agent)
     return answer
   }
   agent.reached('renew: answered')
@@ -135,8 +137,5 @@ const openRequest = (
 
 const isLastQuarter = ({ current }: Identity, nowMs: number): boolean =>
   current.notAfterMs - nowMs < (current.notAfterMs - current.issuedAtMs) / 4
-
-const keyIsUseless = (code: string): boolean =>
-  code === 'KEY_BLOCKED' || code === 'KEY_IN_USE' || code === 'CSR_INVALID'
 
 const forget = ({ keeper }: AgentParts): void => void keeper.keep(withRequest(keeper.credentials(), null))

@@ -103,4 +103,4 @@ export const askChallenge = async (
 
 /** An older plane knows no such address; nothing is wrong with that. */
 export const isUnknownAddress = (failure: PlaneFailure): boolean =>
-  failure.kind === 'refused' && ['NOT_FOUND', 'METHOD_NOT_ALLOWED', 'HTTP_404', 'HTTP_405'].includes(failure.code)
+  failure.kind === 'refused' && (failure.retry === 'no-such-call' || failure.retry === 'unknown-address')

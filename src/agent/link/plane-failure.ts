@@ -2,17 +2,23 @@
 // class, so that nothing is tried again before it is known what is wrong (R-121).
 
 import { Value } from 'typebox/value'
+import { refusals, type RetryClass } from '#domain/core/refusal-table.ts'
 import { classify, type Observed, type Purpose } from '#domain/recovery/failure-class.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { PlaneClosing } from '#wire/api/channel.ts'
 import { ErrorBody } from '#wire/api/node-api.ts'
+import { retryClassOf } from '#wire/core/newer-codes.ts'
 import { observedTrouble } from '#agent/core/observed-trouble.ts'
 import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
 
 export type PlaneFailure =
   | {
       readonly kind: 'refused'
+      /** As it was sent; `retry` is what follows from it. */
       readonly code: string
+      readonly retry: RetryClass
+      /** The field of the request that the plane does not know; null: another reason, or a plane before 0.3.0. */
+      readonly unknownField: string | null
       readonly trouble: Trouble
       readonly retryAfterMs: number | null
     }
@@ -21,7 +27,7 @@ export type PlaneFailure =
   /** The agent itself is being stopped. */
   | { readonly kind: 'stopped' }
 
-type Refused = Extract<PlaneFailure, { kind: 'refused' }>
+export type Refused = Extract<PlaneFailure, { kind: 'refused' }>
 
 /** What a call was, for classifying how it failed. */
 export type CallFacts = {
@@ -42,37 +48,38 @@ export const refusalFrom = (
   const said = parsed(body)
   if (!Value.Check(ErrorBody, said)) {
     const text = `The plane answered ${status} without saying why.`
-    return refusedWith(`HTTP_${status}`, text, null, seconds(retryAfter), facts)
+    const code = `HTTP_${status}`
+    return refusedWith({ code, retry: retryClassOf(null, status), text }, seconds(retryAfter), facts)
   }
   const text = said.detail === null ? said.message : `${said.message} (${said.detail})`
   const afterMs = said.retry_after_ms ?? seconds(retryAfter)
   const boundedMs = afterMs === null ? null : Math.min(Math.max(0, afterMs), longestRetryAfterMs)
-  return refusedWith(said.code, text, said.next, boundedMs, facts)
+  const { code, next } = said
+  const unknownField = said.field_unknown === true ? (said.field ?? null) : null
+  return { ...refusedWith({ code, retry: retryClassOf(code, status), text, next }, boundedMs, facts), unknownField }
 }
 
 /** The plane has ended a channel for a reason it would also refuse the next one for. */
 export const toldToLeave = ({ code, detail, retry_after_ms: afterMs }: PlaneClosing): Refused => {
   const text = `The plane has ended the channel: ${detail ?? code}.`
-  return refusedWith(code, text, 'The agent comes back by itself', afterMs ?? null, bareRuntimeCall)
+  const said = { code, retry: retryClassOf(code, null), text, next: 'The agent comes back by itself' }
+  return refusedWith(said, afterMs ?? null, bareRuntimeCall)
 }
 
-/** What the plane says to do next knows more than we do. */
-const refusedWith = (
-  code: string,
-  text: string,
-  next: string | null,
-  retryAfterMs: number | null,
-  facts: CallFacts,
-): Refused => {
-  const verdict = classify({ kind: 'refused', code, ...facts })
+/** `next`: what the plane says to do next, which knows more than the agent does. */
+type Said = { readonly code: string; readonly retry: RetryClass; readonly text: string; readonly next?: string }
+
+const refusedWith = ({ code, retry, text, next }: Said, retryAfterMs: number | null, facts: CallFacts): Refused => {
+  const verdict = classify({ kind: 'refused', code, retry, ...facts })
   const what = classified(trouble(code, text, next ?? verdict.next), verdict.class, verdict.evidence)
-  return { kind: 'refused', code: what.code, trouble: what, retryAfterMs }
+  return { kind: 'refused', code: what.code, retry, unknownField: null, trouble: what, retryAfterMs }
 }
 
 /** A plane that answers, but not what was asked: a newer or a broken one. */
 export const unusableAnswer = (why: string, facts: CallFacts = bareRuntimeCall): PlaneFailure => {
   const text = `The plane's answer cannot be used: ${why}.`
-  return refusedWith('ANSWER_UNUSABLE', text, 'Compare the versions of plane and agent: muster version', null, facts)
+  const next = 'Compare the versions of plane and agent: muster version'
+  return refusedWith({ code: 'ANSWER_UNUSABLE', retry: 'wrong-request', text, next }, null, facts)
 }
 
 /** What a connection was, for classifying how it failed. */
@@ -99,7 +106,8 @@ export const failureFrom = (
   }
   if (/ALERT_CERTIFICATE_EXPIRED/.test(code)) {
     const text = 'The plane says that our certificate has expired.'
-    return refusedWith('CLIENT_CERT_EXPIRED', text, null, null, { at: facts.for, certificate: null })
+    const { retry } = refusals.CLIENT_CERT_EXPIRED
+    return refusedWith({ code: 'CLIENT_CERT_EXPIRED', retry, text }, null, { at: facts.for, certificate: null })
   }
   if (untrustedCodes.has(code)) return notThePlane(url, `${words} (${code})`, code, facts.for)
   return noAnswer(url, `${words} (${code})`, {

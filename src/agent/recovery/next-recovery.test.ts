@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
-import { refusals } from '#domain/core/refusal.ts'
+import { refusals } from '#domain/core/refusal-table.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import { trouble } from '#agent/core/trouble.ts'
+import { retryClassOf } from '#wire/core/newer-codes.ts'
 import { firstRecoveryMs, nextRecovery, operatorCapMs, soonCapMs } from './next-recovery.ts'
 
 const what = trouble('CODE', 'A sentence.', 'Do something')
-const refused = (code: string, retryAfterMs: number | null = null) =>
-  ({ kind: 'refused', code, trouble: what, retryAfterMs }) as const satisfies PlaneFailure
+const refused = (code: string, retryAfterMs: number | null = null, status = 403) =>
+  ({
+    ...({ kind: 'refused', code, retry: retryClassOf(code, status) } as const),
+    ...{ unknownField: null, trouble: what, retryAfterMs },
+  }) as const satisfies PlaneFailure
 const attempt = fc.integer({ min: 0, max: 200 })
 const unit = fc.double({ min: 0, max: 0.999999, noNaN: true })
 
@@ -67,6 +71,13 @@ test('a revoked node gives up; a plane without recovery is no place to recover',
     outcome: { kind: 'revoked', trouble: what },
   })
   assert.equal(nextRecovery(refused('NOT_FOUND'), 0, 0.5).kind, 'elsewhere')
+  const bare = { ...refused('HTTP_404'), retry: retryClassOf(null, 404) }
+  assert.equal(nextRecovery(bare, 0, 0.5).kind, 'elsewhere')
+})
+
+test('a code of a later release with a server error is asked again within a minute', () => {
+  const next = waiting(refused('A_CODE_OF_A_NEWER_PLANE', null, 503), 3, 0.5)
+  assert.ok(next.waitMs <= soonCapMs && !next.orEnrol)
 })
 
 test('only a key or a bundle that is of no use is forgotten', () => {

@@ -1,50 +1,9 @@
 // What a recovery that failed means for the next try. Pure.
 
+import { afterRefusal } from '#agent/link/after-refusal.ts'
 import { fullJitterMs, notBeforeMs } from '#agent/core/backoff.ts'
 import type { AgentOutcome } from '#agent/core/outcome.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
-
-type Prospect =
-  /** Soon: nothing is wrong with us. */
-  | 'again'
-  /** An operator has to do something first; asked again now and then. */
-  | 'after-operator'
-  /** With a new key: the one in the request is of no use. */
-  | 'new-key'
-  /** The repair bundle is used up: what is left is what there was before it came. */
-  | 'without-bundle'
-  /** This plane knows no recovery. */
-  | 'elsewhere'
-  | 'never'
-
-/** Codes this agent does not know come from a newer plane: it asks again, slowly. */
-const afterRecoveryRefusal = (code: string): Prospect => {
-  switch (code) {
-    case 'BUSY':
-    case 'RATE_LIMITED':
-    case 'UNAVAILABLE':
-    case 'DISK_TROUBLE':
-    case 'REPLICA_BEHIND':
-    case 'STORE_IN_DOUBT':
-    case 'ISSUANCE_HALTED':
-    case 'CHALLENGE_INVALID':
-      return 'again'
-    case 'KEY_BLOCKED':
-    case 'KEY_IN_USE':
-    case 'CSR_INVALID':
-      return 'new-key'
-    case 'REPAIR_TOKEN_INVALID':
-      return 'without-bundle'
-    case 'NODE_REVOKED':
-      return 'never'
-    case 'NOT_FOUND':
-    case 'METHOD_NOT_ALLOWED':
-    case 'HTTP_404':
-      return 'elsewhere'
-    default:
-      return /^HTTP_5\d\d$/.test(code) ? 'again' : 'after-operator'
-  }
-}
 
 export type NextRecovery =
   | {
@@ -87,8 +46,8 @@ export const nextRecovery = (
     case 'refused':
       break
   }
-  const { code, retryAfterMs } = failure
-  switch (afterRecoveryRefusal(code)) {
+  const { retry, retryAfterMs } = failure
+  switch (afterRefusal[retry].recover) {
     case 'again':
       return wait(Math.min(soonCapMs, notBeforeMs(soon, retryAfterMs, unit)), '')
     case 'new-key':

@@ -3,6 +3,7 @@
 
 import type { RehearsalStep } from '#domain/core/node.ts'
 import { RehearseResponse, type RehearseRequest } from '#wire/recovery/recovery-api.ts'
+import { afterRefusal } from '#agent/link/after-refusal.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { askChallenge, knock } from '#agent/link/knock.ts'
 import { agentEvidence } from '#agent/link/evidence.ts'
@@ -111,23 +112,5 @@ const stepOfKnock = (failure: PlaneFailure): RehearsalStep => {
   return failure.trouble.class === 'clock_skew' ? 'clock' : 'trust'
 }
 
-const stepOfRefusal = (failure: PlaneFailure): RehearsalStep => {
-  if (failure.kind !== 'refused') return stepOfKnock(failure)
-  switch (failure.code) {
-    case 'DUPLICATE_IDENTITY':
-      return 'counter'
-    case 'RECOVERY_DENIED':
-    case 'RECOVERY_BUDGET_SPENT':
-    case 'APPROVAL_REQUIRED':
-      return 'budget'
-    case 'BUSY':
-    case 'RATE_LIMITED':
-    case 'UNAVAILABLE':
-    case 'DISK_TROUBLE':
-    case 'REPLICA_BEHIND':
-    case 'NOT_FOUND':
-      return 'endpoint'
-    default:
-      return 'proof'
-  }
-}
+const stepOfRefusal = (failure: PlaneFailure): RehearsalStep =>
+  failure.kind === 'refused' ? afterRefusal[failure.retry].rehearsal : stepOfKnock(failure)

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { refusals } from '#domain/core/refusal.ts'
+import { refusals } from '#domain/core/refusal-table.ts'
 import { agentExitCodes } from '#agent/core/outcome.ts'
-import { httpStatus } from '#wire/core/http-status.ts'
 import { exitCodeMeanings, exitCodeNames, exitCodeOf, exitCodes } from './exit-codes.ts'
-import { Failure, fillIn, renderFailure } from './failure.ts'
+import { Failure, failureBody, fillIn, renderFailure } from './failure.ts'
 
 test('a failure prints its code, its detail and a command that can be pasted', () => {
   const failure = new Failure({
@@ -28,6 +27,17 @@ test('a name that a shell would take apart is not put into a command', () => {
   assert.equal(fillIn('muster node show ID', { ID: '$(reboot)' }), 'muster node show ID')
 })
 
+test('-o json names the field at fault where there is one', () => {
+  const bodyOf = (field?: string) =>
+    failureBody(
+      new Failure({ exit: 1, code: 'X', sentence: 'No.', ...(field === undefined ? {} : { field }) }),
+      'muster',
+    )
+  const error = { code: 'X', message: 'No.', detail: null, next: null, retry_after_ms: null, exit_code: 1 }
+  assert.deepEqual(bodyOf(), { error })
+  assert.deepEqual(bodyOf('set.drainMs'), { error: { ...error, field: 'set.drainMs' } })
+})
+
 test('only whole words are filled in', () => {
   assert.equal(fillIn('IDENTITY of ID', { ID: 'gpu-1' }), 'IDENTITY of gpu-1')
 })
@@ -38,7 +48,7 @@ test('what the plane sends cannot act on the terminal', () => {
 })
 
 test('every refusal has an exit code that says what kind of no it is', () => {
-  const codeOf = (code: keyof typeof refusals) => exitCodeOf(code, httpStatus(code))
+  const codeOf = (code: keyof typeof refusals) => exitCodeOf(code, refusals[code].status)
   assert.equal(codeOf('NODE_NOT_FOUND'), exitCodes.notFound)
   assert.equal(codeOf('ROLE_FORBIDDEN'), exitCodes.notAllowed)
   assert.equal(codeOf('OPERATOR_KEY_INVALID'), exitCodes.notAllowed)

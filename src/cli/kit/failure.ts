@@ -12,6 +12,8 @@ export class Failure extends Error {
   readonly detail: string | null
   readonly next: string | null
   readonly retryAfterMs: number | null
+  /** Of the request, where one is at fault. */
+  readonly field: string | null
 
   constructor(what: {
     exit: ExitCode
@@ -20,6 +22,7 @@ export class Failure extends Error {
     detail?: string | null
     next?: string | null
     retryAfterMs?: number | null
+    field?: string | null
   }) {
     super(what.sentence)
     this.exit = what.exit
@@ -27,6 +30,7 @@ export class Failure extends Error {
     this.detail = what.detail ?? null
     this.next = what.next ?? null
     this.retryAfterMs = what.retryAfterMs ?? null
+    this.field = what.field ?? null
   }
 }
 
@@ -58,6 +62,7 @@ export const failureBody = (failure: Failure, program: string): object => ({
     detail: failure.detail === null ? null : asCalled(failure.detail, program),
     next: failure.next === null ? null : asCalled(failure.next, program),
     retry_after_ms: failure.retryAfterMs,
+    ...(failure.field === null ? {} : { field: failure.field }),
     exit_code: failure.exit,
   },
 })

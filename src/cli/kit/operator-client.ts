@@ -75,6 +75,7 @@ const readReply = <T extends TSchema>(reply: HttpReply, ask: Ask<T>): Static<T> 
     detail: detailOf(body),
     next: fillIn(body.next, ask.about ?? {}),
     retryAfterMs: body.retry_after_ms,
+    field: body.field ?? null,
   })
 }
 

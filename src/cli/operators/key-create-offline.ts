@@ -1,9 +1,9 @@
 import type { Role } from '#domain/core/principal.ts'
-import { refusals } from '#domain/core/refusal.ts'
+import { refusals } from '#domain/core/refusal-table.ts'
 import { planeConfig, type PlaneConfig } from '#plane/config/config.ts'
 import { createKeyOffline } from '#plane/boot/create-key-offline.ts'
 import { openLog } from '#platform/log.ts'
-import { callerName } from '#platform/user-name.ts'
+import { callerName } from '#platform/this-process.ts'
 import { keyNameShape, type CreateKeyAnswer } from '#wire/api/operator-api.ts'
 import type { Static } from 'typebox'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
@@ -21,7 +21,7 @@ export const keyMadeOffline = async (
   if (!new RegExp(keyNameShape).test(name)) throw usageFailure(`Not a name for a key: ${name}`, help)
   const made = await make(cli, options, name)
   if (made.kind === 'made') return { key: made.key, secret: made.secret }
-  const [sentence, next] = refusals[made.code]
+  const { message: sentence, next } = refusals[made.code]
   throw new Failure({ exit: exitCodes.refused, code: made.code, sentence, detail: made.detail ?? null, next })
 }
 

@@ -4,6 +4,7 @@ import { nodeRow, noonMs, profileRow } from '../../../test/fakes/sample-rows.ts'
 import { failedIdentity, failureWindowMs, repeatedFailures, withFailure } from './alert-failures.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { RefusalCode } from '#domain/core/refusal-table.ts'
 
 const principal: NodePrincipal = {
   kind: 'node',
@@ -52,6 +53,11 @@ test("the plane's own trouble, what an operator decided and what has an alert of
     'APPROVAL_REQUIRED',
   ] as const)
     assert.equal(failedIdentity(refuse(code), principal), null, code)
+})
+
+test('a refusal that a replica of a later release journaled counts, whatever its code', () => {
+  const later = refuse('A_NEWER_CODE' as RefusalCode)
+  assert.notEqual(failedIdentity(later, principal), null)
 })
 
 test('failures count for ten minutes, and no more of them are kept than it takes', () => {

@@ -1,11 +1,12 @@
 // One identity that is refused again and again (R-092). Only whoever has proved something counts: a name alone is no
 // proof, or anybody could raise an alarm about somebody else's node.
 
-import type { WantedAlert } from './alert-decisions.ts'
+import { wantedAlert, type WantedAlert } from './alert-kinds.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { Principal } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
-import type { Refusal, RefusalCode } from '#domain/core/refusal.ts'
+import type { Refusal } from '#domain/core/refusal.ts'
+import { isRefusalCode, refusals, type RefusalCode } from '#domain/core/refusal-table.ts'
 
 export const failureWindowMs = 10 * 60_000
 export const failuresToAlert = 5
@@ -18,15 +19,8 @@ export type FailedIdentity = {
   readonly provenBy: 'key' | 'token' | 'hardware'
 }
 
-/** Our own trouble, what an operator decided, and what has an alert of its own. */
+/** What an operator decided, and what has an alert of its own. Faults of the plane are not counted either. */
 const notCounted: readonly RefusalCode[] = [
-  'BUSY',
-  'UNAVAILABLE',
-  'DISK_TROUBLE',
-  'REPLICA_BEHIND',
-  'CUT_OFF_PENDING',
-  'STORE_IN_DOUBT',
-  'ISSUANCE_HALTED',
   'RATE_LIMITED',
   'NODE_REVOKED',
   'NODE_QUARANTINED',
@@ -37,7 +31,7 @@ const notCounted: readonly RefusalCode[] = [
 ]
 
 export const failedIdentity = (refusal: Refusal, principal: Principal | null): FailedIdentity | null => {
-  if (notCounted.includes(refusal.code)) return null
+  if (isFaultOfPlane(refusal.code) || notCounted.includes(refusal.code)) return null
   if (principal !== null && principal.kind === 'node') return { node: principal.id, provenBy: 'key' }
   const { node = null, actor = 'anonymous' } = refusal.about ?? {}
   if (node === null) return null
@@ -45,6 +39,9 @@ export const failedIdentity = (refusal: Refusal, principal: Principal | null): F
   if (actor.startsWith('token:')) return { node, provenBy: 'token' }
   return actor === 'hardware' ? { node, provenBy: 'hardware' } : null
 }
+
+/** The code of an entry that a replica of a later release wrote may be in no table here: then it is counted. */
+const isFaultOfPlane = (code: string): boolean => isRefusalCode(code) && refusals[code].fault === 'plane'
 
 /** The failures of one identity that still count, this one included; never more than it takes. */
 export const withFailure = (before: readonly number[], nowMs: number): readonly number[] =>
@@ -61,13 +58,7 @@ export const repeatedFailures = (node: Node, profile: Profile, failure: Repeated
   // Where more than its addresses is asked of a node, whoever knows them has proved nothing.
   const admittedByHardware = profile.join.allOf.every((method) => method === 'hardware')
   if (failure.identity.provenBy === 'hardware' && !admittedByHardware) return null
+  const { code, source } = failure
   const minutes = failureWindowMs / 60_000
-  return {
-    kind: 'repeated_failures',
-    subject: node.id,
-    node: node.id,
-    severity: 'warning',
-    reason: `refused ${failuresToAlert} times within ${minutes} minutes, the last time with ${failure.code} from ${failure.source}`,
-    sinceMs: null,
-  }
+  return wantedAlert('repeated_failures', node.id, { times: failuresToAlert, minutes, code, source })
 }

@@ -1,6 +1,8 @@
 // Settings as `set KEY=VALUE` changes them: a table of dotted keys, each with what it takes, in words and as a test.
 
 import { durationWords } from './duration-words.ts'
+import { refuse, type Refusal } from './refusal.ts'
+import type { RefusalCode } from './refusal-table.ts'
 
 export type Rule = { readonly takes: string; readonly fits: (value: unknown) => boolean }
 export type Rules = Readonly<Record<string, Rule>>
@@ -55,6 +57,13 @@ const isPlainUrl = (text: string): boolean => {
   if (!/^https?:\/\/[\x21-\x7e]+$/.test(text) || !URL.canParse(text)) return false
   const { username, password } = new URL(text)
   return username === '' && password === ''
+}
+
+/** `code` for a value in `set` that does not fit, or that is of no setting; null: it fits. */
+export const settingRefusal = (code: RefusalCode, rules: Rules, key: string, value: unknown): Refusal | null => {
+  const problem = settingProblem(rules, key, value)
+  if (problem === null) return null
+  return { ...refuse(code, problem), field: { path: `set.${key.slice(0, 64)}`, unknown: !Object.hasOwn(rules, key) } }
 }
 
 /** What is wrong with one setting, or null. */

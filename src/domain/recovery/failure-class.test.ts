@@ -2,22 +2,24 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { classify, failureClasses, type FailureClass, type Observed } from './failure-class.ts'
-import { refusals } from '#domain/core/refusal.ts'
+import { isRefusalCode, refusals, type RetryClass } from '#domain/core/refusal-table.ts'
 
 const nowMs = Date.UTC(2026, 5, 1)
 const hour = 3_600_000
 const url = 'https://plane.example.test:8443'
 const silent = { kind: 'no-answer', url, address: '192.0.2.7', lastGoodTried: 0 } as const
 const dates = { kind: 'server-dates', url, for: 'runtime', nowMs, validity: null, stated: false } as const
-const refused = (code: string, at: 'runtime' | 'recovery' = 'runtime'): Observed => ({
+const refused = (code: string, at: 'runtime' | 'recovery' = 'runtime', unknown: RetryClass = 'unknown'): Observed => ({
   kind: 'refused',
   code,
+  retry: isRefusalCode(code) ? refusals[code].retry : unknown,
   at,
   certificate: null,
 })
 const shown = (notAfterMs: number): Observed => ({
   kind: 'refused',
   code: 'CLIENT_CERT_EXPIRED',
+  retry: 'certificate-expired',
   at: 'runtime',
   certificate: { notAfterMs, nowMs },
 })
@@ -42,7 +44,7 @@ const table: readonly (readonly [string, Observed, FailureClass])[] = [
     'endpoint_unreachable',
   ],
   ['a plane that is busy', refused('BUSY'), 'endpoint_unreachable'],
-  ['a proxy without a plane behind it', refused('HTTP_502'), 'endpoint_unreachable'],
+  ['a proxy without a plane behind it', refused('HTTP_502', 'runtime', 'unknown-later'), 'endpoint_unreachable'],
   ['a plane whose own disk is full', refused('DISK_TROUBLE'), 'endpoint_unreachable'],
   ['a name that is gone while its last good address answers', lostName, 'endpoint_profile_drift'],
   ['an address of ours without what should be there', refused('NOT_FOUND'), 'endpoint_profile_drift'],
@@ -71,6 +73,11 @@ const table: readonly (readonly [string, Observed, FailureClass])[] = [
   ['a recovery server that has expired', { ...dates, for: 'recovery', stated: true }, 'recovery_enrollment_blocked'],
   ['a recovery server with a clock in doubt', { ...dates, for: 'recovery' }, 'clock_skew'],
   ['a recovery refused by a code from the future', refused('NEW_CODE', 'recovery'), 'recovery_enrollment_blocked'],
+  [
+    'a recovery that failed by a code from the future, on the side of the plane',
+    refused('NEW_CODE', 'recovery', 'unknown-later'),
+    'endpoint_unreachable',
+  ],
   ['a full disk', written('ENOSPC'), 'disk_full'],
   ['a used-up quota', written('EDQUOT'), 'disk_full'],
   ['a read-only disk', written('EROFS'), 'disk_full'],
@@ -111,6 +118,12 @@ const purpose = fc.constantFrom('runtime', 'recovery')
 const time = fc.integer({ min: 0, max: Date.UTC(2100, 0, 1) })
 const text = fc.string({ maxLength: 400 })
 const code = fc.oneof(fc.constantFrom(...Object.keys(refusals)), fc.constantFrom('HTTP_404', 'HTTP_503'), text)
+const retry = fc.constantFrom<RetryClass>(
+  ...new Set(Object.values(refusals).map((row) => row.retry)),
+  'unknown-later',
+  'unknown-address',
+  'unknown',
+)
 const anyObserved: fc.Arbitrary<Observed> = fc.oneof(
   fc.record({
     kind: fc.constant('no-answer'),
@@ -133,6 +146,7 @@ const anyObserved: fc.Arbitrary<Observed> = fc.oneof(
   fc.record({
     kind: fc.constant('refused'),
     code,
+    retry,
     at: purpose,
     certificate: fc.option(fc.record({ notAfterMs: time, nowMs: time })),
   }),

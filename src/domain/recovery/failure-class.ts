@@ -3,6 +3,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { durationWords } from '#domain/core/duration-words.ts'
+import type { RetryClass } from '#domain/core/refusal-table.ts'
 
 export const failureClasses = [
   'endpoint_unreachable',
@@ -48,7 +49,9 @@ export type Observed =
   /** The plane said no. `certificate`: the one we showed, if any. */
   | {
       readonly kind: 'refused'
+      /** As it was sent, for the evidence. */
       readonly code: string
+      readonly retry: RetryClass
       readonly at: Purpose
       readonly certificate: { readonly notAfterMs: number; readonly nowMs: number } | null
     }
@@ -143,65 +146,49 @@ const ofServerDates = (seen: Extract<Observed, { kind: 'server-dates' }>): Class
 }
 
 const ofRefusal = (seen: Extract<Observed, { kind: 'refused' }>): Classified => {
-  const { code, certificate } = seen
-  if (code === 'CLIENT_CERT_EXPIRED' && certificate !== null) {
+  const { code, retry, certificate } = seen
+  if (retry === 'certificate-expired' && certificate !== null) {
     const evidence = { code, not_after: isoTime(certificate.notAfterMs), now: isoTime(certificate.nowMs) }
     return named(certificate.nowMs >= certificate.notAfterMs ? 'cert_expired' : 'clock_skew', evidence)
   }
-  return named(refusalClass(code, seen.at), { code, at: seen.at })
+  return named(refusalClass(retry, seen.at), { code, at: seen.at })
 }
 
-/** Codes this agent does not know come from a newer plane, which has not served us. */
-const refusalClass = (code: string, at: Purpose): FailureClass => {
-  switch (code) {
-    case 'CLIENT_CERT_EXPIRED':
-      return 'cert_expired'
-    case 'NODE_REVOKED':
-    case 'NODE_QUARANTINED':
-    case 'NODE_NOT_ENROLLED':
-    case 'NODE_NOT_FOUND':
-    case 'NODE_STATE_CONFLICT':
-    case 'CLIENT_CERT_DENIED':
-    case 'ISSUER_WITHDRAWN':
-    case 'CLIENT_CERT_UNKNOWN':
-    case 'CLIENT_CERT_REQUIRED':
-    case 'DUPLICATE_IDENTITY':
-    case 'SERIAL_MISMATCH':
-    case 'LINEAGE_CONFLICT':
-    case 'IDENTITY_MISMATCH':
-    case 'REJOIN_REQUIRED':
-    case 'ALREADY_ACTIVE':
-    case 'HARDWARE_IDENTITY_CONFLICT':
-      return 'identity_revoked_or_fenced'
-    case 'APPROVAL_REQUIRED':
-    case 'RECOVERY_UNKNOWN':
-    case 'RECOVERY_DENIED':
-    case 'RECOVERY_BUDGET_SPENT':
-    case 'REPAIR_TOKEN_INVALID':
-    case 'CHALLENGE_INVALID':
-    case 'JOIN_METHOD_NOT_ALLOWED':
-    case 'TOKEN_MALFORMED':
-    case 'TOKEN_INVALID':
-    case 'TOKEN_EXPIRED':
-    case 'TOKEN_USED':
-    case 'KEY_BLOCKED':
-    case 'KEY_IN_USE':
-      return 'recovery_enrollment_blocked'
-    // Somebody of our plane, but not who should answer here.
-    case 'NOT_FOUND':
-    case 'METHOD_NOT_ALLOWED':
-    case 'HOST_NOT_ALLOWED':
-      return at === 'recovery' ? 'recovery_enrollment_blocked' : 'endpoint_profile_drift'
-    case 'BUSY':
-    case 'RATE_LIMITED':
-    case 'UNAVAILABLE':
-    case 'DISK_TROUBLE':
-    case 'REPLICA_BEHIND':
-    case 'STORE_IN_DOUBT':
-    case 'ISSUANCE_HALTED':
+const refusalClass = (retry: RetryClass, at: Purpose): FailureClass => {
+  switch (retry) {
+    case 'later':
+    case 'issuance-stopped':
+    case 'unknown-later':
       return 'endpoint_unreachable'
-    default:
-      return at === 'recovery' && !/^HTTP_5\d\d$/.test(code) ? 'recovery_enrollment_blocked' : 'endpoint_unreachable'
+    case 'certificate-expired':
+      return 'cert_expired'
+    case 'certificate-denied':
+    case 'certificate-unknown':
+    case 'identity-blocked':
+    case 'identity-unproven':
+    case 'rejoin':
+    case 'revoked':
+    case 'second-holder':
+    case 'when-free':
+      return 'identity_revoked_or_fenced'
+    case 'approval':
+    case 'drop-bundle':
+    case 'new-challenge':
+    case 'new-key':
+    case 'new-token':
+    case 'no-recovery':
+    case 'recovery-limit':
+      return 'recovery_enrollment_blocked'
+    // A listener of our plane answers, and not the one that should answer here.
+    case 'no-such-call':
+    case 'wrong-address':
+      return at === 'recovery' ? 'recovery_enrollment_blocked' : 'endpoint_profile_drift'
+    case 'new-request':
+    case 'operator':
+    case 'unknown':
+    case 'unknown-address':
+    case 'wrong-request':
+      return at === 'recovery' ? 'recovery_enrollment_blocked' : 'endpoint_unreachable'
   }
 }
 

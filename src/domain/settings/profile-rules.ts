@@ -12,6 +12,7 @@ import {
   printable,
   settingAt,
   settingProblem,
+  settingRefusal,
   someOf,
   urlOrNull,
   wholeNumber,
@@ -153,8 +154,8 @@ const changed = (
 ): Profile | Refusal => {
   let result = profile
   for (const [key, value] of Object.entries(set)) {
-    const problem = settingProblem(rules, key, value)
-    if (problem !== null) return refuse('PROFILE_INVALID', problem)
+    const no = settingRefusal('PROFILE_INVALID', rules, key, value)
+    if (no !== null) return no
     result = withSetting(result, key, value)
   }
   const problem = profileProblem(result, longestLeafMs)

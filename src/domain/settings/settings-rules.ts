@@ -3,15 +3,15 @@
 import { readOf, type Row } from '#domain/core/change.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import { formatPrefix, isWithin, parsePrefix } from '#domain/core/ip-address.ts'
-import { serviceOrNull } from '#domain/fleet/overlay-rules.ts'
-import { policyRules } from '#domain/fleet/policy-rules.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { formatNetwork, inOneOf, networksOf, parseNetwork } from '#platform/ip-address.ts'
+import { serviceOrNull } from '#domain/fleet/overlay.ts'
+import { policyRules } from '#domain/fleet/policy.ts'
+import { refuseField, type Refusal } from '#domain/core/refusal.ts'
 import {
   changesOf,
   duration,
   oneOf,
-  settingProblem,
+  settingRefusal,
   wholeNumber,
   withSetting,
   type Rule,
@@ -21,8 +21,7 @@ import {
 const hour = 3_600_000
 const week = 7 * 24 * hour
 
-const uniqueLocal = { network: 0xfcn << 120n, bits: 7 }
-const global = { network: 0x20n << 120n, bits: 3 }
+const uniqueLocalOrGlobal = networksOf('fc00::/7 2000::/3')
 
 /** Room for nodes, and no more of an address than a site may give away. */
 const prefixOrNull: Rule = {
@@ -30,9 +29,9 @@ const prefixOrNull: Rule = {
     'null, or a unique local or global IPv6 prefix of /48 to /112 such as fd12:3456:789a::/64, written canonically',
   fits: (value) => {
     if (value === null) return true
-    const prefix = typeof value === 'string' ? parsePrefix(value) : null
-    if (prefix === null || formatPrefix(prefix) !== value || prefix.bits < 48 || prefix.bits > 112) return false
-    return isWithin(prefix.network, uniqueLocal) || isWithin(prefix.network, global)
+    const network = typeof value === 'string' ? parseNetwork(value) : null
+    if (network === null || formatNetwork(network) !== value || network.bits < 48 || network.bits > 112) return false
+    return inOneOf(uniqueLocalOrGlobal, network.bytes)
   },
 }
 
@@ -68,13 +67,18 @@ export const decideChangeSettings = (
   let settings = domain.value
   for (const [key, value] of Object.entries(set)) {
     if (key === 'name')
-      return refuse('SETTING_INVALID', 'the name of a domain is in every certificate and never changes')
-    const problem = settingProblem(rules, key, value)
-    if (problem !== null) return refuse('SETTING_INVALID', problem)
+      return refuseField(
+        'SETTING_INVALID',
+        'set.name',
+        'the name of a domain is in every certificate and never changes',
+      )
+    const no = settingRefusal('SETTING_INVALID', rules, key, value)
+    if (no !== null) return no
     settings = withSetting(settings, key, value)
   }
   if (facts.addressesHeld && settings.overlayPrefix !== domain.value.overlayPrefix) {
-    return refuse('SETTING_INVALID', 'overlayPrefix stays as long as nodes have addresses in the WireGuard network')
+    const detail = 'overlayPrefix stays as long as nodes have addresses in the WireGuard network'
+    return refuseField('SETTING_INVALID', 'set.overlayPrefix', detail)
   }
   const body = { changes: changesOf(domain.value, settings, Object.keys(set)).map((line) => boundedText(line)) }
   return {

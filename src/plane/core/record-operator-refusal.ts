@@ -1,6 +1,6 @@
 // What operators were refused belongs in the journal as much as what they did. What was only read, or mistyped, does not.
 
-import type { RefusalCode } from '#domain/core/refusal.ts'
+import type { RefusalCode } from '#domain/core/refusal-table.ts'
 import { recordRefusal, type RefusalDeps, type RefusedCall } from './record-refusal.ts'
 
 const aboutTheCaller: readonly RefusalCode[] = ['OPERATOR_KEY_REQUIRED', 'OPERATOR_KEY_INVALID', 'ROLE_FORBIDDEN']

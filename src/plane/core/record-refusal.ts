@@ -4,9 +4,10 @@ import type { Attribution } from '#domain/core/decision.ts'
 import { boundedText, entry } from '#domain/core/decision.ts'
 import type { EntryBody } from '#domain/core/journal-entry.ts'
 import { actorOf, type Principal } from '#domain/core/principal.ts'
-import type { Refusal, RefusalCode } from '#domain/core/refusal.ts'
+import type { Refusal } from '#domain/core/refusal.ts'
+import { refusals } from '#domain/core/refusal-table.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { CommitDeps } from './commit-decision.ts'
+import { commitOnce, type CommitDeps } from './commit-decision.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 
 export type RefusalDeps = CommitDeps & {
@@ -25,21 +26,10 @@ export type RefusedCall = {
   readonly correlation: string
 }
 
-/** Our own trouble: nobody failed, and the journal may be what is in trouble. */
-const ours: readonly RefusalCode[] = [
-  'UNAVAILABLE',
-  'DISK_TROUBLE',
-  'REPLICA_BEHIND',
-  'CUT_OFF_PENDING',
-  'STORE_IN_DOUBT',
-  'ISSUANCE_HALTED',
-  'BUSY',
-]
-
 /** Charges the caller at once, and writes the entry if there was room for it. */
 export const recordRefusal = async (deps: RefusalDeps, call: RefusedCall): Promise<void> => {
   const { refusal, principal, source } = call
-  if (ours.includes(refusal.code)) return
+  if (refusals[refusal.code].fault === 'plane') return
   const { node = null, token = null, actor = 'anonymous', correlation = call.correlation } = refusal.about ?? {}
   const known = principal === null || principal.kind === 'anonymous' ? null : principal
   // A certificate that was refused still proved whose key it is.
@@ -82,12 +72,7 @@ export const recordCounted = async (deps: RefusalDeps): Promise<void> => {
 
 const write = async (deps: RefusalDeps, by: Attribution, ...rest: Rest<Parameters<typeof entry>>): Promise<void> => {
   const [type, about, body] = rest
-  const outcome = await deps.store.commit({
-    reads: [],
-    writes: [],
-    entries: [entry(by, deps.clock.nowMs(), type, about, body)],
-  })
-  if (outcome !== 'lost-race') deps.feed.publish(outcome)
+  await commitOnce(deps, { reads: [], writes: [], entries: [entry(by, deps.clock.nowMs(), type, about, body)] })
 }
 
 type Rest<T extends unknown[]> = T extends [unknown, unknown, ...infer R] ? R : never

@@ -1,6 +1,6 @@
 // What schedulers and health checkers use: where work may be placed, and which node is not well.
 
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { hardwareProfiles } from './change-hardware.ts'
 import { reportHealth } from './report-health.ts'
 import { placeText, readPlace } from './scheduling-cursor.ts'
@@ -43,7 +43,8 @@ export const operatorSchedulingRoutes = (deps: SchedulingRoutesDeps): readonly R
 const watch = async (deps: SchedulingRoutesDeps, query: SchedulingQuery): Promise<Answer | Refusal> => {
   const { vcluster = null, after, limit = usualPage, wait_ms: waitMs = 0 } = query
   const at = after === undefined ? null : readPlace(after)
-  if (after !== undefined && at === null) return refuse('REQUEST_INVALID', 'after is not a cursor of this watch')
+  if (after !== undefined && at === null)
+    return refuseField('REQUEST_INVALID', 'after', 'after is not a cursor of this watch')
   const page = await watchScheduling(deps, { vcluster, at, limit, waitMs })
   if (page.kind === 'refused') return page
   const profiles = await hardwareProfiles(deps.store)
@@ -54,7 +55,7 @@ const watch = async (deps: SchedulingRoutesDeps, query: SchedulingQuery): Promis
 const health = async (deps: SchedulingRoutesDeps, call: Call): Promise<Answer | Refusal> => {
   const said = call.body as HealthRequest
   if (said.state === 'unhealthy' && said.reason === undefined) {
-    return refuse('REQUEST_INVALID', 'an unhealthy node has a reason')
+    return refuseField('REQUEST_INVALID', 'reason', 'an unhealthy node has a reason')
   }
   const { reason = '', evidence = {} } = said
   const report = said.state === 'healthy' ? { state: said.state } : { state: said.state, reason, evidence }

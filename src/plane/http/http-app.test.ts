@@ -93,6 +93,28 @@ test('a number is not a text', () =>
   refusedWith(post('{"reason":1}'), 'REQUEST_INVALID', /body\/reason must be string/))
 test('a missing body is refused by the field it lacks', () =>
   refusedWith({ method: 'POST', url: '/v1/things/a' }, 'REQUEST_INVALID', /reason/))
+test('a refusal names the field that is at fault, and says whether this plane knows it', async () => {
+  const { app } = appWith([echo])
+  const fieldOf = async (request: InjectOptions) => {
+    const { field, field_unknown: unknown } = (await app.inject(request)).json()
+    return [field, unknown]
+  }
+  assert.deepEqual(await fieldOf(post('{"reason":"x","admin":true}')), ['admin', true])
+  assert.deepEqual(await fieldOf(post('{"reason":1}')), ['reason', undefined])
+  assert.deepEqual(await fieldOf(post('{}')), ['reason', undefined])
+  assert.deepEqual(await fieldOf(post('{"reason":"\\u0000"}')), ['reason', undefined])
+  assert.deepEqual(await fieldOf(post('{"reason":"x"}', 'application/json', '?count=0')), ['count', undefined])
+  assert.deepEqual(await fieldOf(post('{"reason":"x"}', 'application/json', '?colour=1')), ['colour', true])
+  assert.deepEqual(await fieldOf(post('[]')), [undefined, undefined])
+  assert.deepEqual(await fieldOf(post('{"reason":')), [undefined, undefined])
+})
+test('the name of an unknown field is bounded, and no secret in it is repeated', async () => {
+  const { app } = appWith([echo])
+  const fieldOf = async (name: string) =>
+    (await app.inject(post(JSON.stringify({ reason: 'x', [name]: 1 })))).json().field
+  assert.equal((await fieldOf('x'.repeat(1000))).length, 128)
+  assert.doesNotMatch(await fieldOf(`enroll_${'a'.repeat(43)}`), /aaaa/)
+})
 test('malformed JSON is refused', () => refusedWith(post('{"reason":'), 'REQUEST_INVALID'))
 test('a body that names __proto__ is refused', () =>
   refusedWith(post('{"__proto__":{"a":1},"reason":"x"}'), 'REQUEST_INVALID'))

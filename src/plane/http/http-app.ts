@@ -3,7 +3,7 @@
 // leaves by one door.
 
 import { evidenceIn } from '#wire/api/agent-evidence.ts'
-import { hasDuplicateKeys } from '#wire/core/duplicate-keys.ts'
+import { hasDuplicateKeys } from '#wire/core/strict-json.ts'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { actorOf, type Principal } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -22,9 +22,9 @@ import {
   type RouteConfig,
 } from './http-reply.ts'
 import { queryReader } from './query-values.ts'
-import { duplicateKeys, secretDetail, secretName, unfitRequest } from './request-text.ts'
+import { duplicateKeys, secretName, secretRefusal, unfitRequest } from './request-text.ts'
 import type { Route } from './route.ts'
-import { sourceAddress } from './source-address.ts'
+import { sourceAddress } from '#platform/caller-address.ts'
 
 export type HttpAppOptions = ReplyOptions & {
   readonly routes: readonly Route[]
@@ -104,7 +104,7 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
       ...(route.body !== undefined && route.access !== 'anyone' ? [admitted] : []),
       async (request, reply) => {
         const field = secretName(request.params) ?? secretName(request.body)
-        if (field !== null) return sendRefusal(options, request, reply, refuse('REQUEST_INVALID', secretDetail(field)))
+        if (field !== null) return sendRefusal(options, request, reply, secretRefusal(field))
       },
     ],
     handler: (request, reply) => answerCall(options, route, request, reply),

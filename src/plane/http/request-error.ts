@@ -22,7 +22,7 @@ export const requestError = (error: unknown): Refusal | null => {
   if ('validation' in error && Array.isArray(error.validation)) {
     const place = 'validationContext' in error ? String(error.validationContext) : 'request'
     const first = error.validation[0] as SchemaError | undefined
-    return refuse('REQUEST_INVALID', first === undefined ? null : boundedText(schemaDetail(place, first)))
+    return first === undefined ? refuse('REQUEST_INVALID') : schemaRefusal(place, first)
   }
   const code = 'code' in error ? String(error.code) : ''
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return refuse('TOO_LARGE')
@@ -35,6 +35,15 @@ export const requestError = (error: unknown): Refusal | null => {
   if (byParser && 'statusCode' in error && error.statusCode === 400)
     return refuse('REQUEST_INVALID', 'the body is not acceptable JSON')
   return null
+}
+
+const schemaRefusal = (place: string, error: SchemaError): Refusal => {
+  const refusal = refuse('REQUEST_INVALID', boundedText(schemaDetail(place, error)))
+  const { additionalProperty, missingProperty } = error.params
+  const named = [additionalProperty, missingProperty].filter((name) => typeof name === 'string')
+  const path = [...error.instancePath.split('/').slice(1), ...named].join('.')
+  if (path === '') return refusal
+  return { ...refusal, field: { path: boundedText(path, 128), unknown: error.keyword === 'additionalProperties' } }
 }
 
 const schemaDetail = (place: string, error: SchemaError): string => {

@@ -2,16 +2,18 @@
 // stored, and a secret where a name belongs, which would be stored and shown to everybody.
 
 import { boundedText } from '#domain/core/decision.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
-import { unfitText } from '#wire/core/unfit-text.ts'
+import { unfitText } from '#wire/core/strict-json.ts'
 
 /** Null: all its text can be stored. */
 export const unfitRequest = (request: Readonly<Record<'params' | 'query' | 'body', unknown>>): Refusal | null => {
   for (const part of ['params', 'query', 'body'] as const) {
     const place = unfitText(request[part])
-    if (place !== null)
-      return refuse('REQUEST_INVALID', boundedText(`${part}${place} has a NUL character or half of a surrogate pair`))
+    if (place === null) continue
+    const detail = boundedText(`${part}${place} has a NUL character or half of a surrogate pair`)
+    if (place === '') return refuse('REQUEST_INVALID', detail)
+    return refuseField('REQUEST_INVALID', boundedText(place.slice(1).replaceAll('/', '.'), 128), detail)
   }
   return null
 }
@@ -36,5 +38,9 @@ export const secretName = (fields: unknown): string | null => {
   return null
 }
 
-export const secretDetail = (field: string): string =>
-  `${field} holds a secret; nothing was stored. Take another name, and revoke the secret if anybody else has seen it`
+export const secretRefusal = (field: string): Refusal =>
+  refuseField(
+    'REQUEST_INVALID',
+    field,
+    `${field} holds a secret; nothing was stored. Take another name, and revoke the secret if anybody else has seen it`,
+  )

@@ -3,7 +3,7 @@
 import type { Static } from 'typebox'
 import { entryTypes, type EntryType } from '#domain/core/journal-entry.ts'
 import { roleAllows } from '#domain/core/principal.ts'
-import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { readJournal, type ReadJournalDeps } from './read-journal.ts'
 import { isCursor } from '#plane/store/journal/journal-cursor.ts'
 import type { JournalWatch, Verified } from './journal-watch.ts'
@@ -52,9 +52,10 @@ export const operatorJournalRoutes = (deps: JournalRoutesDeps): readonly Route[]
 
 const read = async (deps: ReadJournalDeps, query: Static<typeof JournalQueryBody>): Promise<Answer | Refusal> => {
   const { after = null, last = null, limit = usualPage, node = null, type = null, wait_ms: waitMs = 0 } = query
-  if (after !== null && !isCursor(after)) return refuse('REQUEST_INVALID', 'after is not a cursor of this journal')
+  if (after !== null && !isCursor(after))
+    return refuseField('REQUEST_INVALID', 'after', 'after is not a cursor of this journal')
   if (type !== null && !isEntryType(type))
-    return refuse('REQUEST_INVALID', `there are entries of ${entryTypes.join(', ')}`)
+    return refuseField('REQUEST_INVALID', 'type', `there are entries of ${entryTypes.join(', ')}`)
   const entries = await readJournal(deps, { after, last, limit, node, type }, waitMs)
   if (isRefusal(entries)) return entries
   const newest = entries.at(-1)

@@ -2,7 +2,7 @@
 // that a caller could choose.
 
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
-import { refusals, type RefusalCode } from '#domain/core/refusal.ts'
+import { refusals, type RefusalCode } from '#domain/core/refusal-table.ts'
 import { headerTroubles, type HeaderTrouble } from '#platform/proxied-server.ts'
 import { cutReasons, type CutReason } from '#platform/connections.ts'
 import type { Feed } from '#plane/core/feed.ts'

@@ -5,15 +5,15 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { addressCandidates, isFreeFor, isOfNetwork, overlayPrefixOf } from '#domain/network/overlay-address.ts'
 import type { Profile } from '#domain/core/profile.ts'
-import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import {
   checkUnderlay,
   nothingHeld,
+  wireguardKeyProblem,
   type WireguardBrought,
   type WireguardFacts,
   type WireguardHeld,
 } from '#domain/network/wireguard-part.ts'
-import { wireguardKeyProblem } from '#domain/network/wireguard-point.ts'
 import { sha256, sha256Hex } from '#platform/bytes.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { WireguardRequest } from '#wire/network/peers.ts'
@@ -22,7 +22,7 @@ import type { WireguardRequest } from '#wire/network/peers.ts'
 export const checkWireguard = (request: WireguardRequest): WireguardBrought | Refusal => {
   const { public_key: publicKey, underlay_endpoint: said } = request
   const problem = wireguardKeyProblem(publicKey)
-  if (problem !== null) return refuse('REQUEST_INVALID', problem)
+  if (problem !== null) return refuseField('REQUEST_INVALID', 'wireguard.public_key', problem)
   const endpoint = said === null ? null : checkUnderlay(said)
   if (isRefusal(endpoint)) return endpoint
   return { publicKey, fingerprint: sha256Hex(Buffer.from(publicKey, 'base64')), endpoint }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Check } from 'typebox/value'
-import { refuse, refuseMethod, type Refusal, type RefusalCode } from '#domain/core/refusal.ts'
+import { refuse, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
+import type { RefusalCode } from '#domain/core/refusal-table.ts'
 import { errorBody } from './error-body.ts'
 import { ErrorBody } from './node-api.ts'
 
@@ -28,6 +29,18 @@ test('what a machine that joins by hardware showed is filled in, and no token is
   assert.match(next('NODE_NOT_ENROLLED', { hardware: { ...hardware, macs: ['$(reboot)'] } }), /--mac MAC /)
   assert.match(next('ALREADY_ACTIVE', { hardware, node: 'hpc-1' }), /muster node settle hpc-1/)
   assert.match(next('ALREADY_ACTIVE', { node: 'gpu-1' }), /muster token create --node gpu-1 --replace/)
+})
+
+test('the field at fault is named where there is one, and only then', () => {
+  const fieldsOf = (refusal: Refusal) => {
+    const { field, field_unknown: unknown } = errorBody(refusal)
+    return [field, unknown]
+  }
+  const invalid = refuse('REQUEST_INVALID')
+  assert.deepEqual(fieldsOf(invalid), [undefined, undefined])
+  assert.deepEqual(fieldsOf({ ...invalid, field: { path: 'a.b', unknown: false } }), ['a.b', undefined])
+  assert.deepEqual(fieldsOf({ ...invalid, field: { path: 'a', unknown: true } }), ['a', true])
+  assert.ok(Check(ErrorBody, errorBody({ ...invalid, field: { path: 'a', unknown: true } })))
 })
 
 test('the profile that refuses a way of joining is named in the next step', () => {

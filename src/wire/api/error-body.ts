@@ -1,21 +1,28 @@
 // How a refusal looks on the wire, on every listener and on bare sockets.
 
-import { refusals, type Refusal } from '#domain/core/refusal.ts'
+import type { Refusal } from '#domain/core/refusal.ts'
+import { refusals } from '#domain/core/refusal-table.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
-import { httpStatus } from '#wire/core/http-status.ts'
 import type { ErrorBody } from './node-api.ts'
 
 export const errorBody = (refusal: Refusal): ErrorBody => {
-  const [message] = refusals[refusal.code]
+  const { message } = refusals[refusal.code]
   const next = nextOf(refusal)
   // Clocks count fractions of a millisecond, the schema whole ones: an agent would not know what else to make of it.
   const retryAfterMs = refusal.retryAfterMs === null ? null : Math.ceil(refusal.retryAfterMs)
   // A detail may repeat what the caller sent, and answers end up in logs.
   const detail = refusal.detail === null ? null : redactSecrets(refusal.detail)
-  const body = { code: refusal.code, message, detail, next, retry_after_ms: retryAfterMs }
+  const body = { code: refusal.code, message, detail, next, retry_after_ms: retryAfterMs, ...fieldIn(refusal) }
   if (refusal.inForceHere === undefined) return body
   const { unaware, kept } = refusal.inForceHere
   return { ...body, in_force_here: true, replicas_unaware: [...unaware], kept_in: kept }
+}
+
+/** Left out where no single field is at fault. Its path repeats what the caller sent. */
+const fieldIn = ({ field }: Refusal): Pick<ErrorBody, 'field' | 'field_unknown'> => {
+  if (field === undefined) return {}
+  const path = redactSecrets(field.path)
+  return field.unknown ? { field: path, field_unknown: true } : { field: path }
 }
 
 /** What is known of the caller is filled in, where a shell would not take it apart. */
@@ -31,7 +38,7 @@ const mostMacs = 8
 
 /** Whoever joins by hardware cannot use a token, and shows what it has to be registered by. */
 const hintOf = ({ code, about }: Refusal): string => {
-  const hint: string = refusals[code][1]
+  const hint: string = refusals[code].next
   if (about?.hardware === undefined) return hint
   if (code === 'ALREADY_ACTIVE')
     return 'If this machine is to take its place, stop the other: it is admitted once that is silent. If the other is the right one: muster node settle ID --reason REASON'
@@ -52,7 +59,7 @@ export type RefusalResponse = {
 }
 
 export const refusalResponse = (refusal: Refusal): RefusalResponse => ({
-  status: httpStatus(refusal.code),
+  status: refusals[refusal.code].status,
   headers: {
     'content-type': 'application/json; charset=utf-8',
     'cache-control': 'no-store',

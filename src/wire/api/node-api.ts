@@ -191,6 +191,10 @@ export const ErrorBody = Type.Object({
   detail: Type.Union([Type.String(), Type.Null()]),
   next: Type.String(),
   retry_after_ms: Type.Union([Type.Integer(), Type.Null()]),
+  /** The field of the request that is at fault, as a path: `wireguard.public_key`. Left out where it is no single one. */
+  field: Type.Optional(Type.String()),
+  /** True: the plane does not know the field. Agents send a request again without an optional part that is not known. */
+  field_unknown: Type.Optional(Type.Boolean()),
   /** True: a cut-off that could not be committed is in force at the replica that answers. */
   in_force_here: Type.Optional(Type.Boolean()),
   /** With it: the replicas that do not know of it, and where the order is kept until it is committed. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { refuse } from '#domain/core/refusal.ts'
-import { inKnownWords, knownCodesHeaders } from './newer-codes.ts'
+import { refusals, type RefusalCode } from '#domain/core/refusal-table.ts'
+import { inKnownWords, knownCodesHeaders, retryClassOf } from './newer-codes.ts'
 
 const inUse = refuse('KEY_IN_USE', 'SHA256:ab')
 /** What an agent of 0.2.0 sends. */
@@ -25,4 +26,24 @@ test('an agent of this release and callers that are not agents get the code itse
   ]) {
     assert.equal(inKnownWords(inUse, headers), inUse)
   }
+})
+
+test('a code of this release has its own retry class, whatever the status', () => {
+  for (const code of Object.keys(refusals) as RefusalCode[]) {
+    for (const status of [400, 503, null]) assert.equal(retryClassOf(code, status), refusals[code].retry)
+  }
+})
+
+test('a code of a later release is judged by the HTTP status: only a server error is asked again soon', () => {
+  const classes = [400, 401, 403, 404, 405, 409, 429, null].map((status) => retryClassOf('A_NEWER_CODE', status))
+  assert.deepEqual([...new Set(classes)], ['unknown'])
+  for (const status of [500, 502, 503, 599]) assert.equal(retryClassOf('A_NEWER_CODE', status), 'unknown-later')
+  // A name that every object has is no code.
+  assert.equal(retryClassOf('constructor', 403), 'unknown')
+})
+
+test('a status without an error body tells a server error and a missing address from everything else', () => {
+  assert.equal(retryClassOf(null, 502), 'unknown-later')
+  assert.deepEqual([retryClassOf(null, 404), retryClassOf(null, 405)], ['unknown-address', 'unknown-address'])
+  assert.deepEqual([retryClassOf(null, 400), retryClassOf(null, 429)], ['unknown', 'unknown'])
 })

@@ -1,8 +1,11 @@
-// Refusal codes that agents of the release before do not know. Such an agent takes an unknown code for a matter of an
-// operator and repeats the same request for ever, so it is answered with the known code that makes it do the right thing.
-// The journal, alerts and all other callers get the code itself.
+// Refusal codes that one side of a call does not know, because the other side is of a later release.
+//
+// Agents of the release before take an unknown code for a matter of an operator and repeat the same request for ever, so they
+// are answered with the known code that makes them do the right thing. The journal, alerts and all other callers get the
+// code itself. An agent of this release judges a code that it does not know by the HTTP status.
 
-import type { Refusal, RefusalCode } from '#domain/core/refusal.ts'
+import type { Refusal } from '#domain/core/refusal.ts'
+import { isRefusalCode, refusals, type RefusalCode, type RetryClass } from '#domain/core/refusal-table.ts'
 
 /** With calls of agents: the newer codes they know, separated by spaces. A plane of the release before ignores it. */
 const knownCodesHeader = 'muster-knows-codes'
@@ -28,3 +31,10 @@ const knownCodesIn = (headers: Headers): readonly string[] => String(headers[kno
 /** Agents ask for JSON and do not name themselves. Every release with this list has the header; others ask for anything. */
 const isFromAgent = (headers: Headers): boolean =>
   headers['accept'] === 'application/json' && headers['user-agent'] === undefined
+
+/** `code` null: no error body came with the status, as from something in front of the plane. `status` null: not over HTTP. */
+export const retryClassOf = (code: string | null, status: number | null): RetryClass => {
+  if (code !== null && isRefusalCode(code)) return refusals[code].retry
+  if (status !== null && status >= 500) return 'unknown-later'
+  return code === null && (status === 404 || status === 405) ? 'unknown-address' : 'unknown'
+}

@@ -3,7 +3,7 @@
 
 import { sameBytes } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Timers } from '#platform/timers.ts'
+import { turn, type Timers } from '#platform/timers.ts'
 import { chainedHash, genesisHash, scarredHash, signedBytes } from './journal-chain.ts'
 import type { BaseRow, JournalRow } from './journal-chain.ts'
 import type { HeadSigner, KnownPlace } from '#plane/store/contract/store.ts'
@@ -43,7 +43,7 @@ export const checkChain = async (
   let turnEndsMs = deps.clock.monotonicMs() + turnMs
   const restIfDue = async (): Promise<void> => {
     if (deps.clock.monotonicMs() < turnEndsMs) return
-    await (deps.rest?.() ?? new Promise<void>((resolve) => deps.timers.soon(resolve)))
+    await (deps.rest?.() ?? turn(deps.timers))
     turnEndsMs = deps.clock.monotonicMs() + turnMs
   }
   while (broken === null && at < written) {

@@ -4,7 +4,7 @@
 //
 // The time given is never the wall clock of a process, which may be wrong: see lived-time.ts.
 
-import type { Timers } from '#platform/timers.ts'
+import { turn, type Timers } from '#platform/timers.ts'
 import type { LeaderStatement, Sql } from './sql.ts'
 
 const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
@@ -34,7 +34,7 @@ export const forgetEnded = async (
     }
     for (let removed = slice; removed === slice; total += removed) {
       removed = await sql.writeAsLeader(removal, [before])
-      await new Promise<void>((resolve) => timers.soon(resolve))
+      await turn(timers)
     }
   }
   return total

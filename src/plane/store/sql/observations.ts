@@ -3,7 +3,7 @@
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
+import { turn, type Timers } from '#platform/timers.ts'
 import { nothingObserved, type Observation } from '#plane/store/contract/store.ts'
 import type { Dialect, Insertion, Sql, SqlColumn, SqlRow, SqlStatement } from './sql.ts'
 
@@ -41,7 +41,7 @@ export const openObservations = (deps: {
     const all = [...gathered].sort(([one], [other]) => (one < other ? -1 : 1))
     try {
       for (let start = 0; start < all.length; start += slice) {
-        if (start > 0) await new Promise<void>((resolve) => timers.soon(resolve))
+        if (start > 0) await turn(timers)
         await writeSlice(all.slice(start, start + slice))
       }
     } catch (error) {

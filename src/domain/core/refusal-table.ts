@@ -1,0 +1,299 @@
+// Every reason Muster refuses something, one row each: what the caller is told, the HTTP status, whose fault it is, and what
+// a refused agent can do about it. The codes are a promise: never renamed, never reused.
+
+/**
+ * What a refused agent can do. agent/link/after-refusal.ts says what follows in each situation, and
+ * domain/recovery/failure-class.ts what it means for the node: neither compiles while a class is not placed there.
+ */
+export type RetryClass =
+  /** The plane cannot serve now. */
+  | 'later'
+  /** The plane serves, and signs nothing now. */
+  | 'issuance-stopped'
+  /** The challenge was too old: the next try brings a new one. */
+  | 'new-challenge'
+  /** The identity is taken by a node that is still active; it becomes free when the grace of that node ends. */
+  | 'when-free'
+  /** The key of the request may not be certified. */
+  | 'new-key'
+  /** The certificate request itself is wrong. */
+  | 'new-request'
+  /** The token or the join method does not work, and will not. */
+  | 'new-token'
+  /** The request is wrong in a way that repeating it does not change. */
+  | 'wrong-request'
+  /** This plane does not have that call. */
+  | 'no-such-call'
+  /** This listener is not the one for that name. */
+  | 'wrong-address'
+  /** The repair bundle is used up; what the node had before it came is left. */
+  | 'drop-bundle'
+  /** The node is a tombstone. */
+  | 'revoked'
+  /** The certificate is over, denied, or not in the store; another one may still be good. */
+  | 'certificate-expired'
+  | 'certificate-denied'
+  | 'certificate-unknown'
+  /** The identity is not taken any more, and another way in may work. */
+  | 'rejoin'
+  /** Only an operator changes it. Each of these is a different problem of the node. */
+  | 'identity-blocked'
+  | 'identity-unproven'
+  | 'second-holder'
+  | 'approval'
+  | 'recovery-limit'
+  | 'no-recovery'
+  /** Refused to operators, or to an agent whose plane has to be set up differently. */
+  | 'operator'
+  | UnknownRetryClass
+
+/** What is left for an answer of a later release, or of something in front of the plane (wire/core/newer-codes.ts). */
+export type UnknownRetryClass =
+  /** A server error. */
+  | 'unknown-later'
+  /** No error body, and the address or the method is not there. */
+  | 'unknown-address'
+  | 'unknown'
+
+type RefusalRow = {
+  readonly status: number
+  /** `plane`: the caller did nothing wrong, so it is neither charged nor journaled: the journal may be what is in trouble. */
+  readonly fault: 'caller' | 'plane'
+  readonly retry: Exclude<RetryClass, UnknownRetryClass>
+  readonly message: string
+  /** What to do. Words in capitals are filled in where they are known (wire/api/error-body.ts). */
+  readonly next: string
+}
+
+// prettier-ignore
+export const refusals = {
+  // who are you
+  CLIENT_CERT_REQUIRED: { status: 401, fault: 'caller', retry: 'identity-unproven',
+    message: 'This call needs a client certificate.', next: 'Enrol first: muster agent run --join-file FILE' },
+  CLIENT_CERT_UNKNOWN: { status: 401, fault: 'caller', retry: 'certificate-unknown',
+    message: 'This certificate was not issued by this plane, or is no longer on record.',
+    next: 'Enrol again with a new token: muster token create --node ID' },
+  CLIENT_CERT_EXPIRED: { status: 401, fault: 'caller', retry: 'certificate-expired',
+    message: 'This certificate has expired.',
+    next: 'Compare the clocks of both machines; then enrol again: muster token create --node ID' },
+  CLIENT_CERT_DENIED: { status: 403, fault: 'caller', retry: 'certificate-denied',
+    message: 'This certificate has been withdrawn.', next: 'Ask why: muster node show ID' },
+  IDENTITY_MISMATCH: { status: 403, fault: 'caller', retry: 'identity-blocked',
+    message: 'The certificate belongs to another node than the one named in the path.',
+    next: 'Use the path of the node the certificate was issued to' },
+  SERIAL_MISMATCH: { status: 403, fault: 'caller', retry: 'rejoin',
+    message: 'This certificate has been replaced by a newer one.',
+    next: 'Use the newer certificate; if this node has none, a second holder of its identity exists: muster node show ID' },
+  LINEAGE_CONFLICT: { status: 409, fault: 'caller', retry: 'identity-blocked',
+    message: 'This certificate already has a successor with another key.',
+    next: 'A second holder of this identity may exist: muster node show ID, then quarantine it or make a token with --replace' },
+  OPERATOR_KEY_REQUIRED: { status: 401, fault: 'caller', retry: 'operator',
+    message: 'This call needs an operator key.', next: 'Pass --key-file FILE or set MUSTER_KEY_FILE' },
+  OPERATOR_KEY_INVALID: { status: 401, fault: 'caller', retry: 'operator',
+    message: 'This operator key is unknown or revoked.',
+    next: 'Ask a platform-admin for a new one: muster key create NAME --role operator' },
+  ROLE_FORBIDDEN: { status: 403, fault: 'caller', retry: 'operator',
+    message: 'The role of this key does not allow that.',
+    next: 'Use a key with the role the message names: muster key list' },
+
+  // may this node have an identity
+  NODE_NOT_ENROLLED: { status: 403, fault: 'caller', retry: 'rejoin',
+    message: 'No registered node matches.',
+    next: 'Register it: muster node enroll ID --profile hpc-diskless --mac MAC --bmc-serial SERIAL' },
+  NODE_NOT_FOUND: { status: 404, fault: 'caller', retry: 'identity-blocked',
+    message: 'There is no node of that name.', next: 'List what there is: muster node list' },
+  NODE_ALREADY_ENROLLED: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'A node of that name is registered already.',
+    next: 'Nothing needs doing; to see it: muster node show ID' },
+  ALREADY_ACTIVE: { status: 409, fault: 'caller', retry: 'when-free',
+    message: 'This node is active with another key.',
+    next: 'If the machine was replaced or reinstalled: muster token create --node ID --replace' },
+  NODE_REVOKED: { status: 403, fault: 'caller', retry: 'revoked',
+    message: 'This node has been revoked.',
+    next: 'To let the machine back in, register it anew: muster node enroll ID' },
+  NODE_QUARANTINED: { status: 403, fault: 'caller', retry: 'identity-blocked',
+    message: 'This node is in quarantine.', next: 'Find out why (muster node show ID), then: muster node release ID' },
+  NODE_STATE_CONFLICT: { status: 409, fault: 'caller', retry: 'identity-blocked',
+    message: 'The node is in a state that does not allow that.', next: 'See its state: muster node show ID' },
+  REJOIN_REQUIRED: { status: 403, fault: 'caller', retry: 'rejoin',
+    message: 'This node lapsed, and its profile asks it to join again.', next: 'Its agent does so by itself' },
+  APPROVAL_REQUIRED: { status: 403, fault: 'caller', retry: 'approval',
+    message: 'An operator has to approve this node first.', next: 'Approve it: muster node approve ID' },
+  JOIN_METHOD_NOT_ALLOWED: { status: 403, fault: 'caller', retry: 'new-token',
+    message: "The node's profile does not allow this way of joining.",
+    next: 'See which it allows: muster profile show PROFILE' },
+  HARDWARE_IDENTITY_CONFLICT: { status: 409, fault: 'caller', retry: 'identity-unproven',
+    message: 'This hardware identity belongs to another node.',
+    next: 'Find its owner: muster node list -o json; revoke it or correct the address' },
+  DUPLICATE_IDENTITY: { status: 409, fault: 'caller', retry: 'second-holder',
+    message: 'Somebody else holds this identity too.',
+    next: 'Find out which machine is the right one: muster node explain ID; then muster node settle ID, muster node repair-bundle ID or muster node revoke ID' },
+
+  // recovery
+  CHALLENGE_INVALID: { status: 400, fault: 'caller', retry: 'new-challenge',
+    message: 'The challenge is not one of this plane, or is too old.',
+    next: 'Ask for a new one and repeat the request; the agent does so by itself' },
+  RECOVERY_UNKNOWN: { status: 403, fault: 'caller', retry: 'no-recovery',
+    message: 'No recovery credential of this node matches.',
+    next: 'Let the machine enrol again: muster token create --node ID; or repair it: muster node repair-bundle ID' },
+  RECOVERY_DENIED: { status: 403, fault: 'caller', retry: 'recovery-limit',
+    message: 'This node may not recover by itself.',
+    next: 'Let it in by hand: muster node approve ID, or muster token create --node ID' },
+  RECOVERY_BUDGET_SPENT: { status: 403, fault: 'caller', retry: 'recovery-limit',
+    message: 'This node has recovered too often.',
+    next: 'Find out why (muster node explain ID); then let it once more: muster node approve ID' },
+  REPAIR_TOKEN_INVALID: { status: 403, fault: 'caller', retry: 'drop-bundle',
+    message: 'The repair bundle is unknown, used up or expired.',
+    next: 'Make a new one: muster node repair-bundle ID --reason REASON --out FILE' },
+
+  // is the key one that may be certified
+  KEY_IN_USE: { status: 409, fault: 'caller', retry: 'new-key',
+    message: 'This public key is or was the key of a node, and is certified only once.',
+    next: 'Make a new key here (an agent does so by itself); remove copied state from the image: muster alert list' },
+  KEY_BLOCKED: { status: 403, fault: 'caller', retry: 'new-key',
+    message: 'This public key is banned.', next: 'Generate a new key' },
+  CSR_INVALID: { status: 400, fault: 'caller', retry: 'new-request',
+    message: 'The certificate request is not acceptable.',
+    next: 'Make a PKCS#10 request signed by its own key, of a type the profile allows' },
+
+  // tokens
+  TOKEN_MALFORMED: { status: 400, fault: 'caller', retry: 'new-token',
+    message: 'The token does not have the shape of a token.',
+    next: 'Copy the whole join string again; a token is enroll_ and 43 characters' },
+  TOKEN_INVALID: { status: 403, fault: 'caller', retry: 'new-token',
+    message: 'The token is unknown or has been withdrawn.', next: 'Make a new one: muster token create --node ID' },
+  TOKEN_EXPIRED: { status: 403, fault: 'caller', retry: 'new-token',
+    message: 'The token has expired.', next: 'Make a new one: muster token create --node ID' },
+  TOKEN_USED: { status: 403, fault: 'caller', retry: 'new-token',
+    message: 'The token has been used by another key.',
+    next: 'If that was not this machine, look at the journal: muster journal list --type host.enrolled; else make a new one' },
+  TOKEN_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no token of that id.', next: 'List what there is: muster token list' },
+
+  // rules that are data
+  PROFILE_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no profile of that name.', next: 'List what there is: muster profile list' },
+  PROFILE_EXISTS: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'A profile of that name exists already.', next: 'Change it: muster profile set NAME KEY=VALUE' },
+  PROFILE_INVALID: { status: 400, fault: 'caller', retry: 'wrong-request',
+    message: 'The profile would not work.', next: 'Correct the value the message names' },
+  SETTING_INVALID: { status: 400, fault: 'caller', retry: 'operator',
+    message: 'The setting would not work.', next: 'Correct the value the message names' },
+  KEY_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no operator key of that id.', next: 'List what there is: muster key list' },
+  LAST_ADMIN_KEY: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'This is the last platform-admin key.',
+    next: 'Create another first: muster key create NAME --role platform-admin' },
+  CA_REQUEST_INVALID: { status: 400, fault: 'caller', retry: 'operator',
+    message: 'The certificate does not answer the request of this plane.',
+    next: 'Make a new request and have the root sign it: muster ca request, muster ca sign' },
+  CA_ROOT_OFFLINE: { status: 409, fault: 'caller', retry: 'operator',
+    message: "The root's key is not on this plane.",
+    next: 'Carry a request to it: muster ca request, then muster ca sign where the key is, then muster ca import' },
+
+  // the fleet
+  VCLUSTER_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no vCluster of that name.', next: 'List what there is: muster vcluster list' },
+  VCLUSTER_EXISTS: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'A vCluster of that name exists already.', next: 'Change it: muster vcluster set NAME KEY=VALUE' },
+  VCLUSTER_INVALID: { status: 400, fault: 'caller', retry: 'operator',
+    message: 'The vCluster would not work.', next: 'Correct the value the message names' },
+  VCLUSTER_IN_USE: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'Nodes are assigned to this vCluster.',
+    next: 'See what a deletion would do: muster vcluster delete NAME --plan; or move them first (muster node list --vcluster NAME): muster node move ID --to OTHER' },
+  NODE_NOT_SCHEDULABLE: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'Nothing may be placed on this node now.', next: 'See why: muster node show ID' },
+  ALLOCATION_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no allocation of that id.', next: 'List what there is: muster allocation list' },
+  RECEIPT_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no receipt of that id.', next: 'List what there is: muster receipt list' },
+  ISSUANCE_HALTED: { status: 503, fault: 'plane', retry: 'issuance-stopped',
+    message: 'An operator has halted the issuance of certificates.',
+    next: 'Find out why (muster issuance show), then: muster issuance resume' },
+  ISSUANCE_NOT_HALTED: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'Issuance is not halted.', next: 'Nothing needs doing' },
+  ISSUER_WITHDRAWN: { status: 403, fault: 'caller', retry: 'certificate-denied',
+    message: 'The authority that issued this certificate has been withdrawn.',
+    next: 'Its agent recovers by itself; to watch it: muster node explain ID' },
+  ISSUER_NOT_WITHDRAWABLE: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'This authority cannot be withdrawn.',
+    next: 'Halt issuance (muster issuance halt --reason REASON), make a new domain with a root of its own (muster ca init), and let the machines join that: muster token create --node ID' },
+  ISSUER_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no such authority on record.', next: 'List what there is: muster ca show' },
+  PLAN_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no plan of that id, or it is too old.', next: 'Compute it again with --plan' },
+  PLAN_STALE: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'Something has changed since the plan was computed.',
+    next: 'Look at it again with --plan, then apply the new plan' },
+  PLAN_USED: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'This plan has been applied already.', next: 'Compute a new one with --plan' },
+  PLAN_REQUIRED: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'This concerns more than one thing at once.',
+    next: 'See what it would do with --plan, then pass the id it prints to --apply' },
+  WG_KEY_IN_USE: { status: 409, fault: 'caller', retry: 'wrong-request',
+    message: 'This WireGuard public key is or was the key of another node.',
+    next: 'Find out which machine has a copy of the key; make a new key there, and a new token: muster token create --node ID' },
+  WG_KEY_REQUIRED: { status: 400, fault: 'caller', retry: 'wrong-request',
+    message: "The node's profile asks for a WireGuard key.",
+    next: 'Start the agent with --wireguard INTERFACE, or see the profile: muster profile show PROFILE' },
+  ADDRESS_POOL_EXHAUSTED: { status: 503, fault: 'caller', retry: 'operator',
+    message: 'The WireGuard network has no free address.',
+    next: 'Give the domain a larger prefix: muster domain set overlayPrefix=PREFIX' },
+  HARDWARE_PROFILE_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no hardware profile with that tag.', next: 'List what there is: muster hardware-profile list' },
+  HARDWARE_PROFILE_EXISTS: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'A hardware profile with that tag exists already.',
+    next: 'Remove it first: muster hardware-profile remove TAG' },
+  PROFILE_TAG_CONFLICT: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'A machine carries the tag of one hardware profile at most.',
+    next: 'Take the other tag off in the same call: muster node tag ID --add TAG --remove TAG' },
+  PEER_DOMAIN_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no peer domain of that name.', next: 'List what there is: muster peer-domain list' },
+  PEER_DOMAIN_EXISTS: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'A peer domain of that name exists already.', next: 'Remove it first: muster peer-domain remove NAME' },
+  CLAIM_INVALID: { status: 403, fault: 'caller', retry: 'operator',
+    message: 'The claim is not one a peer of this domain has signed.',
+    next: 'Compare the keys on both sides: muster peer-domain list' },
+
+  // requests
+  REQUEST_INVALID: { status: 400, fault: 'caller', retry: 'wrong-request',
+    message: 'The request does not fit the schema.',
+    next: 'Correct the field the message names; docs/API.md has the schema' },
+  ALERT_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no alert of that id.', next: 'List what there is: muster alert list' },
+  NOT_FOUND: { status: 404, fault: 'caller', retry: 'no-such-call',
+    message: 'There is no such address here.', next: 'docs/API.md lists the addresses' },
+  METHOD_NOT_ALLOWED: { status: 405, fault: 'caller', retry: 'no-such-call',
+    message: 'This address does not take that method.', next: 'docs/API.md lists the methods' },
+  HOST_NOT_ALLOWED: { status: 421, fault: 'caller', retry: 'wrong-address',
+    message: 'The Host or Origin of this request is not one this listener answers.',
+    next: 'Call it by the address it prints at start' },
+  RATE_LIMITED: { status: 429, fault: 'caller', retry: 'later',
+    message: 'Too many failing attempts.',
+    next: 'Wait for the time in Retry-After, and check the credential meanwhile' },
+  BUSY: { status: 503, fault: 'plane', retry: 'later',
+    message: 'The plane is working through many requests.', next: 'Try again after the time in Retry-After' },
+  TOO_LARGE: { status: 413, fault: 'caller', retry: 'wrong-request',
+    message: 'The request is larger than allowed.', next: 'Send at most 64 KiB' },
+  DISK_TROUBLE: { status: 503, fault: 'plane', retry: 'later',
+    message: 'The plane cannot write to its store.',
+    next: 'Make room or repair the disk of the plane; nothing was changed' },
+  CUT_OFF_PENDING: { status: 503, fault: 'plane', retry: 'operator',
+    message: 'This is in force at this replica only: the database cannot commit it now.',
+    next: 'Make room for the database or bring it back; this replica repeats it by itself until it is committed. Give the same order to the replicas that do not know it, or stop them' },
+  REPLICA_BEHIND: { status: 503, fault: 'plane', retry: 'later',
+    message: 'This replica of the plane has lost touch with the others.',
+    next: 'Try again after the time in Retry-After: another replica, or this one once it is back, answers' },
+  STORE_IN_DOUBT: { status: 503, fault: 'plane', retry: 'issuance-stopped',
+    message: 'The store of this plane may be an older copy: nothing is issued from it.',
+    next: 'Find out what happened, revoke again what was revoked since, then: muster store confirm --reason REASON' },
+  STORE_NOT_IN_DOUBT: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'Nothing speaks against the store of this plane.', next: 'Nothing needs doing' },
+  UNAVAILABLE: { status: 503, fault: 'plane', retry: 'later',
+    message: 'The plane could not finish this.', next: 'Try again; the log of the plane says why' },
+} as const satisfies Record<string, RefusalRow>
+
+export type RefusalCode = keyof typeof refusals
+
+/** A text from another process may be a code of a later release. */
+export const isRefusalCode = (text: string): text is RefusalCode => Object.hasOwn(refusals, text)
