@@ -7,7 +7,7 @@ import { exitCodes } from '#cli/kit/exit-codes.ts'
 import type { OperatorClient } from '#cli/kit/operator-client.ts'
 import type { Print } from '#cli/kit/print.ts'
 import { printable } from '#cli/kit/printable.ts'
-import { counted } from '#domain/core/duration-words.ts'
+import { counted } from '#domain/core/in-words.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
 export const usualWait = '10s'
