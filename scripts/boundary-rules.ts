@@ -386,7 +386,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/federation': { cli: ['kit'], wire: ['federation'] },
   'cli/fleet': { cli: ['kit', 'plans'], domain: ['fleet'], wire: ['fleet'] },
   'cli/identity': { cli: ['kit'], wire: ['identity'] },
-  'cli/journal': { cli: ['kit'], plane: ['store/journal/canonical-json.ts'], wire: ['journal'] },
+  'cli/journal': { cli: ['kit'], domain: ['core'], plane: ['store/journal/canonical-json.ts'], wire: ['journal'] },
   'cli/node': {
     cli: ['kit', 'plans', 'revocation'],
     domain: ['core', 'recovery'],

@@ -11,6 +11,7 @@ import type { Static } from 'typebox'
 import { type JournalAnswer, type EntryView, journalApi } from '#wire/journal/journal-api.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { counted } from '#domain/core/in-words.ts'
 import { isoTime } from '#platform/clock.ts'
 
 export const declareJournal = (journal: Command, cli: Cli): void => {
@@ -133,7 +134,7 @@ const journalVerify = async (cli: Cli, options: GlobalOptions): Promise<void> =>
     const { heads, entries } = answer
     const several = heads.length > 1
     const chains = several ? `${heads.length} chains` : 'chain'
-    print.answer(answer, () => [`${chains} intact, ${entries} ${entries === 1 ? 'entry' : 'entries'}`])
+    print.answer(answer, () => [`${chains} intact, ${counted(entries, 'entry', 'entries')}`])
     for (const { chain, sequence, hash } of heads)
       print.note(`head ${several ? `of chain ${printable(chain)} ` : ''}${sequence} ${hash}; keep it elsewhere`)
     return

@@ -1,3 +1,4 @@
+import { counted } from '#domain/core/in-words.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import type { Recoverability } from '#wire/node/node-evidence.ts'
 import { type NodeView, nodeApi } from '#wire/node/node-api.ts'
@@ -82,7 +83,7 @@ const schedulableRow = (node: NodeView): Cell[] => {
     stateCell(node),
     vcluster === null ? 'no vcluster' : `vcluster ${vcluster}`,
     { text: scheduling.state, colour: scheduling.state === 'schedulable' ? 'green' : 'yellow' },
-    `${allocations} allocation${allocations === 1 ? '' : 's'}`,
+    counted(allocations, 'allocation'),
     scheduling.reasons.join(', '),
   ]
 }
