@@ -3,17 +3,16 @@
 import { decideConfirmStore, doubtAlertKey, type Doubt } from '#domain/continuity/continuity.ts'
 import type { Attribution } from '#domain/core/decision.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
-import type { Clock } from '#platform/clock.ts'
-import { sortableId, type Random } from '#platform/random.ts'
+import { sortableId } from '#platform/random.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type ConfirmStoreDeps = CommitDeps & {
-  readonly store: Pick<Store, 'get' | 'commit'>
-  readonly clock: Clock
-  readonly random: Random
-}
+export type ConfirmStoreDeps = CommitDeps &
+  Pick<Core, 'clock' | 'random'> & {
+    readonly store: Pick<Store, 'get' | 'commit'>
+  }
 
 export type ConfirmedStore = { readonly kind: 'confirmed'; readonly doubt: Doubt; readonly lineage: number }
 

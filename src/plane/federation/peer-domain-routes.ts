@@ -5,7 +5,7 @@ import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { allFromPem } from '#pki/pem.ts'
 import type { Static } from 'typebox'
 import { receiveClaims, type ReceiveClaimsDeps } from './take-claims.ts'
-import { addPeerDomain, peerDomains, removePeerDomain, type PeerDomainDeps } from './peer-domains.ts'
+import { addPeerDomain, peerDomains, removePeerDomain } from './peer-domains.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { everyRow } from '#plane/core/pages.ts'
@@ -20,8 +20,9 @@ import {
 import { EmptyRequest } from '#wire/api/operator-api.ts'
 import { attributionOf, DomainParams, param } from '#plane/http/operator-call.ts'
 import { answer, type Answer, type Call, type Route } from '#plane/http/route.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type PeerDomainRoutesDeps = PeerDomainDeps & {
+export type PeerDomainRoutesDeps = FlowCore & {
   readonly authority: Pick<Authority, 'roots' | 'view'>
   readonly recovery: Pick<RecoveryAuthority, 'statementKeys'>
   readonly nodeUrl: () => string

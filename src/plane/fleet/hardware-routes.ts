@@ -9,7 +9,6 @@ import {
   removeHardwareProfile,
   reportMachine,
   tagNode,
-  type HardwareDeps,
 } from './change-hardware.ts'
 import { hardwareProfileView, machineView } from './machine-view.ts'
 import {
@@ -24,8 +23,9 @@ import {
 import { EmptyRequest } from '#wire/api/operator-api.ts'
 import { attributionOf, NodeParams, param } from '#plane/http/operator-call.ts'
 import { answer, type Answer, type Call, type Route } from '#plane/http/route.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export const operatorHardwareRoutes = (deps: HardwareDeps): readonly Route[] => [
+export const operatorHardwareRoutes = (deps: FlowCore): readonly Route[] => [
   {
     method: 'GET',
     path: '/v1/hardware-profiles',
@@ -94,16 +94,16 @@ export const operatorHardwareRoutes = (deps: HardwareDeps): readonly Route[] => 
   },
 ]
 
-const viewOf = async ({ store }: HardwareDeps, node: Node): Promise<Answer> =>
+const viewOf = async ({ store }: FlowCore, node: Node): Promise<Answer> =>
   answer(machineView(node, await hardwareProfiles(store)))
 
-const create = async (deps: HardwareDeps, call: Call): Promise<Answer | Refusal> => {
+const create = async (deps: FlowCore, call: Call): Promise<Answer | Refusal> => {
   const { description = '', tags = [], ...asked } = call.body as CreateHardwareProfileRequest
   const done = await createHardwareProfile(deps, { ...asked, description, tags }, attributionOf(call))
   return done.kind === 'refused' ? done : answer(hardwareProfileView(done.profile), 201)
 }
 
-const report = async (deps: HardwareDeps, call: Call): Promise<Answer | Refusal> => {
+const report = async (deps: FlowCore, call: Call): Promise<Answer | Refusal> => {
   const { firmware = null, readiness, slots = [], remove_slots: removeSlots = [] } = call.body as MachineRequest
   const done = await reportMachine(
     deps,

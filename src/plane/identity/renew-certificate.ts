@@ -16,7 +16,7 @@ import {
 import { slotsOf } from '#domain/core/slots.ts'
 import type { Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
-import { useCertificate, type UseDeps } from '#plane/core/use-certificate.ts'
+import { useCertificate } from '#plane/core/use-certificate.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
 import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
@@ -24,8 +24,9 @@ import { issue, readIssueFacts, type IssueDeps, type Issued } from './issue.ts'
 import { raiseCopiedImage, readKeyClaims } from './key-claims.ts'
 import { checkRegistration, keyInRequest, readRenewalCounter, type ChallengeDeps } from './request-proofs.ts'
 import { callerFacts, lastSeenFacts, type SecondHolders } from './second-holder.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type RenewDeps = UseDeps &
+export type RenewDeps = FlowCore &
   ChallengeDeps &
   IssueDeps & {
     readonly issuer: Issuer

@@ -9,15 +9,16 @@ import { noVCluster } from '#domain/fleet/vcluster.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
-import { registerNode, type RegisterDeps } from './register-node.ts'
+import { registerNode } from './register-node.ts'
 import { explanationView } from './node-explanation.ts'
 import { nodeDetail, nodeView, type DetailFacts } from './node-view.ts'
 import { NodeExplanation, Recoverability } from '#wire/node/node-evidence.ts'
 import { NodeDetail, NodeListAnswer, NodeListQuery, RegisterRequest } from '#wire/api/operator-api.ts'
 import { attributionOf, NodeParams, param } from '#plane/http/operator-call.ts'
 import { answer, type Answer, type Call, type Route } from '#plane/http/route.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type NodeRoutesDeps = RegisterDeps & {
+export type NodeRoutesDeps = FlowCore & {
   readonly channels: OpenChannels
   readonly peers: Pick<PeerProofs, 'standingOf'>
   readonly recoverability: () => Promise<RecoverabilityCounts>
