@@ -219,7 +219,7 @@ export type AlertKind = keyof typeof rules
 
 export const alertKinds = Object.keys(rules) as readonly AlertKind[]
 
-export const alertRule = (kind: AlertKind): Pick<Rule<never>, 'subject' | 'endedBy'> => rules[kind]
+export const alertRule = (kind: AlertKind): Pick<Rule<never>, 'severity' | 'endedBy'> => rules[kind]
 
 type EvidenceOf<K extends AlertKind> = (typeof rules)[K] extends Rule<infer Evidence> ? Evidence : never
 

@@ -2,7 +2,7 @@
 
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
-import { findCertificate, type FindCertificateDeps } from './find-certificate.ts'
+import { findCertificate, type FindCertificateDeps } from './certificate-status-of.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RevocationLists } from './revocation-lists.ts'
 import { certificateStatusView } from './certificate-status-view.ts'

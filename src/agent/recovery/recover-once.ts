@@ -1,24 +1,22 @@
 // One recovery: a challenge, which also says what time it is; a key and a request, durable before they are sent; and the
-// answer, checked, which is an identity in a new epoch with all its trust anew.
+// answer, which is an identity in a new epoch with all its trust anew.
 
 import type { FailureClass } from '#domain/recovery/failure-class.ts'
 import { isoTime } from '#platform/clock.ts'
 import { fingerprint } from '#pki/certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import type { EnrollResponse } from '#wire/api/node-api.ts'
-import { RecoverResponse, type RecoverRequest } from '#wire/recovery/recovery-api.ts'
+import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { askChallenge, knock } from '#agent/link/knock.ts'
+import type { Trouble } from '#agent/core/trouble.ts'
+import { classFor } from '#agent/diagnostics/report.ts'
+import { askIdentity, type GivenIdentity } from '#agent/link/ask-identity.ts'
 import { agentEvidence } from '#agent/link/evidence.ts'
-import {
-  faultOfEndpoints,
-  faultOfLineage,
-  faultOfProfile,
-  faultOfRoots,
-  generationFrom,
-  recoveryFrom,
-} from '#agent/state/certificate-answer.ts'
+import { askChallenge } from '#agent/link/knock.ts'
+import type { PlaneFailure } from '#agent/link/plane-failure.ts'
+import { registrationOf } from '#agent/link/prove.ts'
+import { faultOfLineage, recoveryFrom } from '#agent/state/certificate-answer.ts'
 import {
   requestFor,
   withRequest,
@@ -27,26 +25,17 @@ import {
   type KeyRequest,
 } from '#agent/state/credentials.ts'
 import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
-import { unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
-import { classFor } from '#agent/diagnostics/report.ts'
 import type { Story } from './episode.ts'
-import { isNeedless } from './needless.ts'
-import { withdrawnWith } from '#agent/link/withdrawn-issuers.ts'
-import { keyCredential, registrationOf } from '#agent/link/prove.ts'
-import type { WayBack } from './way-back.ts'
+import { credentialOf, runtimeDoor, type WayBack } from './way-back.ts'
 
-export type Recovered = { readonly kind: 'recovered'; readonly identity: Identity }
 /** The identity there is turned out to be good. */
 export type Needless = { readonly kind: 'needless' }
-
-/** As long as an enrollment: a holder of the same identity may be pinged before the answer. */
-const answerTimeoutMs = 60_000
 
 export const recoverOnce = async (
   agent: AgentParts,
   way: WayBack,
   story: Story,
-): Promise<Recovered | Needless | PlaneFailure> => {
+): Promise<GivenIdentity | Needless | PlaneFailure> => {
   const asked = await askChallenge(agent, way.door, way.node)
   if (way.credential.kind !== 'repair') {
     const planeTimeMs = asked.kind === 'challenge' ? asked.timeMs : null
@@ -54,16 +43,41 @@ export const recoverOnce = async (
   }
   if (asked.kind !== 'challenge') return asked
   const request = openRequest(agent, way, story.correlation)
-  const json = recoverBody(agent, way, request, asked.challenge, story)
-  const answer = await knock(agent, way.door, {
-    path: '/v1/recover',
-    json,
-    answer: RecoverResponse,
-    timeoutMs: answerTimeoutMs,
+  const former = (): Identity | null => agent.keeper.credentials().identity
+  return askIdentity(agent, {
+    ...({ asked: 'recover', door: way.door, request } as const),
+    json: recoverBody(agent, way, request, asked.challenge, story),
+    faultOf: (answer) => faultOfLineage(answer, { domain: way.domain, nodeId: way.node }) ?? faultOfNode(way, answer),
+    origin: (answer) => originOf(former(), answer),
+    recovery: (answer) =>
+      recoveryFrom(answer, registeredBy(way, request, former()), former()?.recovery ?? trustOf(way)),
   })
-  if (answer.kind !== 'answer') return answer
-  agent.reached('recover: answered')
-  return identityFrom(agent, way, request, answer.value)
+}
+
+/**
+ * Recovery costs an epoch and one of few tries. What looked like a dead identity may be a clock that was wrong, or a network
+ * that answered for another plane for a while. `planeTimeMs`: what the recovery listener has just said; null: nothing.
+ */
+const isNeedless = async (agent: AgentParts, why: Trouble, planeTimeMs: number | null): Promise<boolean> => {
+  const { identity } = agent.keeper.credentials()
+  if (identity === null) return false
+  switch (why.class) {
+    case 'cert_expired':
+    case 'clock_skew': {
+      // By the plane's clock and not by ours, which may differ from it as far as is tolerated.
+      const timeMs = planeTimeMs ?? (await runtimeTime(agent, identity))
+      return timeMs !== null && timeMs < identity.current.notAfterMs
+    }
+    case 'server_tls_untrusted':
+      return (await askChallenge(agent, runtimeDoor(identity), null)).kind === 'challenge'
+    default:
+      return false
+  }
+}
+
+const runtimeTime = async (agent: AgentParts, identity: Identity): Promise<number | null> => {
+  const asked = await askChallenge(agent, runtimeDoor(identity), null)
+  return asked.kind === 'challenge' ? asked.timeMs : null
 }
 
 /** Kept even where the disk takes nothing: an identity that a crash may lose is better than none at all. */
@@ -124,26 +138,6 @@ const recoverBody = (
 const knownToAll = (name: FailureClass | null): FailureClass =>
   classFor({ understands: [] })(name ?? 'endpoint_unreachable')
 
-/** `csrPem` null: at a rehearsal. */
-export const credentialOf = (
-  { credential }: WayBack,
-  about: {
-    readonly node: string
-    readonly challenge: string
-    readonly csrPem: string | null
-    readonly counter: string | null
-  },
-): RecoverRequest['credential'] => {
-  switch (credential.kind) {
-    case 'key':
-      return keyCredential(credential, about)
-    case 'bearer':
-      return { kind: 'bearer', token: credential.token }
-    case 'repair':
-      return { kind: 'repair', token: credential.bundle.recovery_token }
-  }
-}
-
 const registrationWith = (
   { config }: AgentParts,
   { credential, node }: WayBack,
@@ -155,55 +149,19 @@ const registrationWith = (
   return config.recovery === 'bearer' ? { kind: 'bearer' } : null
 }
 
-const identityFrom = (
-  agent: AgentParts,
-  way: WayBack,
-  request: KeyRequest,
-  answer: EnrollResponse,
-): Recovered | PlaneFailure => {
-  const former = agent.keeper.credentials().identity
-  const facts = { at: 'recovery', certificate: null } as const
-  const fault =
-    faultOfRoots(answer.roots) ??
-    faultOfProfile(answer.profile) ??
-    faultOfEndpoints(answer.endpoints) ??
-    faultOfLineage(answer, { domain: way.domain, nodeId: way.node }) ??
-    faultOfSuccession(way, answer)
-  if (fault !== null) return unusableAnswer(fault, facts)
-  const made = generationFrom(request, answer.certificate_chain)
-  if (made.kind === 'unusable') return unusableAnswer(made.why, facts)
-  // The one in the request was registered only if a bundle took it there: one that was refused leaves it in the request.
-  const recoveryKey = way.credential.kind === 'repair' ? request.recoveryKey : null
-  const registered = recoveryKey === null ? former?.recovery?.credential : { kind: 'key' as const, ...recoveryKey }
-  return {
-    kind: 'recovered',
-    identity: {
-      source: 'plane',
-      nodeId: answer.node_id,
-      domain: answer.domain,
-      epoch: answer.epoch,
-      profile: answer.profile,
-      endpoints: answer.endpoints,
-      roots: answer.roots,
-      withdrawnIssuers: withdrawnWith(former?.withdrawnIssuers ?? [], answer.withdrawn_issuers),
-      trustRevision: 0,
-      graceMs: answer.liveness_grace_ms,
-      understands: answer.understands,
-      origin: originOf(former, answer),
-      counter: answer.counter ?? null,
-      recovery: recoveryFrom(answer, registered ?? { kind: 'none' }, former?.recovery ?? trustOf(way)),
-      clockToleranceMs: answer.clock_tolerance_ms ?? 300_000,
-      current: made.generation,
-      previous: null,
-    },
-  }
-}
+/** The key in the request was registered only if a bundle took it there: one that was refused leaves it in the request. */
+const registeredBy = (
+  { credential }: WayBack,
+  { recoveryKey }: KeyRequest,
+  former: Identity | null,
+): AgentRecovery['credential'] =>
+  credential.kind === 'repair' && recoveryKey !== null
+    ? { kind: 'key', ...recoveryKey }
+    : (former?.recovery?.credential ?? { kind: 'none' })
 
-/** The epoch need not be a later one than ours: a plane that was restored from a backup counts on from there. */
-const faultOfSuccession = (way: WayBack, answer: EnrollResponse): string | null => {
-  if (answer.domain !== way.domain || answer.node_id !== way.node) return 'it is for another node'
-  return answer.epoch < 0 || answer.liveness_grace_ms < 0 ? 'an epoch or a grace below zero' : null
-}
+/** The epoch need not be a later one than the last: a plane that was restored from a backup counts on from there. */
+const faultOfNode = (way: WayBack, { domain, node_id: node }: EnrollResponse): string | null =>
+  domain === way.domain && node === way.node ? null : 'it is for another node'
 
 /** Where a machine joins by its hardware it is known by this root, which may have been replaced meanwhile. */
 const originOf = (former: Identity | null, { roots, endpoints }: EnrollResponse): Identity['origin'] => {
