@@ -258,7 +258,6 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
         cutOffs,
         metrics,
         revocationLists: statusPlane.lists,
-        machineRoutes: { node: nodePlane.routes, recovery: recoveryPlane.routes },
         version: musterVersion,
         unready,
         clockWarnings,

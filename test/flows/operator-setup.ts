@@ -130,7 +130,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       urls: () => ({ node: 'https://plane.example:8443', recovery: 'https://plane.example:8442' }),
       recovery: { roots: () => ['recovery root'], statementKeys: () => ['statement key'] },
       recoverability: recoverabilityCounts(store, clock, timers),
-      machineRoutes: { node: [], recovery: [] },
+
       version: '0.0.0',
       correlation: () => `call-${calls++}`,
       balancers: null,

@@ -3,7 +3,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { boundedText } from '#domain/core/decision.ts'
-import { durationWords } from '#domain/core/duration-words.ts'
+import { durationWords } from '#domain/core/in-words.ts'
 import type { Condition, FormerRevocation, Membership, NodeId } from '#domain/core/node.ts'
 
 export const alertSeverities = ['warning', 'critical'] as const

@@ -15,7 +15,7 @@ import type { SecondHolders } from '#plane/identity/second-holder.ts'
 import type { HoldOff } from '#plane/limits/hold-off.ts'
 import type { ReturnSlots } from '#plane/limits/return-slots.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { DenyList } from './deny-list.ts'
 
 /** `evidence`: what the caller says of its process; asked for only when there may be two holders. */

@@ -13,7 +13,6 @@ import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
 import { openRecoveryListener, type RecoveryListener } from '#plane/http/recovery-listener.ts'
 import { recoveryRoutes } from '#plane/recovery/recovery-routes.ts'
-import type { Route } from '#plane/http/route.ts'
 import type { TurnedAway } from './turned-away.ts'
 
 export type RecoveryPlaneDeps = Core & {
@@ -33,7 +32,7 @@ export type RecoveryPlaneDeps = Core & {
   readonly onRehearsal: (outcome: 'passed' | 'failed') => void
 }
 
-export type RecoveryPlane = { readonly routes: readonly Route[]; readonly listener: RecoveryListener }
+export type RecoveryPlane = { readonly listener: RecoveryListener }
 
 export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<RecoveryPlane> => {
   const { store, feed, clock, random, timers, log, recovery, limits, channel } = deps
@@ -73,5 +72,5 @@ export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<Recove
     },
   })
   recovery.onServerIdentity((identity) => listener.replaceIdentity(identity))
-  return { routes, listener }
+  return { listener }
 }

@@ -6,15 +6,15 @@ import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { Duplex, IncomingMessage } from '#platform/tls-server.ts'
 import type { Timers } from '#platform/timers.ts'
-import { evidenceIn } from '#wire/api/agent-evidence.ts'
+import { evidenceIn } from '#wire/core/agent-evidence.ts'
 import {
   channelFrameLimit,
   channelProtocol,
   earlierSightingsCapability,
   pingEveryMs,
   sightingCapability,
-} from '#wire/api/channel.ts'
-import { overlayCapability } from '#wire/fleet/overlay.ts'
+} from '#wire/channel/channel.ts'
+import { overlayCapability } from '#wire/node/node-runs.ts'
 import { peersCapability } from '#wire/network/peers.ts'
 import { limitToCertificate } from './cut-sessions.ts'
 import { handleFrame, type FrameDeps } from './handle-frame.ts'

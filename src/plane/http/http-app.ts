@@ -2,7 +2,7 @@
 // is settled before a byte of the body is read and again once it is there, the schema before the handler, and every no
 // leaves by one door.
 
-import { evidenceIn } from '#wire/api/agent-evidence.ts'
+import { evidenceIn } from '#wire/core/agent-evidence.ts'
 import { hasDuplicateKeys } from '#wire/core/strict-json.ts'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { actorOf, type Principal } from '#domain/core/principal.ts'

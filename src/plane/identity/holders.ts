@@ -21,7 +21,7 @@ import type { Session } from '#plane/sessions/session.ts'
 import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { sleep } from '#platform/timers.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { Core } from '#plane/core/core.ts'
 
 /** `unknown`: a replica that may have the channel does not answer, and nothing may be concluded. */

@@ -22,7 +22,7 @@ import { busyOver, commitDecision, commitOnce, retryLostRaces, type CommitDeps }
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import type { Observation, Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { holderUnknown, type IdentityHolders } from './holders.ts'
 
 export type SecondHolders = {

@@ -26,9 +26,9 @@ import { callerFacts, lastSeenFacts, type SecondHolders } from '#plane/identity/
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
-import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import { proveRecovery } from './prove-recovery.ts'
 import type { Core } from '#plane/core/core.ts'
 
