@@ -9,8 +9,7 @@ import { test } from 'node:test'
 import type { Command } from 'commander'
 import { metricsText } from '#agent/diagnostics/metrics.ts'
 import { openVitals } from '#agent/core/vitals.ts'
-import { buildProgram } from '#cli/kit/program.ts'
-import { testCli } from '../fakes/test-cli.ts'
+import { testCli, wholeProgram } from '../fakes/test-cli.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
 import { repository } from '../process/child.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
@@ -89,7 +88,7 @@ test('every metric that the dashboard and the rules name is shown by a plane or 
 })
 
 test('every command that a rule tells somebody to type exists', async () => {
-  const program = await buildProgram(testCli({}).cli, [])
+  const program = await wholeProgram(testCli({}).cli)
   const commands = [...rules.matchAll(/\bmuster ((?:[a-z]+ )?[a-z]+)/g)].map(([, words]) => (words ?? '').split(' '))
   assert.ok(commands.length > 20)
   for (const words of commands) {

@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import type { Cli } from '#cli/kit/cli.ts'
 import { noun, loads, verb } from '#cli/kit/verb.ts'
 
-export const declareStore = (program: Command, cli: Cli): void => {
-  const store = noun(program, 'store', 'What a plane keeps: look at it, move it, copy it', [
+export const declareStore = (store: Command, cli: Cli): void => {
+  noun(store, [
     ['muster store status', ''],
     ['muster store backup /backups/monday', 'while the plane runs'],
   ])
