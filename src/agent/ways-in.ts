@@ -38,7 +38,7 @@ const planeIdentity = async (agent: AgentParts, need: Need): Promise<Provided> =
   }
   const story = storyOf(agent, stored)
   // Otherwise it has been said by whoever ended the session before.
-  if (need === 'start' && wayBack(agent) !== null) agent.board.trouble('enrollment', story.trouble, null)
+  if (need === 'start' && wayBack(agent) !== null) agent.record.trouble('enrollment', story.trouble, null)
   const back = await recover(agent, story)
   if (back.kind !== 'not-mine') return back
   const found = findJoin(agent.config, identity)
@@ -52,15 +52,15 @@ const planeIdentity = async (agent: AgentParts, need: Need): Promise<Provided> =
     const what = trouble('join_string_unusable', `${found.why}.`, 'Make a new one: muster token create --node ID')
     return { kind: 'failed', outcome: { kind: 'misconfigured', trouble: what } }
   }
-  agent.board.phase('enrolling')
+  agent.record.phase('enrolling')
   return enroll(agent, found.join)
 }
 
 const repairMs = 30_000
 
 const awaitRepair = async (agent: AgentParts, damage: Trouble, need: Need): Promise<Provided> => {
-  agent.board.phase('rejoining')
-  agent.board.trouble('enrollment', damage, null)
+  agent.record.phase('rejoining')
+  agent.record.trouble('enrollment', damage, null)
   agent.log.error({ code: damage.code, class: damage.class, next: damage.next }, damage.text)
   while (!agent.signal.aborted) {
     if ((await waitForNews(agent, repairMs)) !== 'none') return planeIdentity(agent, need)

@@ -39,7 +39,7 @@ test('the plane is asked what time it is once for every jump of the clock, and f
   assert.equal(await untold.settle(identity), null)
   assert.equal(asked(), 1)
 
-  agent.vitals.exchanged()
+  agent.record.count({ kind: 'exchanged' })
   const doubt = openClockDoubt(agent)
   doubt.look(300_000)
   await doubt.settle(identity)

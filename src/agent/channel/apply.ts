@@ -10,8 +10,8 @@ import { withdrawnNow, withdrawnWith } from '#agent/link/withdrawn-issuers.ts'
 import type { Applied, ChannelUser, Revisions } from './channel.ts'
 
 export const channelUser = (agent: AgentParts): ChannelUser => {
-  const { keeper, lastConfig, board, log, outbox, sightings } = agent
-  board.facts({ vcluster: lastConfig.current()?.vcluster ?? null })
+  const { keeper, lastConfig, record, log, outbox, sightings } = agent
+  record.facts({ vcluster: lastConfig.current()?.vcluster ?? null })
 
   const revisions = (): Revisions => ({
     config_revision: lastConfig.current()?.revision ?? 0,
@@ -26,7 +26,7 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
     revisions,
     reported: ({ instance, number }) => {
       outbox.acknowledge(instance, number)
-      board.facts({ reports: outbox.counts() })
+      record.facts({ reports: outbox.counts() })
     },
     sighting: () => sightings.newest(domainNow(agent)),
     earlierSightings: () => sightings.earlier(domainNow(agent)),
@@ -44,7 +44,7 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
     config: (next) => {
       // Another revision, not a higher one: the plane decides which is in force, also after it was restored from a backup.
       if (next.revision === lastConfig.current()?.revision) return applied()
-      board.facts({ vcluster: next.vcluster, profile: next.profile.name })
+      record.facts({ vcluster: next.vcluster, profile: next.profile.name })
       log.info({ revision: next.revision, vcluster: next.vcluster, profile: next.profile.name }, 'new configuration')
       const kept = applied(amend(agent, { profile: next.profile, endpoints: next.endpoints }), lastConfig.keep(next))
       agent.wireguard.configured(next.wireguard)

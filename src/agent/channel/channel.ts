@@ -157,7 +157,7 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
         },
         heard: () => {
           heardAtMs = agent.clock.monotonicMs()
-          if (hello) agent.vitals.exchanged()
+          if (hello) agent.record.count({ kind: 'exchanged' })
         },
         pong: (payload) => {
           if (payload !== healthCheck) return
@@ -202,7 +202,7 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
     // From a server that has proved itself just now, so it may be believed about the time.
     const timeMs = parseIsoTime(said.server_time)
     if (timeMs !== null) learnTime(agent, timeMs)
-    agent.vitals.exchanged()
+    agent.record.count({ kind: 'exchanged' })
     takesOverlay = said.capabilities.includes(overlayCapability)
     if (said.capabilities.includes(sightingCapability)) {
       const earlier = said.capabilities.includes(earlierSightingsCapability) ? user.earlierSightings() : []

@@ -20,7 +20,7 @@ const lookEveryMs = 1_000
 
 /** Ends only when the agent is stopped or the plane does not take the identity any more. */
 export const keepChannel = async (agent: AgentParts, identityNow: () => Identity): Promise<RunEnd> => {
-  const { keeper, outbox, overlay, board, log, clock, timers } = agent
+  const { keeper, outbox, overlay, record, log, clock, timers } = agent
   const user = channelUser(agent)
   const over = new AbortController()
   const done = Promise.withResolvers<RunEnd>()
@@ -77,13 +77,13 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
   const tellOpen = (id: ChannelId): void => {
     const serving = held.get(id)
     if (serving === undefined) return
-    board.channel(true, serving.url)
-    board.clear('channel')
+    record.channel(true, serving.url)
+    record.clear('channel')
   }
   const tellClosed = (): void => {
     outbox.use(null)
     overlay.use(null)
-    board.channel(false, null)
+    record.channel(false, null)
   }
 
   const swap = (id: ChannelId): void => {
@@ -106,7 +106,7 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
     cancelWait()
     cancelWait = timers.after(ms, () => happened({ kind: 'tick' }))
     log.warn({ code: lastTrouble.code, next: lastTrouble.next, waitMs: ms }, lastTrouble.text)
-    board.trouble('channel', lastTrouble, clock.nowMs() + ms)
+    record.trouble('channel', lastTrouble, clock.nowMs() + ms)
   }
 
   const giveUp = (serial: string): void => {

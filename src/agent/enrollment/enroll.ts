@@ -41,7 +41,7 @@ export const enroll = async (agent: AgentParts, join: JoinString): Promise<Provi
     if (next.forget === 'key') agent.keeper.keep(withRequest(agent.keeper.credentials(), null))
     if (tried.kind === 'refused' && tried.retry === 'when-free') proveWithFormerKey(agent)
     const nextTryAtMs = agent.clock.nowMs() + next.waitMs
-    agent.board.trouble('enrollment', tried.trouble, nextTryAtMs)
+    agent.record.trouble('enrollment', tried.trouble, nextTryAtMs)
     agent.log.warn(
       { code: tried.trouble.code, next: tried.trouble.next, nextTry: isoTime(nextTryAtMs) },
       `${tried.trouble.text} ${next.intent}`.trim(),
@@ -218,7 +218,7 @@ const accept = (agent: AgentParts, { identity, answer }: GivenIdentity): Provide
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('enroll: identity kept')
   agent.episode.begunAnew('other')
-  agent.board.success('enrollment', `Enrolled as ${identity.nodeId}, epoch ${identity.epoch}.`)
+  agent.record.success('enrollment', `Enrolled as ${identity.nodeId}, epoch ${identity.epoch}.`)
   agent.log.info(
     { node: identity.nodeId, epoch: identity.epoch, serial: identity.current.serial, persisted: kept.persisted },
     'enrolled',

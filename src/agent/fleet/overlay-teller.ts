@@ -34,7 +34,7 @@ export type OverlayTeller = {
 
 const longestDetail = 256
 
-export const openOverlayTeller = (board: AgentParts['board']): OverlayTeller => {
+export const openOverlayTeller = (record: AgentParts['record']): OverlayTeller => {
   let tell: OverlayTell | null = null
   let machine: MachineCapabilities | null = null
   let said = { state: '', capabilities: '' }
@@ -48,7 +48,7 @@ export const openOverlayTeller = (board: AgentParts['board']): OverlayTeller => 
     standing: (how) => {
       const state = stateOf(how)
       const here = statusOf(state, how)
-      if (JSON.stringify(here) !== shown) board.facts({ overlay: here })
+      if (JSON.stringify(here) !== shown) record.facts({ overlay: here })
       shown = JSON.stringify(here)
       const text = JSON.stringify(state)
       if (tell === null || text === said.state) return

@@ -15,7 +15,7 @@ export const acquireIdentity = async (
 ): Promise<Found> => {
   // Until there is somebody to be, the machine shows at most what every machine of its image has.
   const admission = readAdmission(agent.config)
-  if (agent.keeper.credentials().identity === null && admission.kind === 'admission') agent.board.source('static')
+  if (agent.keeper.credentials().identity === null && admission.kind === 'admission') agent.record.source('static')
   if (admission.kind === 'broken') {
     agent.log.warn({ code: admission.trouble.code, next: admission.trouble.next }, admission.trouble.text)
   }
@@ -33,8 +33,8 @@ export const acquireIdentity = async (
   return found
 }
 
-const tell = ({ board, log }: AgentParts, { source, passedOver }: Extract<Found, { kind: 'identity' }>): void => {
-  board.source(source)
+const tell = ({ record, log }: AgentParts, { source, passedOver }: Extract<Found, { kind: 'identity' }>): void => {
+  record.source(source)
   for (const { source: broken, trouble } of passedOver) {
     log.warn({ source: broken, inUse: source, code: trouble.code, next: trouble.next }, trouble.text)
   }

@@ -19,7 +19,7 @@ export type ClockDoubt = {
 export const openClockDoubt = (agent: AgentParts): ClockDoubt => {
   const read = (): ClockReading => ({ wallMs: agent.clock.nowMs(), monotonicMs: agent.clock.monotonicMs() })
   let reading = read()
-  let inDoubt = agent.vitals.signs().lastExchangeMs === null
+  let inDoubt = agent.record.now().figures.lastExchangeMs === null
   return {
     look: (toleranceMs) => {
       const now = read()

@@ -28,7 +28,7 @@ export const keepRenewed = async (
   identityNow: () => Identity,
   reporter: StorageReporter,
 ): Promise<RunEnd> => {
-  const { clock, nudge, vitals } = agent
+  const { clock, nudge, record } = agent
   let failures = 0
   let lastTry: LastTry | null = null
   /** The last exchange that had succeeded when a try found nobody: another one since means that the plane is back. */
@@ -50,7 +50,7 @@ export const keepRenewed = async (
     doubt.look(identity.clockToleranceMs)
     const nowMs = clock.nowMs()
     const remainingMs = identity.current.notAfterMs - nowMs
-    if (exchangeBefore !== null && vitals.signs().lastExchangeMs !== exchangeBefore.atMs) {
+    if (exchangeBefore !== null && record.now().figures.lastExchangeMs !== exchangeBefore.atMs) {
       lastTry = { atMs: nowMs, delayMs: spreadMs(remainingMs, agent.random.unit()) }
       exchangeBefore = null
     }
@@ -71,7 +71,7 @@ export const keepRenewed = async (
         ? clock.monotonicMs() + registerAfterMs(identityNow(), agent.random.unit())
         : null
       agent.log.info({ serial: outcome.serial, persisted: outcome.persisted }, 'certificate renewed')
-      agent.board.success('renewal', `The certificate was renewed: ${outcome.serial}.`)
+      agent.record.success('renewal', `The certificate was renewed: ${outcome.serial}.`)
       if (agent.episode.channelIsOpen()) agent.episode.over()
       failures = 0
       exchangeBefore = null
@@ -79,14 +79,14 @@ export const keepRenewed = async (
       continue
     }
     if (outcome.kind === 'stopped') break
-    vitals.renewalFailed(outcome.trouble)
+    record.count({ kind: 'renewal-failed', trouble: outcome.trouble })
     const over = endBecauseOf(outcome)
     if (over !== null) return over
     failures += 1
-    exchangeBefore = outcome.kind === 'refused' ? null : { atMs: vitals.signs().lastExchangeMs }
+    exchangeBefore = outcome.kind === 'refused' ? null : { atMs: record.now().figures.lastExchangeMs }
     const retryMs = renewRetryMs(failures, remainingMs, agent.random.unit())
     lastTry = { atMs: nowMs, delayMs: Math.max(retryMs, slotOf(outcome, identity, nowMs)) }
-    agent.board.trouble('renewal', outcome.trouble, nowMs + lastTry.delayMs)
+    agent.record.trouble('renewal', outcome.trouble, nowMs + lastTry.delayMs)
     agent.log.warn(
       { code: outcome.trouble.code, next: outcome.trouble.next, nextTry: isoTime(nowMs + lastTry.delayMs) },
       outcome.trouble.text,
@@ -129,10 +129,10 @@ const endBecauseOf = (failure: Exclude<PlaneFailure, { kind: 'stopped' }>): RunE
   }
 }
 
-const showIdentity = ({ board, config }: AgentParts, identity: Identity): void => {
+const showIdentity = ({ record, config }: AgentParts, identity: Identity): void => {
   const inMemory = config.keyStorage === 'memory' || identity.profile.key_storage !== 'file'
-  board.source(identity.source)
-  board.facts({
+  record.source(identity.source)
+  record.facts({
     node_id: identity.nodeId,
     domain: identity.domain,
     profile: identity.profile.name,

@@ -35,7 +35,7 @@ export const renewWithin = async (
 ): Promise<Renewed | PlaneFailure> => {
   const late = new AbortController()
   const cancel = agent.timers.after(Math.min(withinMs, longestPatienceMs), () => late.abort(), 'background')
-  agent.vitals.renewalTried()
+  agent.record.count({ kind: 'renewal-tried' })
   const signal = AbortSignal.any([agent.signal, late.signal])
   const outcome = await renewOnce({ ...agent, signal }, identity).finally(cancel)
   if (outcome.kind !== 'stopped' || agent.signal.aborted) return outcome

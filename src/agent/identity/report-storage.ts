@@ -13,7 +13,7 @@ export type StorageReporter = { check(): Promise<void> }
 const retryEveryMs = 10_000
 
 export const storageReporter = (agent: AgentParts, identityNow: () => Identity): StorageReporter => {
-  const { keeper, lastConfig, board, log, clock, storage } = agent
+  const { keeper, lastConfig, record, log, clock, storage } = agent
   const isPersisted = (): boolean => keeper.isPersisted() && lastConfig.isPersisted()
   // A certificate that has worked before was confirmed by that.
   let told: boolean | null = identityNow().current.proven ? true : null
@@ -30,7 +30,7 @@ export const storageReporter = (agent: AgentParts, identityNow: () => Identity):
       detail = kept.detail
       const what = storage.notKept(kept, 'What the plane sent is only in memory')
       saidCode = what.code
-      return board.trouble('storage', what, clock.nowMs() + retryEveryMs)
+      return record.trouble('storage', what, clock.nowMs() + retryEveryMs)
     }
     log.info('what the plane sent is on disk now')
     dropUsedJoin(agent.config, identityNow())
@@ -41,12 +41,12 @@ export const storageReporter = (agent: AgentParts, identityNow: () => Identity):
     const fault = storage.fault()
     if (fault === null) {
       saidCode = null
-      return board.clear('storage')
+      return record.clear('storage')
     }
     // Once: what stays as it is does not happen again every second.
     if (fault.code === saidCode) return
     saidCode = fault.code
-    board.trouble('storage', fault, null)
+    record.trouble('storage', fault, null)
     log.warn({ code: fault.code, next: fault.next }, fault.text)
   }
 

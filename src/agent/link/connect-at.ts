@@ -31,7 +31,7 @@ export type Connected = { readonly kind: 'connected'; readonly socket: TlsSocket
 
 export type ConnectingAgent = Pick<
   AgentParts,
-  'clock' | 'timers' | 'random' | 'log' | 'resolve' | 'addresses' | 'keeper' | 'board' | 'vitals'
+  'clock' | 'timers' | 'random' | 'log' | 'resolve' | 'addresses' | 'keeper' | 'record'
 >
 
 /** A server that is the plane but for its dates is asked what time it is, and judged at that time. */

@@ -81,7 +81,7 @@ const callAt = async <S extends TSchema>(
 const exchanged = (agent: CallingAgent, value: unknown): void => {
   const stated = Value.Check(WithTime, value) ? parseIsoTime(value.server_time) : null
   if (stated !== null) learnTime(agent, stated)
-  agent.vitals.exchanged()
+  agent.record.count({ kind: 'exchanged' })
 }
 
 const WithTime = Type.Object({ server_time: Type.String() })

@@ -8,7 +8,7 @@ import { isoTime } from '#platform/clock.ts'
 import type { PlaneClosing } from '#wire/api/channel.ts'
 import { ErrorBody } from '#wire/api/node-api.ts'
 import { retryClassOf } from '#wire/core/newer-codes.ts'
-import { observedTrouble } from '#agent/core/observed-trouble.ts'
+import { observedTrouble } from '#agent/core/trouble.ts'
 import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
 
 export type PlaneFailure =

@@ -8,7 +8,7 @@ import type { Timers } from '#platform/timers.ts'
 import type { PlanePeers, WireguardConfig, WireguardRequest } from '#wire/network/peers.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import type { NotKept } from '#agent/state/identity-keeper.ts'
-import type { StatusBoard } from '#agent/diagnostics/status-board.ts'
+import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import type { StatusFile } from '#agent/diagnostics/status-file.ts'
 import type { AgentStorage } from '#agent/state/storage.ts'
 import { tidy } from '#agent/core/trouble.ts'
@@ -66,7 +66,7 @@ export type WireguardDeps = {
   readonly timers: Timers
   readonly random: Random
   readonly log: Log
-  readonly board: Pick<StatusBoard, 'facts'>
+  readonly record: Pick<AgentRecord, 'facts'>
   readonly storage: Pick<AgentStorage, 'credentialWrite'>
 }
 type AgentWireguard = NonNullable<AgentConfig['wireguard']>
@@ -76,7 +76,7 @@ const mostWaiting = 4
 
 /** `link`: what to work on instead of this machine. */
 export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = null): WireguardNetwork => {
-  const { config, log, board } = deps
+  const { config, log, record } = deps
   const onDisk = config.keyStorage === 'file'
   const keys = openWireguardKey(config.stateFolder, onDisk, deps.storage.credentialWrite)
   const store = openPeerStore(config.stateFolder)
@@ -96,7 +96,7 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
   }
   const tell = (change: Partial<typeof status>): void => {
     status = { ...status, ...change }
-    board.facts({ wireguard: status })
+    record.facts({ wireguard: status })
   }
   const answerAll = (revision: string): void => {
     const fitting = waiting.filter((one) => one.revision === revision)

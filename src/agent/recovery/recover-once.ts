@@ -94,7 +94,7 @@ const openRequest = (agent: AgentParts, way: WayBack, correlation: string): KeyR
     open === null ? newKeyRequest(purpose, keyType, way.node, clock.nowMs(), recoveryKey) : { ...open, recoveryKey }
   const kept = keeper.keep(withRequest(keeper.credentials(), request))
   if (!kept.persisted) {
-    agent.board.trouble('storage', agent.storage.notKept(kept, 'The request is only in memory'), null)
+    agent.record.trouble('storage', agent.storage.notKept(kept, 'The request is only in memory'), null)
   }
   agent.reached('recover: request kept')
   return request

@@ -22,15 +22,15 @@ export const recover = async (agent: AgentParts, story: Story): Promise<Provided
   while (!agent.signal.aborted) {
     const way = wayBack(agent)
     if (way === null) return { kind: 'not-mine' }
-    agent.board.phase('rejoining')
+    agent.record.phase('rejoining')
     reviewClock(agent)
-    agent.board.attempt('recovery', `Recover the identity of ${way.node} (${way.credential.kind}).`)
-    agent.vitals.recoveryTried(story.trouble.class ?? 'endpoint_unreachable')
+    agent.record.attempt('recovery', `Recover the identity of ${way.node} (${way.credential.kind}).`)
+    agent.record.count({ kind: 'recovery-tried', because: story.trouble.class ?? 'endpoint_unreachable' })
     const tried = await recoverOnce(agent, way, story)
     if (tried.kind === 'given') return accept(agent, tried.identity, way, story)
     if (tried.kind === 'needless') return abandon(agent)
     if (tried.kind === 'stopped') break
-    agent.vitals.recoveryFailed(tried.trouble)
+    agent.record.count({ kind: 'recovery-failed', trouble: tried.trouble })
     attempt = tried.trouble.code === lastCode ? attempt + 1 : 0
     lastCode = tried.trouble.code
     const next = nextTry('recover', tried, attempt, agent.random.unit())
@@ -51,7 +51,7 @@ const keepDistance = async (agent: AgentParts): Promise<void> => {
   const { identity } = agent.keeper.credentials()
   const way = wayBack(agent)
   if (identity === null || way === null || way.credential.kind === 'repair') return
-  agent.board.phase('rejoining')
+  agent.record.phase('rejoining')
   await waitForNews(agent, firstRecoveryMs(identity.profile.lifetime_ms, agent.random.unit()))
 }
 
@@ -61,9 +61,9 @@ const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Stor
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('recover: identity kept')
   agent.episode.begunAnew(former !== null && sameRoots(former, identity) ? 'same' : 'other')
-  agent.vitals.recovered()
-  agent.board.success('recovery', `Recovered as ${identity.nodeId}, epoch ${identity.epoch}.`)
-  agent.board.clear('enrollment')
+  agent.record.count({ kind: 'recovered' })
+  agent.record.success('recovery', `Recovered as ${identity.nodeId}, epoch ${identity.epoch}.`)
+  agent.record.clear('enrollment')
   agent.log.info(
     { node: identity.nodeId, epoch: identity.epoch, persisted: kept.persisted, correlation: story.correlation },
     'recovered',
@@ -80,11 +80,11 @@ const sameRoots = (former: Identity, { roots }: Identity): boolean =>
   former.roots.length === roots.length && roots.every((root) => former.roots.includes(root))
 
 const abandon = (agent: AgentParts): Provided => {
-  const { keeper, board, log } = agent
+  const { keeper, record, log } = agent
   agent.episode.begunAnew('kept')
   if (keeper.credentials().request?.purpose.kind === 'recover') keeper.keep(withRequest(keeper.credentials(), null))
-  board.success('recovery', 'The identity there is turned out to be good.')
-  board.clear('enrollment')
+  record.success('recovery', 'The identity there is turned out to be good.')
+  record.clear('enrollment')
   log.info('no recovery is needed: the identity there is turned out to be good')
   return { kind: 'identity' }
 }
@@ -94,7 +94,7 @@ const withoutWaiting = (
   next: Exclude<NextTry, { kind: 'wait' }>,
   failure: Exclude<PlaneFailure, { kind: 'stopped' }>,
 ): Provided => {
-  agent.board.trouble('recovery', failure.trouble, null)
+  agent.record.trouble('recovery', failure.trouble, null)
   if (next.kind === 'elsewhere') return { kind: 'not-mine' }
   // A token that was not used yet: somebody made it for a machine that was thrown out.
   const invited = agent.config.joinMethod === 'token' && isInvited(agent)
@@ -108,7 +108,7 @@ const tell = (
   { correlation }: Story,
 ): void => {
   const nextTryAtMs = agent.clock.nowMs() + waitMs
-  agent.board.trouble('recovery', trouble, nextTryAtMs, correlation)
+  agent.record.trouble('recovery', trouble, nextTryAtMs, correlation)
   agent.log.warn(
     { code: trouble.code, class: trouble.class, next: trouble.next, nextTry: isoTime(nextTryAtMs), correlation },
     `${trouble.text} ${intent}`.trim(),
@@ -118,7 +118,7 @@ const tell = (
 /** That one was brought is no news any more: what is left to do is said of the recovery. */
 const withoutBundle = (agent: AgentParts, way: WayBack): void => {
   dropBundle(agent, way)
-  agent.board.clear('enrollment')
+  agent.record.clear('enrollment')
 }
 
 const dropBundle = ({ bundles, log }: AgentParts, { credential }: WayBack): void => {

@@ -68,7 +68,7 @@ const rehearseOnce = async (agent: AgentParts, identity: Identity): Promise<Rehe
     counter: way.counter,
     evidence: agentEvidence(agent, way.domain),
     disk_reserve: agent.storage.reserve(),
-    clock_skew_ms: Math.round(agent.vitals.signs().clockSkewMs),
+    clock_skew_ms: Math.round(agent.record.now().figures.clockSkewMs),
   }
   const call = { path: '/v1/rehearse', json, answer: RehearseResponse, timeoutMs: answerTimeoutMs } as const
   const answer = await knock(agent, way.door, call)
@@ -79,8 +79,8 @@ const rehearseOnce = async (agent: AgentParts, identity: Identity): Promise<Rehe
   if (outcome === 'failed') {
     return tell(agent, step ?? 'proof', why ?? 'unknown', notPassed(step ?? 'proof', why ?? 'unknown'))
   }
-  agent.vitals.rehearsed({ outcome, step: null, why: null })
-  agent.board.success('rehearsal', 'The recovery was rehearsed, and would work.')
+  agent.record.count({ kind: 'rehearsed', outcome, step: null, why: null })
+  agent.record.success('rehearsal', 'The recovery was rehearsed, and would work.')
   agent.log.info('the recovery was rehearsed, and would work')
   return 'passed'
 }
@@ -89,8 +89,8 @@ const failedAt = (agent: AgentParts, step: RehearsalStep, failure: PlaneFailure)
   failure.kind === 'stopped' ? 'nothing' : tell(agent, step, failure.trouble.code, failure.trouble)
 
 const tell = (agent: AgentParts, step: RehearsalStep, why: string, what: Trouble): 'failed' => {
-  agent.vitals.rehearsed({ outcome: 'failed', step, why: why.slice(0, 64) })
-  agent.board.trouble('rehearsal', what, null)
+  agent.record.count({ kind: 'rehearsed', outcome: 'failed', step, why: why.slice(0, 64) })
+  agent.record.trouble('rehearsal', what, null)
   agent.log.warn({ step, code: what.code, next: what.next }, `the recovery would not work: ${what.text}`)
   return 'failed'
 }

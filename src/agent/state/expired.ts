@@ -1,6 +1,6 @@
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Identity } from './credentials.ts'
-import { observedTrouble } from '#agent/core/observed-trouble.ts'
+import { observedTrouble } from '#agent/core/trouble.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
 
 /** Said by this machine, by its own clock; never by the plane. */

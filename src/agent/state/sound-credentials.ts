@@ -6,7 +6,7 @@ import { parseCsr } from '#pki/csr.ts'
 import { loadPrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { allFromPem } from '#pki/pem.ts'
-import { observedTrouble } from '#agent/core/observed-trouble.ts'
+import { observedTrouble } from '#agent/core/trouble.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
 import type { Credentials, Generation, Identity, KeyRequest } from './credentials.ts'
 
