@@ -8,7 +8,7 @@ import { openHttpClient } from '#platform/http-client.ts'
 import { systemRandom } from '#platform/random.ts'
 import { standardStreams } from '#platform/standard-streams.ts'
 import { systemTimers } from '#platform/timers.ts'
-import { musterVersion } from '#platform/version.ts'
+import { musterVersion } from '#platform/this-process.ts'
 
 process.exitCode = await runCli(process.argv.slice(2), {
   program: 'muster',

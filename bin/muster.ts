@@ -8,7 +8,7 @@ import { pathExists } from '#platform/paths.ts'
 import { systemRandom } from '#platform/random.ts'
 import { standardStreams } from '#platform/standard-streams.ts'
 import { systemTimers } from '#platform/timers.ts'
-import { musterVersion } from '#platform/version.ts'
+import { musterVersion } from '#platform/this-process.ts'
 
 process.exitCode = await runCli(process.argv.slice(2), {
   // Where there is one beside the reader it is called as that, elsewhere by its name: hints can be pasted.

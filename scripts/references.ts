@@ -10,7 +10,7 @@ const pages = ['README.md', 'CHANGELOG.md']
 const rulingsPage = 'docs/RULINGS.md'
 const requirementsPage = 'docs/REQUIREMENTS.md'
 /** It plants references that lead nowhere. */
-const ownTest = 'test/references.test.ts'
+const ownTest = 'test/repository/references.test.ts'
 
 /** What a reference can lead to. */
 export type Targets = {

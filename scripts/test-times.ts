@@ -10,10 +10,10 @@ export type Times = { readonly seconds: number; readonly cpu: number }
 /** By the name that is reported: the file, and behind it `[postgres]` where it ran on that. */
 export type KnownTimes = Readonly<Record<string, Times>>
 
-/** One that is not written down is new, or short. */
-const unknownTimes: Times = { seconds: 5, cpu: 5 }
+/** One that is not written down is short, or new. */
+const unknownTimes: Times = { seconds: 1, cpu: 1 }
 /** Below this it does not matter when a file is started. */
-const worthKnowingSeconds = 5
+const worthKnowingSeconds = 2
 /** So little of its time is work that it takes nothing from those that work. */
 const waitingShare = 0.2
 
@@ -51,20 +51,5 @@ export const openQueue = <Job>(jobs: readonly Job[], nameOf: (job: Job) => strin
       const ofItsKind = left.findIndex((job) => kindOf(job) === lane)
       return left.splice(Math.max(ofItsKind, 0), 1)[0] ?? null
     },
-  }
-}
-
-/** What processes that this one has started, and theirs, had of the processors until they ended; null where nobody says. */
-export const cpuOfEndedChildren = (): number | null => {
-  const ticksPerSecond = 100
-  try {
-    // Behind the name, which may hold anything: user time of children is the 14th, their system time the 15th.
-    const fields = fs
-      .readFileSync('/proc/self/stat', 'utf8')
-      .replace(/^.*\) /s, '')
-      .split(' ')
-    return (Number(fields[13]) + Number(fields[14])) / ticksPerSecond
-  } catch {
-    return null
   }
 }

@@ -1,11 +1,11 @@
-// `npm test [-- FILTER...]`: peers, check, then every test, and the flows and compliance a second time on PostgreSQL.
-// --long runs the counts the issues state; --no-check and --only-check are for speed while working; --record writes down how
-// long each file took (scripts/test-times.ts).
+// `npm test [-- FILTER...]`: peers, check and every layer of the tests (test-layers.ts), and what differs by store a second time
+// on PostgreSQL. `npm run test:unit`, `test:flows` and `test:system` are one layer each, without the check. --long runs the
+// counts the issues state; --no-check and --only-check are for speed while working; --record writes down how long each file
+// took (test-times.ts); --count counts the assertions that are executed.
 
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
-import { run } from 'node:test'
 import { peer } from '../test/peers/peer.ts'
 import { commandVariable } from '../test/process/child.ts'
 import { placeText, postgresVariable, startPostgres } from '../test/process/postgres-server.ts'
@@ -14,11 +14,14 @@ import { filesForBothStores } from './both-stores.ts'
 import { check } from './check.ts'
 import { installPeers } from './install-peers.ts'
 import { filesBelow, root } from './repository.ts'
-import { reportFiles, total, type Counts } from './test-reporter.ts'
 import { buildTestCommand } from './test-command.ts'
-import { cpuOfEndedChildren, knownTimes, openQueue, writeTimes, type LaneKind, type Times } from './test-times.ts'
+import { openLane, type LaneOptions } from './test-lane.ts'
+import { layerOf, layers } from './test-layers.ts'
+import { reportText, totalText, type FileReport } from './test-reporter.ts'
+import { knownTimes, openQueue, writeTimes, type LaneKind, type Times } from './test-times.ts'
 
-const flags = ['--long', '--no-check', '--only-check', '--record']
+const layerFlags = layers.map((layer) => `--layer=${layer}`)
+const flags = ['--long', '--no-check', '--only-check', '--record', '--count', ...layerFlags]
 const given = process.argv.slice(2)
 const unknown = given.find((argument) => argument.startsWith('-') && !flags.includes(argument))
 if (unknown !== undefined) {
@@ -27,77 +30,77 @@ if (unknown !== undefined) {
 }
 const filters = given.filter((argument) => !argument.startsWith('-'))
 const long = given.includes('--long')
+const asked = layers.filter((layer) => given.includes(`--layer=${layer}`))
 
 const testFiles = ['src', 'test']
   .flatMap((folder) => filesBelow(path.join(root, folder), root))
   .filter((file) => file.endsWith('.test.ts'))
+  .filter((file) => asked.length === 0 || asked.includes(layerOf(file)))
   .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
 
 /** `name` stands behind the file in what is reported. */
-type Job = { readonly name: string; readonly file: string; readonly env: NodeJS.ProcessEnv }
-type Sum = { readonly counts: Counts; readonly success: boolean }
+type Job = { readonly name: string; readonly file: string; readonly env: Readonly<Record<string, string>> }
 
-/** More than there are processors: what tests do most is wait. A lane without work of its kind takes the other's. */
-const lanes: readonly LaneKind[] = ['working', 'working', 'working', 'waiting', 'waiting']
+/**
+ * More than there are processors: what tests of processes do most is wait. A lane without work of its kind takes the other's.
+ * Unit tests never wait: one process has loaded their modules once.
+ */
+const lanes: readonly LaneKind[] = testFiles.every((file) => layerOf(file) === 'unit')
+  ? ['working']
+  : ['working', 'working', 'working', 'waiting', 'waiting']
 const reportedAs = ({ name, file }: Job): string => `${file} ${name}`.trimEnd()
 
 /** Hundreds of planes, agents and commands are started, each of which costs half as much when what was compiled is kept. */
 const compiled = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-compiled-'))
 process.once('exit', () => fs.rmSync(compiled, { recursive: true, force: true }))
 
-const runFile = async (command: string, { name, file, env }: Job): Promise<Sum> => {
-  const events = run({
-    cwd: root,
-    files: [file],
-    // A test that hangs has to fail, not to hold up the rest. Those that wait longer say so themselves.
-    timeout: long ? 4 * 3600_000 : 300_000,
-    execArgv: ['--disable-warning=ExperimentalWarning'],
-    env: {
-      ...process.env,
-      NODE_COMPILE_CACHE: compiled,
-      [commandVariable]: command,
-      ...(long ? { MUSTER_LONG: '1' } : {}),
-      ...env,
-    },
-  })
-  const report = reportFiles(events, name)
-  for (;;) {
-    const { done, value } = await report.next()
-    if (done) return value
-    process.stdout.write(value)
+/** A test that hangs has to fail, not to hold up the rest. Those that wait longer say so themselves. */
+const timeoutMs = long ? 4 * 3600_000 : 300_000
+
+const laneOptions = async (): Promise<LaneOptions> => {
+  const startsProcesses = testFiles.some((file) => layerOf(file) === 'system')
+  const env = {
+    ...process.env,
+    NODE_COMPILE_CACHE: compiled,
+    ...(startsProcesses ? { [commandVariable]: await buildTestCommand(compiled) } : {}),
+    ...(long ? { MUSTER_LONG: '1' } : {}),
   }
+  return { env, countAssertions: given.includes('--count') }
 }
 
 const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
   const startedMs = performance.now()
   const known = knownTimes(root)
-  const command = await buildTestCommand(compiled)
+  const options = await laneOptions()
   const queue = openQueue(jobs, reportedAs, known)
-  const sums: Sum[] = []
+  const reports: FileReport[] = []
   const taken: Record<string, Times> = {}
-  // What ended since the last look was the file that has just ended, and rarely another one as well.
-  let cpuBefore = cpuOfEndedChildren()
+  const kept: string[] = []
   const runLane = async (kind: LaneKind): Promise<void> => {
+    const lane = openLane(options)
     for (let job = queue.next(kind); job !== null; job = queue.next(kind)) {
-      const sinceMs = performance.now()
-      sums.push(await runFile(command, job))
-      const [seconds, cpuNow] = [(performance.now() - sinceMs) / 1000, cpuOfEndedChildren()]
-      taken[reportedAs(job)] = { seconds, cpu: cpuNow === null || cpuBefore === null ? seconds : cpuNow - cpuBefore }
-      cpuBefore = cpuNow
+      const { file, name, env } = job
+      const { report, printed } = await lane.run({ file, run: name, env, timeoutMs })
+      reports.push(report)
+      taken[reportedAs(job)] = { seconds: report.seconds, cpu: report.cpuSeconds ?? report.seconds }
+      process.stdout.write(reportText(reportedAs(job), report, printed))
     }
+    const left = await lane.close()
+    if (left !== null) kept.push(left)
   }
   await Promise.all(lanes.map(runLane))
   // Of what was not run now, the former is kept.
-  if (given.includes('--record')) writeTimes(root, filters.length === 0 ? taken : { ...known, ...taken })
-  const sum = (count: keyof Counts): number => sums.reduce((all, { counts }) => all + counts[count], 0)
-  const counts = { tests: sum('tests'), passed: sum('passed'), skipped: sum('skipped') }
-  process.stdout.write(total(counts, performance.now() - startedMs))
-  return sums.every(({ success }) => success)
+  const isWhole = filters.length === 0 && asked.length === 0
+  if (given.includes('--record')) writeTimes(root, isWhole ? taken : { ...known, ...taken })
+  for (const left of kept) console.log(`FAILED a worker did not end when its files had\n${left}`)
+  process.stdout.write(totalText(reports, (performance.now() - startedMs) / 1000))
+  return kept.length === 0 && reports.every(({ outcome }) => outcome === 'passed')
 }
 
 const runTests = async (): Promise<boolean> => {
   const again = filesForBothStores(root, testFiles, long)
-  if ('missing' in peer('postgres')) {
+  const needsServer = testFiles.some((file) => layerOf(file) !== 'unit')
+  if (!needsServer || 'missing' in peer('postgres')) {
     // In CI that is a failure, as installPeers has found by now.
     if (again.length > 0) console.log(`no PostgreSQL: ${again.length} files are run on SQLite only`)
     return runJobs(testFiles.map((file) => ({ name: '', file, env: {} })))
@@ -125,9 +128,10 @@ const main = async (): Promise<boolean> => {
     return false
   }
   const peers = await installPeers(root, testFiles)
-  const checked = given.includes('--no-check') || (await check())
+  // The check leaves a processor idle now and then, and so do the tests.
+  const checked = given.includes('--no-check') || asked.length > 0 ? true : check()
   const tested = await runTests()
-  return peers && checked && tested
+  return (await checked) && peers && tested
 }
 
 const startedMs = performance.now()

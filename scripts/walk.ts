@@ -111,7 +111,7 @@ const isFollowed = (file: string): boolean => {
 }
 
 const routeFile = (files: ReadonlySet<string>, route: string): string =>
-  [...files].find((file) => /routes\.ts$/.test(file) && textOf(file).includes(`'${route}'`)) ??
+  [...files].find((file) => file.endsWith('routes.ts') && textOf(file).includes(`'${route}'`)) ??
   [...files].toSorted()[0] ??
   ''
 

@@ -8,6 +8,7 @@ import type { PrivateKey } from './keys.ts'
 import { encodeName, type Name } from './name.ts'
 import { algorithmIdentifier, algorithmOf } from './signature.ts'
 import { keyId } from './spki.ts'
+import { hash } from 'node:crypto'
 
 export type { Name }
 
@@ -53,3 +54,6 @@ export const serialHex = (serial: Uint8Array): string =>
   Buffer.from(serial.buffer, serial.byteOffset, serial.byteLength)
     .toString('hex')
     .replace(/^0+(?=.)/, '')
+
+/** SHA-256 of a certificate, lower-case hex: how people and join strings name a root. */
+export const fingerprint = (der: Uint8Array): string => hash('sha256', der, 'hex')

@@ -15,7 +15,7 @@ import {
   smallNumber,
   text,
 } from './der-writer.ts'
-import { ipBytes } from './ip-address.ts'
+import { parseIp } from '#platform/ip-address.ts'
 import { oids } from './oids.ts'
 
 export type Extensions = {
@@ -110,7 +110,7 @@ const alternativeNames = (of: Extensions): Der[] => [
   ...of.dnsNames.map((name) => ascii(2, name)),
   ...of.uris.map(uri),
   ...of.ips.map((ip) => {
-    const bytes = ipBytes(ip)
+    const bytes = parseIp(ip)
     if (bytes === null) throw new Error('not an IP address')
     return primitive(context(7), bytes)
   }),

@@ -1,13 +1,13 @@
 // Whether a certificate is for the host we meant to reach. Only alternative names count; the common name never does.
 
-import { ipBytes, ipText } from './ip-address.ts'
+import { formatIp, parseIp } from '#platform/ip-address.ts'
 
 type Names = { readonly dnsNames: readonly string[]; readonly ips: readonly string[] }
 
 /** `host` as in a URL: a DNS name, an IPv4 address, or an IPv6 address with or without brackets. */
 export const isForHost = (names: Names, host: string): boolean => {
-  const address = ipBytes(host.replace(/^\[(.*)\]$/, '$1'))
-  if (address !== null) return names.ips.includes(ipText(address))
+  const address = parseIp(host.replace(/^\[(.*)\]$/, '$1'))
+  if (address !== null) return names.ips.includes(formatIp(address))
   const wanted = host.toLowerCase().replace(/\.$/, '')
   if (!isDnsName(wanted)) return false
   return names.dnsNames.some((pattern) => matches(pattern.toLowerCase(), wanted))

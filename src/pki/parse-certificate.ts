@@ -1,15 +1,14 @@
 // Reads certificates, strictly. Reading checks no signature: `verify-chain.ts` does.
 
 import type { KeyType } from '#domain/core/profile.ts'
-import { serialHex } from './certificate.ts'
-import { contextOf, DerReader, type Malformed, malformed, orMalformed, readDer, tags } from './der.ts'
+import { serialHex, fingerprint } from './certificate.ts'
+import { contextOf, DerReader, malformed, orMalformed, readDer, tags, type Malformed } from './der.ts'
 import { readTime } from './der-time.ts'
 import { readInteger, readOid, readSmallNumber, readTrueIfPresent, readWholeBits } from './der-values.ts'
-import { fingerprint } from './fingerprint.ts'
 import { readName } from './name.ts'
 import { oids } from './oids.ts'
-import { type ParsedExtensions, readExtensions } from './parse-extensions.ts'
-import { readSignatureAlgorithm, type SignatureAlgorithm, suits, verifyAs } from './signature.ts'
+import { readExtensions, type ParsedExtensions } from './parse-extensions.ts'
+import { readSignatureAlgorithm, suits, verifyAs, type SignatureAlgorithm } from './signature.ts'
 import { readSpki } from './spki.ts'
 
 export type ParsedCertificate = Readonly<ParsedExtensions> & {

@@ -4,7 +4,7 @@
 import { context, contextOf, type DerReader, malformed, tags } from './der.ts'
 import { readAny, readAscii, readNamedBits, readOid, readSmallNumber, readTrueIfPresent } from './der-values.ts'
 import { keyUsageBits } from './extensions.ts'
-import { ipText } from './ip-address.ts'
+import { formatIp } from '#platform/ip-address.ts'
 import { oids } from './oids.ts'
 
 export type KeyUsage = keyof typeof keyUsageBits
@@ -112,7 +112,7 @@ const subjectAltName: Read = (value) => {
 const readIp = (names: DerReader): string => {
   const bytes = names.content(context(7))
   if (bytes.length !== 4 && bytes.length !== 16) malformed('an IP address of a strange length')
-  return ipText(bytes)
+  return formatIp(bytes)
 }
 
 const subjectKeyId: Read = (value) => ({ subjectKeyId: readKeyId(value, tags.octetString) })

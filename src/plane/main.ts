@@ -3,14 +3,13 @@
 import { cutOffKey } from '#domain/core/cut-off.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import { isIP } from '#platform/addresses.ts'
+import { isIP } from '#platform/resolve-name.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
-import { processName } from '#platform/process-name.ts'
-import { openFileLimit } from '#platform/process-limits.ts'
+import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
 import { sortableId } from '#platform/random.ts'
-import { musterVersion } from '#platform/version.ts'
 import { openAlerting } from '#plane/alerts/alerting.ts'
+import { leadSharedKeys } from '#plane/identity/shared-keys.ts'
 import { openBalancers } from '#plane/boot/balancers.ts'
 import { callPeer } from '#plane/federation/call-peer.ts'
 import { publishClaims } from '#plane/federation/publish-claims.ts'
@@ -18,14 +17,14 @@ import type { PlaneUrls } from '#plane/core/configuration.ts'
 import { openClockWarning } from '#plane/foundation/clock-check.ts'
 import { nodeUrlOf, type PlaneConfig } from '#plane/config/config.ts'
 import { openKeyBook } from '#plane/authn/operator-key-book.ts'
-import { tellPutBack } from '#plane/alerts/tell-put-back.ts'
+import { raisePutBack } from '#plane/alerts/alert-sources.ts'
 import { openFeed, type Feed } from '#plane/core/feed.ts'
 import { recoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { recordLosses } from '#plane/continuity/record-loss.ts'
 import { openCutOffFiles } from '#plane/cut-off/cut-off-files.ts'
 import { barredByPending, forbiddenByPending, openPendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import { performCutOff } from '#plane/boot/perform-cut-off.ts'
-import { openStandingAlerts } from '#plane/alerts/standing-alerts.ts'
+import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { asUsual, layFoundation, type Foundation, type LaidFoundation } from '#plane/foundation/foundation.ts'
 import { adminKeyFile } from '#plane/foundation/initialise.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
@@ -164,16 +163,11 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const epochsHere = (node: NodeId) => sessions.of(node).map(({ principal }) => principal.epoch)
   const cutOffs = openPendingCutOffs({ ...parts, denyList, files: cutOffFiles, epochsHere }, pending)
   cutOffs.enforce()
-  const alerts = await openStandingAlerts(store, feed)
-  await tellPutBack({ ...foundation, feed, domainName: () => settings().name }, foundation.keeping.putBack)
+  const alerts = await openUnresolvedAlerts(store, feed)
+  const domainName = (): string => settings().name
+  await raisePutBack({ ...foundation, feed, domainName }, foundation.keeping.putBack)
   const keyBook = await openKeyBook({ ...foundation, feed, alerts })
-  const journalWatch = openJournalWatch({
-    ...foundation,
-    feed,
-    alerts,
-    keyBook,
-    domainName: () => settings().name,
-  })
+  const journalWatch = openJournalWatch({ ...foundation, feed, alerts, keyBook, domainName })
   const metrics = openMetrics({
     ...parts,
     channels,
@@ -185,7 +179,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   })
   const alerting = openAlerting({
     ...parts,
-    standing: alerts,
+    alerts,
     servers: () => ({ node: authority.serverIdentity(), recovery: recovery.serverIdentity() }),
     webhook: config.alertWebhook,
     clockToleranceMs: config.clockToleranceMs,
@@ -259,6 +253,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const leading = startLeading(foundation, (asLeader) => {
     const endSweeps = startUpkeep({ ...foundation, store: asLeader }, tasksOf('leader'))
     const alertsLed = alerting.lead(asLeader)
+    const keysLed = leadSharedKeys({ ...parts, alerts, store: asLeader })
     const journalLed = journalWatch.lead()
     const claimsLed = publishClaims({
       ...parts,
@@ -272,6 +267,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
         endSweeps()
         await journalLed.stop()
         await alertsLed.stop()
+        await keysLed.stop()
         await claimsLed.stop()
       },
     }

@@ -3,7 +3,7 @@
 // fleet behind one address is not limited by it.
 
 import type { Socket } from 'node:net'
-import { proxiedCaller } from './proxied-caller.ts'
+import { proxiedCaller } from './caller-address.ts'
 import { openSourcePace, paceTickMs } from './source-pace.ts'
 import { openSourceShares, sourceOf } from './source-shares.ts'
 import type { Timers } from './timers.ts'

@@ -3,6 +3,7 @@
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
+import { readFileIfAny } from './files.ts'
 
 export type MachineFacts = {
   readonly cpuCores: number
@@ -70,3 +71,13 @@ const isPlaceholder = (serial: string): boolean =>
   /^(0+|x+|\.+|none|n\/?a|default string|not (specified|applicable|available)|unknown|empty|to be filled by o\.?e\.?m\.?|(system|base ?board|chassis) serial number|123456789)$/i.test(
     serial,
   )
+
+/** What systemd calls this installation; null where there is none, or none that tells machines apart. */
+export const readMachineId = (file = '/etc/machine-id'): string | null => {
+  try {
+    const id = (readFileIfAny(file) ?? '').trim()
+    return /^[0-9a-f]{32}$/.test(id) && !/^0+$/.test(id) ? id : null
+  } catch {
+    return null
+  }
+}

@@ -4,7 +4,7 @@
 import type { Socket } from 'node:net'
 import type { HttpsServer, TLSSocket } from './tls-server.ts'
 import { endsOf } from './bounded-server.ts'
-import { setProxiedCaller } from './proxied-caller.ts'
+import { setProxiedCaller } from './caller-address.ts'
 import { parseProxyHeader } from './proxy-header.ts'
 import type { Timers } from './timers.ts'
 

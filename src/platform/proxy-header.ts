@@ -2,6 +2,7 @@
 // Version 1, which is text, is not read: it has no length, and what follows it is told from it by luck.
 
 import { SocketAddress } from 'node:net'
+import { formatIp } from './ip-address.ts'
 
 export type ProxyHeader =
   /** More has to come: of so many bytes in all, as far as can be told. */
@@ -47,9 +48,4 @@ export const parseProxyHeader = (bytes: Uint8Array): ProxyHeader => {
 const invalid = (why: string): ProxyHeader => ({ kind: 'invalid', why })
 
 const spelled = (address: Uint8Array): string =>
-  address.length === 4 ? address.join('.') : new SocketAddress({ address: groups(address), family: 'ipv6' }).address
-
-const groups = (address: Uint8Array): string =>
-  Array.from({ length: 8 }, (_, at) => (((address[2 * at] ?? 0) << 8) | (address[2 * at + 1] ?? 0)).toString(16)).join(
-    ':',
-  )
+  address.length === 4 ? formatIp(address) : new SocketAddress({ address: formatIp(address), family: 'ipv6' }).address

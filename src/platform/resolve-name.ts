@@ -1,7 +1,11 @@
 // Names to addresses, as the system resolves them: /etc/hosts, DNS, whatever it is set up for.
 
 import * as dns from 'node:dns/promises'
+import * as net from 'node:net'
 import type { Timers } from './timers.ts'
+
+/** An IPv4 or IPv6 address, as opposed to a name. */
+export const isIP = (text: string): boolean => net.isIP(text) !== 0
 
 /** In the system's order, at least one. Rejects with an error that has a `code`: ENOTFOUND, EAI_AGAIN, ... */
 export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>

@@ -1,7 +1,7 @@
 // How many connections of a listener one source may hold. A source is an IPv4 address or an IPv6 /64: a host chooses the
 // rest of its IPv6 address as it likes.
 
-import { isIPv6 } from 'node:net'
+import { formatIp, ipv6Groups, parseIp, unmapped } from './ip-address.ts'
 
 export type SourceShares = {
   /** Whether one more connection of that source is within its share, with `free` connections left to all. */
@@ -33,17 +33,8 @@ export const openSourceShares = (most: number | null): SourceShares => {
 /** The source that an address counts for. */
 export const sourceOf = (address: string): string => {
   const [plain = ''] = address.toLowerCase().split('%')
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)
-  if (mapped?.[1] !== undefined) return mapped[1]
-  return isIPv6(plain) ? `${firstGroups(plain).join(':')}::/64` : plain
-}
-
-const firstGroups = (address: string): string[] => {
-  const [before = '', after] = address.split('::')
-  const head = before === '' ? [] : before.split(':')
-  // An IPv4 address at the end stands for two groups.
-  const tail = after === undefined || after === '' ? [] : after.replace(/\d+\.\d+\.\d+\.\d+$/, '0:0').split(':')
-  const zeros = after === undefined ? 0 : Math.max(0, 8 - head.length - tail.length)
-  const groups = [...head, ...Array.from({ length: zeros }, () => '0'), ...tail]
-  return groups.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ''))
+  const parsed = parseIp(plain)
+  if (parsed === null) return plain
+  const bytes = unmapped(parsed)
+  return bytes.length === 4 ? formatIp(bytes) : `${ipv6Groups(bytes).slice(0, 4).join(':')}::/64`
 }

@@ -29,5 +29,9 @@ export const systemTimers: Timers = {
   soon: (run) => void setImmediate(run),
 }
 
-export const sleep = (timers: Timers, ms: number): Promise<void> =>
-  new Promise((resolve) => void timers.after(ms, resolve))
+/** `background`: a process that stops does not wait for it. */
+export const sleep = (timers: Pick<Timers, 'after'>, ms: number, background?: 'background'): Promise<void> =>
+  new Promise((resolve) => void timers.after(ms, resolve, background))
+
+/** Lets other work run: resolves in a later turn of the event loop, after pending IO. */
+export const turn = (timers: Pick<Timers, 'soon'>): Promise<void> => new Promise((resolve) => timers.soon(resolve))

@@ -9,7 +9,7 @@ import { newSecret } from '../process/plane-records.ts'
 import { openRawChannel, type NotOpened, type RawChannel } from '../process/raw-channel.ts'
 import { rawNode, type RawNode } from '../process/raw-node.ts'
 import { shared } from '../process/shared-plane.ts'
-import { endOf } from '../flows/channel-setup.ts'
+import { endOf } from '../system/channel-setup.ts'
 import type { ReplicaDoor } from './enrollment-load.ts'
 import { startThreePlanes, type ThreePlanes } from './three-planes.ts'
 

@@ -13,7 +13,7 @@ import { systemTimers } from '#platform/timers.ts'
 import { withPeer } from '../peers/peer.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { postgresDatabase, type TestDatabase } from '../process/postgres-server.ts'
-import { makeSigner, newNode, openPostgresStoreOn, someTimeMs } from '../store-harness.ts'
+import { makeSigner, newNode, openPostgresStoreOn, someTimeMs } from '../store/harness.ts'
 
 const by = { actor: 'system:test', source: null, correlation: null }
 const nodes = Array.from({ length: 40 }, (_, number) => `gpu-${String(number).padStart(3, '0')}`)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { act, conditionsOf, succeeded } from '../compliance/ask-plane.ts'
-import { channelOf } from '../flows/channel-setup.ts'
+import { channelOf } from '../system/channel-setup.ts'
 import { withPeer } from '../peers/peer.ts'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'

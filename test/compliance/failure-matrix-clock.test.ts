@@ -14,7 +14,7 @@ import { sharedPlane } from '../process/shared-plane.ts'
 import { startAgent } from '../process/start-agent.ts'
 import type { Plane } from '../process/start-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-import { stoppedUntilExpired } from '../flows/agent-recovery-setup.ts'
+import { stoppedUntilExpired } from '../system/agent-recovery-setup.ts'
 import { journalOf, makeToken, nodeOf, tokenOf, untilMembership } from './ask-plane.ts'
 import {
   again,

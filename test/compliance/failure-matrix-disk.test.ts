@@ -16,7 +16,7 @@ import { shared } from '../process/shared-plane.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { mountTmpfs, type Tmpfs } from '../process/tmpfs.ts'
-import { identityOf } from '../flows/agent-recovery-setup.ts'
+import { identityOf } from '../system/agent-recovery-setup.ts'
 import { nodeOf } from './ask-plane.ts'
 import {
   again,

@@ -10,7 +10,7 @@ import type { Json } from '../process/operator-call.ts'
 import { runMuster } from '../process/run-muster.ts'
 import { shared } from '../process/shared-plane.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
-import { stoppedUntilExpired } from '../flows/agent-recovery-setup.ts'
+import { stoppedUntilExpired } from '../system/agent-recovery-setup.ts'
 import { nodeOf } from './ask-plane.ts'
 import {
   again,

@@ -16,7 +16,7 @@ import { runMuster } from '../process/run-muster.ts'
 import { shared } from '../process/shared-plane.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-import { identityOf, stoppedUntilExpired, withIdentity } from '../flows/agent-recovery-setup.ts'
+import { identityOf, stoppedUntilExpired, withIdentity } from '../system/agent-recovery-setup.ts'
 import { hierarchy } from '../vectors/pki-hierarchy.ts'
 import { nodeOf, succeeded } from './ask-plane.ts'
 import {

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { newWireguardKey } from '#pki/wireguard-key.ts'
 import { peerAgent, type PeerAgent } from '../fakes/peer-agent.ts'
 import { eventually } from '../process/eventually.ts'
+import { fairStopwatch } from '../process/fair-time.ts'
 import type { Json } from '../process/operator-call.ts'
 import { rawNode, type RawNode } from '../process/raw-node.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
@@ -161,14 +162,14 @@ test('002-6: a revoked host is removed from peer sets within 60 seconds: here wi
   await eventually('everybody to have it for a peer', () =>
     agents.every(({ look }) => look().peers.has(doomed.publicKey)),
   )
-  const startedMs = performance.now()
+  const passedMs = fairStopwatch()
   await act(plane, 'peer-4', 'revoke', { reason: 'compromised' })
   await eventually(
     'nobody to have it for a peer',
     () => agents.every(({ look }) => !look().peers.has(doomed.publicKey)),
     { withinMs: 2000, everyMs: 5 },
   )
-  const tookMs = performance.now() - startedMs
+  const tookMs = passedMs()
   assert.ok(tookMs < 2000, `${tookMs} ms`)
   for (const { agent } of agents) assert.equal(agent.frames.at(-1)?.remove.length, 1)
   // And it stays away from whoever comes later.

@@ -1,6 +1,6 @@
 // One row of every kind the fleet brought, for whoever stores, moves or lists rows.
 
-import { maintenancePolicy } from '#domain/fleet/policy.ts'
+import { maintenancePolicy } from '#domain/core/domain-settings.ts'
 import { noOverlay } from '#domain/fleet/overlay.ts'
 import type { Allocation } from '#domain/fleet/allocation.ts'
 import type { Read, Write } from '#domain/core/change.ts'

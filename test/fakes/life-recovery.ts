@@ -1,7 +1,7 @@
 // The part of a life in which identities are lost, copied, recovered and repaired.
 
 import { decideDeny } from '#domain/core/approval.ts'
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { IssuedCertificate } from '#domain/core/certificate.ts'
 import type { Change, Row } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { HolderFacts } from '#domain/identity/duplicate.ts'
@@ -14,8 +14,7 @@ import type {
   PresentedRecovery,
   RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
-import { recovered } from '#domain/recovery/recovered.ts'
-import { decideRecover, decideRecoveryWaits } from '#domain/recovery/recovery.ts'
+import { decideRecover, decideRecoveryWaits, recordRecovery } from '#domain/recovery/recovery.ts'
 import { decideRehearsal } from '#domain/recovery/rehearsal.ts'
 import { decideRepairBundle, decideRepairEvidence } from '#domain/recovery/repair.ts'
 import type { RowTable } from './row-table.ts'
@@ -48,7 +47,7 @@ export type World = {
   next(prefix: string): string
   rules(): { readonly profile: Row<Profile>; readonly domain: Row<DomainSettings> }
   keyOf(key: string): KeyInRequest
-  sign(order: SigningOrder, spki: string): Omit<CertificateRecord, 'subject' | 'renews'>
+  sign(order: SigningOrder, spki: string): IssuedCertificate
 }
 
 const by = { actor: 'operator:alice', source: '192.0.2.7', correlation: null }
@@ -144,7 +143,7 @@ const recover = (world: World, node: Row<Node>, event: Extract<RecoveryEvent, { 
   })
   switch (verdict.kind) {
     case 'admitted':
-      return recovered(verdict, world.sign(verdict.order, event.key), bearerHash(node.value, event.key)).change
+      return recordRecovery(verdict, world.sign(verdict.order, event.key), bearerHash(node.value, event.key)).change
     case 'duplicate':
       return verdict.verdict.change
     case 'repeat':

@@ -6,7 +6,7 @@ import {
   certificateDenialKey,
   epochDenialKey,
   issuerDenialKey,
-  type CertificateRecord,
+  type IssuedCertificate,
 } from '#domain/core/certificate.ts'
 import type { Change, Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import { decideClear, decideRaise } from '#domain/core/conditions.ts'
@@ -14,8 +14,7 @@ import { judgeHardware, judgeToken, type Credential } from '#domain/enrollment/c
 import type { Decided } from '#domain/core/decision.ts'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { decideDrain, decideDrained, decideUndrain } from '#domain/fleet/drain.ts'
-import { enrolled } from '#domain/enrollment/enrolled.ts'
-import { decideEnroll } from '#domain/enrollment/enrollment.ts'
+import { decideEnroll, recordEnrollment } from '#domain/enrollment/enrollment.ts'
 import { decideFirstUse } from '#domain/node/first-use.ts'
 import { decideExpired, decideExpiring, decideLapse, decideStuck } from '#domain/node/liveness.ts'
 import type { KeyClaimFacts } from '#domain/identity/key-claim.ts'
@@ -28,8 +27,7 @@ import type { Profile } from '#domain/core/profile.ts'
 import { decideQuarantine, decideRelease } from '#domain/revocation/quarantine.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { decideRegister } from '#domain/enrollment/registration.ts'
-import { decideRenew } from '#domain/identity/renewal.ts'
-import { renewed } from '#domain/identity/renewed.ts'
+import { decideRenew, recordRenewal } from '#domain/identity/renewal.ts'
 import { decideDecommission, decideRevoke } from '#domain/revocation/revocation.ts'
 import { decideSettle } from '#domain/identity/settle.ts'
 import { everySlot, slotsOf } from '#domain/core/slots.ts'
@@ -131,7 +129,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
   const rules = () => ({ profile: must('profile', profile.name), domain: must('domain', 'domain') })
   const newest = <K extends RowKind>(row: K, on: number) => table.all(row).toReversed()[on] ?? null
   const keyOf = (key: string): KeyInRequest => ({ kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: key })
-  const sign = (order: SigningOrder, spki: string): Omit<CertificateRecord, 'subject' | 'renews'> => {
+  const sign = (order: SigningOrder, spki: string): IssuedCertificate => {
     const serial = next('c')
     const notAfterMs = order.issuedAtMs + order.lifetimeMs
     return {
@@ -179,7 +177,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
         : first
     if (verdict.kind === 'repeat') return verdict.spends
     if (verdict.kind !== 'admitted') return null
-    return enrolled(verdict, sign(verdict.order, key), bearerHash(verdict.before, key)).change
+    return recordEnrollment(verdict, sign(verdict.order, key), bearerHash(verdict.before, key)).change
   }
 
   const enrollByToken = (event: Extract<LifeEvent, { do: 'enroll' }>): Change | null => {
@@ -249,7 +247,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     })
     if (verdict.kind === 'duplicate') return verdict.verdict.change
     if (verdict.kind !== 'admitted') return null
-    return renewed(verdict, sign(verdict.order, event.key), bearerHash(caller.node.value, event.key)).change
+    return recordRenewal(verdict, sign(verdict.order, event.key), bearerHash(caller.node.value, event.key)).change
   }
 
   const operate = (what: (typeof aboutNode)[number], id: string): Change | null => {

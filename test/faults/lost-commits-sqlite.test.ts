@@ -17,7 +17,7 @@ import { journalEntries } from '../process/plane-records.ts'
 import { rawNode } from '../process/raw-node.ts'
 import { recoverableNode } from '../process/raw-recovery.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
-import { makeSigner, newNode, storeDeps, workplace } from '../store-harness.ts'
+import { makeSigner, newNode, storeDeps, workplace } from '../store/harness.ts'
 
 const onSqlite = process.env['MUSTER_TEST_STORE'] !== 'postgres'
 const edit = (folder: string, sql: string): void => {

@@ -5,7 +5,7 @@ import { createPrivateKey, createPublicKey } from 'node:crypto'
 import * as fs from 'node:fs'
 import type { PostgresTarget } from '#platform/postgres.ts'
 import { sleep, systemTimers } from '#platform/timers.ts'
-import { newNode, note, openPostgresStoreOn, putNode, read, signerOf } from '../store-harness.ts'
+import { newNode, note, openPostgresStoreOn, putNode, read, signerOf } from '../store/harness.ts'
 
 const [place = '', keyFile = ''] = process.argv.slice(2)
 const target: PostgresTarget = { ...(JSON.parse(place) as PostgresTarget), password: async () => null }

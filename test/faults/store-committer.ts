@@ -2,7 +2,7 @@
 
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 import * as fs from 'node:fs'
-import { newNode, openStore, signerOf } from '../store-harness.ts'
+import { newNode, openStore, signerOf } from '../store/harness.ts'
 
 const [folder = '', keyFile = '', life = ''] = process.argv.slice(2)
 const key = createPrivateKey(fs.readFileSync(keyFile))

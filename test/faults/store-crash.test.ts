@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
-import { openStore, signerOf, workplace } from '../store-harness.ts'
+import { openStore, signerOf, workplace } from '../store/harness.ts'
 
 const cycles = process.env['MUSTER_LONG'] === '1' ? 100 : 4
 

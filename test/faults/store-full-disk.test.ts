@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { withPeer } from '../peers/peer.ts'
-import { makeSigner, newNode, openStore, workplace } from '../store-harness.ts'
+import { makeSigner, newNode, openStore, workplace } from '../store/harness.ts'
 
 /** A disk of its own that is soon full; null, and the test skipped, where this process may not mount one. */
 const smallDisk = (t: TestContext) => {

@@ -8,7 +8,7 @@ import { describe, test, type TestContext } from 'node:test'
 import { chainedHash, signedBytes } from '#plane/store/journal/journal-chain.ts'
 import { StoreRefused } from '#plane/store/contract/store-errors.ts'
 import type { HeadSigner, Verification } from '#plane/store/contract/store.ts'
-import { makeSigner, newNode, openStore, workplace } from '../store-harness.ts'
+import { makeSigner, newNode, openStore, workplace } from '../store/harness.ts'
 
 const groups = 4
 const groupSize = 5

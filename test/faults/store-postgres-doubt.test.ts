@@ -7,8 +7,8 @@ import type { Store } from '#plane/store/contract/store.ts'
 import { withPeer } from '../peers/peer.ts'
 import { startCommitProxy, type CommitFault, type CommitProxy } from '../process/commit-proxy.ts'
 import { withSeed } from '../process/with-seed.ts'
-import { newNode, note, putNode, read } from '../store-harness.ts'
-import { assertGapless, committed, readAll, replicated, type Replicated } from '../store-postgres-setup.ts'
+import { newNode, note, putNode, read } from '../store/harness.ts'
+import { assertGapless, committed, readAll, replicated, type Replicated } from '../store/postgres-setup.ts'
 
 const long = process.env['MUSTER_LONG'] === '1'
 

@@ -15,8 +15,8 @@ import { eventually } from '../process/eventually.ts'
 import { startPostgres, type PostgresServer } from '../process/postgres-server.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { withSeed } from '../process/with-seed.ts'
-import { makeSigner, newNode, note, openPostgresStoreOn, putNode, read, signerOf } from '../store-harness.ts'
-import { assertGapless, committed, readAll, replicated } from '../store-postgres-setup.ts'
+import { makeSigner, newNode, note, openPostgresStoreOn, putNode, read, signerOf } from '../store/harness.ts'
+import { assertGapless, committed, readAll, replicated } from '../store/postgres-setup.ts'
 
 const long = process.env['MUSTER_LONG'] === '1'
 

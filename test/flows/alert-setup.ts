@@ -6,20 +6,20 @@ import { decideClear, decideRaise } from '#domain/core/conditions.ts'
 import type { EntryType } from '#domain/core/journal-entry.ts'
 import type { ConditionName, Node } from '#domain/core/node.ts'
 import { openFeed, type Feed } from '#plane/core/feed.ts'
-import { openStandingAlerts } from '#plane/alerts/standing-alerts.ts'
-import type { FollowAlertsDeps } from '#plane/alerts/follow-alerts.ts'
+import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
+import type { FollowNodesDeps } from '#plane/alerts/follow-nodes.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualTimers } from '../fakes/manual-timers.ts'
-import { newNode } from '../store-harness.ts'
+import { newNode } from '../store/harness.ts'
 import { setUp, type Setup } from './authority-setup.ts'
 
 export const by = { actor: 'system:test', source: null, correlation: null }
 
 export type AlertSetup = Setup & {
   /** As after a start of the plane: a feed nobody listens to yet, and what stands read from the store. */
-  start(): Promise<FollowAlertsDeps & { readonly store: Store; readonly timers: ReturnType<typeof manualTimers> }>
+  start(): Promise<FollowNodesDeps & { readonly store: Store; readonly timers: ReturnType<typeof manualTimers> }>
   register(id: string, more?: Partial<Node>): Promise<void>
   raise(feed: Feed | null, id: string, name: ConditionName, reason?: string): Promise<void>
   clear(feed: Feed | null, id: string, name: ConditionName): Promise<void>
@@ -51,8 +51,8 @@ export const setUpAlerts = async (t: TestContext): Promise<AlertSetup> => {
     async start() {
       const feed = openFeed()
       const timers = manualTimers(clock)
-      const standing = await openStandingAlerts(store, feed)
-      return { store, feed, clock, timers, random: systemRandom, log: silentLog, standing }
+      const alerts = await openUnresolvedAlerts(store, feed)
+      return { store, feed, clock, timers, random: systemRandom, log: silentLog, alerts }
     },
     async register(id, more = {}) {
       await store.commit(newNode(id, more))

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { acknowledgeAlert } from '#plane/alerts/acknowledge-alert.ts'
 import { openFeed } from '#plane/core/feed.ts'
-import { followAlerts } from '#plane/alerts/follow-alerts.ts'
-import { openStandingAlerts } from '#plane/alerts/standing-alerts.ts'
-import { watchAging } from '#plane/alerts/watch-aging.ts'
+import { agingSource } from '#plane/alerts/alert-sources.ts'
+import { followNodes } from '#plane/alerts/follow-nodes.ts'
+import { openUnresolvedAlerts, reconcileSource } from '#plane/alerts/reconcile-alerts.ts'
 import { watchFailures } from '#plane/alerts/watch-failures.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import { systemRandom } from '#platform/random.ts'
@@ -22,7 +22,7 @@ test('an alert follows its condition through its life', async (t) => {
   const setup = await setUpAlerts(t)
   await setup.register('gpu-001')
   const plane = await setup.start()
-  const follower = followAlerts(plane)
+  const follower = followNodes(plane)
   t.after(() => follower.stop())
 
   await setup.raise(plane.feed, 'gpu-001', 'spoof_suspected', 'another key')
@@ -57,7 +57,7 @@ test('a crash between a condition and its alert loses nothing, and a walk over w
   await setup.raise(null, 'gpu-3', 'cert_expired')
   await setup.raise(null, 'gpu-449', 'needs_approval')
   for (let start = 0; start < 3; start++) {
-    const follower = followAlerts(await setup.start())
+    const follower = followNodes(await setup.start())
     await follower.walk()
     await follower.stop()
     assert.deepEqual(await kindsOf(setup), ['cert_expired gpu-3 open', 'recovery_waits gpu-449 open'])
@@ -69,7 +69,7 @@ test('a crash between a condition and its alert loses nothing, and a walk over w
   await setup.clear(null, 'gpu-449', 'needs_approval')
   setup.clock.advance(hour)
   await setup.raise(null, 'gpu-449', 'needs_approval')
-  const follower = followAlerts(await setup.start())
+  const follower = followNodes(await setup.start())
   await follower.walk()
   await follower.stop()
   assert.deepEqual(await kindsOf(setup), ['recovery_waits gpu-449 open'])
@@ -88,7 +88,7 @@ test('an alert that could not be written is written once the store takes it', as
       return plane.store.commit(change)
     },
   }
-  const follower = followAlerts({ ...plane, store })
+  const follower = followNodes({ ...plane, store })
   t.after(() => follower.stop())
   await setup.raise(plane.feed, 'gpu-001', 'cert_expired')
   await follower.again()
@@ -164,18 +164,18 @@ test("an offline root's intermediate and a server certificate that cannot be ren
   const offline = await setUp(t, { rootOut: tempFolder(t), intermediateLifetimeMs: 100 * day })
   const authority = await offline.open({ serverLifetimeMs: 90 * day, intermediateLifetimeMs: 100 * day })
   const feed = openFeed()
-  const standing = await openStandingAlerts(offline.store, feed)
+  const alerts = await openUnresolvedAlerts(offline.store, feed)
   const deps = {
     ...offline,
     feed,
-    standing,
+    alerts,
     authority,
     random: systemRandom,
     servers: () => ({ node: authority.serverIdentity() }),
   }
   const look = async (): Promise<string[]> => {
-    await watchAging(deps)
-    return [...standing.all()].map(({ kind, severity }) => `${kind} ${severity}`).sort()
+    await reconcileSource(deps, agingSource(deps))
+    return [...alerts.all()].map(({ kind, severity }) => `${kind} ${severity}`).sort()
   }
   assert.deepEqual(await look(), [])
   offline.clock.advance(51 * day)

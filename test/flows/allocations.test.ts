@@ -15,7 +15,7 @@ import { settleDuplicate } from '#plane/identity/settle-duplicate.ts'
 import { AllocationListAnswer, AllocationView } from '#wire/fleet/allocation-api.ts'
 import { holder } from '../fakes/sample-rows.ts'
 import type { Json } from '../process/operator-call.ts'
-import { putNode, someCertificate } from '../store-harness.ts'
+import { putNode, someCertificate } from '../store/harness.ts'
 import { operator, startMs } from './authority-setup.ts'
 import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
 
@@ -225,7 +225,7 @@ test('two holders who are fenced lose the work with the identity', async (t) => 
   const verdict = decideDuplicate({ ...facts, ...two, sign: 'old-counter' })
   assert.ok(verdict.kind === 'fenced')
   const settled = await settleDuplicate({ store, feed, awaitReturn: async () => 'nothing' }, 'gpu-001', verdict)
-  assert.ok(settled !== 'lost-race' && settled.code === 'DUPLICATE_IDENTITY')
+  assert.ok(typeof settled !== 'string' && settled.code === 'DUPLICATE_IDENTITY')
   const [, taken] = await world.outbox('gpu-001')
   assert.match(taken?.body.why, /^its node was quarantined: two holders/)
   assert.deepEqual(await liveAllocations(store, 'gpu-001'), [])

@@ -28,7 +28,7 @@ import { manualClock } from '../fakes/manual-clock.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
-import { makeSigner, openPostgresStoreOn } from '../store-harness.ts'
+import { makeSigner, openPostgresStoreOn } from '../store/harness.ts'
 import { day, leafOrder, longestProfileMs, operator, startMs } from './authority-setup.ts'
 
 const sealing = { key: sealingKeyOf(Buffer.alloc(32, 7), systemRandom), file: '', protection: 'protected' } as const

@@ -18,7 +18,7 @@ import { cleanup } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-import { makeSigner, openPostgresStoreOn } from '../store-harness.ts'
+import { makeSigner, openPostgresStoreOn } from '../store/harness.ts'
 import { operator, setUpOn } from './authority-setup.ts'
 import { codeOf, newCsr, setUpRecovery, source } from './recovery-setup.ts'
 
@@ -66,9 +66,9 @@ test('halted between the signature and the commit: nobody enrols, renews or reco
   assert.deepEqual((await setup.nodeNow('n1')).recovery?.recoveredAtMs, [])
 
   await resume()
-  assert.equal((await setup.enroll(secret, newCsr(), null)).kind, 'enrolled')
-  assert.equal((await setup.renew('n1')).kind, 'renewed')
-  assert.equal((await setup.recoverByKey(key, 'n1', counter)).kind, 'enrolled')
+  assert.equal((await setup.enroll(secret, newCsr(), null)).kind, 'issued')
+  assert.equal((await setup.renew('n1')).kind, 'issued')
+  assert.equal((await setup.recoverByKey(key, 'n1', counter)).kind, 'issued')
   assert.deepEqual(await counts(), [2, 1, 1])
   assert.equal((await store.get('domain', 'domain'))?.value.issuance.kind, 'open')
 })
@@ -78,12 +78,12 @@ test('renewals that go on: whoever is in renews, and a request that was answered
   const csr = newCsr()
   const secret = await setup.invite('n1')
   const first = await setup.enroll(secret, csr, null)
-  assert(first.kind === 'enrolled', JSON.stringify(first))
+  assert(first.kind === 'issued', JSON.stringify(first))
   await haltIssuance(setup.deps, { ...why, renewals: true }, operator)
   const again = await setup.enroll(secret, csr, null)
-  assert.equal(again.kind === 'enrolled' && again.certificate.der, first.certificate.der)
+  assert.equal(again.kind === 'issued' && again.certificate.der, first.certificate.der)
   await setup.firstUse('n1')
-  assert.equal((await setup.renew('n1')).kind, 'renewed')
+  assert.equal((await setup.renew('n1')).kind, 'issued')
   assert.equal(codeOf(await setup.enroll(await setup.invite('n2'), newCsr(), null)), 'ISSUANCE_HALTED')
   await haltIssuance(setup.deps, why, operator)
   assert.equal(codeOf(await setup.renew('n1')), 'ISSUANCE_HALTED')
@@ -122,6 +122,6 @@ test('a halt that is committed at one replica beats what another has decided and
   assert.equal((await resumeIssuance(atOne, operator)).kind, 'written')
   // A replica may hear of a resumption a moment later; of a halt it may not.
   await eventually('the other to hear of it', async () => {
-    return (await enrollNode(atOther, { ...call, csr: newCsr() })).kind === 'enrolled'
+    return (await enrollNode(atOther, { ...call, csr: newCsr() })).kind === 'issued'
   })
 })

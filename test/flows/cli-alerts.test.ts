@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { Alert } from '#domain/alerts/alert.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
-import { note, read } from '../store-harness.ts'
+import { note, read } from '../store/harness.ts'
 import { setUpCli } from './cli-setup.ts'
 
 const idOf = (at: number): string => `01JCQ7Z6W3M8X9Y0Z1A2B3${String(at).padStart(4, '0')}`

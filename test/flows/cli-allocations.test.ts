@@ -8,7 +8,7 @@ import { openHttpClient } from '#platform/http-client.ts'
 import { testCli } from '../fakes/test-cli.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
-import { newNode, someCertificate } from '../store-harness.ts'
+import { newNode, someCertificate } from '../store/harness.ts'
 import { startMs } from './authority-setup.ts'
 import { setUpCli, type CliSetup } from './cli-setup.ts'
 

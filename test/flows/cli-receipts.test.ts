@@ -7,7 +7,7 @@ import type { Membership, Node } from '#domain/core/node.ts'
 import { slotOf } from '#domain/core/certificate.ts'
 import type { ReceiptView } from '#wire/revocation/receipt-api.ts'
 import { nodeRow } from '../fakes/sample-rows.ts'
-import { note, read, someCertificate } from '../store-harness.ts'
+import { note, read, someCertificate } from '../store/harness.ts'
 import { setUpCli, type CliSetup, type Said } from './cli-setup.ts'
 
 const hour = 3_600_000

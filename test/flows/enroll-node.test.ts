@@ -78,7 +78,7 @@ test('an address proves nothing under a profile that does not take it: its calle
 test('a machine whose profile takes its address is heard when the budget is gone', async (t) => {
   const { deps, join } = await setUpEnrollment(t, 'hpc-diskless')
   while (deps.strangers.charge('192.0.2.9') === 'within');
-  assert.equal((await join()).kind, 'enrolled')
+  assert.equal((await join()).kind, 'issued')
 })
 
 test('whoever knows an address cannot make the plane write without end', async (t) => {
@@ -88,13 +88,13 @@ test('whoever knows an address cannot make the plane write without end', async (
     const outcome = await join()
     outcomes.push(outcome.kind === 'refused' ? outcome.code : outcome.kind)
   }
-  assert.deepEqual([...new Set(outcomes.slice(0, 60))], ['enrolled'])
+  assert.deepEqual([...new Set(outcomes.slice(0, 60))], ['issued'])
   assert.deepEqual(outcomes.slice(60), ['RATE_LIMITED', 'RATE_LIMITED'])
 })
 
 test('rivals who know its MAC use up neither the joins nor the renewals of the machine itself', async (t) => {
   const { deps, store, join } = await setUpEnrollment(t, 'hpc-diskless')
-  assert.equal((await join(undefined, '192.0.2.50')).kind, 'enrolled')
+  assert.equal((await join(undefined, '192.0.2.50')).kind, 'issued')
   store.observe('n1', { source: '192.0.2.50' })
   const rivals: string[] = []
   for (let attempt = 0; attempt < 70; attempt++) {
@@ -102,7 +102,7 @@ test('rivals who know its MAC use up neither the joins nor the renewals of the m
     rivals.push(outcome.kind === 'refused' ? outcome.code : outcome.kind)
   }
   assert.equal(rivals.at(-1), 'RATE_LIMITED')
-  assert.equal((await join(undefined, '192.0.2.50')).kind, 'enrolled')
+  assert.equal((await join(undefined, '192.0.2.50')).kind, 'issued')
   // What a node asks for with its certificate is limited by its id alone.
   assert.equal(deps.pace.hurry('n1'), null)
 })
@@ -115,13 +115,13 @@ test('silence of the machine before proves nothing about the one that took its p
     await during()
     return answer
   })
-  assert.equal((await join()).kind, 'enrolled')
+  assert.equal((await join()).kind, 'issued')
   await activate()
   // While the old machine is being probed, it is back with a new key, confirmed and answering.
   during = async () => {
     during = async () => undefined
     answers.unshift(silent)
-    assert.equal((await join()).kind, 'enrolled')
+    assert.equal((await join()).kind, 'issued')
     await activate()
   }
   const late = await join()
@@ -152,7 +152,7 @@ test('a token that answered a machine with the certificate it has lets nobody el
   const csr = makeCsr(generateKey('p256'), 'any')
   const certified = async (secret: string): Promise<string> => {
     const outcome = await enroll(secret, csr)
-    assert(outcome.kind === 'enrolled')
+    assert(outcome.kind === 'issued')
     return outcome.certificate.der
   }
   const invitation = await invite()

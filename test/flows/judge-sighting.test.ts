@@ -38,7 +38,7 @@ const setUp = async (t: TestContext) => {
 test('what is in the journal fits, now and later', async (t) => {
   const { signed, judge, clock, continuity, recover } = await setUp(t)
   assert.equal(await judge(signed()), 'fitting')
-  assert.equal(codeOf(await recover(signed())), 'enrolled')
+  assert.equal(codeOf(await recover(signed())), 'issued')
   clock.advance(60_000)
   assert.equal(await judge(signed()), 'fitting')
   assert.equal((await continuity()).doubt, null)
@@ -80,7 +80,7 @@ test('whoever recovers brings the doubt with it; nothing is used up, and after t
   const done = await confirmStore(deps, 'a test', operator)
   assert.deepEqual(done.kind === 'confirmed' && done.lineage, 1)
   // What it saw of the lineage before is not held against the store any more.
-  assert.equal(codeOf(await recover(signed(further(10)))), 'enrolled')
+  assert.equal(codeOf(await recover(signed(further(10)))), 'issued')
   assert.deepEqual(await continuity(), { lineage: 1, doubt: null })
   assert.equal(await judge(signed({ lineage: 3 })), 'doubtful')
   const again = await confirmStore(deps, 'once more', operator)
@@ -91,11 +91,11 @@ test('a caller without a credential may bring the truth, and a made-up sighting 
   const { signed, further, recover, recoverByKey, continuity, judge } = await setUp(t)
   const [, , signature] = signed().split('.')
   const forged = signed(further(10)).replace(/[^.]+$/, signature ?? '')
-  assert.equal(codeOf(await recover(forged)), 'enrolled')
+  assert.equal(codeOf(await recover(forged)), 'issued')
   assert.equal(await judge(signed({ domain: 'other.example', ...further(10) })), 'foreign')
   assert.equal((await continuity()).doubt, null)
   const stranger = recoverByKey(generateKey('p256'), 'gpu-001', null, newCsr(), { sighting: signed(further(10)) })
-  assert.notEqual(codeOf(await stranger), 'enrolled')
+  assert.notEqual(codeOf(await stranger), 'issued')
   assert.equal((await continuity()).doubt?.node, 'gpu-001')
 })
 
@@ -116,7 +116,7 @@ test('what planes write when they start is not taken for what the copy has kept'
   assert(sole !== undefined)
   const firstAtMs = clock.nowMs()
   clock.advance(1000)
-  assert.equal(codeOf(await recover(signed())), 'enrolled')
+  assert.equal(codeOf(await recover(signed())), 'issued')
   clock.advance(1000)
   const leased = [firstAtMs, clock.nowMs()].map((startedAtMs) => ({ ...sole, startedAtMs }))
   const copy = { ...store, replicas: { leased: async () => leased } }

@@ -17,7 +17,7 @@ const evidence = evidenceOf('a')
 const enrolledBefore = async (t: TestContext) => {
   const setup = await setUpRecovery(t)
   const outcome = await setup.enroll(await setup.invite('n1'), newCsr(), null)
-  assert(outcome.kind === 'enrolled', JSON.stringify(outcome))
+  assert(outcome.kind === 'issued', JSON.stringify(outcome))
   await setup.firstUse('n1')
   assert.equal((await setup.nodeNow('n1')).recovery, null)
   return { ...setup, counter: setup.counterOf(outcome) }
@@ -29,13 +29,13 @@ test('a key that is proven with a renewal is what the node recovers with from th
   const csr = newCsr()
   const recovery = setup.registrationOf(key, csr, 'n1')
   const renewal = await setup.renew('n1', { csr, counter: setup.counter, recovery, evidence })
-  assert(renewal.kind === 'renewed', JSON.stringify(renewal))
+  assert(renewal.kind === 'issued', JSON.stringify(renewal))
   assert.deepEqual(
     (await setup.entriesOf('renewal')).map(({ type, body }) => [type, body['registered']]),
     [['node.renewed', 'key']],
   )
   await setup.firstUse('n1')
-  assert.equal(codeOf(await setup.recoverByKey(key, 'n1', setup.counterOf(renewal))), 'enrolled')
+  assert.equal(codeOf(await setup.recoverByKey(key, 'n1', setup.counterOf(renewal))), 'issued')
 })
 
 test('it counts only for this request, on a challenge made for this node', async (t) => {
@@ -65,7 +65,7 @@ test('repeated with another challenge it is answered the same and registers noth
   const first = await renewCertificate(setup.deps, principal, call())
   const registered = (await setup.nodeNow('n1')).recovery
   const again = await renewCertificate(setup.deps, principal, call())
-  assert(first.kind === 'renewed' && again.kind === 'renewed')
+  assert(first.kind === 'issued' && again.kind === 'issued')
   assert.equal(again.certificate.der, first.certificate.der)
   assert.deepEqual((await setup.nodeNow('n1')).recovery, registered)
   await setup.firstUse('n1')
@@ -73,19 +73,19 @@ test('repeated with another challenge it is answered the same and registers noth
   const next = newCsr()
   const other = setup.registrationOf(generateKey('p256'), next, 'n1')
   const renewal = await setup.renew('n1', { csr: next, counter: setup.counterOf(first), recovery: other, evidence })
-  assert.equal(codeOf(renewal), 'renewed')
+  assert.equal(codeOf(renewal), 'issued')
   assert.deepEqual((await setup.nodeNow('n1')).recovery, registered)
 })
 
 test('a bearer token is given with the renewal that asks for one', async (t) => {
   const setup = await enrolledBefore(t)
   const renewal = await setup.renew('n1', { recovery: { kind: 'bearer' }, counter: setup.counter, evidence })
-  assert(renewal.kind === 'renewed')
+  assert(renewal.kind === 'issued')
   const token = setup.tokenOf(renewal)
   assert(token !== null)
   await setup.firstUse('n1')
   const call = { node: 'n1', counter: setup.counterOf(renewal), csr: newCsr() }
-  assert.equal(codeOf(await setup.recover({ ...call, credential: { kind: 'bearer', token } })), 'enrolled')
+  assert.equal(codeOf(await setup.recover({ ...call, credential: { kind: 'bearer', token } })), 'issued')
 })
 
 test('what a copy held too is worth nothing once an operator has settled who is right, and the right one registers another', async (t) => {
@@ -109,8 +109,8 @@ test('what a copy held too is worth nothing once an operator has settled who is 
   const csr = newCsr()
   const recovery = setup.registrationOf(fresh, csr, 'n1')
   const renewal = await setup.renew('n1', { csr, counter, recovery, evidence })
-  assert(renewal.kind === 'renewed')
+  assert(renewal.kind === 'issued')
   await setup.firstUse('n1')
   assert.equal(codeOf(await setup.recoverByKey(copied, 'n1', setup.counterOf(renewal))), 'RECOVERY_UNKNOWN')
-  assert.equal(codeOf(await setup.recoverByKey(fresh, 'n1', setup.counterOf(renewal))), 'enrolled')
+  assert.equal(codeOf(await setup.recoverByKey(fresh, 'n1', setup.counterOf(renewal))), 'issued')
 })

@@ -10,7 +10,7 @@ import type { Membership } from '#domain/core/node.ts'
 import { operatorRoutes, type OperatorRoutesDeps } from '#plane/boot/operator-routes.ts'
 import { tokenSecretShape } from '#domain/enrollment/token.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
-import { someCertificate } from '../store-harness.ts'
+import { someCertificate } from '../store/harness.ts'
 import { hour, operator, startMs } from './authority-setup.ts'
 import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
 

@@ -12,7 +12,7 @@ import { isoTime } from '#platform/clock.ts'
 import { NodeExplanation, Recoverability } from '#wire/node/node-evidence.ts'
 import { RepairBundle } from '#wire/recovery/recovery-api.ts'
 import { reportOf } from '../fakes/agent-words.ts'
-import { someCertificate } from '../store-harness.ts'
+import { someCertificate } from '../store/harness.ts'
 import { operator, startMs } from './authority-setup.ts'
 import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
 

@@ -17,7 +17,7 @@ import type { Authority } from '#plane/authority/authority.ts'
 import { sealingKeyOf } from '#plane/keys/seal.ts'
 import { openReceipts, type Receipts } from '#plane/revocation/receipts.ts'
 import type { OperatorListener } from '#plane/http/operator-listener.ts'
-import { openStandingAlerts } from '#plane/alerts/standing-alerts.ts'
+import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { openJournalWatch } from '#plane/journal/journal-watch.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { openOperatorPlane } from '#plane/boot/operator-plane.ts'
@@ -72,7 +72,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   const peers = toldPeers()
   const receipts = openReceipts({ store, feed, clock, timers, log: silentLog, channels, peers })
   const unready: string[] = []
-  const alerts = await openStandingAlerts(store, feed)
+  const alerts = await openUnresolvedAlerts(store, feed)
   const keySeal = openKeySeal(sealingKeyOf(Buffer.alloc(32, 5), systemRandom), () => 'test')
   const keyBook = await openKeyBook({ store, feed, clock, random: systemRandom, log: silentLog, keySeal, alerts })
   const journalWatch = openJournalWatch({

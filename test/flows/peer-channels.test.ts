@@ -10,7 +10,7 @@ import { sha256 } from '#platform/bytes.ts'
 import { channelFrameLimit } from '#wire/api/channel.ts'
 import { peerAgent, type PeerAgent } from '../fakes/peer-agent.ts'
 import { memberships, nodeRow, vclusterRow } from '../fakes/sample-rows.ts'
-import { note, read } from '../store-harness.ts'
+import { note, read } from '../store/harness.ts'
 import { hello, setUpReplicas, turns, type TestChannel } from './replicas-setup.ts'
 
 type Setup = Awaited<ReturnType<typeof setUpReplicas>>

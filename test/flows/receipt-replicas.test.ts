@@ -8,7 +8,7 @@ import { openReceipt } from '#domain/revocation/receipt-rules.ts'
 import { withdrawIdentity } from '#plane/revocation/withdraw-identity.ts'
 import { fencedStore } from '#plane/cluster/leading.ts'
 import { alice } from '../fakes/sample-rows.ts'
-import { note } from '../store-harness.ts'
+import { note } from '../store/harness.ts'
 import { setUpReplicas, turns } from './replicas-setup.ts'
 
 const node = 'gpu-001'

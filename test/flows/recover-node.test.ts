@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
 import { generateKey } from '#pki/keys.ts'
 import { changeNode } from '#plane/node/change-node.ts'
-import { issueChallenge } from '#plane/identity/issue-challenge.ts'
+import { issueChallenge } from '#plane/identity/request-proofs.ts'
 import { issueRepairBundle } from '#plane/recovery/issue-repair-bundle.ts'
 import { proveRecovery } from '#plane/recovery/prove-recovery.ts'
 import { openReceipts } from '#plane/revocation/receipts.ts'
@@ -31,7 +31,7 @@ test('an expired node recovers by its key: a new epoch, the old one denied, one 
   const { counter } = await setup.recoverable('n1', key)
   setup.clock.advance(2 * day)
   const outcome = await setup.recoverByKey(key, 'n1', counter)
-  assert(outcome.kind === 'enrolled', JSON.stringify(outcome))
+  assert(outcome.kind === 'issued', JSON.stringify(outcome))
   assert.equal(outcome.node.epoch, 2)
   assert.equal(outcome.node.counter, 2)
   assert.ok((await setup.store.denials()).some((denial) => denial.kind === 'epoch' && denial.epoch === 1))
@@ -47,7 +47,7 @@ test('a reply that was lost is asked for again: the same certificate, counter an
   const csr = newCsr()
   const ask = () => setup.recover({ node: 'n1', counter, csr, credential: { kind: 'bearer', token } })
   const [first, again] = [await ask(), await ask()]
-  assert(first.kind === 'enrolled' && again.kind === 'enrolled', JSON.stringify([first, again]))
+  assert(first.kind === 'issued' && again.kind === 'issued', JSON.stringify([first, again]))
   assert.equal(again.certificate.der, first.certificate.der)
   assert.equal(again.node.epoch, 2)
   assert.notEqual(setup.tokenOf(first), null)
@@ -60,7 +60,7 @@ test('a hundred at once with one request are one recovery', async (t) => {
   const { counter } = await setup.recoverable('n1', key)
   const csr = newCsr()
   const outcomes = await Promise.all(Array.from({ length: 100 }, () => setup.recoverByKey(key, 'n1', counter, csr)))
-  const given = outcomes.flatMap((outcome) => (outcome.kind === 'enrolled' ? outcome.certificate.der : []))
+  const given = outcomes.flatMap((outcome) => (outcome.kind === 'issued' ? outcome.certificate.der : []))
   assert.equal(new Set(given).size, 1)
   assert.deepEqual(
     outcomes.filter(({ kind }) => kind === 'refused').filter((refused) => codeOf(refused) !== 'RATE_LIMITED'),
@@ -79,7 +79,7 @@ test('a hundred at once with keys of their own are copies of one another: at mos
       setup.recoverByKey(key, 'n1', counter, newCsr(), { evidence: evidenceOf(`i${at}`) }),
     ),
   )
-  assert.equal(outcomes.filter(({ kind }) => kind === 'enrolled').length, 1)
+  assert.equal(outcomes.filter(({ kind }) => kind === 'issued').length, 1)
   const node = await setup.nodeNow('n1')
   assert.equal(node.epoch, 2)
   assert.equal(node.membership.kind, 'quarantined')
@@ -97,7 +97,7 @@ test('a proof is good for its own request, its own counter and its own purpose',
   assert.equal(codeOf(await setup.recover({ node: 'n1', counter, csr: newCsr(), credential })), 'RECOVERY_UNKNOWN')
   assert.equal(codeOf(await setup.recover({ node: 'n1', counter: null, csr, credential })), 'RECOVERY_UNKNOWN')
   assert.equal(codeOf(await setup.recover({ node: 'n1', counter, csr, credential: rehearsed })), 'RECOVERY_UNKNOWN')
-  assert.equal(codeOf(await setup.recover({ node: 'n1', counter, csr, credential })), 'enrolled')
+  assert.equal(codeOf(await setup.recover({ node: 'n1', counter, csr, credential })), 'issued')
 })
 
 test('a challenge is ours, for this node, and at most a minute old', async (t) => {
@@ -141,7 +141,7 @@ test('a challenge is ours, for this node, and at most a minute old', async (t) =
   setup.clock.advance(1)
   assert.equal(await withChallenge(late), 'CHALLENGE_INVALID')
   setup.clock.set(lastMoment)
-  assert.equal(await withChallenge(late), 'enrolled')
+  assert.equal(await withChallenge(late), 'issued')
 })
 
 test('a name that nobody has, or that has no key, costs as many signature checks as one that has', async (t) => {
@@ -190,7 +190,7 @@ test('callers who prove nothing use up the budget for strangers before their req
     credential: { kind: 'bearer', token: 'x' },
   })
   assert.equal(codeOf(nobody), 'RATE_LIMITED')
-  assert.equal(codeOf(await setup.recoverByKey(key, 'n1', counter)), 'enrolled')
+  assert.equal(codeOf(await setup.recoverByKey(key, 'n1', counter)), 'issued')
 })
 
 test('a full queue tells a node when to come back', async (t) => {
@@ -210,7 +210,7 @@ test('an older counter is a copy: with nobody connected both are fenced, and nei
   const { counter } = await setup.recoverable('n1', key)
   const evidence = evidenceOf('original')
   const renewal = await setup.renew('n1', { counter, evidence })
-  assert(renewal.kind === 'renewed', JSON.stringify(renewal))
+  assert(renewal.kind === 'issued', JSON.stringify(renewal))
   await setup.firstUse('n1')
   const copy = await setup.recoverByKey(key, 'n1', counter, newCsr(), { evidence: evidenceOf('copy') })
   assert.equal(codeOf(copy), 'DUPLICATE_IDENTITY')
@@ -259,7 +259,7 @@ test('a counter that nobody was given, or another node was, is refused; one of a
   for (const counter of [forged, other.counter, 'nonsense']) {
     assert.equal(codeOf(await setup.recoverByKey(key, 'n1', counter)), 'REQUEST_INVALID')
     const renewal = await setup.renew('n1', { counter, evidence: evidenceOf('a') })
-    assert.equal(codeOf(renewal), counter === forged ? 'renewed' : 'REQUEST_INVALID')
+    assert.equal(codeOf(renewal), counter === forged ? 'issued' : 'REQUEST_INVALID')
   }
   assert.equal(codeOf(await setup.recoverByKey(key, 'n1', null)), 'REQUEST_INVALID')
 })
@@ -268,7 +268,7 @@ test('a bearer token is rotated by a renewal; the one before works until the new
   const setup = await setUpRecovery(t)
   const { token: first, counter } = await setup.recoverable('n1', 'bearer')
   const renewal = await setup.renew('n1', { counter, evidence: evidenceOf('a') })
-  assert(renewal.kind === 'renewed' && first !== null)
+  assert(renewal.kind === 'issued' && first !== null)
   const second = setup.tokenOf(renewal)
   assert(second !== null && second !== first)
   const registered = (await setup.nodeNow('n1')).recovery?.credential
@@ -283,7 +283,7 @@ test('a bearer token is rotated by a renewal; the one before works until the new
       credential: { kind: 'bearer', token },
     })
   assert.equal(codeOf(await recover(first)), 'RECOVERY_UNKNOWN')
-  assert.equal(codeOf(await recover(second)), 'enrolled')
+  assert.equal(codeOf(await recover(second)), 'issued')
 })
 
 test('a repeated renewal has the same certificate, counter and token, and counts once', async (t) => {
@@ -293,10 +293,10 @@ test('a repeated renewal has the same certificate, counter and token, and counts
   const principal = await setup.principal('n1')
   const call = { csr, counter, recovery: null, evidence: evidenceOf('a') }
   const first = await setup.renew('n1', call)
-  assert(first.kind === 'renewed')
+  assert(first.kind === 'issued')
   const { renewCertificate } = await import('#plane/identity/renew-certificate.ts')
   const again = await renewCertificate(setup.deps, principal, { ...call, correlation: 'again' })
-  assert(again.kind === 'renewed', JSON.stringify(again))
+  assert(again.kind === 'issued', JSON.stringify(again))
   assert.equal(again.certificate.der, first.certificate.der)
   assert.equal(setup.tokenOf(again), setup.tokenOf(first))
   assert.equal(again.node.counter, 2)
@@ -308,7 +308,7 @@ test('so many recoveries in so long: then people are asked, and their yes lets o
   let { counter } = await setup.recoverable('n1', key)
   for (let times = 0; times < 2; times++) {
     const outcome = await setup.recoverByKey(key, 'n1', counter)
-    assert(outcome.kind === 'enrolled', JSON.stringify(outcome))
+    assert(outcome.kind === 'issued', JSON.stringify(outcome))
     counter = setup.counterOf(outcome)
     await setup.firstUse('n1')
   }
@@ -317,11 +317,11 @@ test('so many recoveries in so long: then people are asked, and their yes lets o
   const approved = await changeNode(setup.deps, 'n1', 'approve', operator)
   assert.equal(approved.kind, 'committed', JSON.stringify(approved))
   const third = await setup.recoverByKey(key, 'n1', counter)
-  assert(third.kind === 'enrolled')
+  assert(third.kind === 'issued')
   await setup.firstUse('n1')
   assert.equal(codeOf(await setup.recoverByKey(key, 'n1', setup.counterOf(third))), 'RECOVERY_BUDGET_SPENT')
   setup.clock.advance(2 * day)
-  assert.equal(codeOf(await setup.recoverByKey(key, 'n1', setup.counterOf(third))), 'enrolled')
+  assert.equal(codeOf(await setup.recoverByKey(key, 'n1', setup.counterOf(third))), 'issued')
 })
 
 test('a machine that recovers over and over, however often its profile lets it, is told to wait', async (t) => {
@@ -329,7 +329,7 @@ test('a machine that recovers over and over, however often its profile lets it, 
   const key = generateKey('p256')
   let { counter } = await setup.recoverable('n1', key)
   let outcome = await setup.recoverByKey(key, 'n1', counter)
-  for (let times = 1; times < 100 && outcome.kind === 'enrolled'; times++) {
+  for (let times = 1; times < 100 && outcome.kind === 'issued'; times++) {
     counter = setup.counterOf(outcome)
     outcome = await setup.recoverByKey(key, 'n1', counter)
   }
@@ -343,7 +343,7 @@ test('where people decide, a recovery waits for them; where the profile says no,
   const { counter } = await asked.recoverable('n1', key)
   assert.equal(codeOf(await asked.recoverByKey(key, 'n1', counter)), 'APPROVAL_REQUIRED')
   await changeNode(asked.deps, 'n1', 'approve', operator)
-  assert.equal(codeOf(await asked.recoverByKey(key, 'n1', counter)), 'enrolled')
+  assert.equal(codeOf(await asked.recoverByKey(key, 'n1', counter)), 'issued')
 
   const never = await setUpRecovery(t, recoveryOf({ mode: 'deny' }))
   const other = await never.recoverable('n1', key)
@@ -376,9 +376,9 @@ test('a renewal whose reply was lost for good is no copy: its holder recovers, w
   const key = generateKey('p256')
   const { counter } = await setup.recoverable('n1', key)
   const lost = await setup.renew('n1', { counter, evidence: evidenceOf('a') })
-  assert(lost.kind === 'renewed')
+  assert(lost.kind === 'issued')
   setup.clock.advance(3 * day)
-  assert.equal(codeOf(await setup.recoverByKey(key, 'n1', counter)), 'enrolled')
+  assert.equal(codeOf(await setup.recoverByKey(key, 'n1', counter)), 'issued')
   // Had the reply reached somebody else, that one is found out when it comes.
   const other = await setup.recoverByKey(key, 'n1', setup.counterOf(lost), newCsr(), { evidence: evidenceOf('b') })
   assert.equal(codeOf(other), 'DUPLICATE_IDENTITY')
@@ -391,7 +391,7 @@ test('a recovery whose reply was lost again and again is one story, not a copy',
   const csr = newCsr()
   for (let outage = 0; outage < 3; outage++) {
     setup.clock.advance(2 * day)
-    assert.equal(codeOf(await setup.recoverByKey(key, 'n1', counter, csr)), 'enrolled', `outage ${outage}`)
+    assert.equal(codeOf(await setup.recoverByKey(key, 'n1', counter, csr)), 'issued', `outage ${outage}`)
   }
 })
 
@@ -447,7 +447,7 @@ test('L7: a rehearsal that a renewal of the same process overtakes says nothing;
     return setup.rehearse({ node: 'n1', credential, counter })
   }
   const { instance } = evidenceOf('a')
-  assert.equal((await setup.renew('n1', { counter, evidence: evidenceOf('a') })).kind, 'renewed')
+  assert.equal((await setup.renew('n1', { counter, evidence: evidenceOf('a') })).kind, 'issued')
   await setup.firstUse('n1')
   const failed = { kind: 'rehearsed', outcome: 'failed', step: 'counter', why: 'DUPLICATE_IDENTITY' }
 
@@ -477,7 +477,7 @@ test('with a repair bundle another key is registered, on a challenge for this no
     setup.recover({ node: 'n1', counter: null, csr, credential, register })
   assert.equal(codeOf(await repair(setup.registrationOf(key, csr, 'n2'))), 'CHALLENGE_INVALID')
   assert.equal(codeOf(await repair(setup.registrationOf(key, newCsr(), 'n1'))), 'RECOVERY_UNKNOWN')
-  assert.equal(codeOf(await repair(setup.registrationOf(key, csr, 'n1'))), 'enrolled')
+  assert.equal(codeOf(await repair(setup.registrationOf(key, csr, 'n1'))), 'issued')
   const { recovery, membership } = await setup.nodeNow('n1')
   assert.equal(membership.kind, 'quarantined')
   assert(recovery?.credential.kind === 'key')
@@ -496,7 +496,7 @@ test('a recovery key is registered only by whoever holds it, and a bad proof cos
   assert.equal(codeOf(await setup.enroll(secret, newCsr(), good)), 'RECOVERY_UNKNOWN')
   assert.equal(codeOf(await setup.enroll(secret, csr, { ...good, challenge: 'x' })), 'CHALLENGE_INVALID')
   assert.equal(codeOf(await setup.enroll(secret, csr, setup.registrationOf(key, csr, 'n2'))), 'CHALLENGE_INVALID')
-  assert.equal(codeOf(await setup.enroll(secret, csr, setup.registrationOf(key, csr, 'n1'))), 'enrolled')
+  assert.equal(codeOf(await setup.enroll(secret, csr, setup.registrationOf(key, csr, 'n1'))), 'issued')
   assert.equal((await setup.nodeNow('n1')).recovery?.credential.kind, 'key')
 })
 
@@ -507,6 +507,6 @@ test('whoever proves the recovery key may enrol while the node is active, where 
   await setup.recoverable('n1', key)
   const csr = newCsr()
   assert.equal(codeOf(await setup.enroll(secret, csr, null)), 'ALREADY_ACTIVE')
-  assert.equal(codeOf(await setup.enroll(secret, csr, setup.registrationOf(key, csr))), 'enrolled')
+  assert.equal(codeOf(await setup.enroll(secret, csr, setup.registrationOf(key, csr))), 'issued')
   assert.equal((await setup.nodeNow('n1')).epoch, 2)
 })

@@ -10,15 +10,15 @@ import { generateKey, type PrivateKey } from '#pki/keys.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { createToken } from '#plane/enrollment/create-token.ts'
-import { enrollNode, type Enrolled } from '#plane/enrollment/enroll-node.ts'
-import { issueChallenge } from '#plane/identity/issue-challenge.ts'
+import { enrollNode } from '#plane/enrollment/enroll-node.ts'
+import { issueChallenge } from '#plane/identity/request-proofs.ts'
 import { openSightingJudge } from '#plane/continuity/judge-sighting.ts'
-import { lineageOf } from '#plane/identity/lineage.ts'
+import { counterAndToken, type Issued } from '#plane/identity/issue.ts'
 import type { LiveHolder } from '#plane/identity/live-holder.ts'
 import { openNodePace } from '#plane/limits/node-pace.ts'
 import { recoverNode, type RecoverCall } from '#plane/recovery/recover-node.ts'
 import { rehearseRecovery, type RehearseCall } from '#plane/recovery/rehearse-recovery.ts'
-import { renewCertificate, type RenewCall, type Renewed } from '#plane/identity/renew-certificate.ts'
+import { renewCertificate, type RenewCall } from '#plane/identity/renew-certificate.ts'
 import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
 import { sha256Hex } from '#platform/bytes.ts'
@@ -149,16 +149,16 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     const used = await useCertificate(deps, await principal(id), 'first-use')
     assert.equal(used.kind, 'in-use', JSON.stringify(used))
   }
-  const counterOf = (outcome: Enrolled | Renewed): string => lineageOf(deps, outcome.node, outcome.certificate).counter
-  const tokenOf = (outcome: Enrolled | Renewed): string | null =>
-    lineageOf(deps, outcome.node, outcome.certificate).recoveryToken
+  const counterOf = (outcome: Issued): string => counterAndToken(deps, outcome.node, outcome.certificate).counter
+  const tokenOf = (outcome: Issued): string | null =>
+    counterAndToken(deps, outcome.node, outcome.certificate).recoveryToken
 
   /** An active node that has registered this key, or a bearer token. */
   const recoverable = async (id: string, by: PrivateKey | 'bearer') => {
     const csr = newCsr()
     const registration = by === 'bearer' ? { kind: 'bearer' as const } : registrationOf(by, csr)
     const outcome = await enroll(await invite(id), csr, registration)
-    assert(outcome.kind === 'enrolled', JSON.stringify(outcome))
+    assert(outcome.kind === 'issued', JSON.stringify(outcome))
     await firstUse(id)
     return { outcome, csr, counter: counterOf(outcome), token: tokenOf(outcome) }
   }

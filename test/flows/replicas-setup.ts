@@ -25,7 +25,7 @@ import { domainRow, nodeRow, noonMs, profileRow } from '../fakes/sample-rows.ts'
 import { testPrincipal } from '../fakes/test-session.ts'
 import type { Json } from '../process/operator-call.ts'
 import { decodeFrames, encodeFrame, opcodes } from '../process/web-socket-frames.ts'
-import { makeSigner, note, read, storeDeps, workplace } from '../store-harness.ts'
+import { makeSigner, note, read, storeDeps, workplace } from '../store/harness.ts'
 
 const headers = {
   upgrade: 'websocket',

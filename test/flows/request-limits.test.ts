@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import * as http from 'node:http'
 import { test } from 'node:test'
-import { challengeRoute, type ChallengeRouteDeps } from '#plane/identity/challenge-route.ts'
+import { challengeRoute, type ChallengeRouteDeps } from '#plane/identity/identity-routes.ts'
 import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualClock } from '../fakes/manual-clock.ts'

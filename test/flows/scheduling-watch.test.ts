@@ -11,7 +11,7 @@ import { cursorOf } from '#plane/store/journal/journal-cursor.ts'
 import { SchedulingAnswer } from '#wire/fleet/scheduling-api.ts'
 import { eventually } from '../process/eventually.ts'
 import type { Json } from '../process/operator-call.ts'
-import { newNode, someNode } from '../store-harness.ts'
+import { newNode, someNode } from '../store/harness.ts'
 import { operator, startMs } from './authority-setup.ts'
 import { setUpOperatorPlane } from './operator-setup.ts'
 

@@ -7,8 +7,8 @@ import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { callReceiver } from '#plane/webhook/call-receiver.ts'
 import { deliverAlerts, type AlertDelivery, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
-import { parseNetwork, type Network } from '#pki/ip-network.ts'
-import { settleNodeAlerts } from '#plane/alerts/settle-alert.ts'
+import { parseNetwork, type Network } from '#platform/ip-address.ts'
+import { reconcileNode } from '#plane/alerts/follow-nodes.ts'
 import { systemRootsAnd } from '#platform/post-once.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
@@ -40,11 +40,11 @@ const setUp = async (t: TestContext) => {
   }
   const raise = async (id: string): Promise<void> => {
     await alerts.raise(plane.feed, id, 'cert_expired', 'it ran out')
-    await settleNodeAlerts(plane, id)
+    await reconcileNode(plane, id)
   }
   const clear = async (id: string): Promise<void> => {
     await alerts.clear(plane.feed, id, 'cert_expired')
-    await settleNodeAlerts(plane, id)
+    await reconcileNode(plane, id)
   }
   for (const id of ['gpu-1', 'gpu-2', 'gpu-3']) await alerts.register(id)
   return {

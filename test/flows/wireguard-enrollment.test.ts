@@ -15,7 +15,7 @@ import { enrollNode, type EnrollDeps } from '#plane/enrollment/enroll-node.ts'
 import { openNodePace } from '#plane/limits/node-pace.ts'
 import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
 import { systemRandom } from '#platform/random.ts'
-import { change, read } from '../store-harness.ts'
+import { change, read } from '../store/harness.ts'
 import { operator, setUp } from './authority-setup.ts'
 
 const day = 24 * 3_600_000
@@ -110,7 +110,7 @@ test('a repeat with another WireGuard key is not the same request, and uses up n
   const { secret } = await invite('n1')
   const { publicKey } = newWireguardKey()
   const [first, again] = [await enroll(secret, publicKey, csr), await enroll(secret, publicKey, csr)]
-  assert(first.kind === 'enrolled' && again.kind === 'enrolled')
+  assert(first.kind === 'issued' && again.kind === 'issued')
   assert.equal(again.certificate.der, first.certificate.der)
   // Its answer was lost with the key it had: as long as it has not come in, the token is still its own.
   const anew = await outcome(secret, newWireguardKey().publicKey, csr)

@@ -12,8 +12,8 @@ import { parseCertificate } from '#pki/parse-certificate.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { renewCertificate } from '#plane/identity/renew-certificate.ts'
-import { openStandingAlerts } from '#plane/alerts/standing-alerts.ts'
-import { openWithdrawnWatch } from '#plane/alerts/watch-withdrawn.ts'
+import { withdrawnSource } from '#plane/alerts/alert-sources.ts'
+import { openUnresolvedAlerts, reconcileSource } from '#plane/alerts/reconcile-alerts.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import { signIntermediate } from '#plane/authority/sign-intermediate.ts'
 import type { Withdrawal } from '#plane/authority/withdraw-issuer.ts'
@@ -161,14 +161,14 @@ test('what it has signed and nobody was given yet is signed again by another; re
   }
   Object.assign(deps, { issuer: { ...authority, sign } })
   const enrolled = await setup.enroll(secret, csr, null)
-  assert(enrolled.kind === 'enrolled', JSON.stringify(enrolled))
+  assert(enrolled.kind === 'issued', JSON.stringify(enrolled))
   assert.notEqual(enrolled.certificate.issuer, before)
 
   // The certificate of the withdrawn authority is no answer any more, and its key is not certified again (L3).
   const same = await setup.recoverByKey(key, 'n1', counter, first)
   assert.equal(same.kind === 'refused' && same.code, 'KEY_IN_USE')
   const back = await setup.recoverByKey(key, 'n1', counter, newCsr())
-  assert(back.kind === 'enrolled', JSON.stringify(back))
+  assert(back.kind === 'issued', JSON.stringify(back))
   assert.notEqual(back.certificate.issuer, before)
   assert.deepEqual((await setup.nodeNow('n1')).recovery?.recoveredAtMs, [])
   const [entry] = await setup.journal('node.recovered')
@@ -176,7 +176,7 @@ test('what it has signed and nobody was given yet is signed again by another; re
   assert.deepEqual([back.node.epoch, back.node.counter], [2, 2])
   await setup.firstUse('n1')
   const charged = await setup.recoverByKey(key, 'n1', setup.counterOf(back))
-  assert.equal(charged.kind, 'enrolled')
+  assert.equal(charged.kind, 'issued')
   assert.equal((await setup.nodeNow('n1')).recovery?.recoveredAtMs.length, 1)
 })
 
@@ -189,11 +189,11 @@ test('a successor that is of a withdrawn authority is no successor: its holder r
   // Of another plane, as far as this test goes.
   assert.equal(await authority.rotate(operator), undefined)
   const second = await setup.renew('n1')
-  assert(second.kind === 'renewed' && second.certificate.issuer !== outcome.certificate.issuer)
+  assert(second.kind === 'issued' && second.certificate.issuer !== outcome.certificate.issuer)
   await withdrawn(authority, second.certificate.issuer)
   const call = { csr: newCsr(), counter: null, recovery: null, evidence: null, correlation: 'renewal' }
   const third = await renewCertificate(deps, holder, call)
-  assert(third.kind === 'renewed', JSON.stringify(third))
+  assert(third.kind === 'issued', JSON.stringify(third))
   assert.notEqual(third.certificate.issuer, second.certificate.issuer)
   assert.deepEqual((await setup.nodeNow('n1')).conditions, [])
 })
@@ -203,14 +203,15 @@ test('its alert is over once no node lives by it any more', async (t) => {
   const { deps, store } = setup
   const key = generateKey('p256')
   const { counter, outcome } = await setup.recoverable('n1', key)
-  const standing = await openStandingAlerts(store, deps.feed)
-  const watch = openWithdrawnWatch({ ...deps, standing, timers: systemTimers })
+  const alerts = await openUnresolvedAlerts(store, deps.feed)
+  const source = withdrawnSource({ ...deps, timers: systemTimers })
+  const watch = () => reconcileSource({ ...deps, alerts }, source)
   const publish = (committed: Parameters<typeof deps.feed.publish>[0]) => deps.feed.publish(committed)
   await deps.issuer.withdraw({ issuer: outcome.certificate.issuer, reason: 'stolen', by: operator, publish })
-  const open = () => [...standing.all()].map(({ kind }) => kind)
+  const open = () => [...alerts.all()].map(({ kind }) => kind)
   await watch()
   assert.deepEqual(open(), ['authority_compromised'])
-  assert.equal((await setup.recoverByKey(key, 'n1', counter)).kind, 'enrolled')
+  assert.equal((await setup.recoverByKey(key, 'n1', counter)).kind, 'issued')
   setup.clock.advance(60_000)
   await watch()
   assert.deepEqual(open(), [])

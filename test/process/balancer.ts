@@ -1,7 +1,7 @@
 // A load balancer of the test's own: passes TCP connections on, each begun with what the test has it say of its caller.
 
 import * as net from 'node:net'
-import { ipBytes } from '#pki/ip-address.ts'
+import { parseIp } from '#platform/ip-address.ts'
 import { cleanup, type Scope } from './cleanup.ts'
 
 export type BalancerOptions = {
@@ -17,7 +17,7 @@ const signature = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 
 /** Version 2; `more` are further fields as they are. */
 export const proxyHeader = (caller: string, more: Buffer = Buffer.alloc(0)): Buffer => {
-  const source = ipBytes(caller)
+  const source = parseIp(caller)
   if (source === null) throw new Error(`${caller} is not an address`)
   const ports = Buffer.from([0xc0, 0x00, 0x20, 0xfb])
   const rest = Buffer.concat([source, Buffer.alloc(source.length, 1), ports, more])

@@ -1,4 +1,7 @@
-// Waiting for something to become true, with an end. Tests ask again and again instead of sleeping a guessed time.
+// Waiting for something to become true, with an end. Tests ask again and again instead of sleeping a guessed time. The end is
+// counted in fair time (fair-time.ts): it is there for what never becomes true, and a busy machine must not bring it nearer.
+
+import { fairNowMs } from './fair-time.ts'
 
 export type Patience = { readonly withinMs?: number; readonly everyMs?: number }
 
@@ -8,27 +11,33 @@ export const eventually = async <T>(
   probe: () => T | Promise<T>,
   { withinMs = 10_000, everyMs = 20 }: Patience = {},
 ): Promise<Exclude<T, null | undefined | false | void>> => {
-  const deadlineMs = performance.now() + withinMs
+  const deadlineMs = fairNowMs() + withinMs
   let trouble: unknown
   for (;;) {
     try {
-      const value = await within(what, deadlineMs - performance.now(), Promise.resolve(probe()))
+      const value = await within(what, deadlineMs - fairNowMs(), Promise.resolve(probe()))
       if (value !== null && value !== undefined && value !== false) {
         return value as Exclude<T, null | undefined | false | void>
       }
     } catch (error) {
       trouble = error
     }
-    if (performance.now() >= deadlineMs) throw new Error(`${what}: not within ${withinMs} ms`, { cause: trouble })
+    if (fairNowMs() >= deadlineMs) throw new Error(`${what}: not within ${withinMs} ms`, { cause: trouble })
     await new Promise((resolve) => setTimeout(resolve, everyMs))
   }
 }
 
 /** A promise that is given so long and no longer. */
 export const within = async <T>(what: string, ms: number, promise: Promise<T>): Promise<T> => {
+  const deadlineMs = fairNowMs() + ms
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what}: not within ${Math.round(ms)} ms`)), Math.max(0, ms))
+    const look = (): void => {
+      const leftMs = deadlineMs - fairNowMs()
+      if (leftMs > 0) timer = setTimeout(look, Math.ceil(leftMs))
+      else reject(new Error(`${what}: not within ${Math.round(ms)} ms`))
+    }
+    timer = setTimeout(look, Math.max(0, ms))
   })
   try {
     return await Promise.race([promise, late])

@@ -7,10 +7,9 @@ import { runAgent } from '#agent/main.ts'
 import { openNudging } from '#agent/core/nudge.ts'
 import { systemClock } from '#platform/clock.ts'
 import { openLog } from '#platform/log.ts'
-import { onNudgeSignal } from '#platform/nudge-signal.ts'
+import { onNudgeSignal, stopSignal } from '#platform/signals.ts'
 import { systemRandom } from '#platform/random.ts'
 import { openResolver } from '#platform/resolve-name.ts'
-import { stopSignal } from '#platform/stop-signal.ts'
 import { systemTimers } from '#platform/timers.ts'
 
 const [step = '', count = '', state, joinFile, recovery] = process.argv.slice(2)

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
+import * as os from 'node:os'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import { withPeer } from '../peers/peer.ts'
 import { startChild } from './child.ts'
 import { eventually, within } from './eventually.ts'
+import { fairNowMs, fairStopwatch } from './fair-time.ts'
 import { openFakeTime } from './fake-time.ts'
 import { tempFolder } from './temp-folder.ts'
 import { mountTmpfs } from './tmpfs.ts'
@@ -42,6 +44,23 @@ test('waiting ends: with what was awaited and the last trouble', async () => {
     (error: Error) => error.message === 'the impossible: not within 50 ms' && (error.cause as Error).message === 'no',
   )
   await assert.rejects(within('forever', 10, new Promise(() => {})), /forever: not within 10 ms/)
+})
+
+test('fair time runs slower than the wall clock while more processes want to run than there are processors', async (t) => {
+  const startMs = performance.now()
+  const passedMs = fairStopwatch()
+  await eventually('some time', () => performance.now() - startMs > 100)
+  assert.ok(passedMs() > 0 && passedMs() <= performance.now() - startMs + 1, 'never faster')
+
+  const busy = Array.from({ length: 2 * os.availableParallelism() }, () =>
+    startChild(t, '/bin/sh', ['-c', 'echo up; while :; do :; done'], {}),
+  )
+  await eventually('all to run', () => busy.every((child) => child.stdout() !== ''))
+  const [fairMs, wallMs] = [fairNowMs(), performance.now()]
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  const [fair, wall] = [fairNowMs() - fairMs, performance.now() - wallMs]
+  assert.ok(fair < 0.75 * wall, `${fair} of ${wall} ms`)
+  for (const child of busy) await child.kill9()
 })
 
 test('fake time moves the wall clock of a running Node and leaves its monotonic clock alone', async (t) => {

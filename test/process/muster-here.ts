@@ -6,7 +6,7 @@ import { openHttpClient, type HttpClient } from '#platform/http-client.ts'
 import { systemRandom } from '#platform/random.ts'
 import type { TextOutput } from '#platform/standard-streams.ts'
 import { systemTimers } from '#platform/timers.ts'
-import { musterVersion } from '#platform/version.ts'
+import { musterVersion } from '#platform/this-process.ts'
 import { childEnvironment } from './child.ts'
 import type { Ran, RunOptions } from './run-muster.ts'
 

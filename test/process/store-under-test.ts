@@ -1,7 +1,7 @@
 // The store a run of the tests is about: SQLite, or PostgreSQL where scripts/test.ts runs them a second time.
 
 import type { HeadSigner, Store } from '#plane/store/contract/store.ts'
-import { openPostgresStoreOn, openStore } from '../store-harness.ts'
+import { openPostgresStoreOn, openStore } from '../store/harness.ts'
 import { cleanup, type Scope } from './cleanup.ts'
 import { postgresDatabase, type TestDatabase } from './postgres-server.ts'
 

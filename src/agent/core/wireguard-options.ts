@@ -3,7 +3,7 @@
 import { isRefusal } from '#domain/core/refusal.ts'
 import { checkUnderlay } from '#domain/network/wireguard-part.ts'
 import type { UnderlayEndpoint } from '#domain/core/wireguard.ts'
-import { ipBytes, ipText } from '#pki/ip-address.ts'
+import { formatIp, parseIp } from '#platform/ip-address.ts'
 import type { AgentConfig, AgentOptions } from './config.ts'
 
 type Parsed =
@@ -54,10 +54,10 @@ const endpointOf = (texts: readonly string[]): UnderlayEndpoint | null | 'wrong'
 
 const placeOf = (text: string): Place | null => {
   const [, bracketed, portOf6, ipv4, portOf4, bare] = endpointShape.exec(text) ?? []
-  const bytes = ipBytes(bracketed ?? ipv4 ?? bare ?? '')
+  const bytes = parseIp(bracketed ?? ipv4 ?? bare ?? '')
   const port = Number(portOf6 ?? portOf4 ?? usualPort)
   if (bytes === null || port < 1 || port > 65_535) return null
-  return { family: bytes.length === 4 ? 'ipv4' : 'ipv6', address: ipText(bytes), port }
+  return { family: bytes.length === 4 ? 'ipv4' : 'ipv6', address: formatIp(bytes), port }
 }
 
 const invalid = (why: string): Parsed => ({ kind: 'invalid', why })

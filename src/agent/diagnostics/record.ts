@@ -2,9 +2,8 @@
 // and everything the agent says of itself is a projection of it: its status, its explanation, its reports with their
 // conditions, and its metrics. In memory; record-files.ts keeps on disk what has to be there after a crash.
 
-import type { Clock } from '#platform/clock.ts'
-import { isoTime } from '#platform/clock.ts'
-import { takesNudges } from '#platform/nudge-signal.ts'
+import { isoTime, type Clock } from '#platform/clock.ts'
+import { takesNudges } from '#platform/signals.ts'
 import { ownMark } from '#platform/process-mark.ts'
 import { agentVersion } from '#agent/core/agent-version.ts'
 import type { AgentOutcome } from '#agent/core/outcome.ts'

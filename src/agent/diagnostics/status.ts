@@ -3,7 +3,7 @@
 import { parseIsoTime, type Clock } from '#platform/clock.ts'
 import { diskSpace } from '#platform/disk-space.ts'
 import { stillRuns } from '#platform/process-mark.ts'
-import { durationWords } from '#domain/core/duration-words.ts'
+import { counted, durationWords } from '#domain/core/duration-words.ts'
 import { codeOf } from './agent-code.ts'
 import { readStatus, type StatusFile } from './status-file.ts'
 
@@ -140,8 +140,6 @@ const network = ({ wireguard }: StatusFile, running: boolean): string[] => {
   const up = address === null ? [] : [`WireGuard ${name} (${kind}) is ${address}, with ${counted(peers, 'peer')}.`]
   return trouble === null ? up : [...up, `${trouble.code}: ${trouble.text}`, `What to do: ${trouble.next}`]
 }
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 
 export const ago = (time: string, nowMs: number): string => {
   const ms = nowMs - (parseIsoTime(time) ?? nowMs)

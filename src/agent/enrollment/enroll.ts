@@ -2,7 +2,7 @@
 
 import { sha256Hex } from '#platform/bytes.ts'
 import { isoTime, parseIsoTime } from '#platform/clock.ts'
-import { fingerprint } from '#pki/fingerprint.ts'
+import { fingerprint } from '#pki/certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import { evidenceHeader, formatEvidence } from '#wire/api/agent-evidence.ts'
 import { nodeIdShape, type EnrollRequest, type EnrollResponse } from '#wire/api/node-api.ts'

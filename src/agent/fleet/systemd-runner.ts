@@ -2,7 +2,7 @@
 // that an agent that was started again leaves alone what is still right. They have no more rights than the agent.
 
 import { createHash } from 'node:crypto'
-import { processOwner } from '#platform/file-owner.ts'
+import { processOwner } from '#platform/files.ts'
 import { runProgram } from '#platform/run-program.ts'
 import { overlayFolder } from './apply-files.ts'
 import { failsAfter, type RunningService, type ServiceRunner, type ServiceState } from './service-runner.ts'

@@ -1,6 +1,6 @@
 // A connection to the plane, wherever it is now; or why there is none. Names are asked first, memory second.
 
-import { isIP } from '#platform/addresses.ts'
+import { isIP } from '#platform/resolve-name.ts'
 import { errno } from '#platform/files.ts'
 import { targetOf } from '#platform/tls-client.ts'
 import { connectAt, type Connected, type ConnectingAgent, type PlaneTarget } from './connect-at.ts'

@@ -4,7 +4,7 @@
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
-import { isIP } from '#platform/addresses.ts'
+import { isIP } from '#platform/resolve-name.ts'
 import { makeFolder, readFileIfAny, replaceFile } from '#platform/files.ts'
 
 export type KnownAddresses = {

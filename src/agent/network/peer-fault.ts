@@ -1,8 +1,7 @@
 // What the plane says of the network ends up in commands and in a configuration made of lines: it is checked to be what it
 // claims to be, address by address.
 
-import { ipBytes } from '#pki/ip-address.ts'
-import { parseNetwork } from '#pki/ip-network.ts'
+import { parseIp, parseNetwork } from '#platform/ip-address.ts'
 import type { Peer, PlanePeers, WireguardConfig } from '#wire/network/peers.ts'
 
 /** Null when a peer can be used as it is. */
@@ -18,12 +17,12 @@ export const faultOfPeers = ({ add }: Pick<PlanePeers, 'add'>): string | null =>
 
 export const faultOfWireguard = (config: WireguardConfig | null): string | null => {
   if (config === null) return null
-  const good = ipBytes(config.address)?.length === 16 && parseNetwork(config.network)?.bytes.length === 16
+  const good = parseIp(config.address)?.length === 16 && parseNetwork(config.network)?.bytes.length === 16
   return good ? null : 'a WireGuard address or network that is none'
 }
 
 const isEndpoint = (text: string): boolean => {
   const [, ipv6, ipv4, port] = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):(\d{1,5})$/.exec(text) ?? []
-  const bytes = ipBytes(ipv6 ?? ipv4 ?? '')
+  const bytes = parseIp(ipv6 ?? ipv4 ?? '')
   return bytes?.length === (ipv6 === undefined ? 4 : 16) && Number(port) >= 1 && Number(port) <= 65_535
 }

@@ -3,7 +3,7 @@
 
 import type { FailureClass } from '#domain/recovery/failure-class.ts'
 import { isoTime } from '#platform/clock.ts'
-import { fingerprint } from '#pki/fingerprint.ts'
+import { fingerprint } from '#pki/certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import type { EnrollResponse } from '#wire/api/node-api.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'

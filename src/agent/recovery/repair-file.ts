@@ -3,8 +3,7 @@
 
 import * as path from 'node:path'
 import { Value } from 'typebox/value'
-import { ownerForFolder } from '#platform/file-owner.ts'
-import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
+import { ownerForFolder, makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { RepairBundle, repairTokenShape } from '#wire/recovery/recovery-api.ts'
 import { faultOfRecoveryTrust } from '#agent/state/certificate-answer.ts'

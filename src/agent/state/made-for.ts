@@ -2,7 +2,7 @@
 // been copied with an image: on another machine, or with another join string, its keys are not used.
 
 import { sha256Hex } from '#platform/bytes.ts'
-import { readMachineId } from '#platform/machine-id.ts'
+import { readMachineId } from '#platform/hardware.ts'
 import { formatJoinString, type JoinString } from '#wire/core/join-string.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import { hardwareReport, systemReport } from '#agent/core/hardware-report.ts'

@@ -3,7 +3,7 @@
 import { isRunning, judgedNowMs, fromNow } from '#agent/diagnostics/status.ts'
 import { readStatusFile, statusPath, type StatusFile, type StatusTrouble } from '#agent/diagnostics/status-file.ts'
 import type { FailureClass } from '#domain/recovery/failure-class.ts'
-import { sendNudge } from '#platform/nudge-signal.ts'
+import { sendNudge } from '#platform/signals.ts'
 import { isOfWriter } from '#platform/process-mark.ts'
 import { sleep } from '#platform/timers.ts'
 import { agentFolder, lookedAt, notPermitted, type AgentFolderOptions } from './agent-folder.ts'

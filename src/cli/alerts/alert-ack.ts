@@ -1,4 +1,4 @@
-import { alertKinds } from '#domain/alerts/alert.ts'
+import { alertKinds } from '#domain/alerts/alert-kinds.ts'
 import { AlertView } from '#wire/alerts/alert-api.ts'
 import { everyAlert } from './alert-list.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'

@@ -1,7 +1,7 @@
 import { planeConfig } from '#plane/config/config.ts'
 import { replaceLostKeys, type Replaced, type ReplaceOrder } from '#plane/foundation/replace-lost-key.ts'
 import { openLog } from '#platform/log.ts'
-import { callerName } from '#platform/user-name.ts'
+import { callerName } from '#platform/this-process.ts'
 import { asPlaneRan } from '#cli/plane/as-plane-ran.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'

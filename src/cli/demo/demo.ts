@@ -1,6 +1,6 @@
 import { startOwnChild, type OwnChild } from '#platform/own-child.ts'
 import { makeTemporaryFolder, removeFolder } from '#platform/paths.ts'
-import { stopSignal } from '#platform/stop-signal.ts'
+import { stopSignal } from '#platform/signals.ts'
 import { sleep } from '#platform/timers.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { demoFleet } from './demo-fleet.ts'

@@ -1,6 +1,6 @@
 import { planeConfig, type PlaneConfig } from '#plane/config/config.ts'
 import { runPlane, type PlaneReady } from '#plane/main.ts'
-import { inputEnded, stopSignal } from '#platform/stop-signal.ts'
+import { inputEnded, stopSignal } from '#platform/signals.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { isDefaultData, planeBanner, planeReadyBody } from './plane-banner.ts'
 import { planeTrouble } from './plane-trouble.ts'

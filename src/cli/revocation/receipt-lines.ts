@@ -1,5 +1,6 @@
 // A receipt in words: what is proven, by whom, how fast, and who is still waited for.
 
+import { counted } from '#domain/core/duration-words.ts'
 import type { ReceiptView } from '#wire/revocation/receipt-api.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
@@ -93,6 +94,4 @@ const peerFacts = ({ peers, latency }: ReceiptView): readonly Fact[] => {
     ],
   ]
 }
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 const ms = (value: number | null): string => `${value ?? '?'} ms`

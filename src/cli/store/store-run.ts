@@ -2,7 +2,7 @@
 
 import { planeConfig, type PlaneConfig } from '#plane/config/config.ts'
 import type { TransferProgress, TransferRun } from '#plane/store/copy/transfer-run.ts'
-import { stopSignal } from '#platform/stop-signal.ts'
+import { stopSignal } from '#platform/signals.ts'
 import { systemTimers } from '#platform/timers.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { storeTrouble } from './store-trouble.ts'

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { alice, minute, noonMs, row } from '../../../test/fakes/sample-rows.ts'
 import { acknowledgementOf, type Alert } from './alert.ts'
-import { decideAcknowledge, decideAlert, type AlertFacts, type WantedAlert } from './alert-decisions.ts'
+import { decideAcknowledge, decideAlert, type AlertFacts } from './alert-decisions.ts'
+import type { WantedAlert } from './alert-kinds.ts'
 
 const about = { kind: 'cert_expired', subject: 'gpu-001', node: 'gpu-001' } as const
 const wanted: WantedAlert = { ...about, severity: 'critical', reason: 'it ran out', sinceMs: noonMs - minute }
@@ -19,9 +20,8 @@ const resolved: Alert = { ...open, state: { kind: 'resolved', atMs: noonMs } }
 
 const decide = (facts: Partial<AlertFacts>) =>
   decideAlert({
-    about,
     wanted,
-    standing: null,
+    existing: null,
     reliedOn: [{ row: 'node', key: 'gpu-001', version: 7 }],
     newId: 'A2',
     by: { actor: 'system:alerts', source: null, correlation: null },
@@ -50,17 +50,17 @@ test('what has no beginning on record began now', () => {
 })
 
 test('repeated news of an alert is not a new alert, acknowledged or not', () => {
-  for (const standing of [open, acknowledged]) assert.equal(decide({ standing: row(standing) }).kind, 'unchanged')
+  for (const existing of [open, acknowledged]) assert.equal(decide({ existing: row(existing) }).kind, 'unchanged')
 })
 
 test('an alert that recurs after it was resolved is raised again, under a new id', () => {
-  const { alert, types } = decided({ standing: row(resolved) })
+  const { alert, types } = decided({ existing: row(resolved) })
   assert.deepEqual([alert.id, alert.state.kind, types], ['A2', 'open', ['alert.raised']])
 })
 
 test('what ended and began again while nobody looked is told as both, and an acknowledgement of before does not cover it', () => {
   const { alert, types, change } = decided({
-    standing: row(acknowledged),
+    existing: row(acknowledged),
     wanted: { ...wanted, sinceMs: noonMs - 1000 },
   })
   assert.deepEqual([alert.id, alert.state.kind, types], ['A2', 'open', ['alert.resolved', 'alert.raised']])
@@ -75,19 +75,19 @@ test('what ended and began again while nobody looked is told as both, and an ack
 
 test('what becomes worse is raised anew; what becomes better is not', () => {
   const warning: Alert = { ...acknowledged, severity: 'warning' }
-  assert.equal(decided({ standing: row(warning) }).alert.severity, 'critical')
-  assert.equal(decide({ standing: row(acknowledged), wanted: { ...wanted, severity: 'warning' } }).kind, 'unchanged')
+  assert.equal(decided({ existing: row(warning) }).alert.severity, 'critical')
+  assert.equal(decide({ existing: row(acknowledged), wanted: { ...wanted, severity: 'warning' } }).kind, 'unchanged')
 })
 
 test('what is no longer wanted is resolved once', () => {
-  const { alert, types } = decided({ wanted: null, standing: row(acknowledged) })
+  const { alert, types } = decided({ wanted: null, existing: row(acknowledged) })
   assert.deepEqual([alert.id, alert.state.kind, types], ['A1', 'resolved', ['alert.resolved']])
-  assert.equal(decide({ wanted: null, standing: row(resolved) }).kind, 'unchanged')
+  assert.equal(decide({ wanted: null, existing: row(resolved) }).kind, 'unchanged')
   assert.equal(decide({ wanted: null }).kind, 'unchanged')
 })
 
 test('an alert that ends keeps who acknowledged it', () => {
-  const { state } = decided({ wanted: null, standing: row(acknowledged) }).alert
+  const { state } = decided({ wanted: null, existing: row(acknowledged) }).alert
   const given = { by: 'operator:bob', atMs: noonMs, note: null }
   assert.deepEqual(state, { kind: 'resolved', atMs: noonMs, acknowledged: given })
   assert.deepEqual(acknowledgementOf(state), given)

@@ -2,25 +2,19 @@
 // missed an event and asks again comes to the same decision.
 
 import { isoTime } from '#platform/clock.ts'
-import { acknowledgementOf, alertKey, endedByAcknowledgement, type Alert } from './alert.ts'
+import { acknowledgementOf, alertKey, type Alert } from './alert.ts'
+import { alertRule, type WantedAlert } from './alert-kinds.ts'
 import { readOf, type Change, type Read, type Row } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
 import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
-/** What a person should look at now. */
-export type WantedAlert = Pick<Alert, 'kind' | 'subject' | 'node' | 'severity' | 'reason'> & {
-  /** Null: what it is about has no beginning on record, and began when it was first seen. */
-  readonly sinceMs: number | null
-}
-
 export type AlertFacts = {
-  readonly about: Pick<Alert, 'kind' | 'subject' | 'node'>
   /** Null: nothing of this kind and subject is wrong. */
   readonly wanted: WantedAlert | null
   /** The last raising of this kind and subject, whatever became of it. */
-  readonly standing: Row<Alert> | null
+  readonly existing: Row<Alert> | null
   /** The rows that say what is wanted. */
   readonly reliedOn: readonly Read[]
   readonly newId: string
@@ -31,8 +25,8 @@ export type AlertFacts = {
 export type AlertDecided = Decided & { readonly alert: Alert }
 
 export const decideAlert = (facts: AlertFacts): AlertDecided | Unchanged => {
-  const { standing, wanted } = facts
-  const unresolved = standing !== null && standing.value.state.kind !== 'resolved' ? standing.value : null
+  const { existing, wanted } = facts
+  const unresolved = existing !== null && existing.value.state.kind !== 'resolved' ? existing.value : null
   if (wanted === null) return unresolved === null ? { kind: 'unchanged' } : resolve(facts, unresolved)
   if (unresolved === null) return raise(facts, wanted, [])
   if (!isNews(unresolved, wanted)) return { kind: 'unchanged' }
@@ -52,9 +46,9 @@ export const withAlert = (change: Change, facts: AlertFacts): Change => {
 }
 
 /** It ended and began again while nobody looked, or it has become worse: an acknowledgement of before does not cover it. */
-const isNews = (standing: Alert, wanted: WantedAlert): boolean =>
-  (wanted.sinceMs !== null && wanted.sinceMs > standing.sinceMs) ||
-  (wanted.severity === 'critical' && standing.severity === 'warning')
+const isNews = (existing: Alert, wanted: WantedAlert): boolean =>
+  (wanted.sinceMs !== null && wanted.sinceMs > existing.sinceMs) ||
+  (wanted.severity === 'critical' && existing.severity === 'warning')
 
 /** Whole, with its evidence and what to do about it: tables cut what they have no room for. */
 const longestReason = 800
@@ -68,8 +62,8 @@ const raise = (facts: AlertFacts, wanted: WantedAlert, before: readonly EntryDra
   return written(facts, alert, [...before, entry(by, nowMs, 'alert.raised', { node }, bodyOf(alert))])
 }
 
-const resolve = (facts: AlertFacts, standing: Alert): AlertDecided =>
-  written(facts, resolvedAt(standing, facts.nowMs), [resolvedEntry(facts, standing)])
+const resolve = (facts: AlertFacts, existing: Alert): AlertDecided =>
+  written(facts, resolvedAt(existing, facts.nowMs), [resolvedEntry(facts, existing)])
 
 const resolvedAt = (alert: Alert, atMs: number): Alert => {
   const acknowledged = acknowledgementOf(alert.state)
@@ -83,7 +77,7 @@ const resolvedEntry = ({ by, nowMs }: Pick<AlertFacts, 'by' | 'nowMs'>, alert: A
 
 const written = (facts: AlertFacts, alert: Alert, entries: readonly [...EntryDraft[], EntryDraft]): AlertDecided => ({
   ...decided({
-    reads: [...facts.reliedOn, readOf('alert', alertKey(alert), facts.standing)],
+    reads: [...facts.reliedOn, readOf('alert', alertKey(alert), facts.existing)],
     writes: [{ put: 'alert', value: alert }],
     entries,
   }),
@@ -112,7 +106,7 @@ export const decideAcknowledge = ({
     state: { kind: 'acknowledged', by: by.actor, atMs: nowMs, note: said },
   }
   const body = { ...bodyOf(acknowledged), note: said }
-  const ends = endedByAcknowledgement.includes(acknowledged.kind)
+  const ends = alertRule(acknowledged.kind).endedBy === 'acknowledgement'
   const after: Alert = ends ? resolvedAt(acknowledged, nowMs) : acknowledged
   return {
     ...decided({

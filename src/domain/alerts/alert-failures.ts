@@ -1,7 +1,7 @@
 // One identity that is refused again and again (R-092). Only whoever has proved something counts: a name alone is no
 // proof, or anybody could raise an alarm about somebody else's node.
 
-import type { WantedAlert } from './alert-decisions.ts'
+import { wantedAlert, type WantedAlert } from './alert-kinds.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { Principal } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
@@ -58,13 +58,7 @@ export const repeatedFailures = (node: Node, profile: Profile, failure: Repeated
   // Where more than its addresses is asked of a node, whoever knows them has proved nothing.
   const admittedByHardware = profile.join.allOf.every((method) => method === 'hardware')
   if (failure.identity.provenBy === 'hardware' && !admittedByHardware) return null
+  const { code, source } = failure
   const minutes = failureWindowMs / 60_000
-  return {
-    kind: 'repeated_failures',
-    subject: node.id,
-    node: node.id,
-    severity: 'warning',
-    reason: `refused ${failuresToAlert} times within ${minutes} minutes, the last time with ${failure.code} from ${failure.source}`,
-    sinceMs: null,
-  }
+  return wantedAlert('repeated_failures', node.id, { times: failuresToAlert, minutes, code, source })
 }

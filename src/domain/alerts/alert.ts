@@ -1,48 +1,8 @@
 // An alert is something a person should look at. One for each kind and subject: it is raised again when it recurs after
 // it was resolved, and repeated news of it is not a new alert.
 
+import type { AlertKind, AlertSeverity } from './alert-kinds.ts'
 import type { NodeId } from '#domain/core/node.ts'
-
-export const alertKinds = [
-  'stuck_enrollment',
-  'cert_expired',
-  'repeated_failures',
-  'spoof_suspected',
-  'duplicate_identity',
-  'recovery_waits',
-  'server_certificate_aging',
-  'authority_aging',
-  'authority_key_lost',
-  'store_in_doubt',
-  'store_put_back',
-  'clock_off',
-  'quarantined',
-  'issuance_halted',
-  'authority_compromised',
-  'cut_off_delayed',
-  'unhealthy',
-  'config_drift',
-  'overlay_failed',
-  'wireguard_failed',
-  'active_elsewhere',
-  'superseded_by_hardware',
-  'operator_key_forged',
-  'journal_damaged',
-  'rows_differ',
-  'store_damaged',
-  'shared_key',
-  'copied_image',
-] as const
-export type AlertKind = (typeof alertKinds)[number]
-
-/** These are about what has happened, not about what is so: nothing but an acknowledgement ends them. */
-export const endedByAcknowledgement: readonly AlertKind[] = [
-  'superseded_by_hardware',
-  'store_put_back',
-  'cut_off_delayed',
-]
-
-export const alertSeverities = ['warning', 'critical'] as const
 
 export type Alert = {
   /** Unique for every raising: what a webhook's receiver tells repeats by. */
@@ -51,7 +11,7 @@ export type Alert = {
   /** A node's id, the id of an authority, the hash of a key, or the name of the domain. */
   readonly subject: string
   readonly node: NodeId | null
-  readonly severity: (typeof alertSeverities)[number]
+  readonly severity: AlertSeverity
   readonly sinceMs: number
   readonly reason: string
   readonly state: AlertState

@@ -13,7 +13,7 @@ import {
   type DenialReason,
   type KeyBan,
 } from '#domain/core/certificate.ts'
-import type { IssuerRecord } from './issuer-record.ts'
+import type { IssuerRecord } from './issuer.ts'
 import type { IssuerId, Node } from '#domain/core/node.ts'
 import { slotsOf } from '#domain/core/slots.ts'
 

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { keyRecovery, memberships, minute, nodeRow, noonMs, profileRow } from '../../../test/fakes/sample-rows.ts'
-import type { IssuerRecord } from './issuer-record.ts'
-import { effectOfWithdrawal, withdrawalBarred, withdrawn, withdrawnWith } from './issuer-withdrawal.ts'
+import { effectOfWithdrawal, withdrawalBarred, withdrawn, withdrawnWith, type IssuerRecord } from './issuer.ts'
 import type { Membership, Node } from '#domain/core/node.ts'
 
 const issuer = (id: string, changes: Partial<IssuerRecord> = {}): IssuerRecord => ({

@@ -1,7 +1,7 @@
 // The plane's own certificate: whether a new one is due, what is ordered, and what is written once it is signed.
 
 import { isoTime } from '#platform/clock.ts'
-import { certificateKey, type CertificateRecord } from '#domain/core/certificate.ts'
+import { certificateKey, type CertificateRecord, type IssuedCertificate } from '#domain/core/certificate.ts'
 import { readOf, type Change } from '#domain/core/change.ts'
 import { entry, type Attribution } from '#domain/core/decision.ts'
 import { placeOrder, type SigningOrder } from '#domain/core/order.ts'
@@ -73,7 +73,7 @@ export const orderServerCertificate = (facts: ServerOrderFacts): SigningOrder =>
 }
 
 export const serverCertificateIssued = (
-  issued: Omit<CertificateRecord, 'subject' | 'renews'>,
+  issued: IssuedCertificate,
   story: {
     readonly why: WhyIssued
     /** Whom it is presented to. */

@@ -2,12 +2,13 @@
 // issued from it until a person has looked. What is issued already stays good: nobody gains by stopping a fleet.
 
 import { alertKey, type Alert } from '#domain/alerts/alert.ts'
-import { withAlert, type AlertFacts, type WantedAlert } from '#domain/alerts/alert-decisions.ts'
+import { withAlert, type AlertFacts } from '#domain/alerts/alert-decisions.ts'
+import { wantedAlert, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { readOf, type Row } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import type { EntryBody } from '#domain/core/journal-entry.ts'
+import type { EntryBody, EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { SeenHead, Sighting } from './sighting.ts'
@@ -16,8 +17,6 @@ export type Continuity = {
   readonly lineage: number
   readonly doubt: Doubt | null
 }
-
-export const unbroken: Continuity = { lineage: 0, doubt: null }
 
 /** What a sighting shows that does not fit our journal. */
 export type Finding = {
@@ -142,12 +141,8 @@ export const decideDoubt = (facts: DoubtFacts): Decided | Unchanged => {
     witness: begun.witness ?? 'node',
     newestEntryMs: begun.newestEntryMs,
   }
-  const wanted: WantedAlert = {
-    ...aboutAlert(domain.value),
-    severity: 'critical',
-    sinceMs: doubt.sinceMs,
-    reason: reasonForDoubt(doubt),
-  }
+  const { sinceMs } = doubt
+  const wanted = wantedAlert('store_in_doubt', domain.value.name, reasonForDoubt(doubt), { sinceMs })
   const body = { ...bodyOf(finding), lineage: continuity.lineage, ...(witness === 'plane' && { plane: node }) }
   const change = {
     reads: [readOf('domain', 'domain', domain)],
@@ -199,11 +194,28 @@ const bodyOf = ({ why, chain, sequence, hash, ours, lineage }: Finding): EntryBo
   seen_lineage: lineage,
 })
 
-const aboutAlert = ({ name }: DomainSettings) => ({ kind: 'store_in_doubt', subject: name, node: null }) as const
-
-export const doubtAlertKey = (settings: DomainSettings): string => alertKey(aboutAlert(settings))
+export const doubtAlertKey = ({ name }: DomainSettings): string => alertKey({ kind: 'store_in_doubt', subject: name })
 
 const alertFacts = (
-  { domain, alert, newAlertId: newId, by, nowMs }: Pick<DoubtFacts, 'domain' | 'alert' | 'newAlertId' | 'by' | 'nowMs'>,
+  { alert, newAlertId: newId, by, nowMs }: Pick<DoubtFacts, 'alert' | 'newAlertId' | 'by' | 'nowMs'>,
   wanted: WantedAlert | null,
-): AlertFacts => ({ about: aboutAlert(domain.value), wanted, standing: alert, reliedOn: [], newId, by, nowMs })
+): AlertFacts => ({ wanted, existing: alert, reliedOn: [], newId, by, nowMs })
+
+// What was taken away while a store was in doubt. If the newer store is put back, it knows nothing of it.
+
+const verbs: Partial<Readonly<Record<EntryType, (entry: JournalEntry) => string>>> = {
+  'host.revoked': ({ node }) => `node ${node} revoked`,
+  'node.quarantined': ({ node }) => `node ${node} quarantined`,
+  'node.recovery_denied': ({ node }) => `recovery of ${node} denied`,
+  'enrollment_token.revoked': ({ token }) => `token ${token} revoked`,
+  'operator_key.revoked': ({ body }) => `operator key ${String(body['key_id'])} revoked`,
+  'issuance.halted': () => 'issuance halted',
+  'ca.compromised': ({ issuer }) => `authority ${issuer} withdrawn`,
+}
+
+/** In words, for those entries that took something away. */
+export const takenAway = (entries: readonly JournalEntry[]): readonly string[] =>
+  entries.flatMap((entry) => {
+    const say = verbs[entry.type]
+    return say === undefined ? [] : [boundedText(say(entry), 96)]
+  })

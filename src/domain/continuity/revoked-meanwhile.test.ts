@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
-import { putBackAlert, takenAway } from './revoked-meanwhile.ts'
+import { takenAway } from './continuity.ts'
 
 const said = (type: string, about: object): JournalEntry => ({ type, body: {}, ...about }) as unknown as JournalEntry
 
@@ -13,15 +13,4 @@ test('what takes something away is named, and nothing else', () => {
     said('ca.compromised', { issuer: 'aa' }),
   ]
   assert.deepEqual(takenAway(entries), ['node gpu-001 revoked', 'operator key K1 revoked', 'authority aa withdrawn'])
-})
-
-test('the alert names some of it, says when nobody wrote it down, and is less urgent when there was nothing', () => {
-  const seven = Array.from({ length: 7 }, (_, at) => `node n${at} revoked`)
-  assert.match(
-    putBackAlert('a', seven, 'f').reason,
-    /: node n0 revoked; .*node n4 revoked; and 2 more\. Revoke it again\. /,
-  )
-  assert.match(putBackAlert('a', null, 'f').reason, /is not in it: revoke it again/)
-  const nothing = putBackAlert('a', [], 'f')
-  assert.deepEqual([nothing.severity, /nothing on record/.test(nothing.reason)], ['warning', true])
 })

@@ -20,6 +20,9 @@ export type CertificateRecord = {
   readonly renews: string | null
 }
 
+/** A certificate as signed; the decision that ordered it adds the rest. */
+export type IssuedCertificate = Omit<CertificateRecord, 'subject' | 'renews'>
+
 export const certificateKey = (issuer: IssuerId, serial: string): string => `${issuer}/${serial}`
 
 export const slotOf = (record: CertificateRecord): Slot => ({
@@ -67,3 +70,23 @@ export const issuerDenialKey = (issuer: IssuerId): string => `issuer/${issuer}`
 
 /** A public key that may never be certified again. Bans never expire. */
 export type KeyBan = { readonly spki: string; readonly why: string; readonly atMs: number }
+
+/** What cuts off a certificate whose key is banned. */
+export const deniedOverKey = (
+  { issuer, serial, notAfterMs }: Pick<CertificateRecord, 'issuer' | 'serial' | 'notAfterMs'>,
+  why: string,
+  toleranceMs: number,
+  atMs: number,
+) =>
+  ({
+    put: 'denial',
+    value: {
+      kind: 'certificate',
+      issuer,
+      serial,
+      atMs,
+      untilMs: notAfterMs + toleranceMs,
+      why,
+      reason: 'key-compromise',
+    },
+  }) as const

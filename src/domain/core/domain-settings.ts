@@ -1,9 +1,9 @@
 // The values that hold for the whole domain.
 
-import { unbroken, type Continuity } from '#domain/continuity/continuity.ts'
-import { openIssuance, type Issuance } from '#domain/identity/issuance.ts'
+import type { Continuity } from '#domain/continuity/continuity.ts'
+import type { Issuance } from '#domain/identity/issuance.ts'
 import type { Service } from '#domain/fleet/overlay.ts'
-import { maintenancePolicy, type Policy } from '#domain/fleet/policy.ts'
+import type { Policy } from '#domain/fleet/policy.ts'
 
 export type DomainSettings = {
   /** The trust domain: the authority of every SPIFFE name. Set at first start, never changed. */
@@ -26,6 +26,20 @@ export type DomainSettings = {
   readonly maintenance: { readonly policy: Policy; readonly timeSync: Service | null }
   /** Of the WireGuard network, e.g. fd12:3456:789a::/64; null: made from the name of the domain. */
   readonly overlayPrefix: string | null
+}
+
+// What a new domain begins with. They are here and not with their types, because those features build on the settings.
+
+export const unbroken: Continuity = { lineage: 0, doubt: null }
+
+export const openIssuance: Issuance = { kind: 'open' }
+
+/** Of nodes without a vCluster, unless the domain says otherwise. */
+export const maintenancePolicy: Policy = {
+  enforcementMode: 'observe',
+  execWhitelist: [],
+  shellWhitelist: [],
+  regulated: false,
 }
 
 const minute = 60_000

@@ -1,4 +1,4 @@
-// Durations as people say them: at most two units, the smaller ones left out.
+// Durations and counts as people say them.
 
 const units = [
   ['d', 86_400_000],
@@ -7,6 +7,7 @@ const units = [
   ['s', 1000],
 ] as const
 
+/** At most two units, the smaller ones left out. */
 export const durationWords = (ms: number): string => {
   const largest = units.findIndex(([, unit]) => ms >= unit)
   if (largest === -1) return 'less than 1 s'
@@ -19,3 +20,6 @@ export const durationWords = (ms: number): string => {
   }
   return words.join(' ')
 }
+
+/** `counted(1, 'entry', 'entries')` is `1 entry`. */
+export const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`

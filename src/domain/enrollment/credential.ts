@@ -1,10 +1,14 @@
-// The first half of an enrollment: is there a credential at all? Cheap, and decided before a request is parsed, so that
-// strangers are charged before they cost anything (ruling 2).
+// The credential of an enrollment. Whether there is one at all is cheap, and decided before a request is parsed, so that
+// anonymous callers are charged before they cost anything (ruling 2). What a token still allows, and what uses it up, is
+// decided with the rest of the enrollment.
 
-import type { Row } from '#domain/core/change.ts'
+import { readOf, type Change, type Row } from '#domain/core/change.ts'
 import { isFromFuture } from '#domain/core/clock-tolerance.ts'
-import type { HardwareIdentity, Node } from '#domain/core/node.ts'
+import { entry } from '#domain/core/decision.ts'
+import type { HardwareIdentity, Node, Slot } from '#domain/core/node.ts'
+import type { Profile } from '#domain/core/profile.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { EnrollFacts, EnrollVerdict } from './enrollment.ts'
 import type { Token } from './token.ts'
 
 export type Credential =
@@ -50,4 +54,108 @@ export const hardwareMatches = (registered: HardwareIdentity, reported: Hardware
   if (registered.bmcSerial === null && registered.macs.length === 0) return false
   if (registered.bmcSerial !== null && registered.bmcSerial !== reported.bmcSerial) return false
   return registered.macs.length === 0 || registered.macs.some((mac) => reported.macs.includes(mac))
+}
+
+/**
+ * A token that is taken proves nothing before the request shows the key it was taken with, nor does a tombstone. Addresses
+ * are no secret: where the profile asks for more than them, a caller that knows one is still anonymous.
+ */
+export const isProven = (credential: Credential, profile: Profile | null): boolean => {
+  if (credential.method === 'token') return credential.standing === 'unused'
+  const { membership } = credential.node.value
+  return membership.kind !== 'revoked' && (profile?.join.allOf.every((method) => method === 'hardware') ?? false)
+}
+
+/** Whom a refusal concerns, for the journal. */
+export const aboutCredential = (credential: Credential) => {
+  if (credential.method === 'hardware') return { node: credential.node.value.id, token: null, actor: 'hardware' }
+  return aboutToken(credential.token.value)
+}
+
+export const aboutToken = ({ id, scope }: Token) => ({
+  node: scope.kind === 'node' ? scope.node : null,
+  token: id,
+  actor: `token:${id}`,
+})
+
+export const tokenAnswers = ({ credential }: EnrollFacts, spki: string): boolean => {
+  if (credential.method !== 'token') return false
+  const state = credential.token.value.state
+  return state.kind === 'unused' || ((state.kind === 'used' || state.kind === 'bound') && state.spki === spki)
+}
+
+export const tokenTaken = ({ credential, node, key, nowMs }: EnrollFacts): Refusal | null => {
+  if (credential.method !== 'token' || credential.standing !== 'taken') return null
+  const { state, expiresAtMs } = credential.token.value
+  const byThisKey = 'spki' in state && key.kind === 'key' && state.spki === key.spkiHash
+  // Its own machine asks again: what keeps it out is the node's state, and that is what it should hear.
+  if (byThisKey && node?.value.membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
+  if (byThisKey && node?.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  if (byThisKey && nowMs < expiresAtMs && neverAnswered(node, state.spki)) return null
+  return refuse('TOKEN_USED')
+}
+
+/** The answer was lost, and has expired before it could be given again: the one user the token has is still not in. */
+const neverAnswered = (node: Row<Node> | null, spki: string): boolean =>
+  node?.value.membership.kind === 'enrolled' && node.value.membership.slots.current.spki === spki
+
+/** A token does not outlive a tombstone or a quarantine, however often the node has come back since. */
+export const tokenOutlived = ({ credential, node }: EnrollFacts): Refusal | null => {
+  if (credential.method !== 'token' || node === null) return null
+  const { scope } = credential.token.value
+  if (scope.kind === 'domain' || scope.tenure === node.value.tenure) return null
+  return refuse('TOKEN_INVALID', 'it was made before the node was registered anew or released')
+}
+
+/** The caller that was answered is the one user a token has: left unused, the token would let another caller in. */
+export const spentByAnswer = ({ credential, by, nowMs }: EnrollFacts, node: Row<Node>, slot: Slot): Change | null => {
+  if (credential.method !== 'token' || credential.standing !== 'unused') return null
+  const { token } = credential
+  const { id } = node.value
+  const state = { kind: 'used', spki: slot.spki, node: id, atMs: nowMs } as const
+  const about = { node: id, epoch: node.value.epoch, token: token.value.id, issuer: slot.issuer, serial: slot.serial }
+  return {
+    reads: [readOf('token', token.value.hash, token), readOf('node', id, node)],
+    writes: [{ put: 'token', value: { ...token.value, state } }],
+    entries: [
+      entry(by, nowMs, 'enrollment_token.used', about, { token_id: token.value.id, key: `SHA256:${slot.spki}` }),
+    ],
+  }
+}
+
+/**
+ * A caller with this token brought the WireGuard key of another machine, and must not get to try the next one (ruling 5, the
+ * table of seed 002). A caller without a token is refused and has nothing to lose.
+ */
+export const spentByRefusal = (
+  refusal: Refusal,
+  { credential, wireguard, nodeId, by, nowMs }: EnrollFacts,
+): EnrollVerdict => {
+  if (credential.method !== 'token' || wireguard === null) return refusal
+  const { token } = credential
+  const { id, hash, scope, state: before } = token.value
+  const why = `${refusal.code}: it was brought with the WireGuard key of another node`
+  const state: Token['state'] = { kind: 'revoked', by: 'system:enrollment-service', atMs: nowMs, why }
+  const about = { node: scope.kind === 'node' ? scope.node : null, token: id }
+  const { publicKey, fingerprint } = wireguard.brought
+  return {
+    kind: 'refused-and-spent',
+    refusal,
+    change: {
+      reads: [readOf('token', hash, token), readOf('wireguard-key', publicKey, wireguard.key)],
+      writes: [{ put: 'token', value: { ...token.value, state } }],
+      entries: [
+        entry(by, nowMs, 'refused', about, {
+          code: refusal.code,
+          detail: refusal.detail,
+          attempt: 'POST /v1/enroll',
+          asked_for: nodeId,
+          wireguard_pubkey_fingerprint: `SHA256:${fingerprint}`,
+          key_of: wireguard.key === null ? null : wireguard.key.value.node,
+          token_consumed: true,
+        }),
+        entry(by, nowMs, 'enrollment_token.revoked', about, { token_id: id, was: before.kind, why: refusal.code }),
+      ],
+    },
+  }
 }

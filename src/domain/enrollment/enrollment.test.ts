@@ -18,8 +18,7 @@ import {
   slots,
   tokenRow,
 } from '../../../test/fakes/sample-rows.ts'
-import { enrolled } from './enrolled.ts'
-import { decideEnroll, type EnrollFacts } from './enrollment.ts'
+import { decideEnroll, recordEnrollment, type EnrollFacts } from './enrollment.ts'
 import { noHardware } from '#domain/core/node.ts'
 import type { Token } from './token.ts'
 import { nothingHeld } from '#domain/network/wireguard-part.ts'
@@ -60,7 +59,7 @@ const issued = {
 const enroll = (changes: Partial<EnrollFacts> = {}, nextBearerHash: string | null = null) => {
   const verdict = decideEnroll(facts(changes))
   assert.ok(verdict.kind === 'admitted', JSON.stringify(verdict))
-  return enrolled(verdict, issued, nextBearerHash)
+  return recordEnrollment(verdict, issued, nextBearerHash)
 }
 
 const recoveryKey = { kind: 'key', spki: 'recovery-key', publicKey: 'cHVibGlj' } as const

@@ -1,49 +1,67 @@
 // May this caller have an identity? The heart of the registry: rulings 3, 4 and 5.
 
+import { isoTime } from '#platform/clock.ts'
 import { approvalComplete } from '#domain/core/approval.ts'
-import type { Credential } from './credential.ts'
-import { hardwareMatches } from './credential.ts'
 import { issuanceBarred } from '#domain/continuity/continuity.ts'
-import type { KeyBan } from '#domain/core/certificate.ts'
-import { readOf, type Change, type Row } from '#domain/core/change.ts'
-import { entry, type Attribution } from '#domain/core/decision.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { slotOf, type CertificateRecord, type IssuedCertificate } from '#domain/core/certificate.ts'
+import { readOf, type Change, type Row, type Write } from '#domain/core/change.ts'
+import { boundedText, entry } from '#domain/core/decision.ts'
 import type { HolderFacts } from '#domain/identity/duplicate.ts'
 import { durationWords } from '#domain/core/duration-words.ts'
 import { issuanceHalted } from '#domain/identity/issuance.ts'
-import { keyInUse, type KeyClaimFacts, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
-import { keyUnfit } from '#domain/identity/key-fitness.ts'
-import { orderNodeCertificate, type KeyInRequest } from '#domain/identity/node-certificate.ts'
+import type { EntryDraft } from '#domain/core/journal-entry.ts'
+import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
 import {
+  admit,
+  certificateOf,
+  certificateWords,
+  keyUnfit,
+  recorded,
+  type Admitted,
+  type IssueFacts,
+  type KeyInRequest,
+  type Recorded,
+  type Repeated,
+} from '#domain/identity/node-certificate.ts'
+import {
+  assurances,
   noHardware,
+  type Assurance,
   type HardwareFacts,
   type HardwareIdentity,
-  type IssuerId,
   type Node,
   type NodeId,
-  type Slot,
 } from '#domain/core/node.ts'
-import type { SigningOrder } from '#domain/core/order.ts'
 import type { JoinMethod, Profile } from '#domain/core/profile.ts'
-import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
+import { registeredRecovery, type RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
-import { firstTenure, newNode } from './registration.ts'
-import { slotForKey, slotsOf } from '#domain/core/slots.ts'
-import { spentOn } from './spent-token.ts'
-import { hasComeBack } from './supersession.ts'
-import { wireguardBarred, type WireguardFacts, type WireguardHeld } from '#domain/network/wireguard-part.ts'
+import { denialOfEpoch, slotForKey, slotsOf } from '#domain/core/slots.ts'
+import { isSuspicion } from '#domain/identity/settle.ts'
+import {
+  underlayText,
+  wireguardBarred,
+  wireguardJoined,
+  type WireguardFacts,
+  type WireguardHeld,
+} from '#domain/network/wireguard-part.ts'
+import {
+  hardwareMatches,
+  spentByAnswer,
+  spentByRefusal,
+  tokenAnswers,
+  tokenOutlived,
+  tokenTaken,
+  type Credential,
+} from './credential.ts'
+import { firstTenure, newNode, registeredEntry } from './registration.ts'
+import { bothHolders, hasComeBack, isByHardwareAlone } from './supersession.ts'
 
-export type EnrollFacts = {
+export type EnrollFacts = IssueFacts & {
   readonly credential: Credential
   /** The node the credential names; null when a token of the domain is about to register one. */
   readonly node: Row<Node> | null
   /** Its name, or the one it is going to have. */
   readonly nodeId: NodeId
-  readonly profile: Row<Profile>
-  readonly domain: Row<DomainSettings>
-  readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
-  readonly keyBan: Row<KeyBan> | null
-  readonly keyClaims: KeyClaimFacts
   readonly reported: { readonly hardware: HardwareIdentity; readonly facts: HardwareFacts | null }
   /** What the node asks to recover by; null: an older agent, or one that wants nothing. */
   readonly recovery: RecoveryRegistrationFacts | null
@@ -55,35 +73,25 @@ export type EnrollFacts = {
   readonly probe: ProbeOutcome
   /** Who asks, and who was last seen; null where nobody could be superseded by hardware alone. */
   readonly holders: { readonly claimant: HolderFacts; readonly holder: HolderFacts | null } | null
-  /** Authorities that are withdrawn: what they have signed is no answer to anybody. */
-  readonly withdrawn: readonly IssuerId[]
-  readonly orderId: string
-  readonly by: Attribution
-  readonly nowMs: number
 }
 
-/** `silentMs`: for how long the channel that is open, or was last, has been silent. */
-/** `closedByHolder`: the holder had closed its channel itself before. Else one went silent, or nobody can tell. */
+/**
+ * `silentMs`: for how long the channel that is open, or was last, has been silent. `closedByHolder`: the holder had closed
+ * its channel itself before. Else one went silent, or nobody can tell.
+ */
 export type ProbeOutcome = 'not-tried' | 'answered' | { readonly silentMs: number; readonly closedByHolder?: true }
 
 export type EnrollVerdict =
   | Refusal
   /** A no that uses up the token all the same (ruling 5); the change also says so in the journal. */
   | { readonly kind: 'refused-and-spent'; readonly refusal: Refusal; readonly change: Change }
-  /** Asked before by the same key: the answer is the certificate it got then. `spends` uses up a token it came with. */
-  | { readonly kind: 'repeat'; readonly node: Row<Node>; readonly slot: Slot; readonly spends: Change | null }
+  | Repeated
   /** Find out whether the active node is still there, then ask again. */
   | { readonly kind: 'probe'; readonly node: Row<Node> }
   | Admission
 
-export type Admission = {
-  readonly kind: 'admitted'
-  readonly facts: EnrollFacts
-  /** As it was before; a domain token's node starts here. */
-  readonly before: Node
-  readonly epoch: number
+export type Admission = Admitted<EnrollFacts> & {
   readonly supersedes: 'nothing' | 'a lapsed identity' | 'an active identity'
-  readonly order: SigningOrder
 }
 
 export const decideEnroll = (facts: EnrollFacts): EnrollVerdict => {
@@ -101,16 +109,16 @@ export const decideEnroll = (facts: EnrollFacts): EnrollVerdict => {
   const barred = tokenTaken(facts) ?? tokenOutlived(facts) ?? wayOfJoining(facts) ?? keyBarred(facts, key)
   if (barred !== null) return barred
 
-  if (node === null) return admit(facts, newcomer(facts), 'nothing')
+  if (node === null) return admitted(facts, newcomer(facts), 'nothing')
   switch (node.value.membership.kind) {
     case 'registered':
-      return admit(facts, node.value, 'nothing')
+      return admitted(facts, node.value, 'nothing')
     case 'enrolled':
     case 'inactive':
       if (facts.profile.value.comeback.by === 'approve' && !approvalComplete(node.value, facts.profile.value)) {
         return refuse('APPROVAL_REQUIRED')
       }
-      return admit(facts, node.value, 'a lapsed identity')
+      return admitted(facts, node.value, 'a lapsed identity')
     case 'active':
       return anotherKeyWhileActive(facts, node)
     case 'quarantined':
@@ -132,7 +140,7 @@ const repeatOf = (facts: EnrollFacts, spki: string): EnrollVerdict | null => {
   if (bringsAnotherKey(facts, node.value)) return null
   const slot = slotForKey(slots, spki, facts.nowMs)
   if (slot === null || facts.withdrawn.includes(slot.issuer)) return null
-  return { kind: 'repeat', node, slot, spends: spent(facts, node, slot) }
+  return { kind: 'repeat', facts, node: node.value, slot, spends: spentByAnswer(facts, node, slot) }
 }
 
 /** With another WireGuard key it is not the same request: answered with what it got then, its peers would not know that key. */
@@ -140,51 +148,6 @@ const bringsAnotherKey = ({ wireguard, profile }: EnrollFacts, node: Node): bool
   wireguard !== null &&
   profile.value.wireguard.mode !== 'off' &&
   wireguard.brought.publicKey !== node.wireguard?.publicKey
-
-/** Whoever was answered is the one user a token has: left unused, it would let somebody else in. */
-const spent = ({ credential, by, nowMs }: EnrollFacts, node: Row<Node>, slot: Slot): Change | null => {
-  if (credential.method !== 'token' || credential.standing !== 'unused') return null
-  const { token } = credential
-  const { id } = node.value
-  const state = { kind: 'used', spki: slot.spki, node: id, atMs: nowMs } as const
-  const about = { node: id, epoch: node.value.epoch, token: token.value.id, issuer: slot.issuer, serial: slot.serial }
-  return {
-    reads: [readOf('token', token.value.hash, token), readOf('node', id, node)],
-    writes: [{ put: 'token', value: { ...token.value, state } }],
-    entries: [
-      entry(by, nowMs, 'enrollment_token.used', about, { token_id: token.value.id, key: `SHA256:${slot.spki}` }),
-    ],
-  }
-}
-
-const tokenAnswers = ({ credential }: EnrollFacts, spki: string): boolean => {
-  if (credential.method !== 'token') return false
-  const state = credential.token.value.state
-  return state.kind === 'unused' || ((state.kind === 'used' || state.kind === 'bound') && state.spki === spki)
-}
-
-const tokenTaken = ({ credential, node, key, nowMs }: EnrollFacts): Refusal | null => {
-  if (credential.method !== 'token' || credential.standing !== 'taken') return null
-  const { state, expiresAtMs } = credential.token.value
-  const byThisKey = 'spki' in state && key.kind === 'key' && state.spki === key.spkiHash
-  // Its own machine asks again: what keeps it out is the node's state, and that is what it should hear.
-  if (byThisKey && node?.value.membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
-  if (byThisKey && node?.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
-  if (byThisKey && nowMs < expiresAtMs && neverAnswered(node, state.spki)) return null
-  return refuse('TOKEN_USED')
-}
-
-/** The answer was lost, and has expired before it could be given again: the one user the token has is still not in. */
-const neverAnswered = (node: Row<Node> | null, spki: string): boolean =>
-  node?.value.membership.kind === 'enrolled' && node.value.membership.slots.current.spki === spki
-
-/** A token does not outlive a tombstone or a quarantine, however often the node has come back since. */
-const tokenOutlived = ({ credential, node }: EnrollFacts): Refusal | null => {
-  if (credential.method !== 'token' || node === null) return null
-  const { scope } = credential.token.value
-  if (scope.kind === 'domain' || scope.tenure === node.value.tenure) return null
-  return refuse('TOKEN_INVALID', 'it was made before the node was registered anew or released')
-}
 
 /** Every method the profile asks for has to be proven, and the one used has to be among them. */
 const wayOfJoining = ({ credential, profile, node, reported }: EnrollFacts): Refusal | null => {
@@ -209,17 +172,17 @@ const wayOfJoining = ({ credential, profile, node, reported }: EnrollFacts): Ref
 const keyBarred = ({ keyBan, node, profile, recovery: register }: EnrollFacts, key: KeyInRequest): Refusal | null => {
   const buried = node !== null && node.value.membership.kind === 'revoked'
   const recovery = node === null ? null : node.value.recovery
-  return keyUnfit({ keyBan: buried ? null : keyBan, profile, recovery, register }, key)
+  return keyUnfit({ keyBan: buried ? null : keyBan, profile }, key, { recovery, register })
 }
 
 const anotherKeyWhileActive = (facts: EnrollFacts, node: Row<Node>): EnrollVerdict => {
   const { credential, profile } = facts
   const mayReplace = credential.method === 'token' && credential.token.value.replace
-  if (mayReplace) return admit(facts, node.value, 'an active identity')
+  if (mayReplace) return admitted(facts, node.value, 'an active identity')
   switch (profile.value.onActiveConflict) {
     case 'prove':
       return provesRecoveryKey(facts, node.value)
-        ? admit(facts, node.value, 'an active identity')
+        ? admitted(facts, node.value, 'an active identity')
         : refuse('ALREADY_ACTIVE')
     case 'reject':
       return refuse('ALREADY_ACTIVE', 'it becomes free when the node has been away for the grace')
@@ -230,7 +193,7 @@ const anotherKeyWhileActive = (facts: EnrollFacts, node: Row<Node>): EnrollVerdi
       }
       return (
         (hasComeBack(facts) ? null : silentForTooShort(profile.value, facts.probe.silentMs)) ??
-        admit(facts, node.value, 'an active identity')
+        admitted(facts, node.value, 'an active identity')
       )
   }
 }
@@ -251,7 +214,7 @@ const provesRecoveryKey = ({ recovery }: EnrollFacts, node: Node): boolean => {
   return recovery?.kind === 'key' && registered?.kind === 'key' && recovery.spki === registered.spki
 }
 
-export const keyInUseFacts = (
+const keyInUseFacts = (
   { nodeId, node, profile, recovery, keyClaims: claims }: EnrollFacts,
   spki: string,
 ): KeyInUseFacts => {
@@ -262,23 +225,124 @@ export const keyInUseFacts = (
 const newcomer = ({ nodeId: id, profile, by, nowMs }: EnrollFacts): Node =>
   newNode({ id, profile: profile.value.name, hardware: noHardware, ...firstTenure, by, nowMs })
 
-const admit = (facts: EnrollFacts, before: Node, supersedes: Admission['supersedes']): EnrollVerdict => {
-  if (facts.key.kind !== 'key') throw new Error('a request without a key was about to be admitted')
-  const inUse = keyInUse(keyInUseFacts(facts, facts.key.spkiHash))
+const admitted = (facts: EnrollFacts, before: Node, supersedes: Admission['supersedes']): EnrollVerdict => {
+  const { key } = facts
+  if (key.kind !== 'key') throw new Error('a request without a key was about to be admitted')
+  const inUse = keyInUse(keyInUseFacts(facts, key.spkiHash))
   if (inUse !== null) return inUse
   // Last: of a request that would get in, only the WireGuard key of another uses up the token.
   const barred = wireguardBarred(facts.profile.value, before.id, facts.wireguard)
-  if (barred !== null) return barred.code === 'WG_KEY_IN_USE' ? spentOn(barred, facts) : barred
-  const epoch = before.epoch + 1
-  const order = orderNodeCertificate({
-    id: facts.orderId,
-    node: before.id,
+  if (barred !== null) return barred.code === 'WG_KEY_IN_USE' ? spentByRefusal(barred, facts) : barred
+  const admission = admit(facts, key, before, before.epoch + 1)
+  return admission.kind === 'refused' ? admission : { ...admission, supersedes }
+}
+
+/** `nextBearerHash` is used where the node registers a bearer token. */
+export const recordEnrollment = (
+  admission: Admission,
+  issued: IssuedCertificate,
+  nextBearerHash: string | null,
+): Recorded => {
+  const { facts, before, epoch } = admission
+  const { credential, nowMs, domain, profile } = facts
+  const certificate = certificateOf(admission, issued, null)
+  const joined = wireguardJoined(profile.value, before.id, facts.wireguard, facts.wireguardHeld, nowMs)
+  const node: Node = {
+    ...before,
     epoch,
-    profile: facts.profile.value,
-    domain: facts.domain.value,
-    key: facts.key,
-    nowMs: facts.nowMs,
+    wireguard: joined.wireguard,
+    membership: {
+      kind: 'enrolled',
+      sinceMs: nowMs,
+      slots: { current: slotOf(certificate), pending: null, retired: null },
+    },
+    facts: facts.reported.facts ?? before.facts,
+    assurance: strongest(profile.value.join.allOf),
+    conditions: suspicionsKept(before, credential),
+    approvals: [],
+    counter: before.counter + 1,
+    recovery: registeredRecovery(facts.recovery, profile.value, nextBearerHash, nowMs),
+    repair: null,
+    rehearsal: null,
+  }
+  const superseded = denialOfEpoch(before, {
+    toleranceMs: domain.value.clockToleranceMs,
+    atMs: nowMs,
+    why: 'superseded by a new enrollment',
+    reason: 'superseded',
   })
-  if (order.kind === 'refused') return order
-  return { kind: 'admitted', facts, before, epoch, supersedes, order: order.order }
+  const writes: Write[] = [
+    ...(superseded === null ? [] : [{ put: 'denial', value: superseded } as const]),
+    ...(joined.besides.writes ?? []),
+  ]
+  if (credential.method === 'token') {
+    const state = { kind: 'used', spki: issued.spki, node: node.id, atMs: nowMs } as const
+    writes.push({ put: 'token', value: { ...credential.token.value, state } })
+  }
+  const reads = [
+    ...(joined.besides.reads ?? []),
+    ...(credential.method === 'token' ? [readOf('token', credential.token.value.hash, credential.token)] : []),
+  ]
+  const entries = entriesOf(admission, certificate, node)
+  const keys = keyInUseFacts(facts, issued.spki)
+  return recorded(admission, { before: facts.node, node, certificate }, keys, { reads, writes, entries })
+}
+
+/**
+ * A new epoch starts clean but for suspicions: a second holder that gets in must not end the alert about itself. A token
+ * that an operator made since is that operator's decision.
+ */
+const suspicionsKept = ({ conditions }: Node, credential: Credential): Node['conditions'] =>
+  conditions.filter(
+    (condition) =>
+      isSuspicion(condition) &&
+      (credential.method !== 'token' || credential.token.value.createdAtMs <= condition.sinceMs),
+  )
+
+const entriesOf = (admission: Admission, certificate: CertificateRecord, node: Node): Change['entries'] => {
+  const { facts, before, epoch } = admission
+  const { credential, by, nowMs, reported } = facts
+  const token = credential.method === 'token' ? credential.token.value.id : null
+  const host = entry(
+    by,
+    nowMs,
+    'host.enrolled',
+    { node: before.id, epoch, token, issuer: certificate.issuer, serial: certificate.serial },
+    {
+      host_id: before.id,
+      token_id: token,
+      enrolled_by: 'system:enrollment-service',
+      underlay_endpoint: node.wireguard === null ? null : underlayText(node.wireguard.endpoint),
+      wireguard_pubkey_fingerprint:
+        node.wireguard === null || facts.wireguard === null ? null : `SHA256:${facts.wireguard.brought.fingerprint}`,
+      timestamp: isoTime(nowMs),
+      method: credential.method,
+      ...certificateWords(certificate),
+      probe: typeof facts.probe === 'string' ? facts.probe : 'silent',
+      probe_silent_ms: typeof facts.probe === 'string' ? null : Math.round(facts.probe.silentMs),
+      recovery: node.recovery === null ? null : node.recovery.credential.kind,
+      counter: node.counter,
+      overlay_address: node.wireguard === null ? null : node.wireguard.address,
+      reported_macs: reported.hardware.macs,
+      reported_bmc_serial: reported.hardware.bmcSerial === null ? null : boundedText(reported.hardware.bmcSerial, 128),
+    },
+  )
+  const others: EntryDraft[] = []
+  if (facts.node === null) others.push(registeredEntry(before, by, nowMs))
+  if (admission.supersedes !== 'nothing') {
+    const body = {
+      was: before.membership.kind,
+      superseded: admission.supersedes,
+      by_epoch: epoch,
+      ...(isByHardwareAlone(admission) ? bothHolders(admission) : {}),
+    }
+    others.push(entry(by, nowMs, 'node.superseded', { node: before.id, epoch: before.epoch, token }, body))
+  }
+  return [...others, host]
+}
+
+const strongest = (methods: readonly string[]): Assurance => {
+  const order: readonly string[] = assurances
+  const best = Math.max(...methods.map((method) => order.indexOf(method === 'tpm' ? 'ek-pinned' : method)))
+  return assurances[best] ?? 'none'
 }

@@ -4,12 +4,12 @@
 
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { AlertFacts } from '#domain/alerts/alert-decisions.ts'
+import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import type { Row } from '#domain/core/change.ts'
 import { boundedText } from '#domain/core/decision.ts'
 import { holderWords, type HolderFacts } from '#domain/identity/duplicate.ts'
 import type { Admission } from './enrollment.ts'
 import type { EntryBody } from '#domain/core/journal-entry.ts'
-import { durationWords } from '#domain/core/duration-words.ts'
 
 /** No token, no recovery key: the addresses and the silence were all there was. */
 export const isByHardwareAlone = ({ facts, supersedes }: Admission): boolean =>
@@ -51,21 +51,19 @@ export const bothHolders = ({ facts }: Admission): EntryBody => ({
 const wordsOf = (holder: HolderFacts | null, length = 256): string =>
   holder === null ? 'nothing was seen of it' : boundedText(holderWords(holder).join(', '), length)
 
-/** `standing`: the alert of the last such supersession of this node. */
+/** `existing`: the alert of the last such supersession of this node. */
 export const supersessionAlert = (
   { facts, before }: Admission,
-  standing: Row<Alert> | null,
+  existing: Row<Alert> | null,
   newId: string,
 ): AlertFacts => {
   const { by, nowMs, holders, probe } = facts
-  const about = { kind: 'superseded_by_hardware', subject: before.id, node: before.id } as const
-  const silent = typeof probe === 'string' ? 'some time' : durationWords(probe.silentMs)
-  const [claimant, holder] = [wordsOf(holders?.claimant ?? null), wordsOf(holders?.holder ?? null)]
-  const gone = isClosed(facts) ? 'without a channel' : 'of silence'
-  const reason = `after ${silent} ${gone} another caller got this identity by its hardware: ${claimant}; before it: ${holder}`
-  return {
-    about,
-    wanted: { ...about, severity: 'warning', reason, sinceMs: nowMs },
-    ...{ standing, reliedOn: [], newId, by, nowMs },
+  const evidence = {
+    silentMs: typeof probe === 'string' ? null : probe.silentMs,
+    closedByHolder: isClosed(facts),
+    claimant: wordsOf(holders?.claimant ?? null),
+    holder: wordsOf(holders?.holder ?? null),
   }
+  const wanted = wantedAlert('superseded_by_hardware', before.id, evidence, { sinceMs: nowMs })
+  return { wanted, existing, reliedOn: [], newId, by, nowMs }
 }

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { entryTypesOf, expectDecided, expectRefused, readsOf, writesOf } from '../../../test/fakes/expect-decision.ts'
 import { alice, allocationRow, nodeRow, noonMs } from '../../../test/fakes/sample-rows.ts'
-import { decideGiveBack, decidePlace, releaseAll } from './allocation-rules.ts'
-import { mostAllocations, type Allocation } from './allocation.ts'
+import { decideGiveBack, decidePlace, releaseAll, mostAllocations, type Allocation } from './allocation.ts'
 import type { Node } from '#domain/core/node.ts'
 
 const wanted = { id: 'a1', vcluster: 'vc1', owner: 'slurm' }

@@ -1,7 +1,13 @@
 // Work that somebody has placed on a node: as much of it as it takes to give it back. How many run is counted on the node,
 // so that whoever takes the node away and whoever places work on it cannot miss each other.
 
-import type { NodeId } from '#domain/core/node.ts'
+import type { NodeId, Node } from '#domain/core/node.ts'
+import { readOf, type Row } from '#domain/core/change.ts'
+import { boundedText, entry, type Attribution } from '#domain/core/decision.ts'
+import type { EntryBody, EntryDraft, EntryType } from '#domain/core/journal-entry.ts'
+import { nodeDecided, type Besides, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { schedulingOf } from './scheduling.ts'
 
 export type Allocation = {
   readonly id: string
@@ -37,3 +43,152 @@ export const mostAllocations = 256
 
 /** How long a released one stays on record. */
 export const releasedKeptMs = 30 * 24 * 3_600_000
+
+// Placing work on a node, asking for it back, and taking it. Each is written together with the node's count of what it has,
+// so a node that is taken away takes all of its work with it, whoever else is about to place some.
+
+export type AllocationDecided = NodeDecided & { readonly allocation: Allocation }
+
+/** It is so already: the answer is the one of before. */
+export type AllocationKnown = { readonly kind: 'unchanged'; readonly allocation: Allocation }
+
+export type PlaceFacts = NodeFacts & {
+  /** `id` is the caller's: whoever has lost an answer asks again by it. */
+  readonly wanted: Pick<Allocation, 'id' | 'vcluster' | 'owner'>
+  /** What is on record under that id. */
+  readonly standing: Row<Allocation> | null
+}
+
+export const decidePlace = (facts: PlaceFacts): AllocationDecided | AllocationKnown | Refusal => {
+  const { node, wanted, standing, by, nowMs } = facts
+  if (standing !== null) return repeated(facts, standing.value)
+  const barred = placementBarred(node.value, wanted.vcluster)
+  if (barred !== null) return barred
+  const allocation: Allocation = {
+    ...wanted,
+    node: node.value.id,
+    createdAtMs: nowMs,
+    createdBy: by.actor,
+    state: { kind: 'running' },
+  }
+  const counted: Node = { ...node.value, allocations: node.value.allocations + 1 }
+  return {
+    ...nodeDecided(node, counted, [said(facts, 'allocation.created', allocation)], {
+      reads: [readOf('allocation', wanted.id, standing)],
+      writes: [{ put: 'allocation', value: allocation }],
+    }),
+    allocation,
+  }
+}
+
+/** The same answer also once it has been released: nothing runs twice because somebody asks twice. */
+const repeated = ({ node, wanted }: PlaceFacts, known: Allocation): AllocationKnown | Refusal =>
+  known.node === node.value.id && known.vcluster === wanted.vcluster && known.owner === wanted.owner
+    ? { kind: 'unchanged', allocation: known }
+    : refuse(
+        'NODE_STATE_CONFLICT',
+        `allocation ${known.id} is there already, of ${known.owner} in vCluster ${known.vcluster} on ${known.node}: muster allocation show ${known.id}`,
+      )
+
+const placementBarred = (node: Node, vcluster: string): Refusal | null => {
+  const { state, reasons } = schedulingOf(node)
+  if (state !== 'schedulable') return refuse('NODE_NOT_SCHEDULABLE', boundedText(`${node.id}: ${reasons.join(', ')}`))
+  if (node.assignment !== vcluster) {
+    return refuse('NODE_NOT_SCHEDULABLE', `${node.id} is in vCluster ${node.assignment}, not in ${vcluster}`)
+  }
+  return node.allocations < mostAllocations
+    ? null
+    : refuse('NODE_NOT_SCHEDULABLE', `${node.id} has ${node.allocations} allocations, and no node has more`)
+}
+
+export type GiveBackFacts = NodeFacts & { readonly allocation: Row<Allocation>; readonly why: string }
+
+/** The last one of a node that drains ends the drain. */
+export const decideGiveBack = (facts: GiveBackFacts): AllocationDecided | AllocationKnown => {
+  const { node, by, nowMs } = facts
+  if (facts.allocation.value.state.kind === 'released') return { kind: 'unchanged', allocation: facts.allocation.value }
+  const why = boundedText(facts.why)
+  const allocation = released(facts.allocation.value, { why, by, nowMs, forced: false })
+  const left = node.value.allocations - 1
+  const drained = left === 0 && node.value.drain === 'draining'
+  const after: Node = { ...node.value, allocations: left, drain: drained ? 'drained' : node.value.drain }
+  const entries: readonly [EntryDraft, ...EntryDraft[]] = [
+    said(facts, 'allocation.released', allocation, { forced: false, why }),
+    ...(drained ? [entry(by, nowMs, 'node.drained', aboutOf(node.value), { was: 'draining' })] : []),
+  ]
+  return {
+    ...nodeDecided(
+      node,
+      after,
+      entries,
+      rewritten([facts.allocation], () => allocation),
+    ),
+    allocation,
+  }
+}
+
+export type AllocationsFacts = NodeFacts & {
+  /** Those of the node that are not released, read after its row. */
+  readonly allocations: readonly Row<Allocation>[]
+}
+
+export type ReleaseAllFacts = AllocationsFacts & { readonly why: string }
+
+/** With the identity of a node goes what ran on it; the owners hear of it from the journal (R-143). */
+export const releaseAll = (facts: ReleaseAllFacts): Besides => {
+  const { allocations, by, nowMs } = facts
+  const why = boundedText(facts.why)
+  return {
+    ...rewritten(allocations, (one) => released(one, { why, by, nowMs, forced: true })),
+    entries: allocations.map(({ value }) => said(facts, 'allocation.released', value, { forced: true, why })),
+  }
+}
+
+/** The node drains: whoever placed work there is asked to move it. */
+export const askForAll = (facts: AllocationsFacts, why: string): Besides => {
+  const running = facts.allocations.filter(({ value }) => value.state.kind === 'running')
+  const state: AllocationState = { kind: 'releasing', atMs: facts.nowMs, why }
+  return {
+    ...rewritten(running, (one) => ({ ...one, state })),
+    entries: running.map(({ value }) => said(facts, 'allocation.release_requested', value, { why })),
+  }
+}
+
+/** It does not drain any more: what has not been moved yet may stay. */
+export const letAllStay = (facts: AllocationsFacts): Besides => {
+  const asked = facts.allocations.filter(({ value }) => value.state.kind === 'releasing')
+  return {
+    ...rewritten(asked, (one) => ({ ...one, state: { kind: 'running' } })),
+    entries: asked.map(({ value }) => said(facts, 'allocation.release_withdrawn', value)),
+  }
+}
+
+type Taken = {
+  readonly why: string
+  readonly by: Attribution
+  readonly nowMs: number
+  readonly forced: boolean
+}
+
+const released = (allocation: Allocation, { why, by, nowMs, forced }: Taken): Allocation => ({
+  ...allocation,
+  state: { kind: 'released', atMs: nowMs, why, by: by.actor, forced },
+})
+
+const rewritten = (
+  rows: readonly Row<Allocation>[],
+  change: (one: Allocation) => Allocation,
+): Required<Pick<Besides, 'reads' | 'writes'>> => ({
+  reads: rows.map((row) => readOf('allocation', row.value.id, row)),
+  writes: rows.map(({ value }) => ({ put: 'allocation', value: change(value) })),
+})
+
+const aboutOf = ({ id, epoch }: Node) => ({ node: id, epoch })
+
+/** Everything a scheduler needs to act on it: the outbox is the journal. */
+const said = (
+  { node, by, nowMs }: NodeFacts,
+  type: EntryType,
+  { id, owner, vcluster }: Allocation,
+  more: EntryBody = {},
+): EntryDraft => entry(by, nowMs, type, aboutOf(node.value), { allocation: id, owner, vcluster, ...more })

@@ -1,7 +1,7 @@
 // Draining: nothing new is placed on a node, and whoever placed what runs there is asked to move it. The last that goes ends
-// the drain (allocation-rules.ts); a node that has nothing is drained at once.
+// the drain (allocation.ts); a node that has nothing is drained at once.
 
-import { askForAll, letAllStay, type AllocationsFacts } from './allocation-rules.ts'
+import { askForAll, letAllStay, type AllocationsFacts } from './allocation.ts'
 import { boundedText, entry } from '#domain/core/decision.ts'
 import type { EntryDraft, EntryType } from '#domain/core/journal-entry.ts'
 import { nodeDecided, type Besides, type NodeDecided } from '#domain/core/node-change.ts'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { overlayChanges } from './overlay-changes.ts'
-import { noOverlay, type Overlay } from './overlay.ts'
+import { overlayChanges, noOverlay, type Overlay } from './overlay.ts'
 
 const overlay = (files: Record<string, string>, services: Record<string, string>): Overlay => ({
   files: Object.entries(files).map(([path, content]) => ({ path, mode: 0o644, content })),

@@ -1,5 +1,7 @@
 // What people may do on a node, and what becomes of drift.
 
+import { oneOf, yesOrNo, type Rule, type Rules } from '#domain/core/settings-check.ts'
+
 export const enforcementModes = ['observe', 'enforce'] as const
 
 export type Policy = {
@@ -11,10 +13,24 @@ export type Policy = {
   readonly regulated: boolean
 }
 
-/** Of nodes without a vCluster, unless the domain says otherwise (R-009). */
-export const maintenancePolicy: Policy = {
-  enforcementMode: 'observe',
-  execWhitelist: [],
-  shellWhitelist: [],
-  regulated: false,
+// What a policy may say, for vClusters and for maintenance mode alike.
+
+const mostPrograms = 32
+const longestProgram = 128
+
+const programs: Rule = {
+  takes: `a list of at most ${mostPrograms} programs, each once, of at most ${longestProgram} characters without spaces`,
+  fits: (value) =>
+    Array.isArray(value) &&
+    value.length <= mostPrograms &&
+    new Set(value).size === value.length &&
+    value.every((one) => typeof one === 'string' && one.length <= longestProgram && /^[\x21-\x7e]+$/.test(one)),
 }
+
+/** `at`: where in its tree the policy lies, e.g. `policy`. */
+export const policyRules = (at: string): Rules => ({
+  [`${at}.enforcementMode`]: oneOf(enforcementModes),
+  [`${at}.execWhitelist`]: programs,
+  [`${at}.shellWhitelist`]: programs,
+  [`${at}.regulated`]: yesOrNo,
+})

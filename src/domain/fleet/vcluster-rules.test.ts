@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { alice, noonMs, row } from '../../../test/fakes/sample-rows.ts'
-import { longestOverlay } from './overlay-rules.ts'
-import type { Overlay } from './overlay.ts'
-import { maintenancePolicy } from './policy.ts'
+import { longestOverlay, type Overlay } from './overlay.ts'
+import { maintenancePolicy } from '#domain/core/domain-settings.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
-import { decideChangeVCluster, decideCreateVCluster, decideDeleteVCluster } from './vcluster-rules.ts'
-import type { VCluster } from './vcluster.ts'
+import { decideChangeVCluster, decideCreateVCluster, decideDeleteVCluster, type VCluster } from './vcluster.ts'
 
 const by = { by: alice, nowMs: noonMs }
 const nothing = { set: {}, overlay: null }

@@ -1,7 +1,21 @@
 // A vCluster: the logical group a node is assigned to. It never touches a certificate (R-005).
 
-import type { Overlay } from './overlay.ts'
-import type { Policy } from './policy.ts'
+import { overlayChanges, overlayProblem, noOverlay, type Overlay } from './overlay.ts'
+import { policyRules, type Policy } from './policy.ts'
+import { readOf, type Row } from '#domain/core/change.ts'
+import type { Unchanged } from '#domain/core/conditions.ts'
+import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import { maintenancePolicy } from '#domain/core/domain-settings.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import {
+  changesOf,
+  oneOf,
+  printable,
+  settingRefusal,
+  withSetting,
+  yesOrNo,
+  type Rules,
+} from '#domain/core/settings-check.ts'
 
 /** In a filter: nodes that are in no vCluster. None can have this name. */
 export const noVCluster = 'none'
@@ -24,3 +38,112 @@ export type VCluster = {
   /** Deleted: a tombstone, which a new one of the same name takes over. */
   readonly deletedAtMs: number | null
 }
+
+// vClusters, as platform-admins make, change and delete them. Their nodes are told; no certificate is (R-005).
+
+const rules: Rules = {
+  description: printable(256),
+  peering: oneOf(peerings),
+  closed: yesOrNo,
+  ...policyRules('policy'),
+}
+
+/** What of a vCluster is to be otherwise. */
+export type VClusterChanges = {
+  readonly set: Readonly<Record<string, unknown>>
+  /** Replaces the one there is, as a whole; null: that stays. */
+  readonly overlay: Overlay | null
+}
+
+export type VClusterDecided = Decided & { readonly vcluster: VCluster }
+
+type Circumstances = { readonly by: Attribution; readonly nowMs: number }
+
+export type CreateVClusterFacts = VClusterChanges &
+  Circumstances & { readonly name: string; readonly existing: Row<VCluster> | null }
+
+export const decideCreateVCluster = (facts: CreateVClusterFacts): VClusterDecided | Refusal => {
+  const { name, existing, by, nowMs } = facts
+  if (existing !== null && existing.value.deletedAtMs === null) return refuse('VCLUSTER_EXISTS', name)
+  if (name === noVCluster) return refuse('VCLUSTER_INVALID', `${noVCluster} stands for nodes in no vCluster`)
+  const vcluster = changed(
+    {
+      name,
+      description: '',
+      revision: (existing?.value.revision ?? 0) + 1,
+      policy: maintenancePolicy,
+      overlay: noOverlay,
+      peering: 'mesh',
+      closed: false,
+      createdAtMs: nowMs,
+      createdBy: by.actor,
+      deletedAtMs: null,
+    },
+    facts,
+  )
+  if ('kind' in vcluster) return vcluster
+  return written(existing, vcluster, [entry(by, nowMs, 'vcluster.created', {}, said(vcluster))])
+}
+
+export type ChangeVClusterFacts = VClusterChanges & Circumstances & { readonly vcluster: Row<VCluster> }
+
+/** What is so already makes no revision: whoever keeps vClusters in files may apply them every hour. */
+export const decideChangeVCluster = (facts: ChangeVClusterFacts): VClusterDecided | Unchanged | Refusal => {
+  const { vcluster: row, set, overlay, by, nowMs } = facts
+  if (row.value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', row.value.name)
+  const vcluster = changed(row.value, facts)
+  if ('kind' in vcluster) return vcluster
+  const replaced = overlay !== null && JSON.stringify(overlay) !== JSON.stringify(row.value.overlay)
+  const changes = [
+    ...changesOf(row.value, vcluster, Object.keys(set)).map((line) => boundedText(line)),
+    ...(replaced ? [overlayLine(row.value.overlay, overlay)] : []),
+  ]
+  if (changes.length === 0) return { kind: 'unchanged' }
+  const next = { ...vcluster, revision: row.value.revision + 1 }
+  return written(row, next, [entry(by, nowMs, 'vcluster.changed', {}, { ...said(next), changes })])
+}
+
+/**
+ * The caller has found no nodes in it, after it was closed: whoever assigns one relies on the row that says it is open, so
+ * none can have come since.
+ */
+export const decideDeleteVCluster = ({
+  vcluster: row,
+  by,
+  nowMs,
+}: Circumstances & { readonly vcluster: Row<VCluster> }): VClusterDecided | Refusal => {
+  const { value } = row
+  if (value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', value.name)
+  if (!value.closed) return refuse('VCLUSTER_IN_USE', `${value.name} has been opened again meanwhile`)
+  const deleted = { ...value, revision: value.revision + 1, overlay: noOverlay, deletedAtMs: nowMs }
+  return written(row, deleted, [entry(by, nowMs, 'vcluster.deleted', {}, said(deleted))])
+}
+
+const changed = (vcluster: VCluster, { set, overlay }: VClusterChanges): VCluster | Refusal => {
+  let result = overlay === null ? vcluster : { ...vcluster, overlay }
+  for (const [key, value] of Object.entries(set)) {
+    const no = settingRefusal('VCLUSTER_INVALID', rules, key, value)
+    if (no !== null) return no
+    result = withSetting(result, key, value)
+  }
+  const problem = overlayProblem(result.overlay)
+  return problem === null ? result : refuse('VCLUSTER_INVALID', problem)
+}
+
+const said = ({ name, revision }: VCluster) => ({ vcluster: name, revision })
+
+const overlayLine = (before: Overlay, after: Overlay): string =>
+  boundedText(`overlay: ${overlayChanges(before, after).join(', ') || 'in another order'}`)
+
+const written = (
+  from: Row<VCluster> | null,
+  vcluster: VCluster,
+  entries: Decided['change']['entries'],
+): VClusterDecided => ({
+  ...decided({
+    reads: [readOf('vcluster', vcluster.name, from)],
+    writes: [{ put: 'vcluster', value: vcluster }],
+    entries,
+  }),
+  vcluster,
+})

@@ -6,16 +6,8 @@ import { alice, bob, domainRow, hour, noonMs, row } from '../../../test/fakes/sa
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { Row } from '#domain/core/change.ts'
 import type { Decided } from '#domain/core/decision.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import {
-  decideHalt,
-  decideResume,
-  haltInWords,
-  issuanceHalted,
-  openIssuance,
-  type Halted,
-  type HaltFacts,
-} from './issuance.ts'
+import { openIssuance, type DomainSettings } from '#domain/core/domain-settings.ts'
+import { decideHalt, decideResume, haltInWords, issuanceHalted, type Halted, type HaltFacts } from './issuance.ts'
 
 const halted = (changes: Partial<Halted> = {}): Halted => ({
   kind: 'halted',

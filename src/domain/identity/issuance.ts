@@ -3,10 +3,11 @@
 // nobody could resume.
 
 import { alertKey, type Alert } from '#domain/alerts/alert.ts'
-import { withAlert, type AlertFacts, type WantedAlert } from '#domain/alerts/alert-decisions.ts'
+import { withAlert, type AlertFacts } from '#domain/alerts/alert-decisions.ts'
+import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { readOf, type Row } from '#domain/core/change.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { openIssuance, type DomainSettings } from '#domain/core/domain-settings.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
 export type Issuance =
@@ -21,8 +22,6 @@ export type Issuance =
     }
 
 export type Halted = Extract<Issuance, { kind: 'halted' }>
-
-export const openIssuance: Issuance = { kind: 'open' }
 
 /** Nothing of the caller's is at fault, and nothing is used up. */
 const retryAfterMs = 60_000
@@ -87,12 +86,11 @@ const written = (
   body: Readonly<Record<string, string | number | boolean>>,
   alertSinceMs: number | null,
 ): IssuanceDecided => {
-  const about = aboutAlert(domain.value)
-  const wanted: WantedAlert | null =
+  const wanted =
     issuance.kind === 'open'
       ? null
-      : { ...about, severity: 'warning', sinceMs: alertSinceMs, reason: inWords(issuance) }
-  const alerted: AlertFacts = { about, wanted, standing: alert, reliedOn: [], newId, by, nowMs }
+      : wantedAlert('issuance_halted', domain.value.name, inWords(issuance), { sinceMs: alertSinceMs })
+  const alerted: AlertFacts = { wanted, existing: alert, reliedOn: [], newId, by, nowMs }
   const change = {
     reads: [readOf('domain', 'domain', domain)],
     writes: [{ put: 'domain', value: { ...domain.value, issuance } }],
@@ -101,6 +99,4 @@ const written = (
   return { ...decided(withAlert(change, alerted)), issuance }
 }
 
-const aboutAlert = ({ name }: DomainSettings) => ({ kind: 'issuance_halted', subject: name, node: null }) as const
-
-export const haltAlertKey = (settings: DomainSettings): string => alertKey(aboutAlert(settings))
+export const haltAlertKey = ({ name }: DomainSettings): string => alertKey({ kind: 'issuance_halted', subject: name })

@@ -1,10 +1,20 @@
-// The order for a node's certificate: names from the registry, lifetime from the profile, only the key from the request.
+// What every decision to give a node a certificate has in common, whether it enrols, renews or recovers: the facts, which
+// keys are certified, the order (names from the registry, lifetime from the profile, only the key from the request), and the
+// rows that are written once it is signed.
 
+import { isoTime } from '#platform/clock.ts'
+import type { CertificateRecord, IssuedCertificate, KeyBan } from '#domain/core/certificate.ts'
+import { readOf, type Change, type Row } from '#domain/core/change.ts'
+import type { Attribution } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import type { NodeId } from '#domain/core/node.ts'
+import type { EntryBody } from '#domain/core/journal-entry.ts'
+import type { Besides } from '#domain/core/node-change.ts'
+import type { IssuerId, Node, NodeId, Recovery, Slot } from '#domain/core/node.ts'
 import { placeOrder, type SigningOrder } from '#domain/core/order.ts'
 import type { KeyType, Profile } from '#domain/core/profile.ts'
+import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { keysClaimed, type KeyClaimFacts, type KeyInUseFacts } from './key-claim.ts'
 
 /** The only thing taken from a certificate request. */
 export type KeyInRequest = {
@@ -12,6 +22,70 @@ export type KeyInRequest = {
   readonly keyType: KeyType
   readonly spki: Uint8Array
   readonly spkiHash: string
+}
+
+export type IssueFacts = {
+  readonly profile: Row<Profile>
+  readonly domain: Row<DomainSettings>
+  readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
+  readonly keyBan: Row<KeyBan> | null
+  readonly keyClaims: KeyClaimFacts
+  /** Authorities that are withdrawn: what they have signed is no answer to anybody. */
+  readonly withdrawn: readonly IssuerId[]
+  readonly orderId: string
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+/** The decision to sign. */
+export type Admitted<F extends IssueFacts = IssueFacts> = {
+  readonly kind: 'admitted'
+  readonly facts: F
+  /** The node as it was; one that a token of the domain is about to register starts here. */
+  readonly before: Node
+  readonly epoch: number
+  readonly order: SigningOrder
+}
+
+/** Asked before with the same key: the answer is the certificate that was issued then, and nothing is signed twice. */
+export type Repeated = {
+  readonly kind: 'repeat'
+  readonly facts: Pick<IssueFacts, 'profile' | 'domain'>
+  readonly node: Node
+  readonly slot: Slot
+  /** Uses up a token that the request came with. */
+  readonly spends: Change | null
+}
+
+/** What a decision writes once its certificate is signed. */
+export type Recorded = { readonly change: Change; readonly node: Node }
+
+/** `recovery`: what is registered; `register`: what is asked to be registered with it. */
+export const keyUnfit = (
+  { keyBan, profile }: Pick<IssueFacts, 'keyBan' | 'profile'>,
+  key: KeyInRequest,
+  { recovery, register }: { readonly recovery: Recovery | null; readonly register: RecoveryRegistrationFacts | null },
+): Refusal | null => {
+  if (keyBan !== null) return refuse('KEY_BLOCKED')
+  const recoveryKeys = [recovery?.credential, register].map((one) => (one?.kind === 'key' ? one.spki : null))
+  if (recoveryKeys.includes(key.spkiHash)) {
+    return refuse('CSR_INVALID', 'a recovery key is never certified: it has to be another key')
+  }
+  const allowed = profile.value.certificate.keyTypes
+  if (allowed.includes(key.keyType)) return null
+  return refuse('CSR_INVALID', `profile ${profile.value.name} allows keys of type ${allowed.join(', ')}`)
+}
+
+export const admit = <F extends IssueFacts>(
+  facts: F,
+  key: KeyInRequest,
+  before: Node,
+  epoch: number,
+): Admitted<F> | Refusal => {
+  const { orderId: id, profile, domain, nowMs } = facts
+  const node = before.id
+  const order = orderNodeCertificate({ id, node, epoch, profile: profile.value, domain: domain.value, key, nowMs })
+  return order.kind === 'refused' ? order : { kind: 'admitted', facts, before, epoch, order: order.order }
 }
 
 export type NodeCertificateFacts = {
@@ -66,3 +140,46 @@ export const orderNodeCertificate = (facts: NodeCertificateFacts): { kind: 'orde
     }),
   }
 }
+
+/** `renews`: the serial of the certificate that asked for this one, at a renewal. */
+export const certificateOf = (
+  { before, epoch }: Pick<Admitted, 'before' | 'epoch'>,
+  issued: IssuedCertificate,
+  renews: string | null,
+): CertificateRecord => ({ ...issued, subject: { kind: 'node', node: before.id, epoch }, renews })
+
+/**
+ * The rows that go with every certificate, and what the decision itself adds. A revocation, a halt or a ban must beat an
+ * issuance that it did not touch, so the commit relies on profile, domain and the absence of a ban, too.
+ */
+export const recorded = (
+  { facts }: Pick<Admitted, 'facts'>,
+  { before, node, certificate }: { before: Row<Node> | null; node: Node; certificate: CertificateRecord },
+  keys: KeyInUseFacts,
+  extra: Required<Pick<Besides, 'reads' | 'writes'>> & Pick<Change, 'entries'>,
+): Recorded => {
+  const claims = keysClaimed({ ...keys, recovery: node.recovery, nowMs: facts.nowMs })
+  const reads = [
+    readOf('node', node.id, before),
+    readOf('profile', facts.profile.value.name, facts.profile),
+    readOf('domain', 'domain', facts.domain),
+    readOf('key-ban', certificate.spki, null),
+    ...extra.reads,
+    ...claims.reads,
+  ]
+  const writes: Change['writes'] = [
+    { put: 'node', value: node },
+    { put: 'certificate', value: certificate },
+    ...extra.writes,
+    ...claims.writes,
+  ]
+  return { node, change: { reads, writes, entries: extra.entries } }
+}
+
+/** What the journal says of every certificate. */
+export const certificateWords = (certificate: IssuedCertificate): EntryBody => ({
+  mtls_cert_fingerprint: `SHA256:${certificate.sha256}`,
+  key: `SHA256:${certificate.spki}`,
+  order: certificate.order,
+  not_after: isoTime(certificate.notAfterMs),
+})

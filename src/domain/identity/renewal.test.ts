@@ -19,8 +19,7 @@ import {
   slots,
 } from '../../../test/fakes/sample-rows.ts'
 import type { Condition, Node, Slots } from '#domain/core/node.ts'
-import { decideRenew, type RenewFacts } from './renewal.ts'
-import { renewed } from './renewed.ts'
+import { decideRenew, recordRenewal, type RenewFacts } from './renewal.ts'
 
 /** By an older agent, unless the changes say otherwise. */
 const factsOf = (
@@ -105,7 +104,7 @@ test('a renewal brings a new key', () => {
 })
 
 test('every renewal counts, and a repeated one does not: nothing is written for it', () => {
-  const { node } = renewed(admitted(before, 'a1', 'key-of-c3'), issued, null)
+  const { node } = recordRenewal(admitted(before, 'a1', 'key-of-c3'), issued, null)
   assert.equal(node.counter, 6)
   assert.equal(asked(answered, 'a1', 'key-of-b2', { counter: counter(4), claimant: holder(1) }), 'repeat b2')
 })
@@ -142,7 +141,7 @@ test('a certificate that has been replaced is not renewed, whoever has a channel
 
 test('the holder with the live channel gets a successor of its own; the one another was given is denied, and that is told', () => {
   const live = { claimant: holder(1), claimantLive: true, counter: counter(4) }
-  const { change, node } = renewed(admitted(answered, 'a1', 'key-of-c3', live), issued, null)
+  const { change, node } = recordRenewal(admitted(answered, 'a1', 'key-of-c3', live), issued, null)
   assert.ok(node.membership.kind === 'active')
   assert.equal(node.membership.slots.pending?.serial, 'c3')
   assert.deepEqual(
@@ -167,8 +166,8 @@ test('the holder with the live channel gets a successor of its own; the one anot
 
 test('a token is rotated with every renewal; one that never arrived is forgotten, the one before it is not', () => {
   const after = (hash: string, former: string | null) =>
-    renewed(admitted(before, 'a1', 'key-of-c3', {}, { recovery: bearerRecovery(hash, former) }), issued, 'h3').node
-      .recovery
+    recordRenewal(admitted(before, 'a1', 'key-of-c3', {}, { recovery: bearerRecovery(hash, former) }), issued, 'h3')
+      .node.recovery
   assert.deepEqual(after('h2', null), bearerRecovery('h3', 'h2'))
   assert.deepEqual(after('h2', 'h1'), bearerRecovery('h3', 'h1'))
 })
@@ -180,7 +179,7 @@ test('a recovery key is never certified', () => {
 test('a node with nothing registered registers what it recovers with by a renewal, and only then', () => {
   const register = { kind: 'key', spki: 'recovery-key', publicKey: 'p' } as const
   const registeredBy = (changes: Partial<RenewFacts>, node: Partial<Node>) => {
-    const { node: after, change } = renewed(admitted(before, 'a1', 'key-of-c3', changes, node), issued, 'h3')
+    const { node: after, change } = recordRenewal(admitted(before, 'a1', 'key-of-c3', changes, node), issued, 'h3')
     return { recovery: after.recovery, told: change.entries.at(-1)?.body['registered'] }
   }
   const anew = { credential: { ...register, registeredAtMs: noonMs }, recoveredAtMs: [], denied: null, episode: null }

@@ -1,12 +1,11 @@
 // A new key and certificate within an epoch (rulings 4 and 8). One successor a certificate: the same request again gets
 // the same answer, another key means that somebody else holds this identity too.
 
-import type { KeyBan } from '#domain/core/certificate.ts'
-import type { Row } from '#domain/core/change.ts'
+import { slotOf, type IssuedCertificate, type KeyBan } from '#domain/core/certificate.ts'
+import { readOf, type Row, type Write } from '#domain/core/change.ts'
 import { issuanceBarred } from '#domain/continuity/continuity.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import { entry } from '#domain/core/decision.ts'
 import { isFromFuture } from '#domain/core/clock-tolerance.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import {
   decideDuplicate,
   type DuplicateSign,
@@ -15,33 +14,38 @@ import {
   type Suspicion,
 } from './duplicate.ts'
 import { issuanceHalted } from './issuance.ts'
-import { hasCondition } from '#domain/core/conditions.ts'
-import { keyInUse, type KeyClaimFacts, type KeyInUseFacts } from './key-claim.ts'
-import { keyUnfit } from './key-fitness.ts'
+import { hasCondition, withCondition } from '#domain/core/conditions.ts'
+import type { EntryDraft } from '#domain/core/journal-entry.ts'
+import { keyInUse, type KeyInUseFacts } from './key-claim.ts'
 import { keyBanned } from './presented-certificate.ts'
-import { orderNodeCertificate, type KeyInRequest } from './node-certificate.ts'
-import type { IssuerId, Node, Slot, Slots } from '#domain/core/node.ts'
-import type { SigningOrder } from '#domain/core/order.ts'
+import {
+  admit,
+  certificateOf,
+  certificateWords,
+  keyUnfit,
+  recorded,
+  type Admitted,
+  type IssueFacts,
+  type Recorded,
+  type Repeated,
+} from './node-certificate.ts'
+import type { Node, Recovery, Slot, Slots } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
-import type { Profile } from '#domain/core/profile.ts'
 import {
   oldestCounter,
+  registeredRecovery,
+  rotated,
   type PresentedCounter,
   type RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { slotNameOf, type SlotName } from '#domain/core/slots.ts'
 
-export type RenewFacts = {
+export type RenewFacts = IssueFacts & {
   readonly node: Row<Node>
   readonly principal: NodePrincipal
-  readonly profile: Row<Profile>
-  readonly domain: Row<DomainSettings>
-  readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
-  readonly keyBan: Row<KeyBan> | null
   /** Of the key of the current certificate, which alone is renewed. */
   readonly currentKeyBan: Row<KeyBan> | null
-  readonly keyClaims: KeyClaimFacts
   /** Null: an older agent, which is not held to it. */
   readonly counter: PresentedCounter | null
   /** By what it wants to recover from now on; heard only where nothing is registered. */
@@ -53,27 +57,19 @@ export type RenewFacts = {
   readonly otherHolder: HolderFacts | null
   /** What was last seen of the node: named where two holders are, never decided on. */
   readonly lastSeen: HolderFacts | null
-  /** Authorities that are withdrawn: what they have signed is no answer to anybody. */
-  readonly withdrawn: readonly IssuerId[]
-  readonly orderId: string
-  readonly by: Attribution
-  readonly nowMs: number
 }
 
 export type RenewVerdict =
   | Refusal
-  | { readonly kind: 'repeat'; readonly slot: Slot }
+  | Repeated
   /** There are two; what becomes of them is to be committed before the refusal is told. */
   | { readonly kind: 'duplicate'; readonly verdict: Exclude<DuplicateVerdict, { kind: 'claimant-stays' }> }
   | Renewal
 
-export type Renewal = {
-  readonly kind: 'admitted'
-  readonly facts: RenewFacts
+export type Renewal = Admitted<RenewFacts> & {
   readonly slots: Slots
   /** Somebody else got a successor that nobody has used; what to write down about that. */
   readonly suspicion: Suspicion | null
-  readonly order: SigningOrder
 }
 
 export const decideRenew = (facts: RenewFacts): RenewVerdict => {
@@ -94,7 +90,7 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   if (isWithdrawn(slots.current)) return refuse('CLIENT_CERT_DENIED', 'the authority that issued it has been withdrawn')
   const asking = slotNameOf(slots, principal.proof.issuer, principal.proof.serial)
   // The same request again, on a connection that has not heard of its answer having been used already.
-  if (asking === 'retired' && slots.current.spki === key.spkiHash) return { kind: 'repeat', slot: slots.current }
+  if (asking === 'retired' && slots.current.spki === key.spkiHash) return repeat(facts, slots.current)
   const { pending } = slots
   // One that nobody can use, because a clock that was ahead has dated it, is no successor.
   const isUsable = (slot: Slot): boolean =>
@@ -102,18 +98,24 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
     !isWithdrawn(slot) &&
     !isFromFuture(slot.issuedAtMs, nowMs, facts.domain.value.clockToleranceMs)
   const succeeded = pending !== null && isUsable(pending) ? pending : null
-  if (asking === 'current' && succeeded?.spki === key.spkiHash) return { kind: 'repeat', slot: succeeded }
+  if (asking === 'current' && succeeded?.spki === key.spkiHash) return repeat(facts, succeeded)
 
-  const lineage = judgeLineage(facts, asking, succeeded)
-  if (lineage.kind !== 'one-holder') return lineage
+  const succession = judgeSuccession(facts, asking, succeeded)
+  if (succession.kind !== 'one-holder') return succession
   if (slots.current.spki === key.spkiHash) return refuse('CSR_INVALID', 'a renewal needs a new key')
-  const unfit = keyUnfit({ ...facts, recovery: node.value.recovery }, key)
+  const unfit = keyUnfit(facts, key, { recovery: node.value.recovery, register: facts.register })
   const barredKey = unfit ?? keyInUse(keyInUseFacts(facts, key.spkiHash))
-  return barredKey ?? ordered(facts, slots, lineage.suspicion, key)
+  if (barredKey !== null) return barredKey
+  const admitted = admit(facts, key, node.value, node.value.epoch)
+  return admitted.kind === 'refused' ? admitted : { ...admitted, slots, suspicion: succession.suspicion }
 }
 
+const repeat = (facts: RenewFacts, slot: Slot): Repeated => ({
+  ...{ kind: 'repeat', facts, node: facts.node.value, slot, spends: null },
+})
+
 /** A registration is heard only from a node that has none, and not while two may hold the identity. */
-export const keyInUseFacts = ({ node, register, keyClaims: claims }: RenewFacts, spki: string): KeyInUseFacts => {
+const keyInUseFacts = ({ node, register, keyClaims: claims }: RenewFacts, spki: string): KeyInUseFacts => {
   const { value } = node
   const heard = value.recovery === null && !hasCondition(value, 'duplicate_identity')
   return { nodeId: value.id, node: value, spki, register: heard ? register : null, claims }
@@ -122,7 +124,11 @@ export const keyInUseFacts = ({ node, register, keyClaims: claims }: RenewFacts,
 type OneHolder = { readonly kind: 'one-holder'; readonly suspicion: Suspicion | null }
 
 /** One certificate has one successor, and one counter: anything else means that somebody else holds this identity too. */
-const judgeLineage = (facts: RenewFacts, asking: SlotName | null, succeeded: Slot | null): OneHolder | RenewVerdict => {
+const judgeSuccession = (
+  facts: RenewFacts,
+  asking: SlotName | null,
+  succeeded: Slot | null,
+): OneHolder | RenewVerdict => {
   const { node, counter, claimant, otherHolder } = facts
   const old = counter !== null && counter.counter < oldestCounter(node.value)
   // An older agent cannot be told from another, unless somebody who can is connected.
@@ -151,15 +157,67 @@ const signOf = (
   return otherHolder === null ? null : 'second-instance'
 }
 
-const ordered = (facts: RenewFacts, slots: Slots, suspicion: Suspicion | null, key: KeyInRequest): RenewVerdict => {
-  const order = orderNodeCertificate({
-    id: facts.orderId,
-    node: facts.node.value.id,
-    epoch: facts.node.value.epoch,
-    profile: facts.profile.value,
-    domain: facts.domain.value,
-    key,
-    nowMs: facts.nowMs,
+/** The successor waits in the pending slot until it is used. `nextBearerHash` is used where the node recovers by a token. */
+export const recordRenewal = (renewal: Renewal, issued: IssuedCertificate, nextBearerHash: string | null): Recorded => {
+  const { facts, before, slots, suspicion } = renewal
+  const { node, principal, domain, by, nowMs } = facts
+  const certificate = certificateOf(renewal, issued, slots.current.serial)
+  const successor: Node = {
+    ...before,
+    membership: { ...before.membership, kind: 'active', slots: { ...slots, pending: slotOf(certificate) } },
+    counter: before.counter + 1,
+    recovery: recoveryAfter(facts, nextBearerHash),
+    conditions:
+      suspicion === null
+        ? before.conditions
+        : withCondition(before.conditions, { name: 'duplicate_identity', sinceMs: nowMs, ...suspicion }),
+  }
+  const about = { node: before.id, epoch: principal.epoch, issuer: issued.issuer, serial: issued.serial }
+  const body = {
+    renews: slots.current.serial,
+    replaces: slots.pending === null ? null : slots.pending.serial,
+    ...certificateWords(issued),
+    counter: successor.counter,
+    registered: before.recovery === null && successor.recovery !== null ? successor.recovery.credential.kind : null,
+  }
+  return recorded(renewal, { before: node, node: successor, certificate }, keyInUseFacts(facts, issued.spki), {
+    // A revocation of another node with the same key bans it, and does not write this node.
+    reads: [readOf('key-ban', slots.current.spki, null)],
+    writes: slots.pending === null ? [] : [denialOf(slots.pending, domain.value.clockToleranceMs, nowMs)],
+    entries: [...suspected(renewal), entry(by, nowMs, 'node.renewed', about, body)],
   })
-  return order.kind === 'refused' ? order : { kind: 'admitted', facts, slots, suspicion, order: order.order }
+}
+
+/**
+ * A node that has none, because its agent or its plane knew none before or an operator's decision took it away, registers
+ * one here. Not while two may hold the identity: it would be whose turn it is.
+ */
+const recoveryAfter = (facts: Renewal['facts'], nextBearerHash: string | null): Recovery | null => {
+  const { node, profile, register, nowMs } = facts
+  const { recovery } = node.value
+  if (recovery !== null) return { ...recovery, credential: rotated(recovery.credential, nextBearerHash) }
+  if (hasCondition(node.value, 'duplicate_identity')) return null
+  return registeredRecovery(register, profile.value, nextBearerHash, nowMs)
+}
+
+/** The successor nobody has used is not one any more. */
+const denialOf = ({ issuer, serial, notAfterMs }: Slot, toleranceMs: number, atMs: number): Write => ({
+  put: 'denial',
+  value: {
+    kind: 'certificate',
+    issuer,
+    serial,
+    atMs,
+    untilMs: notAfterMs + toleranceMs,
+    why: 'replaced before its first use',
+    reason: 'superseded',
+  },
+})
+
+const suspected = ({ facts, suspicion }: Renewal): readonly EntryDraft[] => {
+  const { node, by, nowMs } = facts
+  if (suspicion === null || hasCondition(node.value, 'duplicate_identity')) return []
+  const { reason, evidence } = suspicion
+  const body = { condition: 'duplicate_identity', reason, ...evidence }
+  return [entry(by, nowMs, 'node.second_holder', { node: node.value.id, epoch: node.value.epoch }, body)]
 }

@@ -3,14 +3,14 @@ import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
-import { formatPrefix, isWithin, parseIpv6, parsePrefix, type Prefix } from '#domain/core/ip-address.ts'
+import { formatNetwork, ipv6OfNumber, parseIpv6, parseNetwork, type Network } from '#platform/ip-address.ts'
 import { addressCandidates, isFreeFor, isOfNetwork, overlayPrefixOf } from './overlay-address.ts'
 import { addressRestMs, type OverlayAddress } from '#domain/core/wireguard.ts'
 
 const sha256 = (text: string): Uint8Array => createHash('sha256').update(text).digest()
 
-const prefixOf = (text: string): Prefix => {
-  const prefix = parsePrefix(text)
+const prefixOf = (text: string): Network => {
+  const prefix = parseNetwork(text)
   assert.ok(prefix !== null)
   return prefix
 }
@@ -19,7 +19,7 @@ const settings = (name: string, overlayPrefix: string | null) => ({ ...defaultDo
 
 test('a domain has a unique local prefix of its own unless it is told another', () => {
   const made = overlayPrefixOf(settings('muster.local', null), sha256)
-  assert.match(formatPrefix(made), /^fd[0-9a-f]{2}:[0-9a-f:]*::\/64$/)
+  assert.match(formatNetwork(made), /^fd[0-9a-f]{2}:[0-9a-f:]*::\/64$/)
   assert.deepEqual(overlayPrefixOf(settings('muster.local', null), sha256), made)
   assert.notDeepEqual(overlayPrefixOf(settings('other.local', null), sha256), made)
   assert.deepEqual(overlayPrefixOf(settings('muster.local', '2001:db8::/64'), sha256), prefixOf('2001:db8::/64'))
@@ -29,11 +29,12 @@ test('every address that is offered is in the network and not the one routers an
   const nodeId = fc.stringMatching(/^[a-z0-9]{1,20}$/)
   fc.assert(
     fc.property(nodeId, fc.integer({ min: 8, max: 127 }), (node, bits) => {
-      const prefix: Prefix = { network: ((0xfdn << 120n) >> BigInt(128 - bits)) << BigInt(128 - bits), bits }
+      const behind = BigInt(128 - bits)
+      const prefix: Network = { bytes: ipv6OfNumber(((0xfdn << 120n) >> behind) << behind), bits }
       const offered = [...addressCandidates(prefix, node, sha256)]
       for (const address of offered) {
         assert.ok(isOfNetwork(prefix, address))
-        assert.notEqual(parseIpv6(address), prefix.network)
+        assert.notDeepEqual(parseIpv6(address), prefix.bytes)
       }
       assert.equal(offered[0], [...addressCandidates(prefix, node, sha256)][0])
     }),
@@ -48,7 +49,7 @@ test('a small network is looked through whole: so many nodes as it has addresses
     [...addressCandidates(prefix, node, sha256)].find((address) => !held.has(address))
   for (let index = 0; index < 63; index++) {
     const address = give(`node-${index}`)
-    assert.ok(address !== undefined && isWithin(parseIpv6(address) ?? 0n, prefix))
+    assert.ok(address !== undefined && isOfNetwork(prefix, address))
     held.set(address, `node-${index}`)
   }
   assert.equal(give('one-more'), undefined)

@@ -3,19 +3,25 @@
 
 import type { Row } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import { formatIpv6, isWithin, parseIpv6, parsePrefix, type Prefix } from '#domain/core/ip-address.ts'
+import {
+  formatIp,
+  inOneOf,
+  ipNumber,
+  ipv6OfNumber,
+  parseIpv6,
+  parseNetwork,
+  type Network,
+} from '#platform/ip-address.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { Digest } from './peer-set.ts'
 import { addressRestMs, type OverlayAddress } from '#domain/core/wireguard.ts'
 
-const bytesOf = (bytes: Uint8Array): bigint => bytes.reduce((number, byte) => (number << 8n) | BigInt(byte), 0n)
-
 /** What the domain says, else a unique local prefix (RFC 4193) made from its name. */
-export const overlayPrefixOf = ({ name, overlayPrefix }: DomainSettings, digest: Digest): Prefix => {
-  const chosen = overlayPrefix === null ? null : parsePrefix(overlayPrefix)
+export const overlayPrefixOf = ({ name, overlayPrefix }: DomainSettings, digest: Digest): Network => {
+  const chosen = overlayPrefix === null ? null : parseNetwork(overlayPrefix)
   if (chosen !== null) return chosen
-  const globalId = bytesOf(digest(`muster wireguard network of ${name}`).subarray(0, 5))
-  return { network: (0xfdn << 120n) | (globalId << 80n), bits: 64 }
+  const globalId = digest(`muster wireguard network of ${name}`).subarray(0, 5)
+  return { bytes: Uint8Array.from([0xfd, ...globalId, ...Array<number>(10).fill(0)]), bits: 64 }
 }
 
 /** A network this small is looked through. */
@@ -24,28 +30,29 @@ const smallBits = 12n
 const mostTried = 256
 
 /** Canonical texts, of which the first that is free is the node's. Never the first address: routers answer to it (RFC 4291). */
-export function* addressCandidates(prefix: Prefix, node: NodeId, digest: Digest): Generator<string> {
-  const hostBits = BigInt(128 - prefix.bits)
+export function* addressCandidates(network: Network, node: NodeId, digest: Digest): Generator<string> {
+  const base = ipNumber(network.bytes)
+  const hostBits = BigInt(128 - network.bits)
   const size = 1n << hostBits
-  const hashed = (attempt: number): bigint => bytesOf(digest(`${node} ${attempt}`).subarray(0, 16)) % size
+  const hashed = (attempt: number): bigint => ipNumber(digest(`${node} ${attempt}`).subarray(0, 16)) % size
   if (hostBits <= smallBits) {
     const from = hashed(0)
     for (let step = 0n; step < size; step++) {
       const host = (from + step) % size
-      if (host !== 0n) yield formatIpv6(prefix.network | host)
+      if (host !== 0n) yield formatIp(ipv6OfNumber(base | host))
     }
     return
   }
   for (let attempt = 0; attempt < mostTried; attempt++) {
     const host = hashed(attempt)
-    if (host !== 0n) yield formatIpv6(prefix.network | host)
+    if (host !== 0n) yield formatIp(ipv6OfNumber(base | host))
   }
 }
 
 /** Whether an address the node has is one of the network: a domain may have been given another prefix since. */
-export const isOfNetwork = (prefix: Prefix, address: string): boolean => {
+export const isOfNetwork = (network: Network, address: string): boolean => {
   const parsed = parseIpv6(address)
-  return parsed !== null && isWithin(parsed, prefix)
+  return parsed !== null && inOneOf([network], parsed)
 }
 
 /**

@@ -1,7 +1,7 @@
 // What an enrollment says about WireGuard, and what becomes of the key and the address a node had.
 
 import { readOf, type Row, type Write } from '#domain/core/change.ts'
-import { formatIpv6, isWithin, parseIpv4, parseIpv6, parsePrefix } from '#domain/core/ip-address.ts'
+import { formatIp, inOneOf, networksOf, parseIp, parseIpv6 } from '#platform/ip-address.ts'
 import { together, type Besides } from '#domain/core/node-change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
@@ -108,21 +108,44 @@ export const underlayText = (endpoint: UnderlayEndpoint | null): string | null =
 /** Addresses in canonical text, or what is wrong with them. The plane judges them by their looks only (ruling 12). */
 export const checkUnderlay = ({ ipv6, ipv4, port }: UnderlayEndpoint): UnderlayEndpoint | Refusal => {
   const address = ipv6 === null ? null : parseIpv6(ipv6)
-  if (ipv6 !== null && (address === null || nobodys(address))) {
+  if (ipv6 !== null && (address === null || inOneOf(unreachable, address))) {
     return unreachableAt('underlay_endpoint.ipv6')
   }
-  const quad = ipv4 === null ? null : parseIpv4(ipv4)
-  if (ipv4 !== null && (quad === null || nobodysQuad(quad))) {
+  const quad = ipv4 === null || ipv4.includes(':') ? null : parseIp(ipv4)
+  if (ipv4 !== null && (quad === null || inOneOf(unreachable, quad))) {
     return unreachableAt('underlay_endpoint.ipv4')
   }
-  return { ipv6: address === null ? null : formatIpv6(address), ipv4, port }
+  return { ipv6: address === null ? null : formatIp(address), ipv4, port }
 }
 
 const unreachableAt = (field: string): Refusal =>
   refuseField('REQUEST_INVALID', `wireguard.${field}`, `${field} is no address that another machine could reach`)
 
 /** Unspecified, loopback, IPv4 in disguise, link-local (which needs a zone) and multicast. */
-const unreachable = ['::/128', '::1/128', '::ffff:0:0/96', 'fe80::/10', 'ff00::/8'].map(parsePrefix)
-const nobodys = (address: bigint): boolean => unreachable.some((prefix) => prefix !== null && isWithin(address, prefix))
-const nobodysQuad = ([first = 0, second = 0]: readonly number[]): boolean =>
-  first === 0 || first === 127 || (first === 169 && second === 254) || first >= 224
+const unreachable = networksOf(
+  '::/128 ::1/128 ::ffff:0:0/96 fe80::/10 ff00::/8',
+  '0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 224.0.0.0/3',
+)
+
+// Whether 32 bytes are a public key that WireGuard can keep a secret with. Two texts for one key would make two nodes of one
+// key holder, and with a point of small order everybody shares the same secret.
+
+const field = (1n << 255n) - 19n
+
+/** u-coordinates of the points of small order (RFC 7748 §6.1, Bernstein's list), in their one canonical form. */
+const smallOrder: ReadonlySet<bigint> = new Set([
+  0n,
+  1n,
+  325606250916557431795983626356110631294008115727848805560023387167927233504n,
+  39382357235489614581723060781553021112529911719440698176882885853963445705823n,
+  field - 1n,
+])
+
+/** What is wrong with it; null: nothing. Base64 of 32 bytes, as the schema has it. */
+export const wireguardKeyProblem = (publicKey: string): string | null => {
+  const bytes = [...atob(publicKey)].map((character) => character.charCodeAt(0))
+  if (bytes.length !== 32) return 'a WireGuard key has 32 bytes'
+  const point = bytes.reduceRight((number, byte) => (number << 8n) | BigInt(byte), 0n)
+  if (point >= field) return 'the WireGuard key is not in its canonical form'
+  return smallOrder.has(point) ? 'the WireGuard key is of small order, and keeps nothing secret' : null
+}

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createPublicKey, diffieHellman, generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
-import { wireguardKeyProblem } from './wireguard-point.ts'
+import { wireguardKeyProblem } from './wireguard-part.ts'
 
 const field = (1n << 255n) - 19n
 

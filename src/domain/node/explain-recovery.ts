@@ -2,7 +2,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { approvalComplete, recoveryApproved } from '#domain/core/approval.ts'
-import { durationWords } from '#domain/core/duration-words.ts'
+import { counted, durationWords } from '#domain/core/duration-words.ts'
 import type { Node, Repair } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { recoveriesInWindow } from '#domain/recovery/recovery.ts'
@@ -21,7 +21,7 @@ export const afterExpiry = (facts: RecoveryFacts): string => {
   if (profile.recovery.mode === 'approve') return `it recovers when people have approved it: ${approve}`
   if (recoveriesInWindow(node, profile, nowMs) >= profile.recovery.limit) {
     const { limit, windowMs } = profile.recovery
-    const often = `${limit} ${limit === 1 ? 'time' : 'times'} in ${durationWords(windowMs)}`
+    const often = `${counted(limit, 'time')} in ${durationWords(windowMs)}`
     return `it has recovered ${often}, as often as profile ${profile.name} allows; to let it once more: ${approve}`
   }
   return 'it recovers by itself when it reaches the plane'

@@ -1,9 +1,8 @@
 // What an action would do, a line for each it concerns. Facts are those the line follows from and no others: a renewal or a
 // report in between must not make a plan stale.
 
-import { durationWords } from '#domain/core/duration-words.ts'
-import { effectOfWithdrawal } from '#domain/ca/issuer-withdrawal.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import { counted, durationWords } from '#domain/core/duration-words.ts'
+import { effectOfWithdrawal, type IssuerRecord } from '#domain/ca/issuer.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { PlanEffect } from './plan.ts'
 import type { Profile } from '#domain/core/profile.ts'
@@ -13,7 +12,6 @@ import type { Token } from '#domain/enrollment/token.ts'
 import { tokenStanding } from '#domain/enrollment/tokens.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 
-const counted = (count: number, what: string): string => (count === 1 ? `1 ${what}` : `${count} ${what}s`)
 const works = (count: number): string => counted(count, 'allocation')
 
 const subjectOf = ({ id }: Node): string => `node ${id}`

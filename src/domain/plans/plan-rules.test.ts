@@ -3,8 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { alice as by, bob, hour, nodeRow, noonMs, row, slot, slots } from '../../../test/fakes/sample-rows.ts'
 import { revocationOf } from './plan-effects.ts'
-import { changesSince, decideApplyPlan, decideKeepPlan } from './plan-rules.ts'
-import { planLifeMs, type PlanEffect } from './plan.ts'
+import { changesSince, decideApplyPlan, decideKeepPlan, planLifeMs, type PlanEffect } from './plan.ts'
 
 const action = { kind: 'revoke-nodes', nodes: ['gpu-001'], reason: 'stolen' } as const
 

@@ -1,6 +1,10 @@
 // What an action would do, computed before it is done. Whoever applies a plan gets what was shown, or hears what changed.
 
 import type { IssuerId, NodeId } from '#domain/core/node.ts'
+import { readOf, type Row } from '#domain/core/change.ts'
+import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import type { Role } from '#domain/core/principal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
 export type PlanAction =
   | { readonly kind: 'revoke-nodes'; readonly nodes: readonly NodeId[]; readonly reason: string }
@@ -46,3 +50,110 @@ export type Plan = {
 export const planLifeMs = 3_600_000
 /** Nodes one plan may name. */
 export const mostPlanned = 500
+
+// A plan is kept as it was shown. It is applied once, by somebody who may, and only if all of it is still so.
+
+export type PlanDecided = Decided & { readonly plan: Plan }
+
+export const decideKeepPlan = (facts: {
+  readonly id: string
+  readonly action: PlanAction
+  readonly effects: readonly PlanEffect[]
+  readonly by: Attribution
+  readonly nowMs: number
+}): PlanDecided => {
+  const { id, action, effects, by, nowMs } = facts
+  const plan: Plan = {
+    ...{ id, action, effects, by: by.actor },
+    computedAtMs: nowMs,
+    expiresAtMs: nowMs + planLifeMs,
+    applied: null,
+  }
+  return {
+    ...decided({
+      reads: [readOf('plan', id, null)],
+      writes: [{ put: 'plan', value: plan }],
+      entries: [entry(by, nowMs, 'plan.computed', {}, { plan: id, action: action.kind, lines: effects.length })],
+    }),
+    plan,
+  }
+}
+
+export type ApplyFacts = {
+  readonly plan: Row<Plan> | null
+  /** What the action would do now. */
+  readonly now: readonly PlanEffect[]
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+/** Whoever gets this may carry it out, and nobody else ever. */
+export const decideApplyPlan = ({ plan, now, by, nowMs }: ApplyFacts): PlanDecided | Refusal => {
+  const unfit = planUnfit(plan, nowMs)
+  if (unfit !== null || plan === null) return unfit ?? refuse('PLAN_NOT_FOUND')
+  const changes = changesSince(plan.value.effects, now)
+  if (changes.length > 0) return refuse('PLAN_STALE', told(changes))
+  const applied: Plan = { ...plan.value, applied: { by: by.actor, atMs: nowMs } }
+  const { id, action } = applied
+  return {
+    ...decided({
+      reads: [readOf('plan', id, plan)],
+      writes: [{ put: 'plan', value: applied }],
+      entries: [entry(by, nowMs, 'plan.applied', {}, { plan: id, action: action.kind, computed_by: applied.by })],
+    }),
+    plan: applied,
+  }
+}
+
+/** Null: it can be applied, if nothing has changed. */
+export const planUnfit = (plan: Row<Plan> | null, nowMs: number): Refusal | null => {
+  if (plan === null || nowMs >= plan.value.expiresAtMs) return refuse('PLAN_NOT_FOUND')
+  return plan.value.applied === null ? null : refuse('PLAN_USED', `by ${plan.value.applied.by}`)
+}
+
+/** In words, line by line; empty: all of it is still so. */
+export const changesSince = (before: readonly PlanEffect[], now: readonly PlanEffect[]): readonly string[] => {
+  const was = new Map(before.map((line) => [line.subject, line]))
+  const is = new Map(now.map((line) => [line.subject, line]))
+  return [...new Set([...was.keys(), ...is.keys()])].flatMap((subject) => {
+    const [then, today] = [was.get(subject), is.get(subject)]
+    if (then === undefined) return [`${subject} is new: ${(today?.facts ?? []).join(', ')}`]
+    if (today === undefined) return [`${subject} is not concerned any more`]
+    return isSame(then, today) ? [] : [`${subject} ${difference(then, today)}`]
+  })
+}
+
+const isSame = (one: PlanEffect, other: PlanEffect): boolean =>
+  one.effect === other.effect &&
+  one.loses === other.loses &&
+  one.unrecoverable === other.unrecoverable &&
+  one.facts.length === other.facts.length &&
+  one.facts.every((fact, at) => fact === other.facts[at])
+
+const difference = (then: PlanEffect, today: PlanEffect): string => {
+  const gone = then.facts.filter((fact) => !today.facts.includes(fact))
+  const fresh = today.facts.filter((fact) => !then.facts.includes(fact))
+  if (gone.length + fresh.length === 0) return `had "${then.effect}", and would now have "${today.effect}"`
+  return `was ${gone.join(', ') || 'less'}, and is ${fresh.join(', ') || 'not any more'}`
+}
+
+const mostTold = 5
+
+const told = (changes: readonly string[]): string => {
+  const rest = changes.length - mostTold
+  return boundedText([...changes.slice(0, mostTold), ...(rest > 0 ? [`and ${rest} more`] : [])].join('; '), 1000)
+}
+
+/** Who may do it without a plan may do it with one. */
+export const roleFor = ({ kind }: PlanAction): Role => {
+  switch (kind) {
+    case 'revoke-nodes':
+    case 'revoke-token':
+      return 'operator'
+    case 'decommission-nodes':
+    case 'delete-vcluster':
+    case 'change-profile':
+    case 'rotate-ca':
+      return 'platform-admin'
+  }
+}

@@ -1,44 +1,50 @@
 // May this caller, who has no certificate that works, have a new identity for its node? Ruling 6.
 
 import { approvalComplete, recoveryApproved } from '#domain/core/approval.ts'
-import type { KeyBan } from '#domain/core/certificate.ts'
-import type { Row } from '#domain/core/change.ts'
+import { slotOf, type CertificateRecord, type IssuedCertificate, type KeyBan } from '#domain/core/certificate.ts'
+import { readOf, type Change, type Row } from '#domain/core/change.ts'
 import { isFromFuture } from '#domain/core/clock-tolerance.ts'
 import { issuanceBarred } from '#domain/continuity/continuity.ts'
-import { decideRaise, type Unchanged } from '#domain/core/conditions.ts'
-import type { Attribution } from '#domain/core/decision.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import { decideDuplicate, type DuplicateVerdict, type HolderFacts } from '#domain/identity/duplicate.ts'
+import { decideRaise, hasCondition, withoutConditions, type Unchanged } from '#domain/core/conditions.ts'
+import { boundedText, entry } from '#domain/core/decision.ts'
+import { decideDuplicate, holderWords, type DuplicateVerdict, type HolderFacts } from '#domain/identity/duplicate.ts'
 import type { FailureClass } from './failure-class.ts'
 import { issuanceHalted } from '#domain/identity/issuance.ts'
-import { livesBy } from '#domain/ca/issuer-withdrawal.ts'
-import { keyInUse, type KeyClaimFacts, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
-import { keyUnfit } from '#domain/identity/key-fitness.ts'
+import { livesBy } from '#domain/ca/issuer.ts'
+import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
 import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
-import { orderNodeCertificate, type KeyInRequest } from '#domain/identity/node-certificate.ts'
-import type { IssuerId, Node, Slot } from '#domain/core/node.ts'
-import type { SigningOrder } from '#domain/core/order.ts'
+import {
+  admit,
+  certificateOf,
+  certificateWords,
+  keyUnfit,
+  recorded,
+  type Admitted,
+  type IssueFacts,
+  type Recorded,
+  type Repeated,
+} from '#domain/identity/node-certificate.ts'
+import type { Membership, Node, Recovery, Slots } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import {
   credentialMatches,
   oldestCounter,
+  registeredRecovery,
+  rotated,
   type PresentedCounter,
   type PresentedRecovery,
   type RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { slotForKey, slotsOf } from '#domain/core/slots.ts'
+import { denialOfEpoch, slotForKey, slotsOf } from '#domain/core/slots.ts'
+import { isoTime } from '#platform/clock.ts'
+import { repairBarred, usedRepair } from './repair.ts'
 
-export type RecoverFacts = {
+export type RecoverFacts = IssueFacts & {
   readonly node: Row<Node>
-  readonly profile: Row<Profile>
-  readonly domain: Row<DomainSettings>
   readonly credential: PresentedRecovery
   /** Null: none was presented. */
   readonly counter: PresentedCounter | null
-  readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
-  readonly keyBan: Row<KeyBan> | null
-  readonly keyClaims: KeyClaimFacts
   /** Of the recovery key it is asked with. */
   readonly credentialBan: Row<KeyBan> | null
   readonly claimant: HolderFacts
@@ -55,28 +61,16 @@ export type RecoverFacts = {
   }
   /** Heard only with a repair bundle: every other caller has what it recovered with. */
   readonly register: RecoveryRegistrationFacts | null
-  /** Authorities that are withdrawn: what they have signed is no answer to anybody. */
-  readonly withdrawn: readonly IssuerId[]
-  readonly orderId: string
-  readonly by: Attribution
-  readonly nowMs: number
 }
 
 export type RecoverVerdict =
   | Refusal
-  /** Asked before by the same key: the answer is the certificate it got then. */
-  | { readonly kind: 'repeat'; readonly node: Row<Node>; readonly slot: Slot }
+  | Repeated
   /** There are two; what becomes of them is to be committed before the refusal is told. */
   | { readonly kind: 'duplicate'; readonly verdict: Exclude<DuplicateVerdict, { kind: 'claimant-stays' }> }
   | AdmittedRecovery
 
-export type AdmittedRecovery = {
-  readonly kind: 'admitted'
-  readonly facts: RecoverFacts
-  readonly before: Node
-  readonly epoch: number
-  readonly order: SigningOrder
-}
+export type AdmittedRecovery = Admitted<RecoverFacts>
 
 export const decideRecover = (facts: RecoverFacts): RecoverVerdict => {
   const { key, node } = facts
@@ -90,14 +84,15 @@ export const decideRecover = (facts: RecoverFacts): RecoverVerdict => {
   if (halted !== null) return halted
   if (node.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
 
-  const barred = facts.credential.by === 'repair' ? repairBarred(facts) : selfBarred(facts)
+  const barred = facts.credential.by === 'repair' ? repairBarred(facts, facts.credential.hash) : selfBarred(facts)
   if (barred !== null) return barred
-  const unfit = keyUnfit({ ...facts, recovery: node.value.recovery }, key)
-  return unfit ?? keyInUse(keyInUseFacts(facts, key.spkiHash)) ?? admit(facts, key)
+  const unfit = keyUnfit(facts, key, { recovery: node.value.recovery, register: facts.register })
+  const inUse = unfit ?? keyInUse(keyInUseFacts(facts, key.spkiHash))
+  return inUse ?? admit(facts, key, node.value, node.value.epoch + 1)
 }
 
 /** A recovery registers a key only with a repair bundle. */
-export const keyInUseFacts = (
+const keyInUseFacts = (
   { node, credential, register, keyClaims: claims }: RecoverFacts,
   spki: string,
 ): KeyInUseFacts => {
@@ -113,7 +108,8 @@ const repeatOf = (facts: RecoverFacts, spki: string): RecoverVerdict | null => {
   // A lapsed certificate that would not be let in is no answer.
   if (node.value.membership.kind === 'inactive' && profile.value.comeback.by !== 'certificate') return null
   const slot = slotForKey(slots, spki, nowMs)
-  return slot === null || facts.withdrawn.includes(slot.issuer) ? null : { kind: 'repeat', node, slot }
+  if (slot === null || facts.withdrawn.includes(slot.issuer)) return null
+  return { kind: 'repeat', facts, node: node.value, slot, spends: null }
 }
 
 const credentialIsTheirs = ({ node, credential, key }: RecoverFacts): boolean => {
@@ -122,19 +118,6 @@ const credentialIsTheirs = ({ node, credential, key }: RecoverFacts): boolean =>
     return repair?.hash === credential.hash && key.kind === 'key' && repair.usedBy?.spki === key.spkiHash
   }
   return recovery !== null && credentialMatches(recovery.credential, credential)
-}
-
-/** An operator decided already, whoever else may hold the identity: neither counter nor budget is asked. */
-const repairBarred = ({ node, domain, credential, nowMs }: RecoverFacts): Refusal | null => {
-  const { repair, membership } = node.value
-  if (credential.by !== 'repair' || repair?.hash !== credential.hash) return refuse('REPAIR_TOKEN_INVALID')
-  if (repair.usedBy !== null) return refuse('REPAIR_TOKEN_INVALID', 'it has been used')
-  if (nowMs >= repair.expiresAtMs) return refuse('REPAIR_TOKEN_INVALID', 'it has expired')
-  if (isFromFuture(repair.issuedAtMs, nowMs, domain.value.clockToleranceMs))
-    return refuse('REPAIR_TOKEN_INVALID', 'it was made by a clock that was ahead')
-  return membership.kind === 'quarantined'
-    ? null
-    : refuse('REPAIR_TOKEN_INVALID', 'the node is no longer in quarantine')
 }
 
 const selfBarred = (facts: RecoverFacts): RecoverVerdict | null => {
@@ -194,21 +177,6 @@ export const recoveriesInWindow = (node: Node, { recovery }: Profile, nowMs: num
   return node.recovery === null ? 0 : node.recovery.recoveredAtMs.filter(counts).length
 }
 
-const admit = (facts: RecoverFacts, key: KeyInRequest): RecoverVerdict => {
-  const before = facts.node.value
-  const epoch = before.epoch + 1
-  const order = orderNodeCertificate({
-    id: facts.orderId,
-    node: before.id,
-    epoch,
-    profile: facts.profile.value,
-    domain: facts.domain.value,
-    key,
-    nowMs: facts.nowMs,
-  })
-  return order.kind === 'refused' ? order : { kind: 'admitted', facts, before, epoch, order: order.order }
-}
-
 export type WaitsFacts = NodeFacts & Pick<RecoverFacts, 'failure'> & { readonly refusal: Refusal }
 
 /** So that whoever could approve a recovery sees that it waits. Other refusals wait for nobody. */
@@ -226,4 +194,129 @@ export const decideRecoveryWaits = (facts: WaitsFacts): NodeDecided | Unchanged 
     by,
     nowMs,
   })
+}
+
+/**
+ * They were about the identity that ended. Suspicions stay for an operator to judge; what the agent reports, and that it
+ * could not keep what it was given, it takes back itself.
+ */
+const ended = [
+  'stuck_enrollment',
+  'cert_expiring',
+  'cert_expired',
+  'needs_approval',
+  'recovery_enrollment_blocked',
+  'not_recoverable',
+] as const
+
+/**
+ * A new epoch, and the end of the old one, in one change. `nextBearerHash` is used where the node recovers by a bearer token.
+ */
+export const recordRecovery = (
+  recovery: AdmittedRecovery,
+  issued: IssuedCertificate,
+  nextBearerHash: string | null,
+): Recorded => {
+  const { facts, before, epoch } = recovery
+  const { domain, credential, nowMs } = facts
+  const certificate = certificateOf(recovery, issued, null)
+  const slots: Slots = { current: slotOf(certificate), pending: null, retired: null }
+  const node: Node = {
+    ...before,
+    epoch,
+    counter: before.counter + 1,
+    membership: membershipAfter(before.membership, slots, nowMs),
+    conditions: withoutConditions(before.conditions, ended),
+    approvals: [],
+    recovery: recoveryAfter(recovery, nextBearerHash),
+    repair: credential.by === 'repair' ? usedRepair(before.repair, { spki: issued.spki, epoch, atMs: nowMs }) : null,
+    rehearsal: null,
+  }
+  const denial = denialOfEpoch(before, {
+    toleranceMs: domain.value.clockToleranceMs,
+    atMs: nowMs,
+    why: 'superseded by a recovery',
+    reason: 'superseded',
+  })
+  return recorded(recovery, { before: facts.node, node, certificate }, keyInUseFacts(facts, issued.spki), {
+    // A revocation of another node with the same recovery key bans it, and does not write this node.
+    reads: credential.by === 'key' ? [readOf('key-ban', credential.spki, null)] : [],
+    writes: denial === null ? [] : [{ put: 'denial', value: denial }],
+    entries: entriesOf(recovery, certificate, node),
+  })
+}
+
+/** A repaired node stays in quarantine; its certificate opens a channel for evidence. */
+const membershipAfter = (before: Membership, slots: Slots, nowMs: number): Membership =>
+  before.kind === 'quarantined' ? { ...before, slots } : { kind: 'enrolled', sinceMs: nowMs, slots }
+
+const recoveryAfter = ({ facts, before }: AdmittedRecovery, nextBearerHash: string | null): Recovery | null => {
+  const { credential, register, profile, by, nowMs } = facts
+  const anew = credential.by === 'repair' ? registeredRecovery(register, profile.value, nextBearerHash, nowMs) : null
+  if (anew !== null) return { ...anew, episode: by.correlation }
+  const { recovery } = before
+  // What two holders had is not left to either of them.
+  const shared = credential.by === 'repair' && hasCondition(before, 'duplicate_identity')
+  if (recovery === null || shared) return null
+  // An operator's repair is no recovery of its own, and whoever was thrown out with its authority has done nothing.
+  const isFree = credential.by === 'repair' || livesBy(before, facts.withdrawn)
+  return {
+    credential: rotated(heldOf(recovery.credential, credential), nextBearerHash),
+    recoveredAtMs: isFree ? recovery.recoveredAtMs : historyWith(recovery, profile.value, nowMs),
+    denied: null,
+    episode: by.correlation,
+  }
+}
+
+/** Of two tokens that are good the holder has the one it presented: the other goes. */
+const heldOf = (
+  registered: Recovery['credential'],
+  presented: AdmittedRecovery['facts']['credential'],
+): Recovery['credential'] =>
+  registered.kind === 'bearer' && presented.by === 'bearer'
+    ? { ...registered, hash: presented.hash, former: null }
+    : registered
+
+const historyWith = (recovery: Recovery, profile: Profile, nowMs: number): readonly number[] => {
+  const { windowMs, limit } = profile.recovery
+  return [...recovery.recoveredAtMs.filter((atMs) => atMs > nowMs - windowMs), nowMs].slice(-Math.max(1, limit))
+}
+
+const entriesOf = (recovery: AdmittedRecovery, certificate: CertificateRecord, node: Node): Change['entries'] => {
+  const { facts, before, epoch } = recovery
+  const { by, nowMs, failure, credential, claimant, profile } = facts
+  const { issuer, serial } = certificate
+  const failed = {
+    failure_class: failure.class,
+    failure_code: boundedText(failure.code, 64),
+    failed_since: isoTime(failure.sinceMs),
+    cert_not_after: failure.certNotAfterMs === null ? null : isoTime(failure.certNotAfterMs),
+  }
+  const counter = facts.counter === null ? null : facts.counter.counter
+  const asked = { credential: credential.by, counter, ...failed }
+  const was = before.membership.kind
+  const superseded = was === 'active' ? 'an active identity' : 'a lapsed identity'
+  const about = { node: before.id, epoch: before.epoch }
+  const supersedes = entry(by, nowMs, 'node.superseded', about, { was, superseded, by_epoch: epoch })
+  const done = entry(
+    by,
+    nowMs,
+    credential.by === 'repair' ? 'node.repaired' : 'node.recovered',
+    { node: before.id, epoch, issuer, serial },
+    {
+      security_event: true,
+      mode: profile.value.recovery.mode,
+      credential: credential.by,
+      repair_bundle: credential.by === 'repair' && node.repair !== null ? node.repair.id : null,
+      withdrawn_issuer: livesBy(before, facts.withdrawn) ? (slotsOf(before)?.current.issuer ?? null) : null,
+      registered: node.recovery === null ? null : node.recovery.credential.kind,
+      approved_by: before.approvals.map(({ by: person }) => person),
+      ...failed,
+      claimant: holderWords(claimant),
+      ...certificateWords(certificate),
+      counter: node.counter,
+    },
+  )
+  const requested = entry(by, nowMs, 'node.recovery_requested', about, asked)
+  return [requested, ...(slotsOf(before) === null ? [] : [supersedes]), done]
 }

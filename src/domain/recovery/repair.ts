@@ -3,6 +3,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { readOf, type Row } from '#domain/core/change.ts'
+import { isFromFuture } from '#domain/core/clock-tolerance.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
 import { hardwareMatches } from '#domain/enrollment/credential.ts'
 import { boundedText, entry } from '#domain/core/decision.ts'
@@ -87,6 +88,26 @@ const endOf = ({ node, by, nowMs }: RepairBundleFacts, reason: string, hadSlots:
   const body = { was: membership.kind, superseded: 'an earlier repair', by_epoch: null }
   return [entry(by, nowMs, 'node.superseded', { node: id, epoch }, body)]
 }
+
+/** An operator has decided already, whatever other process holds the identity: neither counter nor budget is asked. */
+export const repairBarred = (
+  { node, domain, nowMs }: Pick<NodeFacts, 'node' | 'nowMs'> & { readonly domain: Row<DomainSettings> },
+  hash: string,
+): Refusal | null => {
+  const { repair, membership } = node.value
+  if (repair?.hash !== hash) return refuse('REPAIR_TOKEN_INVALID')
+  if (repair.usedBy !== null) return refuse('REPAIR_TOKEN_INVALID', 'it has been used')
+  if (nowMs >= repair.expiresAtMs) return refuse('REPAIR_TOKEN_INVALID', 'it has expired')
+  if (isFromFuture(repair.issuedAtMs, nowMs, domain.value.clockToleranceMs))
+    return refuse('REPAIR_TOKEN_INVALID', 'it was made by a clock that was ahead')
+  return membership.kind === 'quarantined'
+    ? null
+    : refuse('REPAIR_TOKEN_INVALID', 'the node is no longer in quarantine')
+}
+
+/** Keeps the bundle on record with the key that it was used for; what the machine shows now counts. */
+export const usedRepair = (repair: Repair | null, usedBy: NonNullable<Repair['usedBy']>): Repair | null =>
+  repair === null ? null : { ...repair, usedBy, evidence: null }
 
 export type RepairCheck = RepairEvidence['checks'][number]
 

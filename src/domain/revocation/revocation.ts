@@ -6,6 +6,7 @@ import type { Denial, DenialReason, KeyBan } from '#domain/core/certificate.ts'
 import { readOf, type Row } from '#domain/core/change.ts'
 import { boundedText, entry } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { counted } from '#domain/core/duration-words.ts'
 import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node, NodeId, Slot } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -129,5 +130,3 @@ const inUse = (id: string, allocations: number): string =>
   `${id} is in use: ${counted(allocations, 'allocation')} running; ` +
   'drain it first, or, to take the allocations from their owners and revoke the identity for good: ' +
   `muster node decommission ${id} --force`
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`

@@ -3,9 +3,9 @@
 import { readOf, type Row } from '#domain/core/change.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import { formatPrefix, isWithin, parsePrefix } from '#domain/core/ip-address.ts'
-import { serviceOrNull } from '#domain/fleet/overlay-rules.ts'
-import { policyRules } from '#domain/fleet/policy-rules.ts'
+import { formatNetwork, inOneOf, networksOf, parseNetwork } from '#platform/ip-address.ts'
+import { serviceOrNull } from '#domain/fleet/overlay.ts'
+import { policyRules } from '#domain/fleet/policy.ts'
 import { refuseField, type Refusal } from '#domain/core/refusal.ts'
 import {
   changesOf,
@@ -21,8 +21,7 @@ import {
 const hour = 3_600_000
 const week = 7 * 24 * hour
 
-const uniqueLocal = { network: 0xfcn << 120n, bits: 7 }
-const global = { network: 0x20n << 120n, bits: 3 }
+const uniqueLocalOrGlobal = networksOf('fc00::/7 2000::/3')
 
 /** Room for nodes, and no more of an address than a site may give away. */
 const prefixOrNull: Rule = {
@@ -30,9 +29,9 @@ const prefixOrNull: Rule = {
     'null, or a unique local or global IPv6 prefix of /48 to /112 such as fd12:3456:789a::/64, written canonically',
   fits: (value) => {
     if (value === null) return true
-    const prefix = typeof value === 'string' ? parsePrefix(value) : null
-    if (prefix === null || formatPrefix(prefix) !== value || prefix.bits < 48 || prefix.bits > 112) return false
-    return isWithin(prefix.network, uniqueLocal) || isWithin(prefix.network, global)
+    const network = typeof value === 'string' ? parseNetwork(value) : null
+    if (network === null || formatNetwork(network) !== value || network.bits < 48 || network.bits > 112) return false
+    return inOneOf(uniqueLocalOrGlobal, network.bytes)
   },
 }
 

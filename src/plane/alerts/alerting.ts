@@ -6,14 +6,11 @@ import { systemRootsAnd } from '#platform/post-once.ts'
 import { openResolver } from '#platform/resolve-name.ts'
 import { ConfigProblem } from '#plane/config/config.ts'
 import type { Feed } from '#plane/core/feed.ts'
-import { followAlerts } from './follow-alerts.ts'
+import { agingSource, clocksSource, withdrawnSource, type AgingDeps } from './alert-sources.ts'
+import { followNodes } from './follow-nodes.ts'
 import type { RefusedCall } from '#plane/core/record-refusal.ts'
-import type { StandingAlerts } from './standing-alerts.ts'
-import { watchAging, type WatchAgingDeps } from './watch-aging.ts'
-import { watchClocks } from './watch-clocks.ts'
+import { reconcileSource, type UnresolvedAlerts } from './reconcile-alerts.ts'
 import { watchFailures } from './watch-failures.ts'
-import { claimKnownKeys, watchSharedKeys } from './watch-shared-keys.ts'
-import { openWithdrawnWatch } from './watch-withdrawn.ts'
 import type { Foundation } from '#plane/foundation/foundation.ts'
 import type { Led } from '#plane/cluster/leading.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -23,9 +20,9 @@ import { deliverAlerts, type AlertDelivery, type DeliveryOutcome } from '#plane/
 import type { WebhookTarget } from '#plane/webhook/webhook-target.ts'
 
 export type AlertingDeps = Foundation &
-  Pick<WatchAgingDeps, 'authority' | 'servers'> & {
+  Pick<AgingDeps, 'authority' | 'servers'> & {
     readonly feed: Feed
-    readonly standing: StandingAlerts
+    readonly alerts: UnresolvedAlerts
     readonly webhook: WebhookTarget | null
     readonly clockToleranceMs: number
     readonly onDelivery: (outcome: DeliveryOutcome) => void
@@ -50,43 +47,28 @@ export const openAlerting = (deps: AlertingDeps): Alerting => {
     waitingDeliveries: () => delivery?.waiting() ?? 0,
     lead(asLeader) {
       const leading = { ...deps, store: asLeader }
-      const follower = followAlerts(leading)
-      const watchWithdrawn = openWithdrawnWatch(leading)
+      const follower = followNodes(leading)
+      const aging = agingSource(leading)
+      const others = [withdrawnSource(leading), clocksSource(leading)]
       const delivering = webhook === null ? null : startDelivery(leading, webhook)
       delivery = delivering
       const walked = follower
         .walk()
         // At once: a key that is gone must not wait for the first round.
-        .then(() => watchAging(leading))
+        .then(() => reconcileSource(leading, aging))
         .catch((error: unknown) => deps.log.error({ err: error }, 'not everything could be looked at for alerts'))
       const run = async (): Promise<void> => {
         await follower.again()
         await failures.sweep(asLeader)
-        await watchAging(leading)
-        await watchWithdrawn()
-        await watchClocks(leading)
+        for (const source of [aging, ...others]) await reconcileSource(leading, source)
       }
-      let over = false
-      const lookAtKeys = async (): Promise<void> => {
-        await claimKnownKeys(leading, () => over)
-        if (!over) await watchSharedKeys(leading)
-      }
-      const looked = lookAtKeys().catch((error: unknown) =>
-        deps.log.error({ err: error }, 'not every node could be looked at for shared keys'),
-      )
-      const endUpkeep = startUpkeep(leading, [
-        { name: 'alerts', where: 'leader', everyMs: 10_000, run },
-        { name: 'shared keys', where: 'leader', everyMs: sharedKeysEveryMs, run: () => watchSharedKeys(leading) },
-        { name: 'key claims', where: 'leader', everyMs: keyClaimsEveryMs, run: lookAtKeys },
-      ])
+      const endUpkeep = startUpkeep(leading, [{ name: 'alerts', where: 'leader', everyMs: 10_000, run }])
       return {
         async stop() {
           endUpkeep()
-          over = true
           delivery = null
           await follower.stop()
           await walked
-          await looked
           await delivering?.stop()
         },
       }
@@ -97,9 +79,6 @@ export const openAlerting = (deps: AlertingDeps): Alerting => {
     },
   }
 }
-
-const sharedKeysEveryMs = 60_000
-const keyClaimsEveryMs = 3600_000
 
 type OpenWebhook = { readonly receiver: Receiver; readonly secret: string }
 

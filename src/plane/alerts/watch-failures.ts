@@ -19,12 +19,17 @@ import type { Log } from '#platform/log.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { RefusedCall } from '#plane/core/record-refusal.ts'
-import { settleAlert, type AlertLook, type SettleDeps } from './settle-alert.ts'
-import type { StandingAlerts } from './standing-alerts.ts'
+import {
+  reconcileAlert,
+  reconcileSource,
+  type AlertDeps,
+  type AlertState,
+  type UnresolvedAlerts,
+} from './reconcile-alerts.ts'
 
-export type WatchFailuresDeps = SettleDeps & {
+export type WatchFailuresDeps = AlertDeps & {
   readonly feed: Feed
-  readonly standing: StandingAlerts
+  readonly alerts: UnresolvedAlerts
   readonly log: Log
 }
 
@@ -54,13 +59,18 @@ export const watchFailures = (deps: WatchFailuresDeps): FailureWatch => {
   }
   const raise = (failure: RepeatedFailure): void => {
     const { node } = failure.identity
-    if (raising.has(node) || deps.standing.has('repeated_failures', node)) return
-    const raised = settleAlert(deps, () => look(deps, failure))
+    if (raising.has(node) || deps.alerts.has('repeated_failures', node)) return
+    const raised = reconcileAlert(deps, { kind: 'repeated_failures', subject: node }, () => look(deps, failure))
       .catch((error: unknown) => deps.log.warn({ err: error, node }, 'repeated failures could not be told'))
       .finally(() => raising.delete(node))
     raising.set(node, raised)
   }
 
+  const isQuiet = (node: NodeId): boolean => {
+    // One from before the start may have failed just then.
+    const lastMs = failures.get(node)?.at(-1) ?? sinceStartMs
+    return deps.clock.monotonicMs() - lastMs >= quietToResolveMs
+  }
   const heard: FailureWatch['heard'] = ({ refusal, principal, source }) => {
     const identity = failedIdentity(refusal, principal)
     if (identity === null) return
@@ -76,17 +86,21 @@ export const watchFailures = (deps: WatchFailuresDeps): FailureWatch => {
   return {
     heard,
     stop,
-    async sweep(asLeader) {
-      const nowMs = deps.clock.monotonicMs()
-      for (const { kind, subject, node } of deps.standing.all()) {
-        if (kind !== 'repeated_failures') continue
-        // One from before the start may have failed just then.
-        const lastMs = failures.get(subject)?.at(-1) ?? sinceStartMs
-        if (nowMs - lastMs < quietToResolveMs && !(await isGone(deps, subject))) continue
-        const look = async (): Promise<AlertLook> => ({ about: { kind, subject, node }, wanted: null, reliedOn: [] })
-        await settleAlert({ ...deps, store: asLeader }, look)
-      }
-    },
+    sweep: (asLeader) =>
+      reconcileSource(
+        { ...deps, store: asLeader },
+        {
+          kinds: ['repeated_failures'],
+          // Raised when they are heard of.
+          wanted: () => [],
+          async over(alerts) {
+            const isOver = await Promise.all(
+              alerts.map(async ({ subject }) => isQuiet(subject) || isGone(deps, subject)),
+            )
+            return alerts.filter((_, at) => isOver[at])
+          },
+        },
+      ),
     async settled() {
       await Promise.all(raising.values())
     },
@@ -104,12 +118,11 @@ const asRefused = ({
   source: source ?? 'unknown',
 })
 
-const look = async ({ store }: WatchFailuresDeps, failure: RepeatedFailure): Promise<AlertLook> => {
+const look = async ({ store }: WatchFailuresDeps, failure: RepeatedFailure): Promise<AlertState> => {
   const { node: id } = failure.identity
   const node = await store.get('node', id)
   const profile = node === null ? null : await store.get('profile', node.value.profile)
   return {
-    about: { kind: 'repeated_failures', subject: id, node: id },
     wanted: node === null || profile === null ? null : repeatedFailures(node.value, profile.value, failure),
     reliedOn: [readOf('node', id, node)],
   }

@@ -8,7 +8,7 @@ import {
   type CertificateRecord,
   type Denial,
 } from '#domain/core/certificate.ts'
-import { denialOfIssuer } from '#domain/ca/issuer-withdrawal.ts'
+import { denialOfIssuer } from '#domain/ca/issuer.ts'
 import type { IssuerId, NodeId } from '#domain/core/node.ts'
 import { keyBanned } from '#domain/identity/presented-certificate.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'

@@ -2,22 +2,23 @@
 // the key is revoked: an older row put back into the database has a good MAC. A row without one is adopted where proven
 // entries of the journal vouch for it: those of a release before 0.2.1, also of a replica of that release that still runs.
 
+import { wantedAlert, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { decideAdoptKey, journalVouches, type KeySeal, type KeyVoucher } from '#domain/operators/operator-keys.ts'
 import type { Row } from '#domain/core/change.ts'
 import { boundedText } from '#domain/core/decision.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
-import { settleAlert, type SettleDeps } from '#plane/alerts/settle-alert.ts'
-import type { StandingAlerts } from '#plane/alerts/standing-alerts.ts'
+import { entryPages } from '#plane/core/pages.ts'
+import { raiseAlert, reconcileSource, type ReconcileDeps } from '#plane/alerts/reconcile-alerts.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Log } from '#platform/log.ts'
 
-export type KeyBookDeps = SettleDeps & {
+export type KeyBookDeps = ReconcileDeps & {
   readonly store: Pick<Store, 'get' | 'commit' | 'operatorKeys' | 'journal'>
   readonly feed: Feed
   readonly keySeal: KeySeal
-  readonly alerts: Pick<StandingAlerts, 'all'>
   readonly log: Log
 }
 
@@ -32,7 +33,6 @@ export type KeyBook = {
 
 const by = { actor: 'system:operator-keys', source: null, correlation: null }
 const types = ['operator_key.created', 'operator_key.adopted', 'operator_key.revoked'] as const
-const pageSize = 500
 /** A forged row is not looked up in the journal again for each call that presents it. */
 const refusedForMs = 10_000
 
@@ -47,15 +47,9 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
   /** By hash: the version that was refused, and when. */
   const refused = new Map<string, { readonly version: number; readonly atMs: number }>()
 
-  const raise = async ({ value }: Row<OperatorKey>): Promise<void> => {
-    const subject = boundedText(value.id, 64)
-    const why = revoked.has(value.id)
-      ? 'the journal says that it was revoked, and its row says otherwise'
-      : 'no plane of this domain wrote its row'
-    const reason = `operator key ${subject} (${boundedText(value.name, 64)}, ${boundedText(value.role, 32)}) grants nothing: ${why}. Find out who writes to the database; then: muster key revoke ${subject}`
-    const about = { kind: 'operator_key_forged', subject, node: null } as const
-    const wanted = { ...about, severity: 'critical', reason, sinceMs: null } as const
-    await settleAlert(deps, async () => ({ about, wanted, reliedOn: [] }))
+  const forgedAlert = ({ value: { id, name, role } }: Row<OperatorKey>): WantedAlert => {
+    const subject = boundedText(id, 64)
+    return wantedAlert('operator_key_forged', subject, { id: subject, name, role, isRevoked: revoked.has(id) })
   }
 
   const isVouchedFor = async ({ value }: Row<OperatorKey>): Promise<boolean> =>
@@ -64,10 +58,9 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
   const adopt = async (key: Row<OperatorKey>): Promise<boolean> => {
     if (!(await isVouchedFor(key))) return false
     const { change } = decideAdoptKey({ key, keySeal, by, nowMs: deps.clock.nowMs() })
-    const outcome = await store.commit(change)
+    const outcome = await commitOnce(deps, change)
     // Lost to another replica that adopts it, or to its revocation: the row says which.
     if (outcome === 'lost-race') return isGood(await store.get('operator-key', key.value.hash))
-    deps.feed.publish(outcome)
     log.info({ key: key.value.id }, 'an operator key without a MAC was adopted: the journal vouches for it')
     return true
   }
@@ -88,7 +81,7 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
       { key: boundedText(key.value.id, 64) },
       'an operator key that no plane of this domain wrote is in the store',
     )
-    await raise(key)
+    await raiseAlert(deps, forgedAlert(key))
     return false
   }
 
@@ -103,19 +96,12 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
       return new Set(doubted.filter((key) => !isFine(key)).map(({ hash }) => hash))
     },
     async lookAtAll() {
-      const forged = new Set<string>()
+      const forged: WantedAlert[] = []
       for (const key of await store.operatorKeys()) {
-        if (key.value.revokedAtMs !== null || (await grants(key))) continue
-        forged.add(boundedText(key.value.id, 64))
+        if (key.value.revokedAtMs === null && !(await grants(key))) forged.push(forgedAlert(key))
       }
       for (const [hash, { atMs }] of refused) if (deps.clock.monotonicMs() - atMs >= refusedForMs) refused.delete(hash)
-      for (const subject of [...deps.alerts.all()]
-        .filter(({ kind }) => kind === 'operator_key_forged')
-        .map((alert) => alert.subject))
-        if (!forged.has(subject)) {
-          const about = { kind: 'operator_key_forged', subject, node: null } as const
-          await settleAlert(deps, async () => ({ about, wanted: null, reliedOn: [] }))
-        }
+      await reconcileSource(deps, { kinds: ['operator_key_forged'], wanted: () => forged })
     },
   }
 }
@@ -126,12 +112,9 @@ const vouchers = async (
   type: readonly EntryType[],
 ): Promise<readonly KeyVoucher[]> => {
   const found: KeyVoucher[] = []
-  for (let after: Awaited<ReturnType<typeof journal.read>>[number]['cursor'] | null = null; ;) {
-    const page = await journal.read({ after, last: null, limit: pageSize, node: null, type })
+  for await (const page of entryPages(journal, type))
     for (const { entry } of page) if (await journal.isProven(entry.chain, entry.sequence)) found.push(voucherOf(entry))
-    after = page.at(-1)?.cursor ?? null
-    if (page.length < pageSize || after === null) return found
-  }
+  return found
 }
 
 const voucherOf = ({ type, atMs, actor, body }: JournalEntry): KeyVoucher => ({

@@ -1,13 +1,14 @@
 // What the parts of the built-in authority share: what it works with, and what it holds in memory.
 
 import type { ServerNames } from '#domain/ca/server-certificate.ts'
+import type { Tries } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Random } from '#platform/random.ts'
 import { signerFrom, type CaSigner } from './ca-signer.ts'
-import type { IssuerBook } from './issuer-book.ts'
+import { bookOf, type IssuerBook } from './issuer-book.ts'
 import { longestLeaf } from './issuer-life.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import type { RecoveryAuthority } from './recovery-authority.ts'
@@ -52,6 +53,14 @@ export type AuthorityState = {
   agingToldAtMs: number | null
 }
 
+/** The book of authorities is small and seldom changes. Five lost races mean that something is wrong with it. */
+export const bookTries: Tries<never> = {
+  tries: 5,
+  onBusy() {
+    throw new Error(`the authorities on record kept changing: gave up after ${bookTries.tries} attempts`)
+  },
+}
+
 /** The CA that would sign a new one of this role, or null where its key is not here or it has ended. */
 export const signerAbove = (
   { custody, clock, options }: AuthorityDeps,
@@ -75,3 +84,29 @@ export const longestLeafNow = ({ clock, options }: AuthorityDeps, { book, rootOn
     issuing: book.issuing,
     domainCa: options.issuerKey === 'memory' ? book.domainCa : null,
   })
+
+/** Reads the authorities as they are now: other planes over the same store replace what they share. */
+export const lookAgain = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
+  // In this order: a key is kept before the book names it, so whatever the book names is there to be found.
+  await readBook(deps, state)
+  await deps.custody.refresh()
+  state.rootOnline = deps.custody.has({ role: 'root', id: state.book.root.id })
+  reopenSigner(deps, state)
+}
+
+export const readBook = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
+  state.book = bookOf(await deps.store.issuers())
+}
+
+const reopenSigner = ({ custody, options }: AuthorityDeps, state: AuthorityState): void => {
+  const { book, signer } = state
+  const onRecord = signer === null ? null : book.find(signer.record.id)
+  if (onRecord !== null && onRecord.value.compromisedAtMs !== null) state.signer = null
+  if (options.issuerKey === 'memory') {
+    // Another plane was asked for new ones everywhere.
+    if (onRecord !== null && onRecord.value.retiredAtMs !== null) state.signer = null
+  } else if (book.issuing !== null && book.issuing.id !== signer?.record.id) {
+    // What is retired may still sign; where the key of its successor is not here, it does.
+    state.signer = signerFrom(custody, book.issuing) ?? state.signer
+  }
+}

@@ -1,11 +1,14 @@
-// The authority as operators see it (`ca show`).
+// The authority as operators see it: `ca show`, and what the journal tells of its age.
 
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { CaView } from '#wire/ca/ca-api.ts'
 import { isoTime } from '#platform/clock.ts'
 import { lostKeys, lostKeyText } from '#plane/keys/key-inventory.ts'
 import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import { agingWarnings, type AgingWarning } from './authority-warnings.ts'
 import { certificateOf } from './ca-signer.ts'
+import { entry } from '#domain/core/decision.ts'
+import { byItself } from './issuer-book.ts'
 
 export const agingNow = ({ clock, options, recovery }: AuthorityDeps, state: AuthorityState): readonly AgingWarning[] =>
   agingWarnings({
@@ -83,4 +86,31 @@ export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaVie
       ...agingNow(deps, state).map(({ text }) => text),
     ],
   }
+}
+
+const day = 24 * 3600 * 1000
+
+/** Tells the journal of authorities that grow old and that only a person can replace: at most once a day and by one plane. */
+export const tellAging = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
+  const warnings = agingNow(deps, state)
+  const [first] = warnings
+  const fence = deps.store.replicas.leadership()
+  if (first === undefined || fence === null) return
+  const nowMs = deps.clock.nowMs()
+  if (state.agingToldAtMs !== null && nowMs - state.agingToldAtMs < day) return
+  // The leader before may have told it since.
+  state.agingToldAtMs = await lastToldAtMs(deps)
+  if (nowMs - state.agingToldAtMs < day) return
+
+  const body = { warnings: warnings.map(({ text }) => text) }
+  const told = entry(byItself, nowMs, 'ca.aging', { issuer: first.issuer }, body)
+  const outcome = await commitOnce(deps, { reads: [], writes: [], entries: [told] }, fence)
+  if (outcome === 'lost-race') return
+  state.agingToldAtMs = nowMs
+  deps.log.warn(body, 'a certificate authority needs a person')
+}
+
+const lastToldAtMs = async ({ store }: AuthorityDeps): Promise<number> => {
+  const [last] = await store.journal.read({ after: null, last: 1, limit: 1, node: null, type: 'ca.aging' })
+  return last === undefined ? 0 : last.entry.atMs
 }

@@ -1,6 +1,6 @@
 // What an operator has to know about the authorities: what only a person can do, in time for it to be done.
 
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { IssuerBook } from './issuer-book.ts'
 import { halfLifeMs } from './issuer-life.ts'

@@ -7,25 +7,22 @@ import { isRefusal, refuse } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
 import { keyMissing } from '#plane/keys/key-inventory.ts'
 import type { Authority, ServerIdentity } from './authority.ts'
-import { longestLeafNow, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
-import { agingNow, authorityView, lostNow } from './authority-view.ts'
+import { longestLeafNow, lookAgain, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import { agingNow, authorityView, lostNow, tellAging } from './authority-view.ts'
 import { certificateOf, signerFrom } from './ca-signer.ts'
 import { dropAnsweredRequests, importIntermediate, requestIntermediate } from './ceremony.ts'
-import { bookOf, type IssuerBook } from './issuer-book.ts'
-import { byItself } from './issuer-entries.ts'
-import { lookAgain } from './look-again.ts'
+import { bookOf, byItself, type IssuerBook } from './issuer-book.ts'
 import { replaceIssuer, replaceWhatIsDue } from './replace-issuer.ts'
 import { completeResponder } from './responder.ts'
 import {
   findServerCertificate,
   renewServerCertificate,
+  canonicalNames,
   type HeldServerCertificate,
   type ServerKind,
 } from './server-identity.ts'
-import { canonicalNames } from './server-names.ts'
 import { signLeaf } from './sign-leaf.ts'
 import { dropOrphans } from './take-into-service.ts'
-import { tellAging } from './tell-aging.ts'
 import { withdrawIssuer } from './withdraw-issuer.ts'
 import { takeTurns } from '#plane/core/turns.ts'
 

@@ -1,6 +1,6 @@
 // A certificate authority that can sign: what is on record of it, and its key.
 
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import { keyId, loadPrivateKey, type PrivateKey } from '#pki/keys.ts'
 import { parseCertificate, type ParsedCertificate } from '#pki/parse-certificate.ts'
 import { sameBytes } from '#platform/bytes.ts'

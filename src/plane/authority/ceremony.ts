@@ -8,11 +8,12 @@ import { generateKey, keyId, loadPrivateKey, spkiHash, type PrivateKey } from '#
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import { sameBytes } from '#platform/bytes.ts'
-import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
+import { bookTries, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
 import { certificateOf, keepKey, recordOf } from './ca-signer.ts'
 import { checkImported } from './check-imported.ts'
 import { makeRequest, readRequest, type RequestedRole } from './intermediate-request.ts'
 import type { IssuerBook } from './issuer-book.ts'
+import { commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { KeyName } from '#plane/keys/key-custody.ts'
 import { takeIntoService } from './take-into-service.ts'
 
@@ -30,19 +31,25 @@ export const requestIntermediate = async (deps: AuthorityDeps, by: Attribution):
   const pending = findPending(deps, role) ?? (await newPending(deps, role))
   const body = { role, key: `SHA256:${spkiHash(pending.key.spki)}` }
   const asked = entry(by, deps.clock.nowMs(), 'ca.requested', {}, body)
-  const outcome = await deps.store.commit({ reads: [], writes: [], entries: [asked] })
+  const outcome = await commitOnce(deps, { reads: [], writes: [], entries: [asked] })
   if (outcome === 'lost-race') throw new Error('a change without rows cannot lose a race')
-  deps.feed.publish(outcome)
   return pending.requestPem
 }
 
 /** While nobody else does anything of this kind, and the book has just been read. */
-export const importIntermediate = async (
+export const importIntermediate = (
   deps: AuthorityDeps,
   state: AuthorityState,
   certificatePem: string,
   by: Attribution,
-): Promise<'imported' | Refusal> => {
+): Promise<'imported' | Refusal> => retryLostRaces(bookTries, () => attemptImport(deps, state, certificatePem, by))
+
+const attemptImport = async (
+  deps: AuthorityDeps,
+  state: AuthorityState,
+  certificatePem: string,
+  by: Attribution,
+): Promise<'imported' | 'lost-race' | Refusal> => {
   const der = fromPem('CERTIFICATE', certificatePem)
   if (der === null) return refuse('CA_REQUEST_INVALID', 'not one PEM block CERTIFICATE')
   if (isInService(state.book, der)) return 'imported'
@@ -69,7 +76,7 @@ export const importIntermediate = async (
   await keepKey(deps.custody, made)
   const story = { why: 'imported', by, fence: null, everywhere: false }
   const outcome = await takeIntoService(deps, state, made, story)
-  if (outcome === 'lost-race') return importIntermediate(deps, state, certificatePem, by)
+  if (outcome === 'lost-race') return outcome
   await deps.custody.drop(pending.name)
   return 'imported'
 }

@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import type { Attribution } from '#domain/core/decision.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
@@ -12,7 +12,7 @@ import { makeFolder, replaceFile } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
 import type { Random } from '#platform/random.ts'
 import { keepKey, type CaSigner } from './ca-signer.ts'
-import { issuerEntry } from './issuer-entries.ts'
+import { issuerEntry } from './issuer-book.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { makeIntermediate, makeRoot } from './make-issuer.ts'
 

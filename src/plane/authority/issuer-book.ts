@@ -2,8 +2,12 @@
 // Recovery roots are not among them: nothing of the runtime may be signed by one, nor lead to one.
 
 import type { Row } from '#domain/core/change.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
+import { entry, type Attribution } from '#domain/core/decision.ts'
+import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
+import { fingerprint } from '#pki/certificate.ts'
+import { isoTime } from '#platform/clock.ts'
 
 export type IssuerBook = {
   readonly rows: readonly Row<IssuerRecord>[]
@@ -72,3 +76,29 @@ const pathFrom = (issuer: IssuerRecord, byId: ReadonlyMap<IssuerId, Row<IssuerRe
   }
   return { intermediates, root: record }
 }
+
+/** What the plane does by itself. */
+export const byItself: Attribution = { actor: 'system:authority', source: null, correlation: null }
+
+/** What the journal says of the life of a certificate authority. */
+export const issuerEntry = (
+  type: 'ca.created' | 'ca.rotated' | 'ca.retired' | 'ca.compromised',
+  record: IssuerRecord,
+  by: Attribution,
+  nowMs: number,
+  more: EntryBody,
+): EntryDraft =>
+  entry(
+    by,
+    nowMs,
+    type,
+    { issuer: record.id },
+    {
+      role: record.role,
+      custody: record.custody,
+      parent: record.parent,
+      fingerprint: `SHA256:${fingerprint(Buffer.from(record.der, 'base64'))}`,
+      not_after: isoTime(record.notAfterMs),
+      ...more,
+    },
+  )

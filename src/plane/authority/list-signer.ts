@@ -2,11 +2,13 @@
 // verifies them where its list is, until the last of them has expired. From its retirement on the key is kept under a role
 // that no authority has. Whatever signs certificates looks for a key by the role of an authority, and does not find it.
 
-import { certificateKey } from '#domain/core/certificate.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import { certificateKey, type CertificateRecord } from '#domain/core/certificate.ts'
+import type { Row } from '#domain/core/change.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { isListed } from '#domain/ca/revocation-list.ts'
 import { buildCrl, type CrlSpec } from '#pki/crl.ts'
+import { pages, type PageReading } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { signerWith } from './ca-signer.ts'
 import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
@@ -72,13 +74,15 @@ const page = 500
 
 /** Whether it has signed anything that has to be on a list if it is denied. The first that has ends the search. */
 const isAskedAbout = async (store: Pick<Store, 'list'>, issuer: IssuerId, nowMs: number): Promise<boolean> => {
-  for (let after = `${issuer}/`; ;) {
-    const rows = (await store.list('certificate', { after, limit: page })).filter(
-      ({ value }) => value.issuer === issuer,
-    )
-    if (rows.some(({ value }) => isListed(value, nowMs))) return true
-    const last = rows.at(-1)
-    if (last === undefined || rows.length < page) return false
-    after = certificateKey(last.value.issuer, last.value.serial)
+  const reading: PageReading<Row<CertificateRecord>, string> = {
+    limit: page,
+    // Keys begin with the issuer: the first row of another ends the search.
+    read: async (after, limit) =>
+      (await store.list('certificate', { after: after ?? `${issuer}/`, limit })).filter(
+        ({ value }) => value.issuer === issuer,
+      ),
+    placeOf: ({ value }) => certificateKey(value.issuer, value.serial),
   }
+  for await (const rows of pages(reading)) if (rows.some(({ value }) => isListed(value, nowMs))) return true
+  return false
 }

@@ -1,6 +1,6 @@
 // Makes new certificate authorities: a key, a certificate, and what goes on record. Nothing is kept or committed here.
 
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import {
   domainCaSpec,
   issuingSpec,

@@ -3,9 +3,9 @@
 import { verifySignature } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
 import { entry } from '#domain/core/decision.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { ServerIdentity } from './authority.ts'
-import { byItself } from './issuer-entries.ts'
+import { byItself } from './issuer-book.ts'
 import type { RecoveryAuthority } from './recovery-authority.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { bearerIn, makeMissingSecrets, statementKeysIn } from './recovery-keys.ts'
@@ -17,9 +17,9 @@ import {
   type RecoveryDeps,
   type RecoveryRoot,
 } from './recovery-roots.ts'
-import { findServerCertificate, renewServerCertificate, type ServerKind } from './server-identity.ts'
+import { findServerCertificate, renewServerCertificate, canonicalNames, type ServerKind } from './server-identity.ts'
 import { keyMissing } from '#plane/keys/key-inventory.ts'
-import { canonicalNames } from './server-names.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import { takeTurns } from '#plane/core/turns.ts'
 
 /** The domain has to have been made. */
@@ -115,8 +115,7 @@ const tellStatementKey = async (
   const lost = (await store.issuers()).some(({ value }) => value.role === 'recovery')
   const body = { role: 'statement', custody: 'file', why: lost ? 'none here' : 'first start' }
   const told = entry(byItself, clock.nowMs(), 'ca.created', { issuer: made }, body)
-  const outcome = await store.commit({ reads: [], writes: [], entries: [told] })
-  if (outcome !== 'lost-race') feed.publish(outcome)
+  await commitOnce({ store, feed }, { reads: [], writes: [], entries: [told] })
   if (!lost) return []
   log.warn({ key: made }, lostStatementKey)
   return [lostStatementKey]

@@ -2,12 +2,13 @@
 // any; its successor is made by itself at half life, so that every machine that is connected within ten years knows it.
 
 import { readOf, type Change } from '#domain/core/change.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import { recoveryRootLifetimeMs } from '#pki/authority-certificates.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
-import { byItself, issuerEntry } from './issuer-entries.ts'
+import { byItself, issuerEntry } from './issuer-book.ts'
 import { halfLifeMs } from './issuer-life.ts'
 import { makeRecoveryRoot } from './make-issuer.ts'
 import type { ReplaceableKey } from '#plane/keys/key-inventory.ts'
@@ -67,7 +68,7 @@ export const recoverySigner = (deps: RecoveryDeps, roots: readonly IssuerRecord[
 const isHere = ({ custody }: RecoveryDeps, { id }: IssuerRecord): boolean => custody.has({ role: 'recovery', id })
 
 const addRoot = async (deps: RecoveryDeps, why: string, fence: Fence | null): Promise<IssuerRecord> => {
-  const { clock, custody, options, random, store } = deps
+  const { clock, custody, options, random } = deps
   const nowMs = clock.nowMs()
   const { domain } = options
   const made = makeRecoveryRoot({ domain, custody: 'file', lifetimeMs: recoveryRootLifetimeMs, nowMs, random })
@@ -78,9 +79,8 @@ const addRoot = async (deps: RecoveryDeps, why: string, fence: Fence | null): Pr
     writes: [{ put: 'issuer', value: made.record }],
     entries: [issuerEntry('ca.created', made.record, byItself, nowMs, { why })],
   }
-  const outcome = await (fence === null ? store.commit(change) : store.commit(change, fence))
+  const outcome = await commitOnce(deps, change, fence)
   if (outcome === 'lost-race') throw new Error('the id of the new recovery root is taken')
-  deps.feed.publish(outcome)
   deps.log.info({ issuer: made.record.id, why }, 'a recovery root has been made')
   return made.record
 }

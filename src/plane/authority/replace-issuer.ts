@@ -3,11 +3,18 @@
 
 import type { Attribution } from '#domain/core/decision.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
-import { isShared, signerAbove, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import { retryLostRaces } from '#plane/core/commit-decision.ts'
+import {
+  bookTries,
+  isShared,
+  signerAbove,
+  lookAgain,
+  type AuthorityDeps,
+  type AuthorityState,
+} from './authority-state.ts'
 import { keepKey } from './ca-signer.ts'
-import { byItself } from './issuer-entries.ts'
+import { byItself } from './issuer-book.ts'
 import { isReplacementDue, memoryIssuerLifetimeMs } from './issuer-life.ts'
-import { lookAgain } from './look-again.ts'
 import { makeIntermediate } from './make-issuer.ts'
 import { dropOrphans, takeIntoService } from './take-into-service.ts'
 
@@ -25,8 +32,6 @@ export type Replacement = {
   readonly everywhere: boolean
 }
 
-const mostAttempts = 5
-
 export const replaceIssuer = (
   deps: AuthorityDeps,
   state: AuthorityState,
@@ -37,7 +42,7 @@ export const replaceIssuer = (
 const isOwn = (deps: AuthorityDeps, { role }: Replacement): boolean =>
   deps.store.sealedKeys !== null && !isShared(deps, role)
 
-const replace = async (
+const replace = (
   deps: AuthorityDeps,
   state: AuthorityState,
   wanted: Replacement,
@@ -45,7 +50,7 @@ const replace = async (
   const { custody, options } = deps
   const { role, longestLeafMs, why } = wanted
   const inMemory = role === 'issuing' && options.issuerKey === 'memory'
-  for (let attempt = 0; attempt < mostAttempts; attempt++) {
+  return retryLostRaces(bookTries, async () => {
     // An earlier commit may have failed without saying whether it is there, and another plane may have been quicker.
     await lookAgain(deps, state)
     if (wanted.isDue !== null && !wanted.isDue()) return 'replaced'
@@ -61,12 +66,11 @@ const replace = async (
       random: deps.random,
     })
     await keepKey(custody, made)
-    if ((await takeIntoService(deps, state, made, wanted)) === 'in-service') {
-      deps.log.info({ issuer: made.record.id, role, why }, 'a new certificate authority is in service')
-      return 'replaced'
-    }
-  }
-  throw new Error(`the authorities on record kept changing: gave up after ${mostAttempts} attempts`)
+    const outcome = await takeIntoService(deps, state, made, wanted)
+    if (outcome === 'lost-race') return outcome
+    deps.log.info({ issuer: made.record.id, role, why }, 'a new certificate authority is in service')
+    return 'replaced'
+  })
 }
 
 /**

@@ -16,6 +16,7 @@ import { backdatingMs } from '#pki/authority-certificates.ts'
 import { generateKey, loadPrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -23,9 +24,10 @@ import type { Log } from '#platform/log.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { ServerIdentity } from './authority.ts'
 import type { CaSigner } from './ca-signer.ts'
-import { byItself } from './issuer-entries.ts'
+import { byItself } from './issuer-book.ts'
 import { withRoom, type KeyCustody, type KeyName } from '#plane/keys/key-custody.ts'
 import { signLeaf } from './sign-leaf.ts'
+import { formatIp, parseIp } from '#platform/ip-address.ts'
 
 export type ServerCertificateDeps = {
   readonly store: Pick<Store, 'get' | 'commit' | 'makeRoom'>
@@ -136,9 +138,8 @@ const issue = async (
 
   const renews = before === null ? null : before.presented.serial
   const change = serverCertificateIssued(issued, { why, purpose, names: options.serverNames, renews }, byItself)
-  const outcome = await store.commit(change)
+  const outcome = await commitOnce(deps, change)
   if (outcome === 'lost-race') throw new Error('the serial number of the new server certificate is taken')
-  deps.feed.publish(outcome)
 
   const held = open(deps, kind, name)
   if (held === null) throw new Error('the new server certificate cannot be read back')
@@ -177,4 +178,16 @@ const dropOthers = async (
   for (const name of custody.names()) {
     if (name.role === keyRoles[purpose] && (held === null || name.id !== held.name.id)) await custody.drop(name)
   }
+}
+
+/** Names as they read in a certificate: only then can one see whether they have changed. */
+export const canonicalNames = ({ dns, ip }: ServerNames): ServerNames => ({
+  dns: [...new Set(dns.map((name) => name.toLowerCase()))],
+  ip: [...new Set(ip.map(canonicalIp))],
+})
+
+const canonicalIp = (address: string): string => {
+  const bytes = parseIp(address)
+  if (bytes === null) throw new Error(`${address} is not an IP address`)
+  return formatIp(bytes)
 }

@@ -1,15 +1,15 @@
 // The hot path: one certificate as ordered, signed and looked over.
 
 import type { SigningOrder } from '#domain/core/order.ts'
-import { leafSpec } from '#pki/authority-certificates.ts'
-import { buildCertificate, serialHex } from '#pki/certificate.ts'
-import { fingerprint } from '#pki/fingerprint.ts'
+import { leafSpec, type StatusPlaces } from '#pki/authority-certificates.ts'
+import { buildCertificate, serialHex, fingerprint } from '#pki/certificate.ts'
 import { spkiHash } from '#pki/keys.ts'
 import type { Random } from '#platform/random.ts'
 import type { CaSigner } from './ca-signer.ts'
-import type { IssuedCertificate } from '#plane/core/issuer.ts'
+import type { IssuedCertificate } from '#domain/core/certificate.ts'
 import { serialBytes } from './make-issuer.ts'
-import { statusPlacesOf } from './status-places.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerId } from '#domain/core/node.ts'
 
 export const signLeaf = (
   signer: CaSigner,
@@ -47,3 +47,15 @@ const checkAgainstOrder = (der: Buffer, order: SigningOrder): void => {
     [cn, o, ou, ...order.uriSans, ...order.dnsSans].every((name) => der.includes(name, 0, 'utf8'))
   if (!there) throw new Error(`the certificate for order ${order.id} is not what was ordered`)
 }
+
+// Where others ask whether a certificate still holds: the paths of the status listener, under the URL it is found at.
+
+export const ocspPath = '/ocsp'
+const fullListPath = (issuer: IssuerId): string => `/crl/${issuer}.crl`
+export const deltaListPath = (issuer: IssuerId): string => `/crl/${issuer}-delta.crl`
+
+/** An issuer in memory has no lists: who would sign them when its plane is gone? */
+const statusPlacesOf = (url: string | null, { id, custody }: Pick<IssuerRecord, 'id' | 'custody'>): StatusPlaces => ({
+  ocspUrl: url === null ? null : `${url}${ocspPath}`,
+  crlUrl: url === null || custody !== 'file' ? null : `${url}${fullListPath(id)}`,
+})

@@ -5,15 +5,13 @@
 
 import { readOf, type Change } from '#domain/core/change.ts'
 import type { Attribution } from '#domain/core/decision.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
-import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
-import type { IssuerBook } from './issuer-book.ts'
-import { issuerEntry } from './issuer-entries.ts'
+import { readBook, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import { issuerEntry, type IssuerBook } from './issuer-book.ts'
 import { keepKey, type CaSigner } from './ca-signer.ts'
 import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
 import { keepForLists, signsLists } from './list-signer.ts'
-import { readBook } from './look-again.ts'
 import { keepResponder } from './responder.ts'
 
 export type Story = {

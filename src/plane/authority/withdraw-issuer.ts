@@ -2,23 +2,29 @@
 // no moment is there nothing that signs, and a crash leaves at most a key that nothing names. Where only an offline root
 // could make a successor nothing happens, and whoever asked is told how to get one.
 
-import { alertKey, type Alert } from '#domain/alerts/alert.ts'
+import { alertKey } from '#domain/alerts/alert.ts'
 import { withAlert } from '#domain/alerts/alert-decisions.ts'
+import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { readOf, type Change, type Row } from '#domain/core/change.ts'
 import { boundedText, type Attribution } from '#domain/core/decision.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
-import { denialOfIssuer, withdrawalBarred, withdrawn, withdrawnWith } from '#domain/ca/issuer-withdrawal.ts'
+import { denialOfIssuer, withdrawalBarred, withdrawn, withdrawnWith, type IssuerRecord } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { sortableId } from '#platform/random.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
-import { signerAbove, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import { retryLostRaces } from '#plane/core/commit-decision.ts'
+import {
+  bookTries,
+  signerAbove,
+  lookAgain,
+  readBook,
+  type AuthorityDeps,
+  type AuthorityState,
+} from './authority-state.ts'
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
-import { issuerEntry } from './issuer-entries.ts'
+import { issuerEntry } from './issuer-book.ts'
 import { memoryIssuerLifetimeMs } from './issuer-life.ts'
 import { withRoom } from '#plane/keys/key-custody.ts'
-import { lookAgain, readBook } from './look-again.ts'
 import { makeIntermediate, type Making } from './make-issuer.ts'
 import { keepResponder } from './responder.ts'
 import { dropOrphans } from './take-into-service.ts'
@@ -39,20 +45,18 @@ export type Withdrawal = {
   readonly successors: readonly IssuerId[]
 }
 
-const mostAttempts = 5
-
 /**
  * While nobody else does anything of this kind, but for planes that make issuers in their memory: one that came in below it
  * a moment before is found by the look after the commit. After that commit none comes in.
  */
-export const withdrawIssuer = async (
+export const withdrawIssuer = (
   deps: AuthorityDeps,
   state: AuthorityState,
   wanted: WithdrawalWanted,
 ): Promise<Withdrawal | Refusal> => {
   const issuers: IssuerId[] = []
   const successors: IssuerId[] = []
-  for (let attempt = 0; attempt < mostAttempts; attempt++) {
+  return retryLostRaces(bookTries, async () => {
     await lookAgain(deps, state)
     await withRoom(deps.store, () => dropOrphans(deps.custody, state.book))
     const barred = withdrawalBarred(findOf(deps, state, wanted.issuer))
@@ -67,7 +71,7 @@ export const withdrawIssuer = async (
     }
     const outcome = await deps.store.commit(await changeOf(deps, state, hit, made, wanted))
     await readBook(deps, state)
-    if (outcome === 'lost-race') continue
+    if (outcome === 'lost-race') return outcome
     state.signer = made.find(({ record }) => record.role === 'issuing') ?? state.signer
     wanted.publish(outcome)
     await deps.custody.refresh()
@@ -81,8 +85,8 @@ export const withdrawIssuer = async (
     issuers.push(...hit.map(({ value }) => value.id))
     successors.push(...made.map(({ record }) => record.id))
     deps.log.warn({ issuers, successors, reason: wanted.reason }, 'a certificate authority has been withdrawn')
-  }
-  throw new Error(`the authorities on record kept changing: gave up after ${mostAttempts} attempts`)
+    return 'decide-again'
+  })
 }
 
 const findOf = ({ recovery }: AuthorityDeps, { book }: AuthorityState, id: IssuerId): IssuerRecord | null =>
@@ -171,22 +175,10 @@ const changeOf = async (
       ),
     ] as unknown as Change['entries'],
   }
-  const about = aboutAlert(issuer)
-  const alert = await store.get('alert', alertKey(about))
-  return withAlert(change, alertFacts(domain, issuer, reason, { alert, by, newId: sortableId(nowMs, random), nowMs }))
-}
-
-const aboutAlert = (issuer: IssuerId) => ({ kind: 'authority_compromised', subject: issuer, node: null }) as const
-
-/** Resolved once no node lives by a certificate of it (alerts/watch-withdrawn.ts). */
-const alertFacts = (
-  { value }: Row<DomainSettings>,
-  issuer: IssuerId,
-  why: string,
-  { alert, ...facts }: { readonly alert: Row<Alert> | null; by: Attribution; newId: string; nowMs: number },
-) => {
-  const about = aboutAlert(issuer)
-  const reason = `the authority ${issuer} of ${value.name} was withdrawn (${why}): its nodes recover`
-  const wanted = { ...about, severity: 'critical', reason, sinceMs: facts.nowMs } as const
-  return { about, wanted, standing: alert, reliedOn: [], ...facts }
+  // Resolved once no node lives by a certificate of it (alerts/alert-sources.ts).
+  const evidence = { issuer, domain: domain.value.name, why: reason }
+  const alert = wantedAlert('authority_compromised', issuer, evidence, { sinceMs: nowMs })
+  const existing = await store.get('alert', alertKey(alert))
+  const newId = sortableId(nowMs, random)
+  return withAlert(change, { wanted: alert, existing, reliedOn: [], newId, by, nowMs })
 }

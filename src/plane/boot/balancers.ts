@@ -1,6 +1,6 @@
 // The load balancers a plane is behind, and what is told of those that do not say whose connections they pass on.
 
-import type { Network } from '#pki/ip-network.ts'
+import type { Network } from '#platform/ip-address.ts'
 import type { Clock } from '#platform/clock.ts'
 import { coalesced } from '#platform/coalesced-log.ts'
 import type { Log } from '#platform/log.ts'

@@ -32,7 +32,7 @@ import { headerMistake } from '#plane/http/header-rules.ts'
 import { httpApp } from '#plane/http/http-app.ts'
 import { faultRefusal, type Refused, type ReplyOptions } from '#plane/http/http-reply.ts'
 import type { Route } from '#plane/http/route.ts'
-import { sourceAddress } from '#plane/http/source-address.ts'
+import { sourceAddress } from '#platform/caller-address.ts'
 import { judgeStanding } from '#plane/http/standing-gate.ts'
 import { matchUpgrade } from '#plane/http/upgrade-route.ts'
 

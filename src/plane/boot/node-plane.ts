@@ -2,7 +2,7 @@
 
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import type { Refusal } from '#domain/core/refusal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
@@ -23,9 +23,25 @@ import { openStrangersBudget, sharedLimits } from '#plane/limits/strangers-budge
 import type { Foundation } from '#plane/foundation/foundation.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import { challengeLimits } from '#plane/identity/challenge-route.ts'
+import {
+  bundleRoute,
+  enrollRoute,
+  type BundleRouteDeps,
+  type EnrollmentAnswerDeps,
+} from '#plane/enrollment/enroll-routes.ts'
+import type { EnrollDeps } from '#plane/enrollment/enroll-node.ts'
+import { claimsRoute } from '#plane/federation/peer-domain-routes.ts'
+import type { ReceiveClaimsDeps } from '#plane/federation/take-claims.ts'
+import type { Route } from '#plane/http/route.ts'
+import {
+  challengeLimits,
+  challengeRoute,
+  identityRoutes,
+  NodeIdParams,
+  type ChallengeRouteDeps,
+  type IdentityRouteDeps,
+} from '#plane/identity/identity-routes.ts'
 import { openNodeListener } from './node-listener.ts'
-import { nodeRoutes } from './node-routes.ts'
 import { mostBehindMs } from '#plane/store/contract/replicas.ts'
 import type { LivedTime } from '#plane/core/lived-time.ts'
 import type { TurnedAway } from './turned-away.ts'
@@ -46,6 +62,35 @@ export type NodePlaneDeps = Foundation & {
   readonly lived: LivedTime
   /** Null: no order that waits for the store keeps this node out. */
   readonly barred: (node: NodeId) => Refusal | null
+}
+
+export type NodeRouteDeps = EnrollDeps &
+  EnrollmentAnswerDeps &
+  ChallengeRouteDeps &
+  IdentityRouteDeps &
+  ReceiveClaimsDeps &
+  BundleRouteDeps
+
+/** What machines may ask of the plane. The order is that of the API's description. */
+export const nodeRoutes = (deps: NodeRouteDeps): readonly Route[] => [
+  enrollRoute(deps),
+  challengeRoute(deps),
+  ...identityRoutes(deps),
+  channelRoute,
+  claimsRoute(deps),
+  bundleRoute(deps),
+]
+
+const channelRoute: Route = {
+  method: 'GET',
+  path: '/v1/nodes/:id/channel',
+  access: 'node-itself',
+  inQuarantine: true,
+  kind: 'upgrade',
+  summary: 'Becomes the channel: a WebSocket with the subprotocol muster.v1',
+  params: NodeIdParams,
+  // Reached only without `Upgrade: websocket`; the listener takes upgrades over before this.
+  handle: async () => refuse('REQUEST_INVALID', 'this address is a WebSocket: send Upgrade: websocket'),
 }
 
 /** An agent holds one channel and makes a call now and then. A stolen certificate must not take all connections. */

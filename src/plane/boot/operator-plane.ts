@@ -19,7 +19,7 @@ import { limitGuesses } from '#plane/authn/guessed-keys.ts'
 import { openOperatorAuthn } from '#plane/authn/operator-key.ts'
 import type { KeyBook } from '#plane/authn/operator-key-book.ts'
 import type { KeySeal } from '#domain/operators/operator-keys.ts'
-import type { StandingAlerts } from '#plane/alerts/standing-alerts.ts'
+import type { UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { damageInWords, type JournalWatch } from '#plane/journal/journal-watch.ts'
 import { httpApp } from '#plane/http/http-app.ts'
 import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
@@ -53,7 +53,7 @@ export type OperatorPlaneDeps = {
   readonly random: Random
   readonly log: Log
   readonly journalWatch: JournalWatch
-  readonly alerts: Pick<StandingAlerts, 'all'>
+  readonly alerts: Pick<UnresolvedAlerts, 'all'>
   readonly keySeal: KeySeal
   readonly keyBook: Pick<KeyBook, 'grants' | 'forged'>
   /** Where machines find the node plane: what join strings carry. */

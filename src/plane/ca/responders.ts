@@ -1,7 +1,7 @@
 // The issuers of the domain as OCSP names them, by digests of their name and key, each with whoever answers for it.
 
 import { hash } from 'node:crypto'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { keyHash } from '#pki/keys.ts'
 import type { CertId } from '#pki/ocsp-request.ts'

@@ -1,9 +1,7 @@
 // The revocation lists of the issuers whose keys are here, made when somebody asks for one: whatever this plane has heard
 // of by then is in it. Nothing is read or kept for a domain nobody asks about.
 
-import type { CertificateRecord, Denial, KeyBan } from '#domain/core/certificate.ts'
-import type { Row } from '#domain/core/change.ts'
-import { certificateKey } from '#domain/core/certificate.ts'
+import { certificateKey, type CertificateRecord, type Denial } from '#domain/core/certificate.ts'
 import { mayHaveRevoked, revokedBy, revokedByNode, type Revocation } from '#domain/ca/certificate-status.ts'
 import type { IssuerId, Node } from '#domain/core/node.ts'
 import { everySlot, slotsOf } from '#domain/core/slots.ts'
@@ -15,6 +13,7 @@ import {
   type RevocationList,
 } from '#domain/ca/revocation-list.ts'
 import type { Feed } from '#plane/core/feed.ts'
+import { certificatesOf, everyNode, everyRow } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { wholeSecondMs } from '#pki/der-time.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -116,7 +115,7 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
     loaded = true
     while (pending.length > 0) {
       const denial = pending[0] as Denial
-      for await (const record of certificatesOf(store, denial)) add(record, revokedBy(denial, record))
+      for await (const record of certificatesDeniedBy(store, denial)) add(record, revokedBy(denial, record))
       // Only now: whatever breaks in between is tried again.
       pending.shift()
     }
@@ -193,10 +192,8 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
 const signed = (deps: RevocationListsDeps, { issuer, sign }: ListSigner, list: RevocationList): Uint8Array =>
   sign({ ...list, thisUpdateMs: wholeSecondMs(list.thisUpdateMs), freshestUrl: deps.deltaUrlOf(issuer) })
 
-const page = 500
-
 /** On record, which those are not whose end is long past. */
-const certificatesOf = async function* (
+const certificatesDeniedBy = async function* (
   store: RevocationListsDeps['store'],
   denial: Denial,
 ): AsyncGenerator<CertificateRecord> {
@@ -207,21 +204,8 @@ const certificatesOf = async function* (
   }
   // Every list of a withdrawn issuer would be signed by the key that is not to be trusted.
   if (denial.kind === 'issuer') return
-  for await (const record of certificatesOfNode(store, denial.node)) {
+  for await (const record of certificatesOf(store, denial.node)) {
     if (record.subject.kind === 'node' && record.subject.epoch === denial.epoch) yield record
-  }
-}
-
-const certificatesOfNode = async function* (
-  store: RevocationListsDeps['store'],
-  node: string,
-): AsyncGenerator<CertificateRecord> {
-  for (let after: string | null = null; ;) {
-    const rows = await store.list('certificate', { where: { node }, after, limit: page })
-    for (const { value } of rows) yield value
-    const last = rows.at(-1)
-    if (last === undefined || rows.length < page) return
-    after = certificateKey(last.value.issuer, last.value.serial)
   }
 }
 
@@ -230,28 +214,17 @@ const certificatesOfNodes = async function* (
   store: RevocationListsDeps['store'],
   bans: ReadonlyMap<string, number>,
 ): AsyncGenerator<{ readonly node: Node; readonly record: CertificateRecord }> {
-  for (let after: string | null = null; ;) {
-    const rows: readonly Row<Node>[] = await store.nodes({ membership: null, profile: null, after, limit: page })
-    for (const { value: node } of rows) {
-      const slots = slotsOf(node)
-      const hasBanned = slots !== null && everySlot(slots).some(({ spki }) => bans.has(spki))
-      if (!hasBanned && !mayHaveRevoked(node)) continue
-      for await (const record of certificatesOfNode(store, node.id)) yield { node, record }
-    }
-    const last = rows.at(-1)
-    if (last === undefined || rows.length < page) return
-    after = last.value.id
+  for await (const node of everyNode(store)) {
+    const slots = slotsOf(node)
+    const hasBanned = slots !== null && everySlot(slots).some(({ spki }) => bans.has(spki))
+    if (!hasBanned && !mayHaveRevoked(node)) continue
+    for await (const record of certificatesOf(store, node.id)) yield { node, record }
   }
 }
 
 /** Since when, by the hash of the key. */
 const bannedKeys = async (store: RevocationListsDeps['store']): Promise<ReadonlyMap<string, number>> => {
   const bans = new Map<string, number>()
-  for (let after: string | null = null; ;) {
-    const rows: readonly Row<KeyBan>[] = await store.list('key-ban', { after, limit: page })
-    for (const { value } of rows) bans.set(value.spki, value.atMs)
-    const last = rows.at(-1)
-    if (last === undefined || rows.length < page) return bans
-    after = last.value.spki
-  }
+  for await (const { spki, atMs } of everyRow(store, 'key-ban', (ban) => ban.spki)) bans.set(spki, atMs)
+  return bans
 }

@@ -4,7 +4,7 @@
 import { failed, type AnswerOcsp, type OcspOutcome, type OcspReply } from './answer-ocsp.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 import type { ListKind, RevocationLists } from './revocation-lists.ts'
-import { ocspPath } from '#plane/authority/status-places.ts'
+import { ocspPath } from '#plane/authority/sign-leaf.ts'
 import type { Standing } from '#plane/store/contract/replicas.ts'
 import { largestOcspRequest } from '#pki/ocsp-request.ts'
 import { boundServer } from '#platform/bounded-server.ts'
@@ -22,7 +22,7 @@ import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
 import { askForBody, headerMistake } from '#plane/http/header-rules.ts'
 import { isAborted } from '#plane/http/request-error.ts'
-import { sourceAddress } from '#plane/http/source-address.ts'
+import { sourceAddress } from '#platform/caller-address.ts'
 
 export type StatusListenerDeps = {
   readonly answerOcsp: AnswerOcsp

@@ -2,8 +2,7 @@
 
 import { Compile } from 'typebox/compile'
 import { AgentFrame } from '#wire/api/channel.ts'
-import { hasDuplicateKeys } from '#wire/core/duplicate-keys.ts'
-import { unfitText } from '#wire/core/unfit-text.ts'
+import { hasDuplicateKeys, unfitText } from '#wire/core/strict-json.ts'
 
 const known = Compile(AgentFrame)
 const knownTypes: ReadonlySet<unknown> = new Set([

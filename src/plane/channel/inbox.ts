@@ -2,7 +2,7 @@
 // came; while any waits the socket is not read, so that a flood waits in the sender's buffers and not in our memory, and
 // every channel gets its turn before this one is read again.
 
-import type { Timers } from '#platform/timers.ts'
+import { turn, type Timers } from '#platform/timers.ts'
 import type { Session } from '#plane/sessions/session.ts'
 
 export type Inbox = {
@@ -19,8 +19,6 @@ export const openInbox = (timers: Timers, session: Session, handle: (text: strin
   let ping: Buffer | null = null
   let busy = false
 
-  const turn = (): Promise<void> => new Promise((resolve) => timers.soon(resolve))
-
   const empty = async (): Promise<void> => {
     busy = true
     session.pause()
@@ -31,7 +29,7 @@ export const openInbox = (timers: Timers, session: Session, handle: (text: strin
         // After the decision to end a channel nothing it has delivered is looked at.
         if (session.alive) await handle(text)
       }
-      await turn()
+      await turn(timers)
     }
     busy = false
     waiting = []

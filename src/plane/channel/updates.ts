@@ -5,7 +5,7 @@ import type { Row } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
+import { turn, type Timers } from '#platform/timers.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -54,7 +54,7 @@ export const openUpdates = (deps: UpdateDeps): Updates => {
       await bringUpToDate(deps, session, within).catch((error: unknown) =>
         deps.log.error({ err: error, node: session.principal.id }, 'a configuration could not be sent'),
       )
-      if (++looked % sessionsPerTurn === 0) await new Promise<void>((resolve) => deps.timers.soon(resolve))
+      if (++looked % sessionsPerTurn === 0) await turn(deps.timers)
     }
     busy = false
   }

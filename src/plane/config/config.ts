@@ -1,8 +1,8 @@
 // How a plane is set up: options first, then environment variables, then defaults; parsed once into a complete value.
 
 import * as path from 'node:path'
-import type { Network } from '#pki/ip-network.ts'
-import { isIP } from '#platform/addresses.ts'
+import type { Network } from '#platform/ip-address.ts'
+import { isIP } from '#platform/resolve-name.ts'
 import { parseDuration } from '#wire/core/duration.ts'
 import { domainNameShape } from '#wire/core/join-string.ts'
 import { loopbackAddress } from '#plane/http/host-rule.ts'

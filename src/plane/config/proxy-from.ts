@@ -1,7 +1,6 @@
 // Which addresses are load balancers, whose word on who is calling is taken.
 
-import { ipBytes } from '#pki/ip-address.ts'
-import { inOneOf, parseNetwork, type Network } from '#pki/ip-network.ts'
+import { inOneOf, parseIp, parseNetwork, unmapped, unmappedNetwork, type Network } from '#platform/ip-address.ts'
 
 /** No network of load balancers is larger than 10.0.0.0/8. */
 const fewestBits = { v4: 8, v6: 16 }
@@ -23,15 +22,11 @@ export const proxyFrom = (given: readonly string[]): readonly Network[] | string
 /** `address` as a socket spells it: an IPv4 caller of an IPv6 socket is written as ::ffff:a.b.c.d. */
 export const isListed = (networks: readonly Network[], address: string): boolean => {
   // A link-local address names its interface.
-  const bytes = ipBytes(address.replace(/%.*$/, ''))
-  return bytes !== null && inOneOf(networks, isMapped(bytes) ? bytes.subarray(12) : bytes)
+  const bytes = parseIp(address.replace(/%.*$/, ''))
+  return bytes !== null && inOneOf(networks, unmapped(bytes))
 }
 
 const networkOf = (text: string): Network | null => {
   const network = parseNetwork(text.includes('/') ? text : `${text}/${text.includes(':') ? 128 : 32}`)
-  if (network === null || !isMapped(network.bytes) || network.bits < 96) return network
-  return { bytes: network.bytes.subarray(12), bits: network.bits - 96 }
+  return network === null ? null : unmappedNetwork(network)
 }
-
-const mapped = { bytes: Uint8Array.from([...Array<number>(10).fill(0), 0xff, 0xff, 0, 0, 0, 0]), bits: 96 }
-const isMapped = (bytes: Uint8Array): boolean => inOneOf([mapped], bytes)

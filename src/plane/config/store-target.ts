@@ -4,7 +4,7 @@
 import * as path from 'node:path'
 import { othersMayRead, readShortFile } from '#platform/files.ts'
 import type { PostgresHost, PostgresTarget } from '#platform/postgres.ts'
-import { userName } from '#platform/user-name.ts'
+import { userName } from '#platform/this-process.ts'
 import { allFromPem } from '#pki/pem.ts'
 import { passwordIn } from './pgpass.ts'
 import { listedHosts, parseStoreUrl, type StoreUrl } from './store-url.ts'

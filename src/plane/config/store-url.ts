@@ -2,7 +2,7 @@
 // text is secret as a whole: what is wrong with it is said without repeating any of it, because a mistyped address has
 // parts of the password anywhere.
 
-import { isIP } from '#platform/addresses.ts'
+import { isIP } from '#platform/resolve-name.ts'
 
 /** What a URL says; null: nothing of that. A host that begins with `/` is a folder with a Unix socket. */
 export type StoreUrl = {

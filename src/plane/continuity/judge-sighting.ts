@@ -20,7 +20,7 @@ import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { JournalReader, Store } from '#plane/store/contract/store.ts'
 import { parseStatement } from '#wire/api/statement.ts'
-import type { CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 
 export type JudgeDeps = CommitDeps & {
@@ -49,7 +49,6 @@ const rememberMs = 5_000
 const mostRemembered = 1_024
 /** How much is missing may be learned place by place from thousands of nodes; one entry each would be a flood. */
 const updateEveryMs = 10_000
-const tries = 8
 
 export const openSightingJudge = async (deps: JudgeDeps): Promise<SightingJudge> => {
   const { clock, settings, store } = deps
@@ -59,12 +58,12 @@ export const openSightingJudge = async (deps: JudgeDeps): Promise<SightingJudge>
 
   const doubt = async (finding: Finding, judgedBy: number, node: NodeId, by: Attribution): Promise<void> => {
     updatedMs = clock.monotonicMs()
-    for (let attempt = 0; attempt < tries; attempt++) {
+    const done = await commitDecision(deps, async () => {
       const domain = await domainSettingsRow(store)
       const alert = await store.get('alert', doubtAlertKey(domain.value))
       const nowMs = clock.nowMs()
       const newAlertId = sortableId(nowMs, deps.random)
-      const verdict = decideDoubt({
+      return decideDoubt({
         domain,
         finding,
         judgedBy,
@@ -76,17 +75,16 @@ export const openSightingJudge = async (deps: JudgeDeps): Promise<SightingJudge>
         by,
         nowMs,
       })
-      if (verdict.kind === 'unchanged') return
-      const outcome = await store.commit(verdict.change)
-      if (outcome === 'lost-race') continue
-      deps.feed.publish(outcome)
-      return deps.log.error(
+    })
+    if (done.kind === 'committed') {
+      deps.log.error(
         { node, ...finding },
         'the store may be an older copy: nothing is issued until an operator confirms it (muster store confirm)',
       )
     }
-    // Whoever was quicker each time has most likely said the same; if not, the next node to come will.
-    deps.log.warn({ node, ...finding }, 'a doubt about the store could not be written down')
+    // The flows that were quicker each time have most likely written the same; if not, the next node to come brings it again.
+    if (done.kind === 'refused')
+      deps.log.warn({ node, ...finding }, 'a doubt about the store could not be written down')
   }
 
   return {

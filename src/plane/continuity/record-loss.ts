@@ -8,7 +8,7 @@ import { sortableId, type Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 
 export type RecordLossDeps = CommitDeps & {
@@ -23,7 +23,6 @@ export type RecordLossDeps = CommitDeps & {
 }
 
 const againAfterMs = 2000
-const tries = 8
 
 /** A loss that was noticed before, too. Tried again until it is on record, or confirmed away. */
 export const recordLosses = (deps: RecordLossDeps): void => {
@@ -41,13 +40,13 @@ export const recordLosses = (deps: RecordLossDeps): void => {
 }
 
 const recordLoss = async (deps: RecordLossDeps, finding: Finding): Promise<void> => {
-  for (let attempt = 0; attempt < tries; attempt++) {
+  const done = await commitDecision(deps, async () => {
     const domain = await domainSettingsRow(deps.store)
     // Found under an earlier lineage and confirmed since: the store is not doubted again for it.
-    if (domain.value.continuity.lineage > finding.lineage) return
+    if (domain.value.continuity.lineage > finding.lineage) return { kind: 'unchanged' } as const
     const alert = await deps.store.get('alert', doubtAlertKey(domain.value))
     const nowMs = deps.clock.nowMs()
-    const verdict = decideDoubt({
+    return decideDoubt({
       domain,
       finding,
       judgedBy: domain.value.continuity.lineage,
@@ -59,10 +58,6 @@ const recordLoss = async (deps: RecordLossDeps, finding: Finding): Promise<void>
       by: { actor: 'system:store', source: null, correlation: null },
       nowMs,
     })
-    if (verdict.kind === 'unchanged') return
-    const outcome = await deps.store.commit(verdict.change)
-    if (outcome === 'lost-race') continue
-    return deps.feed.publish(outcome)
-  }
-  throw new Error('others were quicker each time')
+  })
+  if (done.kind === 'refused') throw new Error('others were quicker each time')
 }

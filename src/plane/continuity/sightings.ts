@@ -10,7 +10,7 @@ import { actorOf } from '#domain/core/principal.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import { isLater, sightingOf, type Sighting } from '#domain/continuity/sighting.ts'
 import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
+import { sleep, turn, type Timers } from '#platform/timers.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Judged, SightingJudge } from './judge-sighting.ts'
 import { recordRefusal, type RefusalDeps } from '#plane/core/record-refusal.ts'
@@ -67,8 +67,6 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
   let wanted = false
   let busy = false
 
-  const pause = (ms: number): Promise<void> => new Promise((resolve) => void timers.after(ms, resolve, 'background'))
-
   const look = (): void => {
     wanted = true
     if (!busy) void work()
@@ -76,7 +74,7 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
   const work = async (): Promise<void> => {
     busy = true
     while (wanted && !sessions.isClosed()) {
-      await pause(soonMs)
+      await sleep(timers, soonMs, 'background')
       // The store goes right after the channels.
       if (sessions.isClosed()) break
       wanted = false
@@ -84,7 +82,7 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
         log.warn({ err: error }, 'agents could not be told how far the journal has come')
         return 0
       })
-      await pause(tookMs * restFactor)
+      await sleep(timers, tookMs * restFactor, 'background')
     }
     busy = false
   }
@@ -94,7 +92,7 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
     let looked = 0
     for (const session of sessions.all()) {
       tell(session)
-      if (++looked % sessionsPerTurn === 0) await new Promise<void>((resolve) => timers.soon(resolve))
+      if (++looked % sessionsPerTurn === 0) await turn(timers)
     }
     return clock.monotonicMs() - beganMs
   }
@@ -155,8 +153,7 @@ const make = async (deps: SightingsDeps, before: Made | null): Promise<Made | nu
     deps.log.error({ told: last.heads }, 'the journal lacks what agents were told last: they are told nothing')
     return null
   }
-  if (deps.certainAfterMs > 0)
-    await new Promise<void>((resolve) => void deps.timers.after(deps.certainAfterMs, resolve, 'background'))
+  if (deps.certainAfterMs > 0) await sleep(deps.timers, deps.certainAfterMs, 'background')
   const now = deps.settings()
   // Whoever serves has written to the database since, and that has been confirmed: what was there before is there for good.
   if (!deps.gate.serves() || now.continuity.doubt !== null || now.continuity.lineage !== lineage) return null

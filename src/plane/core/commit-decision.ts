@@ -1,41 +1,85 @@
-// Decide on a snapshot, commit by compare-and-set, tell the feed. Every flow ends in this loop: whoever loses a race
-// reads again and decides again, so no flow holds a lock.
+// Decide on a snapshot, commit by compare-and-set, publish. Every flow commits through this file. A flow that loses a race
+// reads and decides again, so no flow holds a lock.
 
+import type { Change } from '#domain/core/change.ts'
 import type { Decided } from '#domain/core/decision.ts'
 import { rowUnreadable, standInOf } from '#domain/core/node-change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import type { Feed } from './feed.ts'
+import type { Fence } from '#plane/store/contract/replicas.ts'
 import type { Committed, Store } from '#plane/store/contract/store.ts'
+import type { Feed } from './feed.ts'
 
 export type CommitDeps = { readonly store: Pick<Store, 'commit'>; readonly feed: Pick<Feed, 'publish'> }
 
-/** What the decision said, and what the store made of it. */
-export type Done<D extends Decided> = Omit<D, 'kind'> & { readonly kind: 'committed'; readonly committed: Committed }
+/**
+ * What was committed is published before this resolves. `lost-race`: nothing was written. A flow that may leave it at that,
+ * because the same is decided again later anyway, uses this alone.
+ */
+export const commitOnce = async (
+  { store, feed }: CommitDeps,
+  change: Change,
+  fence: Fence | null = null,
+): Promise<Committed | 'lost-race'> => {
+  const outcome = await (fence === null ? store.commit(change) : store.commit(change, fence))
+  if (outcome !== 'lost-race') feed.publish(outcome)
+  return outcome
+}
 
-/** A race is lost to somebody who got on, so many in a row mean a crowd around one row, not a standstill. */
-const tries = 8
+/**
+ * How often a flow decides. A race is lost to another flow that got on, so many lost in a row mean a crowd around one row,
+ * an attack on it or a bug, not a standstill.
+ */
+export type Tries<B> = { readonly tries: number; readonly onBusy: () => B }
+
+/**
+ * The one loop. `attempt` reads what it needs each time it is called: what it read before has changed. It answers
+ * `lost-race` where its commit did not come through, and `decide-again` where it has to read what it has caused itself.
+ */
+export const retryLostRaces = async <T, B>(
+  { tries, onBusy }: Tries<B>,
+  attempt: () => Promise<T | 'lost-race' | 'decide-again'>,
+): Promise<T | B> => {
+  for (let tried = 0; tried < tries; tried++) {
+    const outcome = await attempt()
+    if (outcome !== 'lost-race' && outcome !== 'decide-again') return outcome
+  }
+  return onBusy()
+}
+
 const retryAfterMs = 1000
 
-/** `decide` reads what it needs each time it is called: what it read before has changed. */
-export const commitDecision = <D extends Decided>(
-  deps: CommitDeps,
-  decide: () => Promise<D | Refusal>,
-): Promise<Done<D> | Refusal> => commitUnlessSo<D, never>(deps, decide)
+export const busyOver = (what: 'record' | 'node' | 'alert') => (): Refusal => ({
+  ...refuse('BUSY', `many changes to the same ${what} at once`),
+  retryAfterMs,
+})
 
-/** The same for decisions that may find that nothing is to be written. */
-export const commitUnlessSo = async <D extends Decided, U extends { readonly kind: 'unchanged' }>(
+/** For requests of nodes: a node that is turned away comes back, and a storm of them is what it comes back into. */
+export const nodeTries: Tries<Refusal> = { tries: 16, onBusy: busyOver('node') }
+
+const usualTries: Tries<Refusal> = { tries: 8, onBusy: busyOver('record') }
+
+/** What the decision said, and what the store made of it. */
+export type Done<D extends Decided> = D extends Decided
+  ? Omit<D, 'kind'> & { readonly kind: 'committed'; readonly committed: Committed }
+  : never
+
+/**
+ * Commits what `decide` decides. Every other verdict, such as a refusal or that nothing is to be written, is the answer as
+ * it is.
+ */
+export const commitDecision = <V extends { readonly kind: string }>(
   deps: CommitDeps,
-  decide: () => Promise<D | U | Refusal>,
-): Promise<Done<D> | U | Refusal> => {
-  for (let attempt = 1; attempt <= tries; attempt++) {
+  decide: () => Promise<V>,
+  tries: Tries<Refusal> = usualTries,
+): Promise<Done<Extract<V, Decided>> | Exclude<V, Decided> | Refusal> =>
+  retryLostRaces(tries, async () => {
     const verdict = await decide()
-    if (verdict.kind !== 'decided') return verdict
+    if (!isDecided(verdict)) return verdict as Exclude<V, Decided>
     const unreadable = standInOf(verdict.change)
     if (unreadable !== null) return rowUnreadable(unreadable)
-    const outcome = await deps.store.commit(verdict.change)
-    if (outcome === 'lost-race') continue
-    deps.feed.publish(outcome)
-    return { ...verdict, kind: 'committed', committed: outcome }
-  }
-  return { ...refuse('BUSY', 'many changes to the same record at once'), retryAfterMs }
-}
+    const committed = await commitOnce(deps, verdict.change)
+    if (committed === 'lost-race') return committed
+    return { ...verdict, kind: 'committed', committed } as unknown as Done<Extract<V, Decided>>
+  })
+
+const isDecided = (verdict: { readonly kind: string }): verdict is Decided => verdict.kind === 'decided'

@@ -2,11 +2,12 @@
 // kept for a while and shared by whoever asks meanwhile.
 
 import { isToRecover, recoverabilityOf, type Recoverability } from '#domain/core/recoverability.ts'
-import type { Node, NodeId } from '#domain/core/node.ts'
+import type { Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
+import { everyNode } from './pages.ts'
 
 export type RecoverabilityCounts = {
   /** Every node that has something to recover. */
@@ -50,23 +51,16 @@ const count = async (store: Reading, clock: Clock, timers: Pick<Timers, 'soon'>)
   const reasons = new Map<string, number>()
   let nodes = 0
   let proven = 0
-  for (let after: NodeId | null = null; ;) {
-    const page = await store.nodes({ membership: null, profile: null, after, limit: pageSize })
-    for (const { value } of page) {
-      const profile = profiles.get(value.profile)
-      if (profile !== undefined && !isToRecover(value, profile)) continue
-      nodes++
-      const { recoverable, why } = await recoverabilityNow(store, value, profiles, clock.nowMs())
-      if (recoverable) proven++
-      else {
-        const reason = reasons.has(why) || reasons.size < mostReasons ? why : otherReasons
-        reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
-      }
+  for await (const node of everyNode(store, { limit: pageSize, timers })) {
+    const profile = profiles.get(node.profile)
+    if (profile !== undefined && !isToRecover(node, profile)) continue
+    nodes++
+    const { recoverable, why } = await recoverabilityNow(store, node, profiles, clock.nowMs())
+    if (recoverable) proven++
+    else {
+      const reason = reasons.has(why) || reasons.size < mostReasons ? why : otherReasons
+      reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
     }
-    after = page.at(-1)?.value.id ?? null
-    if (page.length < pageSize || after === null) break
-    // Reads end in the turn they are asked in: others get theirs between two pages.
-    await new Promise<void>((resolve) => timers.soon(resolve))
   }
   const why = [...reasons].map(([reason, times]) => ({ why: reason, count: times }))
   return { nodes, proven, why: why.toSorted((a, b) => b.count - a.count || a.why.localeCompare(b.why)) }

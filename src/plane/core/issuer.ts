@@ -1,6 +1,6 @@
 // The seam of whatever signs: built in now, step-ca and Vault later.
 
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { IssuedCertificate } from '#domain/core/certificate.ts'
 import type { Read } from '#domain/core/change.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import type { SigningOrder } from '#domain/core/order.ts'
@@ -29,6 +29,3 @@ export type Issuer = {
   /** The longest lifetime a leaf signed now could have. */
   longestLeafMs(): number
 }
-
-/** A certificate as signed; the record adds what the flow knows. */
-export type IssuedCertificate = Omit<CertificateRecord, 'subject' | 'renews'>

@@ -1,12 +1,13 @@
 // A node whose row cannot be read is withdrawn by what else is on record: its certificates, and its entries in the journal.
 
-import { certificateKey, type CertificateRecord } from '#domain/core/certificate.ts'
+import type { CertificateRecord } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
 import { withRecords } from '#domain/journal/node-shape.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { membershipEntryTypes } from '#domain/journal/rows-and-journal.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { domainSettingsRow } from './domain-settings-row.ts'
+import { certificatesOf } from './pages.ts'
 
 const mostCertificates = 1000
 const newestEntries = 32
@@ -33,15 +34,7 @@ export const readableNode = async (
   return { ...node, value: { ...value, profile: defaultProfile } }
 }
 
-/** A store lists them by serial, which says nothing about their age. */
 const newestCertificates = async (store: Pick<Store, 'list'>, node: NodeId): Promise<readonly CertificateRecord[]> => {
-  let newest: readonly CertificateRecord[] = []
-  for (let after: string | null = null; ;) {
-    const listed = await store.list('certificate', { where: { node }, after, limit: mostCertificates })
-    const page: readonly CertificateRecord[] = listed.map(({ value }) => value)
-    newest = [...newest, ...page].toSorted((one, other) => other.issuedAtMs - one.issuedAtMs).slice(0, mostCertificates)
-    const last = page.at(-1)
-    if (page.length < mostCertificates || last === undefined) return newest
-    after = certificateKey(last.issuer, last.serial)
-  }
+  const certificates = await Array.fromAsync(certificatesOf(store, node))
+  return certificates.toSorted((one, other) => other.issuedAtMs - one.issuedAtMs).slice(0, mostCertificates)
 }

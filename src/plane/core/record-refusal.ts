@@ -7,7 +7,7 @@ import { actorOf, type Principal } from '#domain/core/principal.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import { refusals } from '#domain/core/refusal-table.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { CommitDeps } from './commit-decision.ts'
+import { commitOnce, type CommitDeps } from './commit-decision.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 
 export type RefusalDeps = CommitDeps & {
@@ -72,12 +72,7 @@ export const recordCounted = async (deps: RefusalDeps): Promise<void> => {
 
 const write = async (deps: RefusalDeps, by: Attribution, ...rest: Rest<Parameters<typeof entry>>): Promise<void> => {
   const [type, about, body] = rest
-  const outcome = await deps.store.commit({
-    reads: [],
-    writes: [],
-    entries: [entry(by, deps.clock.nowMs(), type, about, body)],
-  })
-  if (outcome !== 'lost-race') deps.feed.publish(outcome)
+  await commitOnce(deps, { reads: [], writes: [], entries: [entry(by, deps.clock.nowMs(), type, about, body)] })
 }
 
 type Rest<T extends unknown[]> = T extends [unknown, unknown, ...infer R] ? R : never

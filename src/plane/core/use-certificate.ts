@@ -11,6 +11,7 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import type { Clock } from '#platform/clock.ts'
+import { commitOnce, nodeTries, retryLostRaces } from './commit-decision.ts'
 import type { Feed } from './feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 
@@ -23,15 +24,13 @@ export type InUse = {
   readonly domain: Row<DomainSettings>
 }
 
-const mostTries = 16
-
-export const useCertificate = async (
+export const useCertificate = (
   deps: UseDeps,
   principal: NodePrincipal,
   correlation: string,
 ): Promise<InUse | Refusal> => {
   const by = { actor: actorOf(principal), source: principal.source, correlation }
-  for (let attempt = 0; attempt < mostTries; attempt++) {
+  return retryLostRaces(nodeTries, async () => {
     const read = await readNode(deps.store, principal.id)
     if (isRefusal(read)) return read
     if (principal.evidenceOnly) return showsEvidence(read, principal)
@@ -41,11 +40,9 @@ export const useCertificate = async (
       return verdict
     }
     if (verdict.kind === 'nothing-new') return { kind: 'in-use', ...read }
-    const outcome = await deps.store.commit(verdict.change)
-    if (outcome === 'lost-race') continue
-    deps.feed.publish(outcome)
-  }
-  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+    await commitOnce(deps, verdict.change)
+    return 'decide-again'
+  })
 }
 
 /** A repaired node in quarantine uses its certificate to show what it is, and nothing comes of that by itself. */
@@ -70,6 +67,5 @@ const askForApproval = async (deps: UseDeps, node: Row<Node>, by: Attribution): 
   const reason = 'it lapsed, and its profile lets people decide about its return'
   const verdict = decideRaise({ node, name: 'needs_approval', reason, evidence: {}, by, nowMs: deps.clock.nowMs() })
   if (verdict.kind === 'unchanged') return
-  const outcome = await deps.store.commit(verdict.change)
-  if (outcome !== 'lost-race') deps.feed.publish(outcome)
+  await commitOnce(deps, verdict.change)
 }

@@ -2,6 +2,7 @@
 // is denied, channels are cut, and no certificate is issued to what it names. It is repeated until it is committed, also
 // after a restart. No receipt is given before that, since other replicas know nothing of it.
 
+import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { denialKey, type Denial } from '#domain/core/certificate.ts'
 import type { Change } from '#domain/core/change.ts'
 import {
@@ -13,7 +14,7 @@ import {
   isSameOrder,
   type CutOffOrder,
 } from '#domain/core/cut-off.ts'
-import { denialOfIssuer, withdrawnWith } from '#domain/ca/issuer-withdrawal.ts'
+import { denialOfIssuer, withdrawnWith } from '#domain/ca/issuer.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { isRefusal, refuse, type InForceHere, type Refusal } from '#domain/core/refusal.ts'
 import type { Feed } from '#plane/core/feed.ts'
@@ -24,7 +25,7 @@ import type { Log } from '#platform/log.ts'
 import type { Random } from '#platform/random.ts'
 import { sleep, type Timers } from '#platform/timers.ts'
 import type { CutOffFiles } from './cut-off-files.ts'
-import { settleAlert } from '#plane/alerts/settle-alert.ts'
+import { raiseAlert } from '#plane/alerts/reconcile-alerts.ts'
 
 export type PendingCutOff = {
   readonly order: CutOffOrder
@@ -167,12 +168,10 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
 
   const alertOnce = async ({ order, sinceMs }: PendingCutOff, ending: string): Promise<void> => {
     const subject = 'node' in order ? order.node : 'issuer' in order ? order.issuer : 'issuance'
-    const about = { kind: 'cut_off_delayed', subject, node: 'node' in order ? order.node : null } as const
     const seconds = Math.round((clock.nowMs() - sinceMs) / 1000)
-    const reason = `${cutOffWords(order)} was in force at one replica only for ${seconds} s, ${ending}`
-    const wanted = { ...about, severity: 'critical', reason, sinceMs } as const
-    // Nothing is pending any more, and somebody has to look at what another replica let in meanwhile: it stays.
-    await settleAlert({ ...deps }, async () => ({ about, wanted, reliedOn: [] }))
+    const evidence = { cutOff: cutOffWords(order), seconds, ending }
+    const node = 'node' in order ? order.node : null
+    await raiseAlert(deps, wantedAlert('cut_off_delayed', subject, evidence, { node, sinceMs }))
   }
 
   const tell = (one: PendingCutOff, ending: string): void =>

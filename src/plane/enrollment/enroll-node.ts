@@ -1,20 +1,34 @@
-// The path every identity takes: look the credential up, read, decide, sign, commit, publish.
+// A machine gets an identity: look its credential up, charge it if it proves nothing, read, decide, and issue.
 
 import type { Attribution } from '#domain/core/decision.ts'
-import type { Credential } from '#domain/enrollment/credential.ts'
-import { certificateKey } from '#domain/core/certificate.ts'
-import { enrolled } from '#domain/enrollment/enrolled.ts'
+import {
+  aboutCredential,
+  aboutToken,
+  isProven,
+  judgeHardware,
+  judgeToken,
+  type Credential,
+} from '#domain/enrollment/credential.ts'
 import { alertKey } from '#domain/alerts/alert.ts'
 import { withAlert } from '#domain/alerts/alert-decisions.ts'
-import type { Change } from '#domain/core/change.ts'
-import { decideEnroll, type Admission, type EnrollFacts, type ProbeOutcome } from '#domain/enrollment/enrollment.ts'
+import {
+  decideEnroll,
+  recordEnrollment,
+  type Admission,
+  type EnrollFacts,
+  type ProbeOutcome,
+} from '#domain/enrollment/enrollment.ts'
 import { isAlarming, supersessionAlert } from '#domain/enrollment/supersession.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import type { Profile } from '#domain/core/profile.ts'
+import { tokenSecretShape } from '#domain/enrollment/token.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/core/node.ts'
+import type { Profile } from '#domain/core/profile.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Recorded, Repeated } from '#domain/identity/node-certificate.ts'
 import type { WireguardBrought } from '#domain/network/wireguard-part.ts'
+import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -22,22 +36,23 @@ import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
 import type { WireguardRequest } from '#wire/network/peers.ts'
 import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { checkRegistration, type CheckedRegistration } from '#plane/identity/check-registration.ts'
-import { commitIssued } from '#plane/identity/commit-issued.ts'
-import { aboutOf, findCredential, isProven } from './find-credential.ts'
-import type { ChallengeDeps } from '#plane/identity/issue-challenge.ts'
-import { nextBearerHash, type HandedOut, type LineageDeps } from '#plane/identity/lineage.ts'
+import { issue, readIssueFacts, type IssueDeps, type Issued } from '#plane/identity/issue.ts'
 import { claimantFacts, lastSeenFacts } from '#plane/identity/holder-facts.ts'
 import { holderUnknown } from '#plane/identity/live-holder.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import { raiseCopiedImage, readKeyClaims } from '#plane/identity/key-claims.ts'
-import { keyInRequest } from '#plane/identity/key-in-request.ts'
 import { raiseSecondHolder } from '#plane/identity/raise-second-holder.ts'
+import {
+  checkRegistration,
+  keyInRequest,
+  type ChallengeDeps,
+  type CheckedRegistration,
+} from '#plane/identity/request-proofs.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 import { checkWireguard, readWireguard } from '#plane/network/wireguard-facts.ts'
 
 export type EnrollDeps = ChallengeDeps &
-  LineageDeps & {
+  IssueDeps & {
     readonly store: Store
     readonly issuer: Issuer
     readonly feed: Feed
@@ -65,103 +80,134 @@ export type EnrollCall = {
   readonly correlation: string
 }
 
-/** Base64 of the certificate's DER travels on; the listener makes the chain of it. */
-export type Enrolled = {
-  readonly kind: 'enrolled'
-  readonly node: Node
-  readonly profile: Profile
-  readonly domain: DomainSettings
-  readonly certificate: HandedOut & { readonly issuer: string; readonly der: string }
-}
-
-export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<Enrolled | Refusal> => {
+export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<Issued | Refusal> => {
   const outcome = await judged(deps, call)
   if (outcome.kind !== 'refused' || call.method !== 'hardware') return outcome
   return { ...outcome, about: { ...outcome.about, hardware: call.hardware } }
 }
 
-const judged = async (deps: EnrollDeps, call: EnrollCall): Promise<Enrolled | Refusal> => {
-  const credential = await findCredential(deps, call)
-  if (!(await isProven(deps, credential)) && !heard(deps, call, credential)) {
+const judged = async (deps: EnrollDeps, call: EnrollCall): Promise<Issued | Refusal> => {
+  const found = await findCredential(deps, call)
+  const credential = isRefusal(found) ? null : found
+  const proven = credential !== null && isProven(credential, await profileOf(deps, credential))
+  if (!proven && !isWithinBudget(deps, call, credential)) {
     return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs() }
   }
-  if (credential.kind === 'refused') return credential
+  if (isRefusal(found)) return found
 
   const leave = deps.admission.enter()
   if (typeof leave !== 'function') return leave
   try {
-    const outcome = await admitted(deps, call, credential)
-    return outcome.kind === 'refused' ? { ...outcome, about: { ...aboutOf(credential), ...outcome.about } } : outcome
+    const outcome = await enrollWith(deps, call, found)
+    return outcome.kind === 'refused' ? { ...outcome, about: { ...aboutCredential(found), ...outcome.about } } : outcome
   } finally {
     leave()
   }
 }
 
+type Found = Credential & { readonly kind: 'found' }
+
+/** Before anything of the request costs more than a read. */
+const findCredential = async (deps: EnrollDeps, call: EnrollCall): Promise<Found | Refusal> => {
+  const judged =
+    call.method === 'token'
+      ? await findToken(deps, call)
+      : judgeHardware(call.hardware, await deps.store.nodesByHardware(call.hardware))
+  return 'code' in judged ? judged : { ...judged, kind: 'found' }
+}
+
+const findToken = async (deps: EnrollDeps, { secret }: EnrollCall): Promise<Credential | Refusal> => {
+  if (secret === null || !tokenSecretShape.test(secret)) return refuse('TOKEN_MALFORMED')
+  const token = await deps.store.get('token', sha256Hex(secret))
+  const { clockToleranceMs } = (await domainSettingsRow(deps.store)).value
+  const judged = judgeToken(token, deps.clock.nowMs(), clockToleranceMs)
+  // A caller with an expired or withdrawn token knew its secret: the journal says which token it was.
+  return 'code' in judged && token !== null ? { ...judged, about: aboutToken(token.value) } : judged
+}
+
+/** Asked for only where the credential is hardware. */
+const profileOf = async ({ store }: EnrollDeps, credential: Credential): Promise<Profile | null> => {
+  if (credential.method === 'token') return null
+  return (await store.get('profile', credential.node.value.profile))?.value ?? null
+}
+
 /**
- * A machine that repeats its request brings a token that is taken. It must not be drowned out by strangers who bring
- * nothing, so what exists has a pace of its own behind the budget they share.
+ * A machine that repeats its request brings a token that is taken. Callers who bring nothing must not drown it out, so what
+ * exists has a rate limit of its own behind the budget they share.
  */
-const heard = (deps: EnrollDeps, call: EnrollCall, credential: Credential | Refusal): boolean =>
-  deps.strangers.room(call.source) ||
-  ('method' in credential && credential.method === 'token' && deps.pace.hurry(credential.token.value.id) === null)
+const isWithinBudget = (deps: EnrollDeps, { source }: EnrollCall, credential: Credential | null): boolean =>
+  deps.strangers.room(source) || (credential?.method === 'token' && deps.pace.hurry(credential.token.value.id) === null)
 
-/** Lost races are decided again on what is there by then; more of them than this is a bug or an attack on one row. */
-const mostTries = 16
+const enrollWith = async (deps: EnrollDeps, call: EnrollCall, credential: Credential): Promise<Issued | Refusal> => {
+  const checked = checkRequest(deps, call)
+  if (isRefusal(checked)) return checked
+  const by = { actor: aboutCredential(credential).actor, source: call.source, correlation: call.correlation }
+  // After a lost race it is looked up again: it may have changed.
+  let known: Credential | null = credential
+  let probed: Probed | null = null
+  return issue(deps, {
+    async decide() {
+      const read = await readFacts(deps, call, known, checked, by)
+      known = null
+      if ('code' in read) return read
+      // Silence of one holder says nothing about another that has taken its place meanwhile.
+      const isProbed = probed !== null && probed.epoch === read.node?.value.epoch
+      const facts: EnrollFacts = isProbed && probed !== null ? { ...read, probe: probed.answer } : read
+      const verdict = await decide(deps, facts)
+      if (verdict === 'lost-race' || verdict.kind !== 'probed') return verdict
+      probed = verdict
+      return 'decide-again'
+    },
+    limit: async ({ facts, before }) =>
+      facts.credential.method === 'hardware' ? joinLimit(deps, call, before.id) : null,
+    record: async (admission, signed, nextBearerHash) =>
+      alerted(deps, admission, recordEnrollment(admission, signed, nextBearerHash)),
+  })
+}
 
-const admitted = async (deps: EnrollDeps, call: EnrollCall, credential: Credential): Promise<Enrolled | Refusal> => {
-  const registration = call.recovery === null ? null : checkRegistration(deps, call.recovery, call.csr)
+/** What the request says, once it is known to make sense. */
+type Checked = {
+  readonly kind: 'checked'
+  readonly key: EnrollFacts['key']
+  readonly registration: CheckedRegistration | null
+  readonly brought: WireguardBrought | null
+}
+
+const checkRequest = (deps: EnrollDeps, { recovery, wireguard, csr }: EnrollCall): Checked | Refusal => {
+  const registration = recovery === null ? null : checkRegistration(deps, recovery, csr)
   if (isRefusal(registration)) return registration
-  const brought = call.wireguard === null ? null : checkWireguard(call.wireguard)
+  const brought = wireguard === null ? null : checkWireguard(wireguard)
   if (isRefusal(brought)) return brought
-  const key = keyInRequest(call.csr)
-  const by = { actor: aboutOf(credential).actor, source: call.source, correlation: call.correlation }
-  let probed: { readonly epoch: number; readonly answer: ProbeOutcome } | null = null
-  for (let attempt = 0; attempt < mostTries; attempt++) {
-    const read = await readFacts(deps, call, attempt === 0 ? credential : null, { key, registration, brought }, by)
-    if ('code' in read) return read
-    // Silence of one holder says nothing about another that has taken its place meanwhile.
-    const facts: EnrollFacts =
-      probed !== null && probed.epoch === read.node?.value.epoch ? { ...read, probe: probed.answer } : read
-    const verdict = decideEnroll(facts)
-    switch (verdict.kind) {
-      case 'refused':
-        if (verdict.code === 'ALREADY_ACTIVE') await alarm(deps, facts, by)
-        if (verdict.code === 'KEY_IN_USE') await raiseCopiedImage(deps, facts.nodeId, facts.keyClaims, by.source)
-        return verdict
-      case 'refused-and-spent': {
-        const outcome = await deps.store.commit(verdict.change)
-        if (outcome === 'lost-race') continue
-        deps.feed.publish(outcome)
-        return { ...verdict.refusal, about: { journaled: true } }
-      }
-      case 'repeat': {
-        const spent = verdict.spends === null ? null : await deps.store.commit(verdict.spends)
-        if (spent === 'lost-race') continue
-        if (spent !== null) deps.feed.publish(spent)
-        const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))
-        if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
-        return enrolledAs(facts, verdict.node.value, stored.value)
-      }
-      case 'probe': {
-        const { id, epoch } = verdict.node.value
-        const answer = await deps.probe(id, facts.profile.value.probeSilenceMs)
-        if (answer === 'unknown') return holderUnknown(id)
-        probed = { epoch, answer }
-        continue
-      }
-      case 'admitted': {
-        const wait = facts.credential.method === 'hardware' ? await joinLimit(deps, call, verdict.before.id) : null
-        if (wait !== null) return wait
-        const issued = await deps.issuer.sign(verdict.order)
-        const { change, node } = enrolled(verdict, issued, nextBearerHash(deps, verdict.before, issued.spki))
-        const outcome = await commitIssued(deps, issued, await alerted(deps, verdict, change))
-        if (outcome === 'lost-race') continue
-        deps.feed.publish(outcome)
-        return enrolledAs(facts, node, issued)
-      }
+  return { kind: 'checked', key: keyInRequest(csr), registration, brought }
+}
+
+type Probed = { readonly kind: 'probed'; readonly epoch: number; readonly answer: ProbeOutcome }
+
+/** What issues nothing is settled here, before its refusal is told. */
+const decide = async (
+  deps: EnrollDeps,
+  facts: EnrollFacts,
+): Promise<Admission | Repeated | Refusal | Probed | 'lost-race'> => {
+  const verdict = decideEnroll(facts)
+  const { by } = facts
+  switch (verdict.kind) {
+    case 'refused':
+      if (verdict.code === 'ALREADY_ACTIVE') await alarm(deps, facts, by)
+      if (verdict.code === 'KEY_IN_USE') await raiseCopiedImage(deps, facts.nodeId, facts.keyClaims, by.source)
+      return verdict
+    case 'refused-and-spent': {
+      const outcome = await commitOnce(deps, verdict.change)
+      return outcome === 'lost-race' ? outcome : { ...verdict.refusal, about: { journaled: true } }
     }
+    case 'probe': {
+      const { id, epoch } = verdict.node.value
+      const answer = await deps.probe(id, facts.profile.value.probeSilenceMs)
+      return answer === 'unknown' ? holderUnknown(id) : { kind: 'probed', epoch, answer }
+    }
+    case 'repeat':
+    case 'admitted':
+      return verdict
   }
-  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
 }
 
 /**
@@ -174,28 +220,12 @@ const joinLimit = async (deps: EnrollDeps, { source }: EnrollCall, node: NodeId)
   return deps.pace.hurry(lastSource === source ? `${node} joins from ${source}` : `${node} joins`)
 }
 
-const alerted = async (deps: EnrollDeps, admission: Admission, change: Change): Promise<Change> => {
-  if (!isAlarming(admission)) return change
-  const standing = await deps.store.get(
-    'alert',
-    alertKey({ kind: 'superseded_by_hardware', subject: admission.before.id }),
-  )
-  return withAlert(change, supersessionAlert(admission, standing, sortableId(admission.facts.nowMs, deps.random)))
-}
-
-const enrolledAs = (facts: EnrollFacts, node: Node, certificate: Enrolled['certificate']): Enrolled => ({
-  kind: 'enrolled',
-  node,
-  profile: facts.profile.value,
-  domain: facts.domain.value,
-  certificate,
-})
-
-/** What the request says, once it is known to make sense. */
-type Checked = {
-  readonly key: EnrollFacts['key']
-  readonly registration: CheckedRegistration | null
-  readonly brought: WireguardBrought | null
+const alerted = async (deps: EnrollDeps, admission: Admission, record: Recorded): Promise<Recorded> => {
+  if (!isAlarming(admission)) return record
+  const about = { kind: 'superseded_by_hardware', subject: admission.before.id } as const
+  const standing = await deps.store.get('alert', alertKey(about))
+  const alert = supersessionAlert(admission, standing, sortableId(admission.facts.nowMs, deps.random))
+  return { ...record, change: withAlert(record.change, alert) }
 }
 
 /** `credential` is null when a race was lost: what it said may have changed, so it is looked up again. */
@@ -222,26 +252,22 @@ const readFacts = async (
   const profile = profileName === undefined ? null : await deps.store.get('profile', profileName)
   const domain = await deps.store.get('domain', 'domain')
   if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', profileName ?? null)
-  const nowMs = deps.clock.nowMs()
-  const asked = { brought, node, nodeId, profile: profile.value, domain: domain.value, nowMs }
+  const common = await readIssueFacts(deps, key)
+  const asked = { brought, node, nodeId, profile: profile.value, domain: domain.value, nowMs: common.nowMs }
   return {
+    ...common,
     ...(await readWireguard(deps.store, asked)),
     credential: found,
     node,
     nodeId,
     profile,
     domain,
-    key,
-    keyBan: key.kind === 'key' ? await deps.store.get('key-ban', key.spkiHash) : null,
     keyClaims,
     reported: { hardware: call.hardware, facts: call.facts },
     recovery: registration === null ? null : registration.facts,
     probe: 'not-tried',
     holders: node === null || found.method !== 'hardware' ? null : await holdersOf(deps, call, node.value),
-    withdrawn: deps.issuer.withdrawnIssuers(),
-    orderId: sortableId(nowMs, deps.random),
     by,
-    nowMs,
   }
 }
 

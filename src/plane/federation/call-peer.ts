@@ -4,7 +4,7 @@ import { Value } from 'typebox/value'
 import type { PeerDomain } from '#domain/federation/peer-domain.ts'
 import { openHttpClient } from '#platform/http-client.ts'
 import { ClaimsAnswer } from '#wire/federation/claim-api.ts'
-import { unfitText } from '#wire/core/unfit-text.ts'
+import { unfitText } from '#wire/core/strict-json.ts'
 
 /** Rejects where it did not answer, or not as it should. */
 export type CallPeer = (peer: PeerDomain, statement: string, signal: AbortSignal) => Promise<ClaimsAnswer>

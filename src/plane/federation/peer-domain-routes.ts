@@ -1,14 +1,22 @@
 // Other domains that may have the same machines.
 
-import type { PeerDomain } from '#domain/federation/peer-domain.ts'
+import { claimKey, type PeerDomain } from '#domain/federation/peer-domain.ts'
 import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { allFromPem } from '#pki/pem.ts'
+import type { Static } from 'typebox'
+import { receiveClaims, type ReceiveClaimsDeps } from './take-claims.ts'
 import { addPeerDomain, peerDomains, removePeerDomain, type PeerDomainDeps } from './peer-domains.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import type { ListQuery } from '#plane/store/contract/store.ts'
+import { everyRow } from '#plane/core/pages.ts'
 import { isoTime } from '#platform/clock.ts'
-import { PeerDomainIntroduction, PeerDomainList, PeerDomainView } from '#wire/federation/claim-api.ts'
+import {
+  ClaimsAnswer,
+  ClaimsRequest,
+  PeerDomainIntroduction,
+  PeerDomainList,
+  PeerDomainView,
+} from '#wire/federation/claim-api.ts'
 import { EmptyRequest } from '#wire/api/operator-api.ts'
 import { attributionOf, DomainParams, param } from '#plane/http/operator-call.ts'
 import { answer, type Answer, type Call, type Route } from '#plane/http/route.ts'
@@ -18,6 +26,21 @@ export type PeerDomainRoutesDeps = PeerDomainDeps & {
   readonly recovery: Pick<RecoveryAuthority, 'statementKeys'>
   readonly nodeUrl: () => string
 }
+
+/** Called by other domains, without a client certificate: claims are signed by the domain that makes them. */
+export const claimsRoute = (deps: ReceiveClaimsDeps): Route => ({
+  method: 'POST',
+  path: '/v1/claims',
+  access: 'anyone',
+  summary: 'What another domain has signed of machines that may be in both registries; answers what is here',
+  body: ClaimsRequest,
+  answer: ClaimsAnswer,
+  handle: async (call) => {
+    const { statement } = call.body as Static<typeof ClaimsRequest>
+    const outcome = await receiveClaims(deps, statement, call.principal.source, call.correlation)
+    return isRefusal(outcome) ? outcome : answer(outcome)
+  },
+})
 
 export const operatorPeerDomainRoutes = (deps: PeerDomainRoutesDeps): readonly Route[] => [
   {
@@ -80,18 +103,10 @@ const add = async (deps: PeerDomainRoutesDeps, call: Call): Promise<Answer | Ref
   return isRefusal(done) ? done : answer(await viewOf(deps, done.peer), 201)
 }
 
-const pageSize = 500
-
 const viewOf = async ({ store }: PeerDomainRoutesDeps, peer: PeerDomain): Promise<PeerDomainView> => {
   const machines = new Set<string>()
-  for (let after: string | null = null; ;) {
-    const query: ListQuery = { where: { domain: peer.name }, after, limit: pageSize }
-    const page = await store.list('claim', query)
-    for (const { value } of page) if (value.state === 'active') machines.add(value.node)
-    const last = page.at(-1)
-    if (last === undefined || page.length < pageSize) break
-    after = `${last.value.hardware}/${last.value.domain}`
-  }
+  for await (const { state, node } of everyRow(store, 'claim', claimKey, { where: { domain: peer.name } }))
+    if (state === 'active') machines.add(node)
   return {
     name: peer.name,
     url: peer.url,

@@ -6,8 +6,8 @@ import {
   decideRemovePeerDomain,
   type AddPeerDomainFacts,
   type PeerDomainDecided,
-} from '#domain/federation/peer-domain-rules.ts'
-import type { PeerDomain } from '#domain/federation/peer-domain.ts'
+  type PeerDomain,
+} from '#domain/federation/peer-domain.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'

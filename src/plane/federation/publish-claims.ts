@@ -9,6 +9,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Feed } from '#plane/core/feed.ts'
+import { everyNode } from '#plane/core/pages.ts'
 import { peerDomains } from './peer-domains.ts'
 import { claimedState, settleElsewhere, settleEveryElsewhere, takeClaims, type TakeClaimsDeps } from './take-claims.ts'
 import { claimsOf } from '#plane/store/commit/columns.ts'
@@ -31,7 +32,6 @@ export type PublishDeps = Omit<TakeClaimsDeps, 'feed'> & {
 export type ClaimPublisher = { stop(): Promise<void> }
 
 const byItself: Attribution = { actor: 'system:claims', source: null, correlation: null }
-const pageSize = 500
 const firstPauseMs = 1000
 const longestPauseMs = 300_000
 /** Well before a claim that nobody repeats is forgotten. */
@@ -57,16 +57,11 @@ export const publishClaims = (deps: PublishDeps): ClaimPublisher => {
 
   /** Of everything that was ever let in. */
   const tellAll = async (correspondent: Correspondent): Promise<void> => {
-    for (let after: NodeId | null = null; !stopping.signal.aborted;) {
-      const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
-      for (const { value } of page) {
-        if (claimsOf(value.hardware).length === 0 || value.membership.kind === 'registered') continue
-        if (value.membership.kind === 'active') told.set(value.id, 'active')
-        correspondent.add(value.id)
-      }
-      const last = page.at(-1)
-      if (last === undefined || page.length < pageSize) return
-      after = last.value.id
+    for await (const { id, hardware, membership } of everyNode(deps.store)) {
+      if (stopping.signal.aborted) return
+      if (claimsOf(hardware).length === 0 || membership.kind === 'registered') continue
+      if (membership.kind === 'active') told.set(id, 'active')
+      correspondent.add(id)
     }
   }
   /** One that is new, or that another leader has told until now, hears of everything. */

@@ -15,8 +15,9 @@ import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { mostAnswered, mostHardware, type Claims, type ClaimsAnswer } from '#wire/federation/claim-api.ts'
 import { parseStatement } from '#wire/api/statement.ts'
-import { commitUnlessSo, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { everyNode } from '#plane/core/pages.ts'
 import { peerDomains } from './peer-domains.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 
@@ -86,7 +87,7 @@ export const takeClaims = async (
         .map((value): [string, Omit<Claim, 'receivedAtMs'>] => [value, { hardware: value, domain, node, state, atMs }]),
     ),
   )
-  const done = await commitUnlessSo(deps, async () => {
+  const done = await commitDecision(deps, async () => {
     const peer = await deps.store.get('peer-domain', domain)
     if (peer === null || peer.value.removedAtMs !== null) return refuse('PEER_DOMAIN_NOT_FOUND', domain)
     const claims = await Promise.all(
@@ -101,7 +102,7 @@ export const takeClaims = async (
 
 /** Whether a node is active elsewhere, by all that was said of its hardware. */
 export const settleElsewhere = async (deps: TakeClaimsDeps, id: NodeId, by: Attribution): Promise<void> => {
-  await commitUnlessSo(deps, async () => {
+  await commitDecision(deps, async () => {
     const node = await deps.store.get('node', id)
     if (node === null) return { kind: 'unchanged' } as const
     const peers = new Set((await peerDomains(deps.store)).map(({ name }) => name))
@@ -111,21 +112,10 @@ export const settleElsewhere = async (deps: TakeClaimsDeps, id: NodeId, by: Attr
   })
 }
 
-const pageSize = 500
-
 /** The same for every node of which another domain was believed: a claim has become too old, or its domain is no peer any more. */
 export const settleEveryElsewhere = async (deps: TakeClaimsDeps, by: Attribution): Promise<void> => {
-  for (let after: NodeId | null = null; ;) {
-    const page: readonly Row<Node>[] = await deps.store.nodes({
-      membership: null,
-      profile: null,
-      after,
-      limit: pageSize,
-    })
-    for (const { value } of page) if (hasCondition(value, 'active_elsewhere')) await settleElsewhere(deps, value.id, by)
-    after = page.at(-1)?.value.id ?? null
-    if (after === null || page.length < pageSize) return
-  }
+  for await (const node of everyNode(deps.store))
+    if (hasCondition(node, 'active_elsewhere')) await settleElsewhere(deps, node.id, by)
 }
 
 const mostClaimsOfOne = 100

@@ -1,6 +1,6 @@
 // Which vCluster a node belongs to. Whoever forces a node out of one takes its work from it in the same transaction.
 
-import { releaseAll } from '#domain/fleet/allocation-rules.ts'
+import { releaseAll } from '#domain/fleet/allocation.ts'
 import {
   decideAssign,
   decideMove,

@@ -1,18 +1,12 @@
 // Work is placed on a node and given back. What takes it away from its owner is the end of the node's identity
 // (revocation/withdraw-identity.ts, identity/settle-duplicate.ts, recovery/issue-repair-bundle.ts).
 
-import {
-  decideGiveBack,
-  decidePlace,
-  type AllocationDecided,
-  type AllocationKnown,
-} from '#domain/fleet/allocation-rules.ts'
-import type { Allocation } from '#domain/fleet/allocation.ts'
+import { decideGiveBack, decidePlace, type Allocation } from '#domain/fleet/allocation.ts'
 import type { Attribution } from '#domain/core/decision.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
-import { commitUnlessSo, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 
 export type AllocationDeps = CommitDeps & { readonly store: Pick<Store, 'get' | 'commit'>; readonly clock: Clock }
 
@@ -25,7 +19,7 @@ export const placeAllocation = async (
   by: Attribution,
 ): Promise<Placed | Refusal> => {
   const { node: id, ...what } = wanted
-  const done = await commitUnlessSo<AllocationDecided, AllocationKnown>(deps, async () => {
+  const done = await commitDecision(deps, async () => {
     const node = await deps.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
     const standing = await deps.store.get('allocation', wanted.id)
@@ -41,7 +35,7 @@ export const giveBackAllocation = async (
   why: string,
   by: Attribution,
 ): Promise<{ readonly kind: 'given-back'; readonly allocation: Allocation } | Refusal> => {
-  const done = await commitUnlessSo<AllocationDecided, AllocationKnown>(deps, async () => {
+  const done = await commitDecision(deps, async () => {
     const found = await deps.store.get('allocation', id)
     if (found === null) return refuse('ALLOCATION_NOT_FOUND', id)
     // Its node never leaves the registry. Read before what is decided on: whatever changes either raises its version.

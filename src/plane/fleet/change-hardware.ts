@@ -20,6 +20,7 @@ import { profilesOf } from '#domain/fleet/sku.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
+import { everyNode } from '#plane/core/pages.ts'
 
 export type HardwareDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
 
@@ -88,20 +89,11 @@ export const reportMachine = (
     return decideMachineReport({ node, report, by, nowMs: deps.clock.nowMs() })
   })
 
-const pageSize = 500
-
 /** Machines that carry this tag and that of a hardware profile already: looked for when one is made, which is seldom. */
 const nodesUnderAnother = async (store: Store, tag: string): Promise<readonly NodeId[]> => {
   const profiles = (await hardwareProfiles(store)).filter((profile) => profile.tag !== tag)
   const found: NodeId[] = []
-  for (let after: NodeId | null = null; ;) {
-    const page = await store.nodes({ membership: null, profile: null, after, limit: pageSize })
-    for (const { value } of page) {
-      const { tags } = value.machine
-      if (tags.includes(tag) && profilesOf(tags, profiles).length > 0) found.push(value.id)
-    }
-    const last = page.at(-1)
-    if (last === undefined || page.length < pageSize) return found
-    after = last.value.id
-  }
+  for await (const { id, machine } of everyNode(store))
+    if (machine.tags.includes(tag) && profilesOf(machine.tags, profiles).length > 0) found.push(id)
+  return found
 }

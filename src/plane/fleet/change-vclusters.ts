@@ -2,7 +2,6 @@
 // it is looked at who is in it, so that none comes in meanwhile.
 
 import type { Row } from '#domain/core/change.ts'
-import type { Unchanged } from '#domain/core/conditions.ts'
 import type { Attribution } from '#domain/core/decision.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -11,13 +10,13 @@ import {
   decideCreateVCluster,
   decideDeleteVCluster,
   type VClusterChanges,
-  type VClusterDecided,
-} from '#domain/fleet/vcluster-rules.ts'
-import type { VCluster } from '#domain/fleet/vcluster.ts'
+  type VCluster,
+} from '#domain/fleet/vcluster.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { unassignNode, type AssignDeps } from './assign-node.ts'
-import { commitDecision, commitUnlessSo } from '#plane/core/commit-decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
+import { everyNode } from '#plane/core/pages.ts'
 
 export type Written = { readonly kind: 'written'; readonly vcluster: VCluster }
 
@@ -42,8 +41,7 @@ export const changeVCluster = async (
   changes: VClusterChanges,
   by: Attribution,
 ): Promise<Written | Refusal> => {
-  type Same = Unchanged & { readonly vcluster: VCluster }
-  const done = await commitUnlessSo<VClusterDecided, Same>(deps, async () => {
+  const done = await commitDecision(deps, async () => {
     const vcluster = await standing(deps.store, name)
     if (isRefusal(vcluster)) return vcluster
     const verdict = decideChangeVCluster({ ...changes, vcluster, by, nowMs: deps.clock.nowMs() })
@@ -111,19 +109,8 @@ const inUse = (name: string): Refusal => refuse('VCLUSTER_IN_USE', name)
 const page = 200
 
 async function* nodesIn(store: Pick<Store, 'nodes'>, vcluster: string): AsyncGenerator<Node> {
-  for (let after: NodeId | null = null; ;) {
-    const rows: readonly Row<Node>[] = await store.nodes({
-      membership: null,
-      profile: null,
-      vcluster,
-      after,
-      limit: page,
-    })
-    // A plane of before there were vClusters does not keep up the column they are listed by.
-    for (const { value } of rows) if (value.assignment === vcluster) yield value
-    after = rows.at(-1)?.value.id ?? null
-    if (after === null || rows.length < page) return
-  }
+  // A plane of before there were vClusters does not keep up the column they are listed by.
+  for await (const node of everyNode(store, { vcluster, limit: page })) if (node.assignment === vcluster) yield node
 }
 
 const hasNodes = async (store: Pick<Store, 'nodes'>, vcluster: string): Promise<boolean> =>

@@ -1,14 +1,12 @@
 // What a health checker has found out about a node.
 
-import type { Unchanged } from '#domain/core/conditions.ts'
 import type { Attribution } from '#domain/core/decision.ts'
 import { decideHealth, type HealthReport } from '#domain/fleet/health.ts'
-import type { NodeDecided } from '#domain/core/node-change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
-import { commitUnlessSo, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 
 export type HealthReportDeps = CommitDeps & { readonly store: Pick<Store, 'get' | 'commit'>; readonly clock: Clock }
 
@@ -18,7 +16,7 @@ export const reportHealth = async (
   report: HealthReport,
   by: Attribution,
 ): Promise<{ readonly kind: 'reported'; readonly node: Node } | Refusal> => {
-  const done = await commitUnlessSo<NodeDecided, Unchanged & { readonly node: Node }>(deps, async () => {
+  const done = await commitDecision(deps, async () => {
     const node = await deps.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
     const verdict = decideHealth({ node, report, by, nowMs: deps.clock.nowMs() })

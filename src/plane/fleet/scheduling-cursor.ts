@@ -4,7 +4,7 @@
 import type { NodeId } from '#domain/core/node.ts'
 import { isCursor } from '#plane/store/journal/journal-cursor.ts'
 import type { Cursor } from '#plane/store/contract/store.ts'
-import { unfitText } from '#wire/core/unfit-text.ts'
+import { unfitText } from '#wire/core/strict-json.ts'
 
 export type SchedulingPlace =
   | { readonly kind: 'listing'; readonly behind: NodeId; readonly since: Cursor }

@@ -7,6 +7,7 @@ import { decideOverlayShown, type OverlayShown } from '#domain/fleet/overlay-con
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import type { OverlayStateBody } from '#wire/fleet/overlay.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
+import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
 import type { UseDeps } from '#plane/core/use-certificate.ts'
 
 export type OverlayDeps = UseDeps & { readonly pace: NodePace }
@@ -19,28 +20,25 @@ export type OverlayIntake = {
   forget(node: NodeId): void
 }
 
-const tries = 4
+const tries = { tries: 4, onBusy: busyOver('node') }
 
 export const openOverlayIntake = (): OverlayIntake => {
   const undecided = new Map<NodeId, OverlayShown>()
 
   const decide = async (deps: OverlayDeps, principal: NodePrincipal, correlation: string): Promise<void> => {
     const by: Attribution = { actor: actorOf(principal), source: principal.source, correlation }
-    for (let attempt = 0; attempt < tries; attempt++) {
+    const look = async () => {
       const shown = undecided.get(principal.id)
       const node = await deps.store.get('node', principal.id)
-      if (shown === undefined || node === null) return
+      if (shown === undefined || node === null) return { kind: 'left' } as const
       const verdict = decideOverlayShown({ node, shown, by, nowMs: deps.clock.nowMs() })
-      if (verdict.kind === 'decided') {
-        if (deps.pace.hurry(principal.id) !== null) return
-        const outcome = await deps.store.commit(verdict.change)
-        if (outcome === 'lost-race') continue
-        deps.feed.publish(outcome)
-      }
-      // Something newer may have come meanwhile.
-      if (undecided.get(principal.id) === shown) undecided.delete(principal.id)
-      return
+      if (verdict.kind === 'decided' && deps.pace.hurry(principal.id) !== null) return { kind: 'left' } as const
+      return { ...verdict, shown }
     }
+    const done = await commitDecision(deps, look, tries)
+    if (done.kind === 'left' || done.kind === 'refused') return
+    // Something newer may have come meanwhile.
+    if (undecided.get(principal.id) === done.shown) undecided.delete(principal.id)
   }
 
   return {

@@ -1,12 +1,11 @@
 // vClusters, and which of them a node is in.
 
 import type { Static } from 'typebox'
-import type { Row } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import type { VClusterChanges } from '#domain/fleet/vcluster-rules.ts'
-import type { VCluster } from '#domain/fleet/vcluster.ts'
+import type { VClusterChanges } from '#domain/fleet/vcluster.ts'
 import { assignNode, moveNode, unassignNode } from './assign-node.ts'
 import { changeVCluster, createVCluster, deleteVCluster } from './change-vclusters.ts'
+import { everyRow } from '#plane/core/pages.ts'
 import { vclusterLine, vclusterView } from './vcluster-view.ts'
 import { NodeDetail } from '#wire/api/operator-api.ts'
 import {
@@ -142,14 +141,9 @@ const changesIn = ({ set = {}, overlay }: ChangeVClusterRequest): VClusterChange
         },
 })
 
-const page = 500
-
 const listVClusters = async ({ store }: NodeRoutesDeps): Promise<Answer> => {
   const vclusters: ReturnType<typeof vclusterLine>[] = []
-  for (let after: string | null = null; ;) {
-    const rows: readonly Row<VCluster>[] = await store.list('vcluster', { after, limit: page })
-    vclusters.push(...rows.filter(({ value }) => value.deletedAtMs === null).map(({ value }) => vclusterLine(value)))
-    after = rows.at(-1)?.value.name ?? null
-    if (rows.length < page || after === null) return answer({ vclusters })
-  }
+  for await (const vcluster of everyRow(store, 'vcluster', ({ name }) => name))
+    if (vcluster.deletedAtMs === null) vclusters.push(vclusterLine(vcluster))
+  return answer({ vclusters })
 }

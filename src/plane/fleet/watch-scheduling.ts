@@ -4,7 +4,7 @@
 
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { isSchedulingNews, mayHaveLeft } from '#domain/fleet/scheduling-news.ts'
+import { isSchedulingNews, mayHaveLeft } from '#domain/fleet/scheduling.ts'
 import type { Arrivals } from '#plane/core/arrivals.ts'
 import { cursorAt, readCursor } from '#plane/store/journal/journal-cursor.ts'
 import type { Cursor, Store, StoredEntry } from '#plane/store/contract/store.ts'

@@ -2,7 +2,7 @@
 // write-ahead log is not folded in. Files it does not know are none of its business.
 
 import * as path from 'node:path'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import { errno, readFileIfAny, removeFile, requireAccess, sizeOf } from '#platform/files.ts'
 import { createFile, namesIn } from '#platform/folder.ts'
 import { pathExists } from '#platform/paths.ts'
@@ -17,7 +17,6 @@ import { readFirstStart } from './first-start.ts'
 import { signerName } from './journal-key.ts'
 import { lostKeys, refuseLostKeys, type InventoryFacts } from '#plane/keys/key-inventory.ts'
 import type { StartOptions } from './foundation.ts'
-import { StartRefused } from '#plane/keys/start-refused.ts'
 
 /** `unfinished`: a first start was cut off before its domain was committed. */
 export type FolderState = 'new' | 'unfinished' | 'domain'
@@ -43,7 +42,7 @@ const tracesIn = (dataFolder: string): readonly string[] => [
   ),
 ]
 
-/** Throws StartRefused or StoreRefused where a plane on SQLite must not start here. */
+/** Throws StoreRefused where a plane on SQLite must not start here. */
 export const examineFolder = (dataFolder: string): { readonly state: FolderState; readonly stored: StoredFacts } => {
   const none: StoredFacts = { domain: null, issuers: [], headKeyId: null }
   const isUnfinished = readFirstStart(dataFolder) !== null
@@ -67,11 +66,11 @@ export const examineFolder = (dataFolder: string): { readonly state: FolderState
 
 const inPostgres = 'If the domain is in PostgreSQL, start the plane with --store postgres (MUSTER_STORE=postgres)'
 
-const incomplete = (dataFolder: string, what: string, traces: readonly string[]): StartRefused => {
+const incomplete = (dataFolder: string, what: string, traces: readonly string[]): StoreRefused => {
   const named = traces.slice(0, 3).join(', ') + (traces.length > 3 ? ` and ${traces.length - 3} more` : '')
   // Where planes share a database, the keys are in it.
   const hasKeys = traces.some((name) => name.startsWith('keys/'))
-  return new StartRefused(
+  return new StoreRefused(
     'DATA_FOLDER_INCOMPLETE',
     `${what} in the data folder ${dataFolder}, which holds parts of a domain: ${named}; nothing was changed`,
     `${hasKeys ? '' : `${inPostgres}. Else: `}Put muster.db back (is its disk mounted? is a restore unfinished?), or restore the whole folder from a backup. ${hasKeys ? `${inPostgres}. ` : ''}For a new domain choose an empty folder: --data FOLDER`,
@@ -79,7 +78,7 @@ const incomplete = (dataFolder: string, what: string, traces: readonly string[])
 }
 
 /**
- * Before the plane writes: each key opens, belongs to this database, and none that it needs is gone. Throws StartRefused,
+ * Before the plane writes: each key opens, belongs to this database, and none that it needs is gone. Throws StoreRefused,
  * SealRefused or KeyDamaged.
  */
 export const checkKeys = (
@@ -103,7 +102,7 @@ export const checkKeys = (
   examineKeys(kept, stored, facts)
 }
 
-/** On what the database and the sealed keys say, before anything is written. Throws StartRefused. */
+/** On what the database and the sealed keys say, before anything is written. Throws StoreRefused. */
 export const examineKeys = (
   kept: ReadonlyMap<string, string>,
   { issuers, headKeyId }: StoredFacts,
@@ -122,8 +121,8 @@ export const examineKeys = (
   examined(lostKeys(inventory), names)
 }
 
-const mixed = (why: string): StartRefused =>
-  new StartRefused(
+const mixed = (why: string): StoreRefused =>
+  new StoreRefused(
     'DATA_FOLDER_MIXED',
     `${why}; nothing was changed`,
     'Put back what belongs together: the data folder, the database and the sealing key of one domain, of one backup',
@@ -231,7 +230,7 @@ export const refuseFolderOfDomain = (dataFolder: string): void => {
   if (readFirstStart(dataFolder) !== null) return
   const traces = tracesIn(dataFolder).filter((name) => /^(keys\/|admin\.key|plane\.domain)/.test(name))
   if (traces.length === 0) return
-  throw new StartRefused(
+  throw new StoreRefused(
     'DATA_FOLDER_INCOMPLETE',
     `the database holds no domain, and ${traces[0]} of a domain is in the data folder ${dataFolder}; nothing was changed`,
     'Name the database of that domain, restore it, or bring the domain into this one (muster store import FILE --store postgres). For a new domain choose an empty folder: --data FOLDER',

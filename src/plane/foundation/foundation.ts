@@ -15,7 +15,8 @@ import { systemTimers, type Timers } from '#platform/timers.ts'
 import type { KeySeal } from '#domain/operators/operator-keys.ts'
 import { openKeySeal } from '#plane/keys/operator-key-seal.ts'
 import { openKeyCustody, sealedNameOf, type KeyCustody, type KeyName } from '#plane/keys/key-custody.ts'
-import { findSealingKey, type FoundSealingKey } from '#plane/keys/sealing-key.ts'
+import { findSealingKey, refuseExposed, type FoundSealingKey } from '#plane/keys/sealing-key.ts'
+import { StoreRefused } from '#plane/store/contract/store-errors.ts'
 import { lockDataFolder, refuseLocked } from '#plane/store/sqlite/data-folder-lock.ts'
 import { openDiskReserve, type DiskReserve } from '#plane/store/sqlite/disk-reserve.ts'
 import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
@@ -31,7 +32,6 @@ import { refuseRunningPlane } from './operator-socket.ts'
 import { checkKeys, examineFolder, firstRootOf, keepDomainOfFolder, refuseOtherDomain } from './data-folder.ts'
 import { endFirstStart, noteFirstStart, setLeftoversAside, watchFolder } from './first-start.ts'
 import { refuseLostKeys, type LostKey, type ReplaceableKey } from '#plane/keys/key-inventory.ts'
-import { refuseExposed, StartRefused } from '#plane/keys/start-refused.ts'
 
 export type Foundation = {
   readonly clock: Clock
@@ -244,8 +244,8 @@ const prepareFirstStart = async (
   setLeftoversAside(dataFolder, clock.nowMs(), log)
 }
 
-const madeMeanwhile = (dataFolder: string): StartRefused =>
-  new StartRefused(
+const madeMeanwhile = (dataFolder: string): StoreRefused =>
+  new StoreRefused(
     'DATA_FOLDER_INCOMPLETE',
     `another plane has just made a domain in the data folder ${dataFolder}`,
     'Start it again',

@@ -2,6 +2,7 @@
 // keys are durable before it, so a crash in between leaves keys that nothing names; the next start makes new ones. Of
 // several planes that start at once one makes the domain, and has the administrator's key in its data folder.
 
+import { StoreRefused } from '#plane/store/contract/store-errors.ts'
 import * as path from 'node:path'
 import { decided, entry, type Attribution } from '#domain/core/decision.ts'
 import type { Write } from '#domain/core/change.ts'
@@ -14,7 +15,6 @@ import { sortableId } from '#platform/random.ts'
 import { hashOfSecret, newOperatorSecret } from '#plane/operators/operator-secret.ts'
 import { createAuthority } from '#plane/authority/create-authority.ts'
 import { noteFirstStart, readFirstStart, setAdminKeyAside, setLeftoversAside } from './first-start.ts'
-import { StartRefused } from '#plane/keys/start-refused.ts'
 import type { Foundation } from './foundation.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
 import { ConfigProblem } from '#plane/config/config.ts'
@@ -87,7 +87,7 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
   const root = authority.records.find(({ role }) => role === 'root')?.id ?? null
   noteFirstStart(config.dataFolder, { rootKeyFile: authority.rootKeyFile, root })
   if (createFile(adminKeyFile(config.dataFolder), `${admin.secret}\n`, 0o600) === 'exists') {
-    throw new StartRefused(
+    throw new StoreRefused(
       'DATA_FOLDER_INCOMPLETE',
       `there is an admin.key in the data folder ${config.dataFolder}, and no domain it belongs to`,
       'Name the database it belongs to, or move it away for a new domain',

@@ -2,8 +2,7 @@
 // written, and kept up to date from then on.
 
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
-import { takenAway } from '#domain/continuity/revoked-meanwhile.ts'
-import { findingOf, type Continuity, type Finding } from '#domain/continuity/continuity.ts'
+import { takenAway, findingOf, type Continuity, type Finding } from '#domain/continuity/continuity.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'

@@ -1,7 +1,7 @@
 // `muster ca replace-lost`: makes keys anew that are gone for good, because a person said so. With SQLite the plane is
 // stopped; with PostgreSQL the planes that run see the new ones within seconds.
 
-import { isIP } from '#platform/addresses.ts'
+import { isIP } from '#platform/resolve-name.ts'
 import type { Log } from '#platform/log.ts'
 import { boundedText, entry } from '#domain/core/decision.ts'
 import { ConfigProblem, type PlaneConfig } from '#plane/config/config.ts'
@@ -23,7 +23,7 @@ export type Replaced = { readonly role: ReplaceableKey; readonly lost: string }
 export type ReplaceOrder = { readonly actor: string; readonly reason: string }
 
 /**
- * All of them or, where one is not lost or another that the domain needs is, none: then ConfigProblem or StartRefused is
+ * All of them or, where one is not lost or another that the domain needs is, none: then ConfigProblem or StoreRefused is
  * thrown. `order` null: says what would be replaced, and changes nothing.
  */
 export const replaceLostKeys = async (

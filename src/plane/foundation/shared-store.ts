@@ -1,10 +1,10 @@
 // The store of planes that share one: PostgreSQL, with the sealed keys of the domain in it. Whoever brings another
 // sealing key than the one it was made with is turned away before anything is written.
 
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { Clock } from '#platform/clock.ts'
 import { pgTrouble, type PgSession, type PostgresTarget, type Prepared } from '#platform/postgres.ts'
-import { processName } from '#platform/process-name.ts'
+import { processName } from '#platform/this-process.ts'
 import { openKeySeal } from '#plane/keys/operator-key-seal.ts'
 import { openSharedCustody } from '#plane/keys/shared-custody.ts'
 import { findSealingKey } from '#plane/keys/sealing-key.ts'
@@ -19,7 +19,7 @@ import { StoreFault, StoreRefused } from '#plane/store/contract/store-errors.ts'
 import { ClockOff } from './clock-check.ts'
 import { ConfigProblem, type PlaneConfig } from '#plane/config/config.ts'
 import { examineKeys, refuseFolderOfDomain, refuseOtherDomain, type StoredFacts } from './data-folder.ts'
-import { refuseExposed } from '#plane/keys/start-refused.ts'
+import { refuseExposed } from '#plane/keys/sealing-key.ts'
 import type { Base, OpenedStore, StartOptions } from './foundation.ts'
 import { checkSealing, openSharedHeadSigner } from './journal-key.ts'
 

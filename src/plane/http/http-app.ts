@@ -3,7 +3,7 @@
 // leaves by one door.
 
 import { evidenceIn } from '#wire/api/agent-evidence.ts'
-import { hasDuplicateKeys } from '#wire/core/duplicate-keys.ts'
+import { hasDuplicateKeys } from '#wire/core/strict-json.ts'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { actorOf, type Principal } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -24,7 +24,7 @@ import {
 import { queryReader } from './query-values.ts'
 import { duplicateKeys, secretName, secretRefusal, unfitRequest } from './request-text.ts'
 import type { Route } from './route.ts'
-import { sourceAddress } from './source-address.ts'
+import { sourceAddress } from '#platform/caller-address.ts'
 
 export type HttpAppOptions = ReplyOptions & {
   readonly routes: readonly Route[]

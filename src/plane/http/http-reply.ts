@@ -13,7 +13,7 @@ import type { Store } from '#plane/store/contract/store.ts'
 import { StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import { isAborted, requestError } from './request-error.ts'
 import type { Answer } from './route.ts'
-import { sourceAddress } from './source-address.ts'
+import { sourceAddress } from '#platform/caller-address.ts'
 import { judgeStanding, type Callers } from './standing-gate.ts'
 
 export type ReplyOptions = {

@@ -4,7 +4,7 @@
 import { boundedText } from '#domain/core/decision.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
-import { unfitText } from '#wire/core/unfit-text.ts'
+import { unfitText } from '#wire/core/strict-json.ts'
 
 /** Null: all its text can be stored. */
 export const unfitRequest = (request: Readonly<Record<'params' | 'query' | 'body', unknown>>): Refusal | null => {

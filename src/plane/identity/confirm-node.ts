@@ -8,6 +8,7 @@ import type { Node } from '#domain/core/node.ts'
 import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
 import { slotNameOf, slotsOf } from '#domain/core/slots.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import { refuseCopy, type CopyDeps } from './refuse-copy.ts'
 import { useCertificate, type UseDeps } from '#plane/core/use-certificate.ts'
 
@@ -56,9 +57,8 @@ export const notePersistence = async (
   const reason = detail ?? 'the agent could not write its credentials'
   const verdict = persisted ? decideClear(facts) : decideRaise({ ...facts, reason, evidence: {} })
   if (verdict.kind === 'unchanged' || deps.pace.hurry(principal.id) !== null) return
-  const outcome = await deps.store.commit(verdict.change)
-  // What is lost to a race or to its own hurry, the agent says again.
-  if (outcome !== 'lost-race') deps.feed.publish(outcome)
+  // What is lost to a race or to the write limit, the agent says again.
+  await commitOnce(deps, verdict.change)
 }
 
 const usesReplaced = (node: Node, { proof }: NodePrincipal): boolean => {

@@ -7,7 +7,7 @@ import type { AwaitReturn, FindOtherHolder, HasChannel, LiveHolder } from './liv
 import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Timers } from '#platform/timers.ts'
+import { sleep, type Timers } from '#platform/timers.ts'
 import type { Holding } from '#plane/sessions/holding.ts'
 import { silenceMs, silentRounds } from '#plane/liveness/probe.ts'
 import {
@@ -141,7 +141,7 @@ export const openAwaitReturn =
     if (silentMs === 'unknown') return 'unknown'
     const leftMs = silentRounds * silenceMs - silentMs
     if (leftMs <= 0) return 'nothing'
-    await new Promise<void>((resolve) => void timers.after(leftMs, resolve))
+    await sleep(timers, leftMs)
     return 'waited'
   }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Alert } from '#domain/alerts/alert.ts'
 import { noKeyClaims } from '#domain/identity/key-claim.ts'
 import { raiseCopiedImage } from './key-claims.ts'
-import type { SettleDeps } from '#plane/alerts/settle-alert.ts'
+import type { AlertDeps } from '#plane/alerts/reconcile-alerts.ts'
 
 test('an alert about a copied image names and counts the machines, and is not raised for each of them', async () => {
   const raised: Alert[] = []
@@ -20,7 +20,7 @@ test('an alert about a copied image names and counts the machines, and is not ra
     feed: { publish() {} },
     clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
     random: { bytes: (length: number) => Buffer.alloc(length) },
-  } as unknown as SettleDeps
+  } as unknown as AlertDeps
   const spki = 'a'.repeat(64)
   const holders = [{ node: 'c1', use: 'tls', sinceMs: 1 } as const]
   const claims = { ...noKeyClaims, certified: { version: 1, value: { spki, holders } } }

@@ -1,6 +1,6 @@
 // What the store knows of the keys in a request, and the alert for a key that another node holds.
 
-import type { WantedAlert } from '#domain/alerts/alert-decisions.ts'
+import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import type { KeyBan } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
 import { otherHolders, type KeyClaimFacts } from '#domain/identity/key-claim.ts'
@@ -8,7 +8,7 @@ import type { KeyInRequest } from '#domain/identity/node-certificate.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { PresentedRecovery, RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { settleAlert, type SettleDeps } from '#plane/alerts/settle-alert.ts'
+import { raiseAlert, type AlertDeps } from '#plane/alerts/reconcile-alerts.ts'
 
 type Malformed = { readonly kind: 'malformed' }
 
@@ -41,7 +41,7 @@ export const credentialBan = async (
  * alert for each key, which stays until an operator acknowledges it. A node that brings its own earlier key raises none.
  */
 export const raiseCopiedImage = async (
-  deps: SettleDeps,
+  deps: AlertDeps,
   claimant: NodeId,
   claims: KeyClaimFacts,
   source: string | null,
@@ -50,17 +50,11 @@ export const raiseCopiedImage = async (
     const [holder, ...more] = otherHolders(claim, claimant)
     if (claim === null || holder === undefined) continue
     const { spki } = claim.value
-    const others = more.length === 0 ? holder : `${holder} and ${more.length} more`
+    const holders = more.length === 0 ? holder : `${holder} and ${more.length} more`
     const { names, isNews } = noted(deps, spki, claimant)
-    const wanted: WantedAlert = {
-      kind: 'copied_image',
-      subject: spki,
-      node: holder,
-      severity: 'critical',
-      reason: `copied image: ${names} brought the key of ${others}, the last from ${source ?? 'an unknown address'}`,
-      sinceMs: isNews ? deps.clock.nowMs() : null,
-    }
-    await settleAlert(deps, async () => ({ about: wanted, wanted, reliedOn: [] }))
+    const evidence = { claimants: names, holders, source }
+    const sinceMs = isNews ? deps.clock.nowMs() : null
+    await raiseAlert(deps, wantedAlert('copied_image', spki, evidence, { node: holder, sinceMs }))
   }
 }
 
@@ -79,7 +73,7 @@ const rememberedMs = 24 * 3_600_000
  * after it was told last, and not for each of them.
  */
 const noted = (
-  { feed, clock }: SettleDeps,
+  { feed, clock }: AlertDeps,
   spki: string,
   claimant: NodeId,
 ): { readonly names: string; readonly isNews: boolean } => {

@@ -6,7 +6,7 @@ import type { Condition, NodeId } from '#domain/core/node.ts'
 import { decideSecondHolder, type SecondHolderFacts } from '#domain/identity/second-holder.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { CommitDeps } from '#plane/core/commit-decision.ts'
+import { busyOver, commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 
 export type SecondHolder = {
   readonly node: NodeId
@@ -20,14 +20,10 @@ export const raiseSecondHolder = async (
   deps: CommitDeps & { readonly store: Store; readonly clock: Clock },
   holder: SecondHolder,
 ): Promise<void> => {
-  for (let attempt = 0; attempt < 4; attempt++) {
+  const decide = async () => {
     const node = await deps.store.get('node', holder.node)
-    if (node === null) return
-    const verdict = decideSecondHolder({ ...holder, node, nowMs: deps.clock.nowMs() })
-    if (verdict.kind === 'known') return
-    const outcome = await deps.store.commit(verdict.change)
-    if (outcome === 'lost-race') continue
-    deps.feed.publish(outcome)
-    return
+    if (node === null) return { kind: 'known' } as const
+    return decideSecondHolder({ ...holder, node, nowMs: deps.clock.nowMs() })
   }
+  await commitDecision(deps, decide, { tries: 4, onBusy: busyOver('node') })
 }

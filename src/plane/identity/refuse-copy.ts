@@ -4,10 +4,11 @@
 import type { Attribution } from '#domain/core/decision.ts'
 import { decideDuplicate, type DuplicateSign } from '#domain/identity/duplicate.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import { busyOver, retryLostRaces } from '#plane/core/commit-decision.ts'
 import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
 import { holderUnknown, type FindOtherHolder } from './live-holder.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
@@ -30,14 +31,14 @@ export type Claim = {
   readonly correlation: string | null
 }
 
-const tries = 8
+const tries = { tries: 8, onBusy: busyOver('node') }
 
 /** Null: it is no copy, as far as anybody can tell. */
-export const refuseCopy = async (deps: CopyDeps, claim: Claim): Promise<Refusal | null> => {
+export const refuseCopy = (deps: CopyDeps, claim: Claim): Promise<Refusal | null> => {
   const { evidence, source, serial, sign } = claim
   const actor = `node:${claim.node}`
   const by: Attribution = { actor, source, correlation: claim.correlation }
-  for (let attempt = 0; attempt < tries; attempt++) {
+  return retryLostRaces(tries, async () => {
     const live = await deps.findOtherHolder(claim.node, evidence === null ? null : evidence.instance)
     if (live === 'unknown') return holderUnknown(claim.node)
     const node = await deps.store.get('node', claim.node)
@@ -57,7 +58,6 @@ export const refuseCopy = async (deps: CopyDeps, claim: Claim): Promise<Refusal 
       return null
     }
     const outcome = await settleDuplicate(deps, claim.node, verdict)
-    if (outcome !== 'lost-race') return { ...outcome, about: { node: claim.node, actor } }
-  }
-  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+    return isRefusal(outcome) ? { ...outcome, about: { node: claim.node, actor } } : outcome
+  })
 }

@@ -1,37 +1,36 @@
-// A node that is in good standing gets its next certificate: read, decide, sign, commit, publish.
+// A node whose certificate works gets its next one: read, decide, and issue.
 
-import { certificateKey } from '#domain/core/certificate.ts'
 import type { Attribution } from '#domain/core/decision.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node } from '#domain/core/node.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
-import type { Profile } from '#domain/core/profile.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import { decideRenew, type RenewFacts, type RenewVerdict } from '#domain/identity/renewal.ts'
-import { renewed } from '#domain/identity/renewed.ts'
+import type { Repeated } from '#domain/identity/node-certificate.ts'
+import {
+  decideRenew,
+  recordRenewal,
+  type Renewal,
+  type RenewFacts,
+  type RenewVerdict,
+} from '#domain/identity/renewal.ts'
 import { slotsOf } from '#domain/core/slots.ts'
-import { sortableId, type Random } from '#platform/random.ts'
+import type { Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
+import { useCertificate, type UseDeps } from '#plane/core/use-certificate.ts'
+import type { NodePace } from '#plane/limits/node-pace.ts'
 import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
 import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
-import { checkRegistration } from './check-registration.ts'
-import { commitIssued } from './commit-issued.ts'
 import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
-import type { ChallengeDeps } from './issue-challenge.ts'
+import { issue, readIssueFacts, type IssueDeps, type Issued } from './issue.ts'
 import { raiseCopiedImage, readKeyClaims } from './key-claims.ts'
-import { keyInRequest } from './key-in-request.ts'
-import { nextBearerHash, type HandedOut, type LineageDeps } from './lineage.ts'
 import { holderUnknown, type FindOtherHolder, type HasChannel } from './live-holder.ts'
-import type { NodePace } from '#plane/limits/node-pace.ts'
 import { raiseSecondHolder } from './raise-second-holder.ts'
+import { checkRegistration, keyInRequest, readRenewalCounter, type ChallengeDeps } from './request-proofs.ts'
 import { settleDuplicate, type DuplicateDeps } from './settle-duplicate.ts'
-import { readRenewalCounter } from './signed-counter.ts'
-import { useCertificate, type InUse, type UseDeps } from '#plane/core/use-certificate.ts'
 
 export type RenewDeps = UseDeps &
   ChallengeDeps &
-  LineageDeps &
+  IssueDeps &
   DuplicateDeps & {
     readonly issuer: Issuer
     readonly random: Random
@@ -50,21 +49,11 @@ export type RenewCall = {
   readonly correlation: string
 }
 
-export type Renewed = {
-  readonly kind: 'renewed'
-  readonly node: Node
-  readonly profile: Profile
-  readonly domain: DomainSettings
-  readonly certificate: HandedOut & { readonly issuer: string; readonly der: string }
-}
-
-const mostTries = 16
-
 export const renewCertificate = async (
   deps: RenewDeps,
   principal: NodePrincipal,
   call: RenewCall,
-): Promise<Renewed | Refusal> => {
+): Promise<Issued | Refusal> => {
   const by = { actor: actorOf(principal), source: principal.source, correlation: call.correlation }
   const outcome = await attemptRenewal(deps, principal, call, by)
   if (outcome.kind !== 'refused') return outcome
@@ -85,37 +74,38 @@ const attemptRenewal = async (
   principal: NodePrincipal,
   call: RenewCall,
   by: Attribution,
-): Promise<Renewed | Refusal> => {
+): Promise<Issued | Refusal> => {
   const counter = readRenewalCounter(deps, call.counter, principal.id)
   if (isRefusal(counter)) return counter
   const registration = registrationIn(deps, principal, call)
   if (isRefusal(registration)) return registration
   const key = keyInRequest(call.csr)
-  for (let attempt = 0; attempt < mostTries; attempt++) {
+  const read = async (): Promise<RenewFacts | Refusal> => {
     // Asked before the node is read: what is decided on has to be at least as new.
     const holders = await holdersOf(deps, principal, call.evidence)
     if (isRefusal(holders)) return holders
     const keyClaims = await readKeyClaims(deps.store, key, registration.facts)
-    const standing = await useCertificate(deps, principal, call.correlation)
-    if (standing.kind === 'refused') return standing
-    const facts: RenewFacts = {
-      ...(await factsOf(deps, standing, key)),
-      keyClaims,
-      ...holders,
-      counter,
-      register: registration.facts,
-      principal,
-      by,
-    }
-    const outcome = await carryOut(deps, facts, await decide(deps, facts))
-    if (outcome !== 'lost-race') return outcome
+    const inUse = await useCertificate(deps, principal, call.correlation)
+    if (inUse.kind === 'refused') return inUse
+    const { node, profile, domain } = inUse
+    const common = await readIssueFacts(deps, key)
+    const brought = { counter, register: registration.facts, principal, by }
+    const currentKeyBan = await banOfCurrentKey(deps, node.value)
+    return { ...common, node, profile, domain, currentKeyBan, keyClaims, ...holders, ...brought }
   }
-  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+  return issue(deps, {
+    async decide() {
+      const facts = await read()
+      return isRefusal(facts) ? facts : decide(deps, facts)
+    },
+    limit: async ({ before }) => deps.pace.hurry(before.id),
+    record: async (renewal, signed, nextBearerHash) => recordRenewal(renewal, signed, nextBearerHash),
+  })
 }
 
 type Registration = { readonly kind: 'registration'; readonly facts: RecoveryRegistrationFacts | null }
 
-/** A key is proven for this node: unlike a machine that enrols, whoever renews knows its name. */
+/** A key is proven for this node: unlike a machine that enrols, one that renews knows its name. */
 const registrationIn = (
   deps: RenewDeps,
   { id }: NodePrincipal,
@@ -132,7 +122,7 @@ const registrationIn = (
 
 type Holders = Pick<RenewFacts, 'claimant' | 'claimantLive' | 'otherHolder' | 'lastSeen'>
 
-/** Costs nothing where the only channels open are of whoever asks. */
+/** Costs nothing where the only channels open are the caller's own. */
 const holdersOf = async (
   deps: RenewDeps,
   { id, source, proof }: NodePrincipal,
@@ -149,74 +139,36 @@ const holdersOf = async (
   }
 }
 
-const factsOf = async (
-  { store, issuer, clock, random }: RenewDeps,
-  { node, profile, domain }: InUse,
-  key: RenewFacts['key'],
-): Promise<
-  Pick<
-    RenewFacts,
-    'node' | 'profile' | 'domain' | 'key' | 'keyBan' | 'currentKeyBan' | 'withdrawn' | 'orderId' | 'nowMs'
-  >
-> => ({
-  node,
-  profile,
-  domain,
-  key,
-  keyBan: key.kind === 'key' ? await store.get('key-ban', key.spkiHash) : null,
-  currentKeyBan: await currentKeyBan(store, node.value),
-  withdrawn: issuer.withdrawnIssuers(),
-  orderId: sortableId(clock.nowMs(), random),
-  nowMs: clock.nowMs(),
-})
-
-const currentKeyBan = async (store: RenewDeps['store'], node: Node): Promise<RenewFacts['currentKeyBan']> => {
+const banOfCurrentKey = async ({ store }: RenewDeps, node: Node): Promise<RenewFacts['currentKeyBan']> => {
   const slots = slotsOf(node)
   return slots === null ? null : store.get('key-ban', slots.current.spki)
 }
 
-/** Who was last seen is only named, and only where there are two: nobody else's renewal has to read it. */
-const decide = async ({ store }: RenewDeps, facts: RenewFacts): Promise<RenewVerdict> => {
-  const verdict = decideRenew(facts)
-  const named = verdict.kind === 'duplicate' || (verdict.kind === 'admitted' && verdict.suspicion !== null)
-  if (!named) return verdict
-  const { value } = facts.node
-  return decideRenew({ ...facts, lastSeen: lastSeenFacts(value, await store.observation(value.id)) })
-}
-
-const carryOut = async (
+/** What issues nothing is settled here, before its refusal is told. */
+const decide = async (
   deps: RenewDeps,
   facts: RenewFacts,
-  verdict: RenewVerdict,
-): Promise<Renewed | Refusal | 'lost-race'> => {
+): Promise<Renewal | Repeated | Refusal | 'lost-race' | 'decide-again'> => {
+  const verdict = await decideNamingBoth(deps, facts)
   switch (verdict.kind) {
     case 'refused':
       if (verdict.code === 'KEY_IN_USE') {
         await raiseCopiedImage(deps, facts.node.value.id, facts.keyClaims, facts.by.source)
       }
       return verdict
-    case 'repeat': {
-      const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))
-      if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
-      return renewedAs(facts, facts.node.value, stored.value)
-    }
     case 'duplicate':
       return settleDuplicate(deps, facts.node.value.id, verdict.verdict)
-    case 'admitted': {
-      const wait = deps.pace.hurry(facts.node.value.id)
-      if (wait !== null) return wait
-      const issued = await deps.issuer.sign(verdict.order)
-      const { change, node } = renewed(verdict, issued, nextBearerHash(deps, facts.node.value, issued.spki))
-      const outcome = await commitIssued(deps, issued, change)
-      if (outcome === 'lost-race') return outcome
-      deps.feed.publish(outcome)
-      return renewedAs(facts, node, issued)
-    }
+    case 'repeat':
+    case 'admitted':
+      return verdict
   }
 }
 
-const renewedAs = (
-  { profile, domain }: Pick<RenewFacts, 'profile' | 'domain'>,
-  node: Node,
-  certificate: Renewed['certificate'],
-): Renewed => ({ kind: 'renewed', node, profile: profile.value, domain: domain.value, certificate })
+/** Who was last seen is only named, and only where there are two holders: no other renewal has to read it. */
+const decideNamingBoth = async ({ store }: RenewDeps, facts: RenewFacts): Promise<RenewVerdict> => {
+  const verdict = decideRenew(facts)
+  const named = verdict.kind === 'duplicate' || (verdict.kind === 'admitted' && verdict.suspicion !== null)
+  if (!named) return verdict
+  const { value } = facts.node
+  return decideRenew({ ...facts, lastSeen: lastSeenFacts(value, await store.observation(value.id)) })
+}

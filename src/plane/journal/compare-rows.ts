@@ -19,9 +19,10 @@ import {
   tokenEndTypes,
   type Difference,
 } from '#domain/journal/rows-and-journal.ts'
-import type { Cursor, Store } from '#plane/store/contract/store.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { entryPages, nodePages } from '#plane/core/pages.ts'
 
 export type RowDifference = {
   readonly row: 'node' | 'denial' | 'key-ban' | 'token'
@@ -97,8 +98,7 @@ export const compareRows = async (deps: CompareDeps): Promise<Comparison> => {
   }
   const whole = await deps.store.journal.isWhole()
   let nodes = 0
-  for (let after: NodeId | null = null; ;) {
-    const page = await deps.store.nodes({ membership: null, profile: null, after, limit: nodesAtOnce })
+  for await (const page of nodePages(deps.store, { limit: nodesAtOnce })) {
     await compare(
       page.map(
         ({ value }) =>
@@ -107,11 +107,24 @@ export const compareRows = async (deps: CompareDeps): Promise<Comparison> => {
       ),
     )
     nodes += page.length
-    after = page.at(-1)?.value.id ?? null
-    if (page.length < nodesAtOnce || after === null) break
   }
-  const ofEntries = (types: readonly EntryType[], look: (entry: JournalEntry) => ReturnType<Look>): Promise<number> =>
-    eachPage(deps, types, (page) => compare(page.map((entry) => () => look(entry))))
+  const ofEntries = async (
+    types: readonly EntryType[],
+    look: (entry: JournalEntry) => ReturnType<Look>,
+  ): Promise<number> => {
+    let count = 0
+    for await (const page of entryPages(deps.store.journal, types, entriesAtOnce)) {
+      await compare(
+        page.map(
+          ({ entry }) =>
+            () =>
+              look(entry),
+        ),
+      )
+      count += page.length
+    }
+    return count
+  }
   const tokens = await ofEntries(tokenEndTypes, (entry) => differencesOfToken(deps, entry))
   await ofEntries(['host.revoked'], (entry) => missingTombstone(deps, entry))
   return { nodes, tokens, differences: found, more, fault }
@@ -126,21 +139,6 @@ const restingAfter = ({ clock, rest }: CompareDeps, ms: number): (() => Promise<
     if (clock.monotonicMs() < endsMs) return
     await rest()
     endsMs = clock.monotonicMs() + ms
-  }
-}
-
-const eachPage = async (
-  { store }: CompareDeps,
-  type: readonly EntryType[],
-  run: (page: readonly JournalEntry[]) => Promise<void>,
-): Promise<number> => {
-  let count = 0
-  for (let after: Cursor | null = null; ;) {
-    const page = await store.journal.read({ after, last: null, limit: entriesAtOnce, node: null, type })
-    await run(page.map(({ entry }) => entry))
-    count += page.length
-    after = page.at(-1)?.cursor ?? null
-    if (page.length < entriesAtOnce || after === null) return count
   }
 }
 

@@ -1,7 +1,7 @@
 // A row that lets in what the journal shuts out is fenced by a commit of its own, with its entries: that holds on every
 // replica and after a restart. A node is quarantined, so that only an operator lets it in again; what was deleted is put back.
 
-import { releaseAll } from '#domain/fleet/allocation-rules.ts'
+import { releaseAll } from '#domain/fleet/allocation.ts'
 import { denialKey } from '#domain/core/certificate.ts'
 import { readOf } from '#domain/core/change.ts'
 import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
@@ -23,7 +23,7 @@ const by: Attribution = { actor: journalActor, source: null, correlation: null }
 
 /** What was refused was fenced already, by this or by another replica. */
 export const fenceRow = async (deps: FenceDeps, { fence, why }: RowDifference): Promise<void> => {
-  if (fence !== null) await commitDecision<Decided>(deps, () => decide(deps, fence, why))
+  if (fence !== null) await commitDecision(deps, () => decide(deps, fence, why))
 }
 
 const decide = async ({ store, clock }: FenceDeps, fence: RowFence, why: string): Promise<Decided | Refusal> => {

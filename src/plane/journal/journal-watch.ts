@@ -2,27 +2,24 @@
 // after it starts and then daily. What is wrong raises critical alerts, and rows that let in what the journal shuts out are
 // fenced.
 
-import { alertKey, type Alert, type AlertKind } from '#domain/alerts/alert.ts'
-import type { WantedAlert } from '#domain/alerts/alert-decisions.ts'
-import { revokedAgain } from '#domain/alerts/alert-wanted.ts'
+import type { Alert } from '#domain/alerts/alert.ts'
+import { revokedAgain, wantedAlert, type AlertKind, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { boundedText } from '#domain/core/decision.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import { sleep, type Timers } from '#platform/timers.ts'
+import { sleep, turn, type Timers } from '#platform/timers.ts'
 import { compareRows, type Comparison, type RowDifference } from './compare-rows.ts'
 import { fenceRow, type FenceDeps } from './fence-rows.ts'
-import { settleAlert, type SettleDeps } from '#plane/alerts/settle-alert.ts'
-import type { StandingAlerts } from '#plane/alerts/standing-alerts.ts'
+import { reconcileSource, type ReconcileDeps, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { Store, Verification } from '#plane/store/contract/store.ts'
 
 export type JournalWatchDeps = FenceDeps &
-  SettleDeps & {
+  ReconcileDeps & {
     readonly store: Store
     readonly clock: Clock
     readonly timers: Timers
     readonly log: Log
-    readonly alerts: Pick<StandingAlerts, 'all'>
     /** The rows of operator keys, which are judged by their MACs. */
     readonly keyBook: { lookAtAll(): Promise<void> }
     readonly domainName: () => string
@@ -81,14 +78,16 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
    * then it is needed most.
    */
   const verifyForOperator = async (): Promise<Verified> => {
-    const done = await run(soon, () => sleep(timers, againMs))
+    const done = await run(
+      () => turn(timers),
+      () => sleep(timers, againMs),
+    )
     await follow(done).catch((error: unknown) => {
       if (!(error instanceof StoreFault)) throw error
       deps.log.error({ err: error }, 'what the verification found could not all be fenced, or raise its alerts')
     })
     return done
   }
-  const soon = (): Promise<void> => new Promise((resolve) => timers.soon(resolve))
 
   return {
     verify: () =>
@@ -135,8 +134,7 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
           first()
           each()
           // It ends at its next slice. A slow disk must not hold up the end of the plane.
-          const enough = new Promise<void>((resolve) => void timers.after(stopWithinMs, resolve, 'background'))
-          await Promise.race([running, enough])
+          await Promise.race([running, sleep(timers, stopWithinMs, 'background')])
         },
       }
     },
@@ -147,62 +145,50 @@ class Stopped extends Error {}
 
 const checkFile = async (deps: JournalWatchDeps): Promise<void> => {
   const fault = await deps.store.fileFault()
-  const about = { kind: 'store_damaged', subject: deps.domainName(), node: null } as const
-  const reason = `the database file is damaged: ${fault ?? ''}. Keep a copy of it, and restore the last good backup`
-  const wanted = fault === null ? null : ({ ...about, severity: 'critical', reason, sinceMs: null } as const)
-  if (wanted !== null) deps.log.error({ fault }, 'the database file is damaged')
-  if (wanted !== null || stands(deps, about.kind, about.subject))
-    await settleAlert(deps, async () => ({ about, wanted, reliedOn: [] }))
+  if (fault !== null) deps.log.error({ fault }, 'the database file is damaged')
+  const wanted = fault === null ? [] : [wantedAlert('store_damaged', deps.domainName(), { fault })]
+  await reconcileSource(deps, { kinds: ['store_damaged'], wanted: () => wanted })
 }
-
-const stands = ({ alerts }: JournalWatchDeps, kind: AlertKind, subject: string): boolean =>
-  [...alerts.all()].some((alert) => alert.kind === kind && alert.subject === subject)
 
 const tell = async (deps: JournalWatchDeps, journal: Verification, rows: Comparison): Promise<void> => {
-  const wanted: readonly (WantedAlert | Differing)[] = [...damage(deps, journal), ...differing(deps, rows)]
-  const isWanted = ({ kind, subject }: Alert): boolean =>
-    wanted.some((one) => one.kind === kind && one.subject === subject)
-  for (const one of wanted) {
-    deps.log.error({ subject: one.subject, reason: one.reason }, 'the journal and the rows of the store do not agree')
-    await settleAlert(deps, async () => ({ about: one, wanted: await withEarlier(deps, one), reliedOn: [] }))
-  }
-  for (const alert of [...deps.alerts.all()]) {
-    if (isWanted(alert) || !(await isOver(deps, alert))) continue
-    const { kind, subject, node } = alert
-    await settleAlert(deps, async () => ({ about: { kind, subject, node }, wanted: null, reliedOn: [] }))
-  }
+  const damaged = journal.kind === 'intact' ? [] : [wantedAlert('journal_damaged', deps.domainName(), journal)]
+  const differing = differingRows(deps, rows)
+  const wanted = [...damaged, ...differing.map(({ alert }) => alert)]
+  for (const { subject, reason } of wanted)
+    deps.log.error({ subject, reason }, 'the journal and the rows of the store do not agree')
+  await reconcileSource(deps, { kinds: ['journal_damaged'], wanted: () => damaged })
+  await reconcileSource(deps, {
+    kinds: ['rows_differ'],
+    wanted: () => differing.map(({ alert }) => alert),
+    extend: (alert, unresolved) => {
+      const parts = differing.find((one) => one.alert === alert)?.parts ?? []
+      return withEarlier(alert, parts, unresolved, deps.clock.nowMs())
+    },
+    // The fence itself makes rows and journal agree: it is over when the node has left its quarantine.
+    async over(alerts) {
+      const isFenced = await Promise.all(alerts.map(({ node }) => isQuarantined(deps, node)))
+      return alerts.filter((_, at) => !isFenced[at])
+    },
+  })
 }
 
-/** A difference that was fenced is over only when an operator has looked: the fence itself makes rows and journal agree. */
-const isOver = async ({ store }: JournalWatchDeps, { kind, state, node }: Alert): Promise<boolean> => {
-  if (kind === 'journal_damaged') return true
-  if (kind !== 'rows_differ' || state.kind !== 'acknowledged') return false
-  const row = node === null ? null : await store.get('node', node)
-  return row?.value.membership.kind !== 'quarantined'
-}
+const isQuarantined = async ({ store }: JournalWatchDeps, node: Alert['node']): Promise<boolean> =>
+  node !== null && (await store.get('node', node))?.value.membership.kind === 'quarantined'
 
-const damage = ({ domainName }: JournalWatchDeps, journal: Verification): readonly WantedAlert[] => {
-  if (journal.kind === 'intact') return []
-  const { chain, from, to, why } = journal
-  const where = from === to ? `entry ${from}` : `entries ${from} to ${to}`
-  const reason = `chain ${chain}, ${where}: ${why}`
-  return [{ kind: 'journal_damaged', subject: domainName(), node: null, severity: 'critical', reason, sinceMs: null }]
-}
+type Differing = { readonly alert: WantedAlert; readonly parts: readonly string[] }
 
-type Differing = WantedAlert & { readonly parts: readonly string[] }
-
-const differing = ({ domainName }: JournalWatchDeps, { differences }: Comparison): readonly Differing[] => {
+const differingRows = ({ domainName }: JournalWatchDeps, { differences }: Comparison): readonly Differing[] => {
   const bySubject = Map.groupBy(differences, ({ subject }) => subject)
   const named = [...bySubject].slice(0, mostAlerts)
-  const look = { kind: 'rows_differ', severity: 'critical', sinceMs: null } as const
   const unnamed = bySubject.size - named.length
   const rest = `${unnamed} and more rows besides those with alerts of their own differ from the journal: muster journal verify`
   return [
     ...named.map(([subject, ofSubject]) => {
       const parts = ofSubject.map(differenceInWords).slice(0, mostParts)
-      return { ...look, subject, node: ofSubject[0]?.node ?? null, parts, reason: parts.join('; ') }
+      const alert = wantedAlert('rows_differ', subject, parts.join('; '), { node: ofSubject[0]?.node ?? null })
+      return { alert, parts }
     }),
-    ...(unnamed === 0 ? [] : [{ ...look, subject: domainName(), node: null, parts: [], reason: rest }]),
+    ...(unnamed === 0 ? [] : [{ alert: wantedAlert('rows_differ', domainName(), rest), parts: [] }]),
   ]
 }
 
@@ -221,20 +207,14 @@ const differenceInWords = ({ row, subject, why, fence }: RowDifference): string 
  * A fence makes rows and journal agree, so the alert is all that still tells of it: a new difference is added to what it says
  * already, as an alert that nobody has acknowledged.
  */
-const withEarlier = async (
-  { store, clock }: JournalWatchDeps,
-  wanted: WantedAlert | Differing,
-): Promise<WantedAlert> => {
-  if (!('parts' in wanted)) return wanted
-  const standing = (await store.get('alert', alertKey(wanted)))?.value
-  if (standing === undefined || standing.state.kind === 'resolved') return wanted
-  if (wanted.parts.every((part) => standing.reason.includes(part))) return wanted
-  const earlier = `earlier: ${standing.reason.replace(/^earlier: /, '')}`
-  return { ...wanted, reason: `${wanted.reason}; ${earlier}`, sinceMs: Math.max(clock.nowMs(), standing.sinceMs + 1) }
+const withEarlier = (wanted: WantedAlert, parts: readonly string[], unresolved: Alert, nowMs: number): WantedAlert => {
+  if (parts.every((part) => unresolved.reason.includes(part))) return wanted
+  const earlier = `earlier: ${unresolved.reason.replace(/^earlier: /, '')}`
+  return { ...wanted, reason: `${wanted.reason}; ${earlier}`, sinceMs: Math.max(nowMs, unresolved.sinceMs + 1) }
 }
 
 /** For everybody who asks whether the plane is ready: no more than where to look. */
-export const damageInWords = (alerts: Pick<StandingAlerts, 'all'>): readonly string[] => {
+export const damageInWords = (alerts: Pick<UnresolvedAlerts, 'all'>): readonly string[] => {
   const count = (wanted: AlertKind): number => [...alerts.all()].filter(({ kind }) => kind === wanted).length
   const differ = count('rows_differ')
   const forged = count('operator_key_forged')

@@ -1,9 +1,9 @@
 // Which keys a domain cannot do without, and which of them are gone. A plane never makes a key in the place of a lost one
 // by itself: machines out there trust the lost one, and a backup may still have it.
 
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import { sealedNameOf, type KeyName } from './key-custody.ts'
-import { StartRefused } from './start-refused.ts'
+import { StoreRefused } from '#plane/store/contract/store-errors.ts'
 
 /** What `muster ca replace-lost` makes anew. */
 export const replaceableKeys = ['issuing', 'recovery', 'statement', 'bearer', 'journal'] as const
@@ -97,15 +97,15 @@ export const replacedBy = (role: Exclude<LostKey['role'], 'root'>): ReplaceableK
   role === 'domain-ca' ? 'issuing' : role
 
 /** One that is found to be gone although the start did not miss it. */
-export const keyMissing = (lost: LostKey): StartRefused => keysMissing([lost], true)
+export const keyMissing = (lost: LostKey): StoreRefused => keysMissing([lost], true)
 
-const keysMissing = (lost: readonly LostKey[], rootIsHere: boolean): StartRefused => {
+const keysMissing = (lost: readonly LostKey[], rootIsHere: boolean): StoreRefused => {
   const [those, their, them] = lost.length === 1 ? ['the key', 'its', 'it'] : ['the keys', 'their', 'them']
   const are = lost.length === 1 ? 'is' : 'are'
   const roles = lost.flatMap(({ role }) => (role === 'root' ? [] : [replacedBy(role)]))
   // Only its root can sign an issuing CA, and where that is offline the ceremony does.
   const made = rootIsHere ? roles : roles.filter((role) => role !== 'issuing')
-  return new StartRefused(
+  return new StoreRefused(
     'KEY_MISSING',
     `${those} ${lost.map(lostKeyFile).join(', ')} of this domain ${are} gone; nothing was made in ${their} place`,
     `Put ${them} back from a backup of the same domain: into keys/ of the data folder, or with PostgreSQL restore the table sealed_key. If muster.db was restored, restore keys/ of the same backup.${
@@ -115,9 +115,9 @@ const keysMissing = (lost: readonly LostKey[], rootIsHere: boolean): StartRefuse
 }
 
 /** More than a key or two: no command could make that domain again, and one that tried would harm what a restore brings back. */
-const keysGone = (lost: readonly LostKey[], isEmpty: boolean): StartRefused => {
+const keysGone = (lost: readonly LostKey[], isEmpty: boolean): StoreRefused => {
   const root = lost.some(({ role }) => role === 'root') ? ', among them the root' : ''
-  return new StartRefused(
+  return new StoreRefused(
     'KEY_MISSING',
     isEmpty
       ? `keys/ is missing or empty (${lost.length} keys on record${root}); nothing was made in their place`
@@ -127,8 +127,8 @@ const keysGone = (lost: readonly LostKey[], isEmpty: boolean): StartRefused => {
 }
 
 /** Nothing that the lost key has signed could be verified ever again, so no other key takes its place. */
-const unverifiable = (): StartRefused =>
-  new StartRefused(
+const unverifiable = (): StoreRefused =>
+  new StoreRefused(
     'KEY_MISSING',
     'with journal.key its public half journal.KEY_ID.key is gone: with a new key the journal could never be verified again; nothing was changed',
     'Put one of the two back from a backup of the same domain: into keys/ of the data folder, or with PostgreSQL the rows journal/head and journal/KEY_ID of the table sealed_key',

@@ -2,9 +2,10 @@
 // reported as unprotected.
 
 import * as path from 'node:path'
-import { othersMayRead, readFileIfAny } from '#platform/files.ts'
+import { mayBeReadBy, othersMayRead, readFileIfAny } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
 import type { Random } from '#platform/random.ts'
+import { StoreRefused } from '#plane/store/contract/store-errors.ts'
 import { SealRefused, sealingKeyBytes, sealingKeyOf, type SealingKey } from './seal.ts'
 
 export type SealingKeyPlaces = {
@@ -68,4 +69,28 @@ const parse = (text: string, file: string, random: Random): SealingKey => {
 const isInside = (folder: string, file: string): boolean => {
   const way = path.relative(path.resolve(folder), path.resolve(file))
   return way !== '..' && !way.startsWith(`..${path.sep}`) && !path.isAbsolute(way)
+}
+
+/**
+ * As ssh does with its keys. The generated key is of no use to a group either; one that was named may belong to root and a
+ * group of the plane's user (0640), which is reported as unprotected. systemd guards its credentials itself.
+ */
+export const refuseExposed = (
+  { file }: Pick<FoundSealingKey, 'file'>,
+  dataFolder: string,
+  credentialsFolder: string | null,
+): void => {
+  if (credentialsFolder !== null && file === path.join(credentialsFolder, credentialName)) return
+  const isOwn = path.resolve(file) === path.resolve(dataFolder, 'seal.key')
+  const exposedTo = mayBeReadBy(file, 'everybody')
+    ? 'everybody'
+    : isOwn && mayBeReadBy(file, 'group')
+      ? 'its group'
+      : null
+  if (exposedTo === null) return
+  throw new StoreRefused(
+    'SEALING_KEY_EXPOSED',
+    `the sealing key ${file} can be read by ${exposedTo} on this machine`,
+    `chmod 600 ${file}; if others could read it for long, they may have the keys of this domain: docs/OPERATIONS.md, A sealing key that others could read`,
+  )
 }

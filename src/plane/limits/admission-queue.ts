@@ -1,8 +1,9 @@
-// Known callers are never turned away for being many; they wait, and past a bound they are told when to come back. Each
-// is given a slot of its own, so that a boot storm returns spread out and not all at once.
+// Known callers are never turned away for being many; they wait, and past a bound they are told when to come back: after a
+// boot storm as fast as the plane gets through them.
 
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Clock } from '#platform/clock.ts'
+import { openSlotHandOut } from './return-slots.ts'
 
 export type AdmissionQueue = {
   /** Call what is returned when the work is over. */
@@ -10,7 +11,7 @@ export type AdmissionQueue = {
   waiting(): number
 }
 
-const longestWaitMs = 300_000
+const shortestWaitMs = 1000
 const measureEveryMs = 1000
 /** Assumed until a crowd has been seen. */
 const firstGuessPerSecond = 200
@@ -21,7 +22,7 @@ export const openAdmissionQueue = (clock: Clock, capacity: number): AdmissionQue
   let finished = 0
   let measuredMs = 0
   let refusedMs = -Infinity
-  let nextSlotMs = 0
+  const slots = openSlotHandOut(clock)
 
   /** Only while callers are turned away does what comes out say how fast it goes: in quiet hours few come out. */
   const measure = (nowMs: number): void => {
@@ -47,10 +48,8 @@ export const openAdmissionQueue = (clock: Clock, capacity: number): AdmissionQue
       }
       const nowMs = clock.monotonicMs()
       measure(nowMs)
-      nextSlotMs = Math.max(nextSlotMs, nowMs + 1000) + 1000 / perSecond
-      // Past the longest wait the slots start over: a caller that never comes back must not push the others out.
-      if (nextSlotMs - nowMs > longestWaitMs) nextSlotMs = nowMs + 1000
-      return { ...refuse('BUSY'), retryAfterMs: Math.ceil(nextSlotMs - nowMs) }
+      const apartMs = 1000 / perSecond
+      return { ...refuse('BUSY'), retryAfterMs: slots.nextMs(shortestWaitMs + apartMs, apartMs) }
     },
     waiting: () => inside,
   }

@@ -3,32 +3,26 @@
 
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Clock } from '#platform/clock.ts'
+import { openRateLimit } from './rate-limit.ts'
 
 export type NodePace = {
   /** Null: go on. Called once for everything that is asked in the name of a node, or of a token there is. */
   hurry(name: string): Refusal | null
 }
 
-const windowMs = 60_000
 /** A renewal, its first use and a few conditions come to far less. */
-const mostInWindow = 60
+const mostPerMinute = 60
 
 /** `replicas`: over how many a node may spread what it asks for; together they allow what one does. */
 export const openNodePace = (clock: Clock, replicas: () => number): NodePace => {
-  let startedMs = clock.monotonicMs()
-  // Emptied every minute, and never larger than the nodes that wrote something in it.
-  let writes = new Map<string, number>()
+  const limit = openRateLimit(clock, () => ({
+    perMinute: Infinity,
+    perMinutePerKey: Math.ceil(mostPerMinute / replicas()),
+  }))
   return {
     hurry(name) {
-      const nowMs = clock.monotonicMs()
-      if (nowMs - startedMs >= windowMs) {
-        startedMs = nowMs
-        writes = new Map()
-      }
-      const count = (writes.get(name) ?? 0) + 1
-      writes.set(name, count)
-      if (count <= Math.ceil(mostInWindow / replicas())) return null
-      const retryAfterMs = Math.max(1000, startedMs + windowMs - nowMs)
+      if (limit.take(name) === 'within') return null
+      const retryAfterMs = limit.retryAfterMs()
       return { ...refuse('RATE_LIMITED', 'this node has asked for very many changes'), retryAfterMs }
     },
   }

@@ -6,7 +6,9 @@ import { decideExpired, decideExpiring, decideLapse, decideStuck } from '#domain
 import type { NodeId } from '#domain/core/node.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
+import { nodePages } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Presence } from './presence.ts'
 import type { Silence } from './silence.ts'
@@ -52,15 +54,13 @@ const lapse = async ({ store, feed, clock, presence }: LapseDeps, id: NodeId): P
   const verdict = decideLapse({ node, lastPresentMs: nowMs - silentMs, grace, by, nowMs })
   if (verdict.kind === 'not-yet') return
   // A channel is claimed before it opens: one that opens meanwhile wins, whichever replica it is on.
-  const outcome = await store.commit({ ...verdict.change, unheld: id })
-  if (outcome !== 'lost-race') feed.publish(outcome)
+  await commitOnce({ store, feed }, { ...verdict.change, unheld: id })
 }
 
 /** Walks the registry in pages, letting other work in between. */
 export const raiseOverdue = async (deps: SweepDeps & { readonly timers: Pick<Timers, 'soon'> }): Promise<void> => {
-  for (let after: NodeId | null = null; ;) {
+  for await (const page of nodePages(deps.store, { limit: pageSize, timers: deps.timers })) {
     const domain = await deps.store.get('domain', 'domain')
-    const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
     if (domain === null) return
     for (const node of page) {
       const facts = { node, by, nowMs: deps.clock.nowMs() }
@@ -68,11 +68,7 @@ export const raiseOverdue = async (deps: SweepDeps & { readonly timers: Pick<Tim
         ({ kind }) => kind === 'decided',
       )
       if (verdict?.kind !== 'decided') continue
-      const outcome = await deps.store.commit(verdict.change)
-      if (outcome !== 'lost-race') deps.feed.publish(outcome)
+      await commitOnce(deps, verdict.change)
     }
-    after = page.at(-1)?.value.id ?? null
-    if (page.length < pageSize || after === null) return
-    await new Promise<void>((resolve) => deps.timers.soon(resolve))
   }
 }

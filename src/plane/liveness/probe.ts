@@ -8,7 +8,7 @@ import type { NodeId } from '#domain/core/node.ts'
 import type { Holder, Replicas } from '#plane/store/contract/replicas.ts'
 import { defaultProbeSilenceMs } from '#domain/core/profile.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Timers } from '#platform/timers.ts'
+import { sleep, type Timers } from '#platform/timers.ts'
 import type { Holding } from '#plane/sessions/holding.ts'
 import { answerReplicas, askReplica, lookUpWithinMs, probeQuestion } from '#plane/cluster/replica-questions.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
@@ -56,7 +56,7 @@ export const openProbe = ({ sessions, silence, holding, replicas, clock, timers 
     if (silentMs === 'unknown') return silentMs
     const leftMs = enoughMs - silentMs
     if (leftMs > 0 && leftMs <= longestMs) {
-      await new Promise<void>((resolve) => void timers.after(Math.min(leftMs, silenceMs), resolve))
+      await sleep(timers, Math.min(leftMs, silenceMs))
     }
     return 'silent'
   }

@@ -1,12 +1,13 @@
 // Figures about all nodes at once. It looks at every one of them, so it is taken now and then, in pages that let other
 // work in between, and shared by whoever asks meanwhile.
 
-import { conditionNames, rehearsalSteps, type ConditionName, type Node, type NodeId } from '#domain/core/node.ts'
+import { conditionNames, rehearsalSteps, type ConditionName, type Node } from '#domain/core/node.ts'
 import { slotsOf } from '#domain/core/slots.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
 import { isToRecover } from '#domain/core/recoverability.ts'
 import { profilesByName, recoverabilityNow } from '#plane/core/count-recoverable.ts'
+import { nodePages } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 
 export type FleetCensus = {
@@ -62,8 +63,7 @@ const takeCensus = async (deps: CensusDeps): Promise<FleetCensus> => {
     recoverable: 0,
     unrecoverable: zeros(unrecoverableWords),
   }
-  for (let after: NodeId | null = null; ;) {
-    const page = await deps.store.nodes({ membership: null, profile: null, after, limit: pageSize })
+  for await (const page of nodePages(deps.store, { limit: pageSize, timers: deps.timers })) {
     const nowMs = deps.clock.nowMs()
     for (const { value: node } of page) {
       if (node.membership.kind === 'revoked') continue
@@ -76,10 +76,8 @@ const takeCensus = async (deps: CensusDeps): Promise<FleetCensus> => {
       if (recoverable) tally.recoverable++
       else tally.unrecoverable[wordFor(node, why)]++
     }
-    after = page.at(-1)?.value.id ?? null
-    if (page.length < pageSize || after === null) return tally
-    await new Promise<void>((resolve) => deps.timers.soon(resolve))
   }
+  return tally
 }
 
 type Tally = { readonly expiring: Record<ExpiryRange, number>; overdue: number }

@@ -1,10 +1,10 @@
 // The plane itself in figures, looked at when they are asked for.
 
 import { Gauge, type Registry } from 'prom-client'
-import { alertKinds, alertSeverities } from '#domain/alerts/alert.ts'
+import { alertKinds, alertSeverities } from '#domain/alerts/alert-kinds.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
-import type { StandingAlerts } from '#plane/alerts/standing-alerts.ts'
+import type { UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { JournalWatch } from '#plane/journal/journal-watch.ts'
 import { gaugeOf } from './gauge-of.ts'
@@ -12,7 +12,7 @@ import { gaugeOf } from './gauge-of.ts'
 export type PlaneGaugesDeps = {
   readonly channels: Pick<OpenChannels, 'count'>
   readonly authority: Pick<Authority, 'view'>
-  readonly alerts: Pick<StandingAlerts, 'all'>
+  readonly alerts: Pick<UnresolvedAlerts, 'all'>
   readonly journalWatch: Pick<JournalWatch, 'last'>
   /** Callers inside the admission queue of the node plane. */
   readonly admissionQueue: () => number

@@ -3,7 +3,7 @@
 
 import type { Peer } from '#domain/network/peer-set.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Timers } from '#platform/timers.ts'
+import { sleep, turn, type Timers } from '#platform/timers.ts'
 import { channelFrameLimit } from '#wire/api/channel.ts'
 import { peerOnWire, type PlanePeers } from '#wire/network/peers.ts'
 import type { Gate } from '#plane/cluster/gate.ts'
@@ -74,7 +74,6 @@ export const openSendPeers = ({ book, sessions, gate, clock, timers }: SendPeers
   let busy = false
 
   const groupOf = ({ principal }: Session): PeerGroup | null => book.groupOf(principal.id)
-  const pause = (ms: number): Promise<void> => new Promise((resolve) => void timers.after(ms, resolve, 'background'))
   const settle = (session: Session, told: Told): void => {
     byGroup.get(told.home)?.delete(session)
     told.home = groupOf(session)
@@ -92,7 +91,7 @@ export const openSendPeers = ({ book, sessions, gate, clock, timers }: SendPeers
       if (!gate.serves()) await gate.opened()
       outdated.delete(session)
       bringUpToDate(session)
-      if (++looked % sessionsPerTurn === 0) await new Promise<void>((resolve) => timers.soon(resolve))
+      if (++looked % sessionsPerTurn === 0) await turn(timers)
     }
     busy = false
   }
@@ -158,7 +157,7 @@ export const openSendPeers = ({ book, sessions, gate, clock, timers }: SendPeers
       while (session.alive && session.unsentBytes > mostUnread) {
         if (clock.monotonicMs() - sinceMs > longestWaitMs)
           session.end('UNAVAILABLE', 'it does not read what it is sent')
-        else await pause(lookAgainMs)
+        else await sleep(timers, lookAgainMs, 'background')
       }
       const news = group.since(delivery.at, id)
       if (!session.alive) break

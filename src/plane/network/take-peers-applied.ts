@@ -5,6 +5,7 @@ import { decideClear, decideRaise } from '#domain/core/conditions.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
+import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
 import type { UseDeps } from '#plane/core/use-certificate.ts'
 
 export type PeersAppliedDeps = UseDeps & { readonly pace: NodePace }
@@ -17,7 +18,7 @@ export type PeersIntake = {
   forget(node: NodeId): void
 }
 
-const tries = 4
+const tries = { tries: 4, onBusy: busyOver('node') }
 
 export const openPeersIntake = (): PeersIntake => {
   /** What the registry says, as far as it was looked at on this channel. */
@@ -27,22 +28,17 @@ export const openPeersIntake = (): PeersIntake => {
       const { id } = principal
       if (known.get(id) === applied) return
       const by = { actor: actorOf(principal), source: principal.source, correlation }
-      // What is lost to a crowd or to its own hurry is decided with the next set.
-      for (let attempt = 0; attempt < tries; attempt++) {
+      const decide = async () => {
         const node = await deps.store.get('node', id)
-        if (node === null) return
+        if (node === null) return { kind: 'left' } as const
         const facts = { node, by, nowMs: deps.clock.nowMs(), name: 'wireguard_failed' } as const
         const reason = detail ?? 'the agent could not bring its WireGuard peers into force'
         const verdict = applied ? decideClear(facts) : decideRaise({ ...facts, reason, evidence: {} })
-        if (verdict.kind === 'decided') {
-          if (deps.pace.hurry(id) !== null) return
-          const outcome = await deps.store.commit(verdict.change)
-          if (outcome === 'lost-race') continue
-          deps.feed.publish(outcome)
-        }
-        known.set(id, applied)
-        return
+        return verdict.kind === 'decided' && deps.pace.hurry(id) !== null ? ({ kind: 'left' } as const) : verdict
       }
+      const { kind } = await commitDecision(deps, decide, tries)
+      // What is lost to a crowd or to the write limit is decided with the next set.
+      if (kind === 'committed' || kind === 'unchanged') known.set(id, applied)
     },
     forget: (node) => void known.delete(node),
   }

@@ -1,12 +1,12 @@
 // What a node is told of its own place in the WireGuard network.
 
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import { formatPrefix } from '#domain/core/ip-address.ts'
 import type { Node } from '#domain/core/node.ts'
 import { overlayPrefixOf } from '#domain/network/overlay-address.ts'
 import type { Peer } from '#domain/network/peer-set.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { sha256 } from '#platform/bytes.ts'
+import { formatNetwork } from '#platform/ip-address.ts'
 import { peerOnWire, type OverlayConfig, type WireguardConfig } from '#wire/network/peers.ts'
 
 /** Null: it takes no part. */
@@ -19,7 +19,7 @@ export const wireguardConfigOf = (
     ? null
     : {
         address: wireguard.address,
-        network: formatPrefix(overlayPrefixOf(domain, sha256)),
+        network: formatNetwork(overlayPrefixOf(domain, sha256)),
         listen_port: policy.listenPort,
         mtu: policy.mtu,
       }

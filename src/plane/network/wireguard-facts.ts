@@ -9,11 +9,11 @@ import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import {
   checkUnderlay,
   nothingHeld,
+  wireguardKeyProblem,
   type WireguardBrought,
   type WireguardFacts,
   type WireguardHeld,
 } from '#domain/network/wireguard-part.ts'
-import { wireguardKeyProblem } from '#domain/network/wireguard-point.ts'
 import { sha256, sha256Hex } from '#platform/bytes.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { WireguardRequest } from '#wire/network/peers.ts'

@@ -14,6 +14,7 @@ import { slotsOf } from '#domain/core/slots.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
 import type { ReportBody } from '#wire/node/report.ts'
+import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import type { ReportIntake } from './report-intake.ts'
@@ -93,7 +94,8 @@ const noteEvidence = async (
   )
 }
 
-const tries = 4
+/** A report that is not committed is repeated by the next one. */
+const tries = { tries: 4, onBusy: busyOver('node') }
 
 const commitNews = async (
   deps: ReportDeps,
@@ -101,14 +103,11 @@ const commitNews = async (
   by: Attribution,
   decide: (facts: NodeFacts) => NodeDecided | Unchanged,
 ): Promise<void> => {
-  for (let attempt = 0; attempt < tries; attempt++) {
+  const news = async (): Promise<NodeDecided | Unchanged> => {
     const node = await deps.store.get('node', principal.id)
-    if (node === null) return
+    if (node === null) return { kind: 'unchanged' }
     const verdict = decide({ node, by, nowMs: deps.clock.nowMs() })
-    if (verdict.kind === 'unchanged' || deps.pace.hurry(principal.id) !== null) return
-    const outcome = await deps.store.commit(verdict.change)
-    if (outcome === 'lost-race') continue
-    deps.feed.publish(outcome)
-    return
+    return verdict.kind === 'decided' && deps.pace.hurry(principal.id) !== null ? { kind: 'unchanged' } : verdict
   }
+  await commitDecision(deps, news, tries)
 }

@@ -4,8 +4,14 @@
 import type { Attribution } from '#domain/core/decision.ts'
 import type { Node } from '#domain/core/node.ts'
 import { decommissioningOf, revocationOf, unassignmentOf, versionFact } from '#domain/plans/plan-effects.ts'
-import { changesSince, decideApplyPlan, planUnfit, type PlanDecided } from '#domain/plans/plan-rules.ts'
-import type { Plan, PlanAction, PlanEffect } from '#domain/plans/plan.ts'
+import {
+  changesSince,
+  decideApplyPlan,
+  planUnfit,
+  type Plan,
+  type PlanAction,
+  type PlanEffect,
+} from '#domain/plans/plan.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Authority } from '#plane/authority/authority.ts'
@@ -32,7 +38,7 @@ export type StepDone = {
 export type Applied = { readonly kind: 'applied'; readonly plan: Plan; readonly steps: readonly StepDone[] }
 
 export const applyPlan = async (deps: ApplyPlanDeps, id: string, by: Attribution): Promise<Applied | Refusal> => {
-  const marked = await commitDecision<PlanDecided>(deps, async () => {
+  const marked = await commitDecision(deps, async () => {
     const plan = await deps.store.get('plan', id)
     const unfit = planUnfit(plan, deps.clock.nowMs())
     if (unfit !== null || plan === null) return unfit ?? refuse('PLAN_NOT_FOUND', id)

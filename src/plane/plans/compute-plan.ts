@@ -1,7 +1,7 @@
 // Reads what an action would concern, and lets the domain say what would become of it.
 
 import type { Attribution } from '#domain/core/decision.ts'
-import { withdrawalBarred, withdrawnWith } from '#domain/ca/issuer-withdrawal.ts'
+import { withdrawalBarred, withdrawnWith } from '#domain/ca/issuer.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import {
   authorityWithdrawalOf,
@@ -13,8 +13,7 @@ import {
   tokenRevocationOf,
   vclusterDeletionOf,
 } from '#domain/plans/plan-effects.ts'
-import { decideKeepPlan, type PlanDecided } from '#domain/plans/plan-rules.ts'
-import { mostPlanned, type PlanAction, type PlanEffect } from '#domain/plans/plan.ts'
+import { decideKeepPlan, mostPlanned, type PlanDecided, type PlanAction, type PlanEffect } from '#domain/plans/plan.ts'
 import { decideChangeProfile } from '#domain/settings/profile-rules.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
@@ -26,6 +25,7 @@ import { keySharers } from '#plane/revocation/key-sharers.ts'
 import { keysOf } from '#plane/revocation/withdraw-identity.ts'
 import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import { profilesByName } from '#plane/core/count-recoverable.ts'
+import { everyNode } from '#plane/core/pages.ts'
 
 export type EffectDeps = {
   readonly store: Store
@@ -113,7 +113,7 @@ const ofToken = async ({ store, clock }: EffectDeps, id: string): Promise<readon
 const ofVCluster = async ({ store }: EffectDeps, name: string): Promise<readonly PlanEffect[] | Refusal> => {
   const vcluster = await store.get('vcluster', name)
   if (vcluster === null || vcluster.value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', name)
-  const nodes = await everyNode(store, { vcluster: name })
+  const nodes = await nodesWith(store, { vcluster: name })
   return vclusterDeletionOf(vcluster.value, nodes)
 }
 
@@ -129,7 +129,7 @@ const ofProfile = async (
   const changed = decideChangeProfile({ profile, set, by: nobody, longestLeafMs, nowMs })
   if (isRefusal(changed)) return changed
   const { value: before, version } = profile
-  const nodes = await withRehearsals(store, await everyNode(store, { profile: name }))
+  const nodes = await withRehearsals(store, await nodesWith(store, { profile: name }))
   return profileChangeOf({ before, after: changed.profile, keys: Object.keys(set), version, nodes, nowMs })
 }
 
@@ -148,7 +148,7 @@ const ofAuthority = async (
   if (barred !== null) return barred
   const issuers = withdrawnWith(compromised, all)
   const profiles = await profilesByName(store)
-  const nodes = await withRehearsals(store, await everyNode(store, {}))
+  const nodes = await withRehearsals(store, await nodesWith(store, {}))
   return authorityWithdrawalOf({
     issuers,
     nodes: nodes.flatMap((one) => {
@@ -162,17 +162,5 @@ const ofAuthority = async (
 const withRehearsals = (store: Store, nodes: readonly Node[]) =>
   Promise.all(nodes.map(async (node) => ({ node, rehearsedAtMs: await store.rehearsedAtMs(node.id) })))
 
-const everyNode = async (
-  store: Store,
-  only: Partial<Pick<NodeQuery, 'profile' | 'vcluster'>>,
-): Promise<readonly Node[]> => {
-  const found: Node[] = []
-  for (let after: NodeId | null = null; ;) {
-    const query: NodeQuery = { membership: null, profile: null, ...only, after, limit: mostPlanned }
-    const page = await store.nodes(query)
-    found.push(...page.map(({ value }) => value))
-    const last = page.at(-1)
-    if (last === undefined || page.length < mostPlanned) return found
-    after = last.value.id
-  }
-}
+const nodesWith = (store: Store, only: Partial<Pick<NodeQuery, 'profile' | 'vcluster'>>): Promise<readonly Node[]> =>
+  Array.fromAsync(everyNode(store, { ...only, limit: mostPlanned }))

@@ -1,7 +1,6 @@
 // Plan before harm: what an action would do is shown first, and done as it was shown or not at all.
 
-import { roleFor } from '#domain/plans/plan-rules.ts'
-import type { PlanAction } from '#domain/plans/plan.ts'
+import { roleFor, type PlanAction } from '#domain/plans/plan.ts'
 import { roleAllows } from '#domain/core/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { applyPlan, type ApplyPlanDeps } from './apply-plan.ts'

@@ -1,7 +1,7 @@
 // An operator's emergency credential for one machine. Making it puts the node in quarantine, so it is held off meanwhile
 // like any other withdrawal.
 
-import { releaseAll } from '#domain/fleet/allocation-rules.ts'
+import { releaseAll } from '#domain/fleet/allocation.ts'
 import type { Attribution } from '#domain/core/decision.ts'
 import type { NodeId, Repair } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

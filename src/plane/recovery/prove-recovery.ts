@@ -9,7 +9,7 @@ import { verifySignature } from '#pki/keys.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { bearerShape, repairTokenShape, type RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import { recoveryProofBytes } from '#wire/api/statement.ts'
-import { checkChallenge, type ChallengeDeps } from '#plane/identity/issue-challenge.ts'
+import { checkChallenge, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
 
 export type RecoveryProof = {
   readonly purpose: 'recover' | 'rehearse'

@@ -1,49 +1,42 @@
-// A machine whose certificate cannot help it any more gets a new identity: prove, read, decide, sign, commit, publish.
+// A machine whose certificate cannot help it any more gets a new identity: prove, read, decide, and issue.
 
-import { certificateKey } from '#domain/core/certificate.ts'
 import type { Attribution } from '#domain/core/decision.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import type { Node, NodeId } from '#domain/core/node.ts'
-import type { Profile } from '#domain/core/profile.ts'
-import { recovered } from '#domain/recovery/recovered.ts'
+import type { NodeId } from '#domain/core/node.ts'
 import type {
   PresentedCounter,
   PresentedRecovery,
   RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Repeated } from '#domain/identity/node-certificate.ts'
 import {
   decideRecover,
   decideRecoveryWaits,
+  recordRecovery,
+  type AdmittedRecovery,
   type RecoverFacts,
-  type RecoverVerdict,
 } from '#domain/recovery/recovery.ts'
-import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import { sortableId } from '#platform/random.ts'
+import type { SightingJudge } from '#plane/continuity/judge-sighting.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
+import { claimantFacts, lastSeenFacts, liveHolderFacts } from '#plane/identity/holder-facts.ts'
+import { issue, readIssueFacts, type IssueDeps, type Issued } from '#plane/identity/issue.ts'
+import { credentialBan, raiseCopiedImage, readKeyClaims } from '#plane/identity/key-claims.ts'
+import { holderUnknown, type FindOtherHolder } from '#plane/identity/live-holder.ts'
+import { checkRegistration, keyInRequest, readCounter, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
+import { settleDuplicate, type DuplicateDeps } from '#plane/identity/settle-duplicate.ts'
+import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
+import type { NodePace } from '#plane/limits/node-pace.ts'
+import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
-import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { checkRegistration } from '#plane/identity/check-registration.ts'
-import { commitIssued } from '#plane/identity/commit-issued.ts'
-import type { Enrolled } from '#plane/enrollment/enroll-node.ts'
-import { claimantFacts, lastSeenFacts, liveHolderFacts } from '#plane/identity/holder-facts.ts'
-import type { ChallengeDeps } from '#plane/identity/issue-challenge.ts'
-import { credentialBan, raiseCopiedImage, readKeyClaims } from '#plane/identity/key-claims.ts'
-import { keyInRequest } from '#plane/identity/key-in-request.ts'
-import { nextBearerHash, type LineageDeps } from '#plane/identity/lineage.ts'
-import { holderUnknown, type FindOtherHolder } from '#plane/identity/live-holder.ts'
-import type { NodePace } from '#plane/limits/node-pace.ts'
 import { proveRecovery } from './prove-recovery.ts'
-import type { SightingJudge } from '#plane/continuity/judge-sighting.ts'
-import { settleDuplicate, type DuplicateDeps } from '#plane/identity/settle-duplicate.ts'
-import { readCounter } from '#plane/identity/signed-counter.ts'
-import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 
 export type RecoverDeps = ChallengeDeps &
-  LineageDeps &
+  IssueDeps &
   DuplicateDeps & {
     readonly store: Store
     readonly issuer: Issuer
@@ -70,7 +63,7 @@ export type RecoverCall = {
   readonly correlation: string
 }
 
-export const recoverNode = async (deps: RecoverDeps, call: RecoverCall): Promise<Enrolled | Refusal> => {
+export const recoverNode = async (deps: RecoverDeps, call: RecoverCall): Promise<Issued | Refusal> => {
   const node = await deps.store.get('node', call.node)
   const credential = proveRecovery(deps, node, { ...call, purpose: 'recover' })
   if (isRefusal(credential)) {
@@ -87,7 +80,7 @@ export const recoverNode = async (deps: RecoverDeps, call: RecoverCall): Promise
   const leave = deps.admission.enter()
   if (typeof leave !== 'function') return { ...leave, about }
   try {
-    const outcome = await admitted(deps, call, credential)
+    const outcome = await recoverWith(deps, call, credential)
     return outcome.kind === 'refused' ? { ...outcome, about } : outcome
   } finally {
     leave()
@@ -108,22 +101,21 @@ type Brought = {
   readonly by: Attribution
 }
 
-const mostTries = 16
-
-const admitted = async (
+const recoverWith = async (
   deps: RecoverDeps,
   call: RecoverCall,
   credential: PresentedRecovery,
-): Promise<Enrolled | Refusal> => {
+): Promise<Issued | Refusal> => {
   const brought = bring(deps, call, credential)
   if (isRefusal(brought)) return brought
-  for (let attempt = 0; attempt < mostTries; attempt++) {
-    const facts = await readFacts(deps, call, brought)
-    if (isRefusal(facts)) return facts
-    const outcome = await carryOut(deps, facts, decideRecover(facts))
-    if (outcome !== 'lost-race') return outcome
-  }
-  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+  return issue(deps, {
+    async decide() {
+      const facts = await readFacts(deps, call, brought)
+      return isRefusal(facts) ? facts : decide(deps, facts)
+    },
+    limit: async ({ before }) => deps.pace.hurry(before.id),
+    record: async (recovery, signed, nextBearerHash) => recordRecovery(recovery, signed, nextBearerHash),
+  })
 }
 
 const bring = (deps: RecoverDeps, call: RecoverCall, credential: PresentedRecovery): Brought | Refusal => {
@@ -143,7 +135,7 @@ const bring = (deps: RecoverDeps, call: RecoverCall, credential: PresentedRecove
 }
 
 const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought): Promise<RecoverFacts | Refusal> => {
-  const { store, clock } = deps
+  const { store } = deps
   // Asked before the node is read: what it decides on has to be at least as new.
   const live = await deps.findOtherHolder(call.node, call.evidence.instance)
   if (live === 'unknown') return holderUnknown(call.node)
@@ -158,27 +150,25 @@ const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought)
   if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', node.value.profile)
   return {
     ...brought,
+    ...(await readIssueFacts(deps, key)),
     node,
     profile,
     domain,
-    keyBan: key.kind === 'key' ? await store.get('key-ban', key.spkiHash) : null,
     keyClaims,
     credentialBan: await credentialBan(store, brought.credential),
     claimant: claimantFacts(call.evidence, call.source, null),
     otherHolder: live === null ? null : liveHolderFacts(live),
     lastSeen: lastSeenFacts(node.value, await store.observation(call.node)),
     failure: call.failure,
-    withdrawn: deps.issuer.withdrawnIssuers(),
-    orderId: sortableId(clock.nowMs(), deps.random),
-    nowMs: clock.nowMs(),
   }
 }
 
-const carryOut = async (
+/** What issues nothing is settled here, before its refusal is told. */
+const decide = async (
   deps: RecoverDeps,
   facts: RecoverFacts,
-  verdict: RecoverVerdict,
-): Promise<Enrolled | Refusal | 'lost-race'> => {
+): Promise<AdmittedRecovery | Repeated | Refusal | 'lost-race' | 'decide-again'> => {
+  const verdict = decideRecover(facts)
   switch (verdict.kind) {
     case 'refused':
       await askForApproval(deps, facts, verdict)
@@ -186,39 +176,17 @@ const carryOut = async (
         await raiseCopiedImage(deps, facts.node.value.id, facts.keyClaims, facts.by.source)
       }
       return verdict
-    case 'repeat': {
-      const stored = await deps.store.get('certificate', certificateKey(verdict.slot.issuer, verdict.slot.serial))
-      if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
-      return given(facts, verdict.node.value, stored.value)
-    }
     case 'duplicate':
       return settleDuplicate(deps, facts.node.value.id, verdict.verdict)
-    case 'admitted': {
-      const wait = deps.pace.hurry(verdict.before.id)
-      if (wait !== null) return wait
-      const issued = await deps.issuer.sign(verdict.order)
-      const { change, node } = recovered(verdict, issued, nextBearerHash(deps, verdict.before, issued.spki))
-      const outcome = await commitIssued(deps, issued, change)
-      if (outcome === 'lost-race') return outcome
-      deps.feed.publish(outcome)
-      return given(facts, node, issued)
-    }
+    case 'repeat':
+    case 'admitted':
+      return verdict
   }
 }
 
-/** So that whoever could approve it sees that it waits. A lost race is left alone: the machine asks again. */
+/** So that an operator who could approve it sees that it waits. A lost race is left alone: the machine asks again. */
 const askForApproval = async (deps: RecoverDeps, facts: RecoverFacts, refusal: Refusal): Promise<void> => {
   const verdict = decideRecoveryWaits({ ...facts, refusal })
   if (verdict.kind === 'unchanged' || deps.pace.hurry(facts.node.value.id) !== null) return
-  const outcome = await deps.store.commit(verdict.change)
-  if (outcome !== 'lost-race') deps.feed.publish(outcome)
+  await commitOnce(deps, verdict.change)
 }
-
-const given = (
-  {
-    profile,
-    domain,
-  }: { readonly profile: { readonly value: Profile }; readonly domain: { readonly value: DomainSettings } },
-  node: Node,
-  certificate: Enrolled['certificate'],
-): Enrolled => ({ kind: 'enrolled', node, profile: profile.value, domain: domain.value, certificate })

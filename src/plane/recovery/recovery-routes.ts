@@ -5,11 +5,11 @@ import { parseIsoTime } from '#platform/clock.ts'
 import { recoverNode, type RecoverDeps } from './recover-node.ts'
 import { rehearseRecovery, type RehearseDeps } from './rehearse-recovery.ts'
 import { RecoverRequest, RecoverResponse, RehearseRequest, RehearseResponse } from '#wire/recovery/recovery-api.ts'
-import { challengeRoute, type ChallengeRouteDeps } from '#plane/identity/challenge-route.ts'
-import { enrollmentAnswer, type IdentityAnswerDeps } from '#plane/enrollment/identity-answer.ts'
+import { enrollmentAnswer, type EnrollmentAnswerDeps } from '#plane/enrollment/enroll-routes.ts'
+import { challengeRoute, type ChallengeRouteDeps } from '#plane/identity/identity-routes.ts'
 import { answer, type Answer, type Call, type Route } from '#plane/http/route.ts'
 
-export type RecoveryRouteDeps = RecoverDeps & RehearseDeps & IdentityAnswerDeps & ChallengeRouteDeps
+export type RecoveryRouteDeps = RecoverDeps & RehearseDeps & EnrollmentAnswerDeps & ChallengeRouteDeps
 
 export const recoveryRoutes = (deps: RecoveryRouteDeps): readonly Route[] => [
   challengeRoute(deps),

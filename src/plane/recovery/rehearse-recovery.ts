@@ -12,16 +12,16 @@ import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
 import type { RehearseRequest } from '#wire/recovery/recovery-api.ts'
+import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { claimantFacts } from '#plane/identity/holder-facts.ts'
-import type { ChallengeDeps } from '#plane/identity/issue-challenge.ts'
+import { readCounter, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import { credentialBan } from '#plane/identity/key-claims.ts'
 import { proveRecovery } from './prove-recovery.ts'
 import { holderUnknown, type HasChannel, type LastHolder } from '#plane/identity/live-holder.ts'
 import { raiseSecondHolder } from '#plane/identity/raise-second-holder.ts'
 import { refuseCopy, type CopyDeps } from '#plane/identity/refuse-copy.ts'
-import { readCounter } from '#plane/identity/signed-counter.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 
 export type RehearseDeps = ChallengeDeps &
@@ -73,8 +73,6 @@ export const rehearseRecovery = async (deps: RehearseDeps, call: RehearseCall): 
   }
 }
 
-const mostTries = 16
-
 const rehearse = async (
   deps: RehearseDeps,
   call: RehearseCall,
@@ -93,7 +91,7 @@ const rehearse = async (
   if (copy !== null) return copy
   if ((await credentialBan(deps.store, credential)) !== null) return recoveryKeyBanned(call.node)
   const by = { actor: `node:${call.node}`, source, correlation }
-  for (let attempt = 0; attempt < mostTries; attempt++) {
+  return retryLostRaces(nodeTries, async () => {
     const node = await store.get('node', call.node)
     const profile = node === null ? null : await store.get('profile', node.value.profile)
     const domain = await store.get('domain', 'domain')
@@ -109,16 +107,14 @@ const rehearse = async (
     if (decided !== null) {
       const wait = deps.pace.hurry(call.node)
       if (wait !== null) return wait
-      const committed = await store.commit(decided.change)
-      if (committed === 'lost-race') continue
-      deps.feed.publish(committed)
+      const committed = await commitOnce(deps, decided.change)
+      if (committed === 'lost-race') return committed
     }
     if (sent === 'second-holder') await alarm(deps, node, call, by)
     store.observe(call.node, { rehearsedAtMs: nowMs })
     deps.onRehearsal(outcome)
     return { kind: 'rehearsed', outcome, step, why }
-  }
-  return { ...refuse('BUSY', 'many changes to the same node at once'), retryAfterMs: 1000 }
+  })
 }
 
 const senderVerdict = async (

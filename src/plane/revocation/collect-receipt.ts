@@ -5,8 +5,8 @@ import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import type { Row } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { Receipt, ReplicaProof } from '#domain/revocation/receipt.ts'
-import { decideReceipt } from '#domain/revocation/receipt-decisions.ts'
 import {
+  decideReceipt,
   effective,
   hasProof,
   noFates,
@@ -18,9 +18,9 @@ import {
 } from '#domain/revocation/receipt-rules.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
+import { sleep, type Timers } from '#platform/timers.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitOnce, type CommitDeps } from '#plane/core/commit-decision.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 
 export type CollectDeps = {
@@ -136,8 +136,7 @@ export const keep = async (
 ): Promise<Row<Receipt>> => {
   const verdict = decideReceipt({ before, receipt, nowMs: clock.nowMs() })
   if (verdict === null) return before
-  const outcome = await store.commit(verdict.change)
-  if (outcome !== 'lost-race') feed.publish(outcome)
+  await commitOnce({ store, feed }, verdict.change)
   const row = await store.get('receipt', receipt.id)
   if (row === null) throw new Error(`the receipt ${receipt.id} is not in the store`)
   return row
@@ -178,13 +177,10 @@ export const collect = async (
       deps.log.warn({ err: error, receipt: receipt.id }, 'the proofs of a withdrawal could not be collected; again')
     }
     if (receipt.settledAtMs !== null) return
-    await pause(deps.timers, stepMs)
+    // In the background: a plane that stops does not wait, and another goes on with what is open.
+    await sleep(deps.timers, stepMs, 'background')
     stepMs = Math.min(longestStepMs, stepMs * 2)
   }
   const looked = receipt.effectiveAtMs === null ? receipt : await lookAtStragglers(deps, receipt)
   await write(settled(looked, now()))
 }
-
-/** Does not keep a plane that stops: another goes on with what is open. */
-const pause = (timers: Timers, ms: number): Promise<void> =>
-  new Promise((resolve) => void timers.after(ms, resolve, 'background'))

@@ -1,11 +1,12 @@
 // Which other nodes a ban of a node's keys reaches, and what cuts them off: a denial of each of their certificates over such
 // a key. Denials close channels, and are what OCSP, revocation lists and replicas of an older release know of.
 
-import { certificateKey, type CertificateRecord } from '#domain/core/certificate.ts'
+import { deniedOverKey, type CertificateRecord } from '#domain/core/certificate.ts'
 import { readOf, type Row } from '#domain/core/change.ts'
 import { holdingsOf, otherHolders, type KeyClaim } from '#domain/identity/key-claim.ts'
 import type { Besides } from '#domain/core/node-change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
+import { certificatesOf } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 
 export type KeySharers = {
@@ -29,7 +30,7 @@ export const keySharers = async (
   for (const other of others) {
     const node = (await store.get('node', other))?.value
     if (node === undefined || node.membership.kind === 'revoked') continue
-    const over = (await certificatesOf(store, other)).filter(
+    const over = (await Array.fromAsync(certificatesOf(store, other))).filter(
       (record) => keys.includes(record.spki) && record.notAfterMs > nowMs,
     )
     certificates.push(...over)
@@ -38,41 +39,9 @@ export const keySharers = async (
   return { claims, nodes, certificates }
 }
 
-const page = 500
-
-const certificatesOf = async (store: Pick<Store, 'list'>, node: NodeId): Promise<readonly CertificateRecord[]> => {
-  const found: CertificateRecord[] = []
-  for (let after: string | null = null; ;) {
-    const rows = await store.list('certificate', { where: { node }, after, limit: page })
-    found.push(...rows.map(({ value }) => value))
-    const last = rows.at(-1)
-    if (last === undefined || rows.length < page) return found
-    after = certificateKey(last.value.issuer, last.value.serial)
-  }
-}
-
 export const sharersCut = (sharers: KeySharers, banned: NodeId, toleranceMs: number, atMs: number): Besides => ({
   reads: sharers.claims.map(([spki, row]) => readOf('key-claim', spki, row)),
   writes: sharers.certificates.map((record) =>
     deniedOverKey(record, `its key was banned with ${banned}`, toleranceMs, atMs),
   ),
 })
-
-export const deniedOverKey = (
-  { issuer, serial, notAfterMs }: Pick<CertificateRecord, 'issuer' | 'serial' | 'notAfterMs'>,
-  why: string,
-  toleranceMs: number,
-  atMs: number,
-) =>
-  ({
-    put: 'denial',
-    value: {
-      kind: 'certificate',
-      issuer,
-      serial,
-      atMs,
-      untilMs: notAfterMs + toleranceMs,
-      why,
-      reason: 'key-compromise',
-    },
-  }) as const

@@ -1,6 +1,6 @@
 // Taking a node's identity away, and the receipt that proves it took effect (ruling 18).
 
-import { releaseAll } from '#domain/fleet/allocation-rules.ts'
+import { releaseAll } from '#domain/fleet/allocation.ts'
 import { certificateKey } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
 import { boundedText, type Attribution } from '#domain/core/decision.ts'
@@ -9,8 +9,7 @@ import { together, type Besides, type NodeDecided, type NodeFacts } from '#domai
 import type { Node, NodeId, Slot } from '#domain/core/node.ts'
 import { decideQuarantine } from '#domain/revocation/quarantine.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
-import { receiptOpened } from '#domain/revocation/receipt-decisions.ts'
-import { openReceipt } from '#domain/revocation/receipt-rules.ts'
+import { receiptOpened, openReceipt } from '#domain/revocation/receipt-rules.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideDecommission, decideRevoke, type BanFact } from '#domain/revocation/revocation.ts'
 import { everySlot, slotsOf } from '#domain/core/slots.ts'

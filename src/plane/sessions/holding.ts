@@ -11,6 +11,7 @@ import {
   movedQuestion,
   stayedQuestion,
 } from '#plane/cluster/replica-questions.ts'
+import { takeTurnsByKey } from '#plane/core/turns.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -45,7 +46,7 @@ const tellTries = 5
 
 export const openHolding = ({ sessions, replicas, clock, log }: HoldingDeps): Holding => {
   const { holders } = replicas
-  const inTurn = openTurns()
+  const inTurn = takeTurnsByKey()
   // The session that was claimed last, of each node that has one here.
   const named = new Map<NodeId, number>()
 
@@ -128,18 +129,3 @@ const claimedAs = ({ number, evidence }: Session): ClaimedSession => ({
   number,
   instance: evidence === null ? null : evidence.instance,
 })
-
-const openTurns = () => {
-  const last = new Map<NodeId, Promise<unknown>>()
-  return <T>(node: NodeId, run: () => Promise<T>): Promise<T> => {
-    const mine = (last.get(node) ?? Promise.resolve()).then(run)
-    // The next in line starts whether or not this one failed; the failure itself goes to whoever asked.
-    const over = mine
-      .catch(() => undefined)
-      .then(() => {
-        if (last.get(node) === over) last.delete(node)
-      })
-    last.set(node, over)
-    return mine
-  }
-}

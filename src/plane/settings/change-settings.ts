@@ -1,13 +1,12 @@
-import type { Row } from '#domain/core/change.ts'
 import type { Attribution } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import { decideChangeSettings } from '#domain/settings/settings-rules.ts'
-import type { OverlayAddress } from '#domain/core/wireguard.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { everyRow } from '#plane/core/pages.ts'
 
 export type SettingsDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
 
@@ -25,14 +24,9 @@ export const changeSettings = async (
   return done.kind === 'refused' ? done : { kind: 'written', settings: done.settings }
 }
 
-const page = 500
-
 /** One that is given to a node meanwhile is of the former prefix, and is replaced when the node next enrols. */
 const anyAddressHeld = async (store: Pick<Store, 'list'>): Promise<boolean> => {
-  for (let after: string | null = null; ;) {
-    const rows: readonly Row<OverlayAddress>[] = await store.list('overlay-address', { after, limit: page })
-    if (rows.some(({ value }) => value.releasedAtMs === null)) return true
-    after = rows.at(-1)?.value.address ?? null
-    if (rows.length < page || after === null) return false
-  }
+  for await (const { releasedAtMs } of everyRow(store, 'overlay-address', ({ address }) => address))
+    if (releasedAtMs === null) return true
+  return false
 }

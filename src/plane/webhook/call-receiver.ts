@@ -1,7 +1,7 @@
 // One attempt: resolve, vet, connect to what was vetted. The name is resolved once an attempt and the connection goes to
 // that very address, so an answer of DNS that changes in between leads nowhere.
 
-import { isIP } from '#platform/addresses.ts'
+import { isIP } from '#platform/resolve-name.ts'
 import { errno } from '#platform/files.ts'
 import { postOnce } from '#platform/post-once.ts'
 import type { Resolve } from '#platform/resolve-name.ts'

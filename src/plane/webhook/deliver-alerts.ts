@@ -2,7 +2,8 @@
 // at a time. The journal is the outbox; what has been dealt with is remembered in the store, so a restart goes on where
 // it was, and a receiver drops what it was sent twice by its delivery id.
 
-import { alertKey, type AlertKind } from '#domain/alerts/alert.ts'
+import { alertKey } from '#domain/alerts/alert.ts'
+import type { AlertKind } from '#domain/alerts/alert-kinds.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Timers } from '#platform/timers.ts'

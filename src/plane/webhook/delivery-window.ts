@@ -1,7 +1,8 @@
 // What is to be delivered next, and what becomes of an attempt: pure, on a window of the journal's entries about alerts.
 // The entries of one alert go out in their order; one that its receiver does not want holds up no other alert.
 
-import { alertKey, type AlertKind } from '#domain/alerts/alert.ts'
+import { alertKey } from '#domain/alerts/alert.ts'
+import type { AlertKind } from '#domain/alerts/alert-kinds.ts'
 import type { StoredEntry, WebhookProgress } from '#plane/store/contract/store.ts'
 
 export type Delivery = {

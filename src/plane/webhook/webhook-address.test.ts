@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseNetwork, type Network } from '#pki/ip-network.ts'
+import { parseNetwork, type Network } from '#platform/ip-address.ts'
 import { mayBeCalled } from './webhook-address.ts'
 import { hostOf } from './webhook-target.ts'
 

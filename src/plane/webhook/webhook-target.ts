@@ -1,8 +1,8 @@
 // Where alerts are delivered to, as a plane is started with it. The secret comes from a file: arguments and variables of a
 // process are for everybody on the machine to read.
 
-import { parseNetwork, type Network } from '#pki/ip-network.ts'
-import { isIP } from '#platform/addresses.ts'
+import { parseNetwork, type Network } from '#platform/ip-address.ts'
+import { isIP } from '#platform/resolve-name.ts'
 import { isLoopback, mayBeCalled } from './webhook-address.ts'
 
 export type WebhookTarget = {

@@ -1,7 +1,8 @@
 // Alerts as operators and webhooks see them.
 
 import { Type, type Static } from 'typebox'
-import { alertKinds, alertSeverities, alertStates } from '#domain/alerts/alert.ts'
+import { alertStates } from '#domain/alerts/alert.ts'
+import { alertKinds, alertSeverities } from '#domain/alerts/alert-kinds.ts'
 import { closed, oneOf, orNull } from '#wire/core/shapes.ts'
 
 export const AlertView = Type.Object({

@@ -5,7 +5,7 @@ import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 import { HardwareIdentityBody } from './node-api.ts'
-import { unfitText } from '#wire/core/unfit-text.ts'
+import { unfitText } from '#wire/core/strict-json.ts'
 
 export const AgentEvidence = Type.Object(
   {

@@ -8,7 +8,7 @@ import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { Claims, longestClaims } from '#wire/federation/claim-api.ts'
 import { closed } from '#wire/core/shapes.ts'
-import { unfitText } from '#wire/core/unfit-text.ts'
+import { unfitText } from '#wire/core/strict-json.ts'
 
 const short = Type.String({ maxLength: 256 })
 const whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })

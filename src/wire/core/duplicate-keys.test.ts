@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { hasDuplicateKeys } from './duplicate-keys.ts'
+import { hasDuplicateKeys } from './strict-json.ts'
 
 const duplicate = (text: string): boolean => hasDuplicateKeys(text, JSON.parse(text))
 

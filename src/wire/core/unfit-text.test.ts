@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { unfitText } from './unfit-text.ts'
+import { unfitText } from './strict-json.ts'
 
 test('U+0000 and half of a surrogate pair are found at any depth, in values and in keys', () => {
   assert.equal(unfitText('a\u0000'), '')

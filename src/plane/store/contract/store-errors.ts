@@ -1,4 +1,4 @@
-// The two ways a store says no: it will not open, or the world broke under a call.
+// The two ways a store says no: it will not open as it is, or the world broke under a call.
 
 export type StoreRefusedCode =
   | 'SQLITE_TOO_OLD'
@@ -9,8 +9,17 @@ export type StoreRefusedCode =
   | 'NOT_A_STORE'
   | 'JOURNAL_UNREADABLE'
   | 'STORE_CORRUPT'
+  /** Something of a domain is here, and the database or a file it cannot do without is not. */
+  | 'DATA_FOLDER_INCOMPLETE'
+  /** The parts that are here belong to different domains. */
+  | 'DATA_FOLDER_MIXED'
+  | 'KEY_MISSING'
+  | 'SEALING_KEY_EXPOSED'
 
-/** The store does not open on this folder, and trying again changes nothing. */
+/**
+ * The store does not open, or a plane does not start on what it finds there; nothing was changed. Trying again changes
+ * nothing: a person has to put something back, so a plane exits with 78 and a supervisor stops restarting it.
+ */
 export class StoreRefused extends Error {
   readonly code: StoreRefusedCode
   /** What the operator does about it. */

@@ -1,10 +1,10 @@
-// The seam every store keeps: SQLite embedded, PostgreSQL for replicas. Its contract is test/store-contract.ts, run on
+// The seam every store keeps: SQLite embedded, PostgreSQL for replicas. Its contract is test/store/contract.ts, run on
 // each.
 
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { Change, Row, RowKind, RowTypes, Write } from '#domain/core/change.ts'
 import type { Denial } from '#domain/core/certificate.ts'
-import type { IssuerRecord } from '#domain/ca/issuer-record.ts'
+import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { JournalEntry, EntryType } from '#domain/core/journal-entry.ts'
 import type { HardwareIdentity, Membership, Node, NodeId } from '#domain/core/node.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'

@@ -1,6 +1,6 @@
 // How a long transfer is carried out: in turns, so that it can be stopped and tells how far it has come.
 
-import type { Timers } from '#platform/timers.ts'
+import { turn, type Timers } from '#platform/timers.ts'
 import { TransferRefused } from './transfer-errors.ts'
 
 export type TransferProgress = { readonly doing: string; readonly done: number; readonly total: number }
@@ -11,16 +11,16 @@ export type TransferRun = {
   onProgress(progress: TransferProgress): void
 }
 
-const turn = 500
+const recordsPerTurn = 500
 
 /** Call for every record; every so many it lets others have their turn. Throws when asked to stop. */
 export const startSteps = (run: TransferRun, doing: string, total: number): (() => Promise<void>) => {
   let done = 0
   run.onProgress({ doing, done, total })
   return async () => {
-    if (++done % turn !== 0) return
+    if (++done % recordsPerTurn !== 0) return
     run.onProgress({ doing, done, total })
-    await new Promise<void>((resolve) => run.timers.soon(resolve))
+    await turn(run.timers)
     if (run.stop.aborted)
       throw new TransferRefused('STOPPED', 'it was stopped before it was done; nothing was kept', 'Start it again')
   }

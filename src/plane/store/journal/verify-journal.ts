@@ -3,7 +3,7 @@
 
 import { sameBytes } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Timers } from '#platform/timers.ts'
+import { turn, type Timers } from '#platform/timers.ts'
 import { chainedHash, genesisHash, scarredHash, signedBytes } from './journal-chain.ts'
 import type { BaseRow, JournalRow } from './journal-table.ts'
 import type { HeadSigner, KnownPlace } from '#plane/store/contract/store.ts'
@@ -51,7 +51,7 @@ export const checkChain = async (
     }
     if (rows.length === 0) break
     if (deps.clock.monotonicMs() < turnEndsMs) continue
-    await (deps.rest?.() ?? new Promise<void>((resolve) => deps.timers.soon(resolve)))
+    await (deps.rest?.() ?? turn(deps.timers))
     turnEndsMs = deps.clock.monotonicMs() + turnMs
   }
   return { broken: broken ?? check.end(written), entries: at - base.sequence }

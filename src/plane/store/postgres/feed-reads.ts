@@ -1,7 +1,8 @@
 // What the feed reads: where the chains end, what is new in them, and how the rows stand that were written.
 
 import type { RowKind, Write } from '#domain/core/change.ts'
-import { unbroken, type Continuity } from '#domain/continuity/continuity.ts'
+import type { Continuity } from '#domain/continuity/continuity.ts'
+import { unbroken } from '#domain/core/domain-settings.ts'
 import type { PgResult, PgValue, Prepared } from '#platform/postgres.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import { hexOf } from '#plane/store/journal/journal-chain.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Change } from '#domain/core/change.ts'
-import { change, putNode, read, someToken } from '../../../../test/store-harness.ts'
+import { change, putNode, read, someToken } from '../../../../test/store/harness.ts'
 import { planCommit } from '#plane/store/commit/plan-commit.ts'
 import { groupNeeds, lockKey } from './group-needs.ts'
 

@@ -2,9 +2,8 @@
 // schema has been brought up to date. What such a row lacks is what the step gave to the rows that were there then.
 
 import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
-import { openIssuance } from '#domain/identity/issuance.ts'
+import { maintenancePolicy, openIssuance } from '#domain/core/domain-settings.ts'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
-import { maintenancePolicy } from '#domain/fleet/policy.ts'
 import { defaultProbeSilenceMs } from '#domain/core/profile.ts'
 import { noWireguard } from '#domain/core/wireguard.ts'
 import { decodeRow } from '#plane/store/commit/row-tables.ts'

@@ -5,7 +5,7 @@
 // The time given is never the wall clock of a process, which may be wrong: see lived-time.ts.
 
 import type { Database } from '#platform/sqlite.ts'
-import type { Timers } from '#platform/timers.ts'
+import { turn, type Timers } from '#platform/timers.ts'
 import { transact } from './transact.ts'
 
 const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
@@ -30,7 +30,7 @@ export const forgetEnded = async (
     )
     for (let removed = slice; removed === slice; total += removed) {
       removed = transact(deps.database, () => Number(remove.run(before).changes))
-      await new Promise<void>((resolve) => deps.timers.soon(resolve))
+      await turn(deps.timers)
     }
   }
   return total

@@ -4,7 +4,7 @@
 import type { NodeId } from '#domain/core/node.ts'
 import type { Log } from '#platform/log.ts'
 import type { Database } from '#platform/sqlite.ts'
-import type { Timers } from '#platform/timers.ts'
+import { turn, type Timers } from '#platform/timers.ts'
 import { nothingObserved, type Observation } from '#plane/store/contract/store.ts'
 import { transact } from './transact.ts'
 
@@ -95,7 +95,7 @@ export const openObservations = (
     async flush() {
       const nodes = [...gathered.keys()]
       for (let start = 0; start < nodes.length; start += slice) {
-        if (start > 0) await new Promise<void>((resolve) => deps.timers.soon(resolve))
+        if (start > 0) await turn(deps.timers)
         try {
           writeSlice(nodes.slice(start, start + slice))
         } catch (error) {

@@ -1,0 +1,106 @@
+// What is on record of every CA certificate of the domain. Intermediates stay until their last leaf has expired, so a
+// restart with memory keys invalidates nothing.
+
+import type { IssuerId, Node, NodeId } from '#domain/core/node.ts'
+import { approvalComplete } from '#domain/core/approval.ts'
+import type { Denial } from '#domain/core/certificate.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import { recoverabilityOf, isToRecover } from '#domain/core/recoverability.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { everySlot, slotsOf } from '#domain/core/slots.ts'
+
+export type IssuerRecord = {
+  readonly id: IssuerId
+  /** `recovery`: a root of its own, for the recovery listener only; no leaf of the runtime hangs under it. */
+  readonly role: 'root' | 'domain-ca' | 'issuing' | 'recovery'
+  /** DER, base64. */
+  readonly der: string
+  /** The id of the CA that signed it; its own for a root. */
+  readonly parent: IssuerId
+  readonly custody: 'file' | 'memory' | 'offline'
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+  /** An issuing CA that no longer signs. */
+  readonly retiredAtMs: number | null
+  /** Somebody else may have its key: since then nothing it has signed, or will, is taken. */
+  readonly compromisedAtMs: number | null
+}
+
+// Somebody else may have the key of an intermediate (R-039): nothing it has signed is taken any more, nor anything below
+// it. Its nodes have done nothing wrong and come back through recovery, which trusts a root of its own.
+
+/** Null: it can be withdrawn. */
+export const withdrawalBarred = (issuer: IssuerRecord | null): Refusal | null => {
+  if (issuer === null) return refuse('ISSUER_NOT_FOUND')
+  switch (issuer.role) {
+    case 'root':
+      return refuse('ISSUER_NOT_WITHDRAWABLE', 'it is the root: every machine trusts it, and nothing stands above it')
+    case 'recovery':
+      return refuse('ISSUER_NOT_WITHDRAWABLE', 'it is the root of recovery, which machines come back by')
+    case 'domain-ca':
+    case 'issuing':
+      return null
+  }
+}
+
+/** The authority and everything below it, but for what is withdrawn already. */
+export const withdrawnWith = (issuer: IssuerId, all: readonly IssuerRecord[]): readonly IssuerRecord[] => {
+  const hit = new Set([issuer])
+  // Parents come in any order; a path has a handful of authorities, so this ends soon.
+  for (let before = 0; before !== hit.size;) {
+    before = hit.size
+    for (const { id, parent } of all) if (hit.has(parent)) hit.add(id)
+  }
+  return all.filter(({ id, compromisedAtMs }) => hit.has(id) && compromisedAtMs === null)
+}
+
+export const withdrawn = (issuer: IssuerRecord, nowMs: number): IssuerRecord => ({
+  ...issuer,
+  retiredAtMs: issuer.retiredAtMs ?? nowMs,
+  compromisedAtMs: nowMs,
+})
+
+/** For as long as anything it has signed, whoever did so, could be valid. */
+export const denialOfIssuer = (issuer: IssuerRecord, toleranceMs: number, why: string, nowMs: number): Denial => ({
+  kind: 'issuer',
+  issuer: issuer.id,
+  atMs: nowMs,
+  untilMs: issuer.notAfterMs + toleranceMs,
+  why,
+  reason: 'ca-compromise',
+})
+
+/** Whether what the node lives by was signed by one of these. */
+export const livesBy = (node: Node, issuers: readonly IssuerId[]): boolean => {
+  const slots = slotsOf(node)
+  return slots !== null && issuers.includes(slots.current.issuer)
+}
+
+export type WithdrawalEffect = {
+  readonly node: NodeId
+  /** `joins`: by its hardware. `approval`: people decide. `unproven`: it has something to come back by, never tried. */
+  readonly comesBack: 'by itself' | 'joins' | 'approval' | 'unproven' | 'not'
+  readonly why: string
+}
+
+/** What a withdrawal would mean for one node; null: nothing. `rehearsedAtMs`: as `recoverabilityOf` takes it. */
+export const effectOfWithdrawal = (
+  node: Node,
+  profile: Profile,
+  issuers: readonly IssuerId[],
+  rehearsedAtMs: number | null,
+  nowMs: number,
+): WithdrawalEffect | null => {
+  const slots = slotsOf(node)
+  if (slots === null || !everySlot(slots).some(({ issuer }) => issuers.includes(issuer))) return null
+  const { id, recovery } = node
+  const { recoverable, why } = recoverabilityOf(node, profile, rehearsedAtMs, nowMs)
+  if (node.membership.kind === 'quarantined') return { node: id, comesBack: 'not', why }
+  if (!isToRecover(node, profile)) return { node: id, comesBack: 'joins', why }
+  if (profile.recovery.mode === 'deny' || recovery === null || recovery.denied !== null)
+    return { node: id, comesBack: 'not', why }
+  const decidedByPeople =
+    profile.recovery.mode === 'approve' || (node.membership.kind === 'inactive' && !approvalComplete(node, profile))
+  if (decidedByPeople) return { node: id, comesBack: 'approval', why: 'its profile lets people decide' }
+  return { node: id, comesBack: recoverable ? 'by itself' : 'unproven', why }
+}

@@ -1,0 +1,92 @@
+// Lists of any length, read page by page. A walk is no snapshot: it finds rows that are written behind the place it has
+// read up to, and no changes before that place.
+
+import { certificateKey, type CertificateRecord } from '#domain/core/certificate.ts'
+import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import type {
+  JournalQuery,
+  JournalReader,
+  ListQuery,
+  NodeQuery,
+  Store,
+  StoredEntry,
+} from '#plane/store/contract/store.ts'
+import { turn, type Timers } from '#platform/timers.ts'
+
+export type PageReading<T, Place> = {
+  /** Rows that are asked for at once; a page with fewer is the last. */
+  readonly limit: number
+  /** The rows behind `after`; null: the first. */
+  read(after: Place | null, limit: number): Promise<readonly T[]>
+  placeOf(last: T): Place
+  /** Reads end in the turn they are asked in. With timers, other work gets a turn between two pages. */
+  readonly timers?: Pick<Timers, 'soon'>
+}
+
+/** Pages that have rows. */
+export async function* pages<T, Place>(reading: PageReading<T, Place>): AsyncGenerator<readonly T[], void, void> {
+  for (let after: Place | null = null; ;) {
+    const page: readonly T[] = await reading.read(after, reading.limit)
+    const last = page.at(-1)
+    if (last === undefined) return
+    yield page
+    if (page.length < reading.limit) return
+    after = reading.placeOf(last)
+    if (reading.timers !== undefined) await turn(reading.timers)
+  }
+}
+
+type WalkOptions = { readonly limit?: number; readonly timers?: Pick<Timers, 'soon'> }
+
+const usualLimit = 500
+
+/** In the order of their ids. */
+export const nodePages = (
+  store: Pick<Store, 'nodes'>,
+  { limit = usualLimit, timers, ...only }: WalkOptions & Partial<Pick<NodeQuery, 'profile' | 'vcluster'>> = {},
+): AsyncGenerator<readonly Row<Node>[], void, void> =>
+  pages({
+    limit,
+    read: (after: string | null) => store.nodes({ membership: null, profile: null, ...only, after, limit }),
+    placeOf: ({ value }) => value.id,
+    ...(timers === undefined ? {} : { timers }),
+  })
+
+export async function* everyNode(...walk: Parameters<typeof nodePages>): AsyncGenerator<Node, void, void> {
+  for await (const page of nodePages(...walk)) for (const { value } of page) yield value
+}
+
+/** Rows of one kind, in the order of their keys. `keyOf` has to be the key the store has them by. */
+export async function* everyRow<K extends RowKind>(
+  store: Pick<Store, 'list'>,
+  kind: K,
+  keyOf: (value: RowTypes[K]) => string,
+  { limit = usualLimit, ...where }: { readonly limit?: number; readonly where?: NonNullable<ListQuery['where']> } = {},
+): AsyncGenerator<RowTypes[K], void, void> {
+  const reading: PageReading<Row<RowTypes[K]>, string> = {
+    limit,
+    read: (after) => store.list(kind, { ...where, after, limit }),
+    placeOf: ({ value }) => keyOf(value),
+  }
+  for await (const page of pages(reading)) for (const { value } of page) yield value
+}
+
+/** Of one node, in the order of issuer and serial, which says nothing about their age. */
+export const certificatesOf = (
+  store: Pick<Store, 'list'>,
+  node: NodeId,
+): AsyncGenerator<CertificateRecord, void, void> =>
+  everyRow(store, 'certificate', ({ issuer, serial }) => certificateKey(issuer, serial), { where: { node } })
+
+/** Entries of the journal, oldest first. */
+export const entryPages = (
+  journal: Pick<JournalReader, 'read'>,
+  type: JournalQuery['type'],
+  limit = usualLimit,
+): AsyncGenerator<readonly StoredEntry[], void, void> =>
+  pages({
+    limit,
+    read: (after: StoredEntry['cursor'] | null) => journal.read({ after, last: null, limit, node: null, type }),
+    placeOf: ({ cursor }) => cursor,
+  })

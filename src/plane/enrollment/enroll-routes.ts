@@ -1,0 +1,93 @@
+// How a machine that has no identity yet gets one: it reads the roots of the domain, and enrols. Both routes ask for no client
+// certificate.
+
+import { boundedText } from '#domain/core/decision.ts'
+import { noHardware, type HardwareIdentity } from '#domain/core/node.ts'
+import type { Issuer } from '#plane/core/issuer.ts'
+import { answer, type Call, type Route } from '#plane/http/route.ts'
+import { identityAnswer, type IdentityAnswerDeps } from '#plane/identity/identity-routes.ts'
+import type { Issued } from '#plane/identity/issue.ts'
+import type { PeerBook } from '#plane/network/peer-book.ts'
+import { overlayConfigOf, wireguardConfigOf } from '#plane/network/wireguard-config.ts'
+import { isoTime, type Clock } from '#platform/clock.ts'
+import { BundleResponse, EnrollRequest, EnrollResponse, understoodFields } from '#wire/api/node-api.ts'
+import { enrollNode, type EnrollDeps } from './enroll-node.ts'
+
+export const enrollRoute = (deps: EnrollDeps & EnrollmentAnswerDeps): Route => ({
+  method: 'POST',
+  path: '/v1/enroll',
+  access: 'anyone',
+  summary: 'Proves an invitation or a hardware identity, and gets a certificate',
+  body: EnrollRequest,
+  answer: EnrollResponse,
+  handle: (call) => enroll(deps, call),
+})
+
+const enroll = async (deps: EnrollDeps & EnrollmentAnswerDeps, call: Call) => {
+  const body = call.body as EnrollRequest
+  const { hardware_facts: facts } = body
+  const outcome = await enrollNode(deps, {
+    method: body.method,
+    secret: body.enrollment_token ?? null,
+    askedId: body.node_id ?? null,
+    hardware: hardwareIn(body),
+    facts:
+      facts === undefined
+        ? null
+        : {
+            cpuCores: facts.cpu_cores,
+            memoryBytes: facts.memory_bytes,
+            diskBytes: facts.disk_bytes,
+            arch: boundedText(facts.arch, 32),
+          },
+    csr: body.csr,
+    recovery: body.recovery ?? null,
+    wireguard: body.wireguard ?? null,
+    evidence: call.evidence,
+    source: call.principal.source,
+    correlation: call.correlation,
+  })
+  return outcome.kind === 'refused' ? outcome : answer(enrollmentAnswer(deps, outcome))
+}
+
+const hardwareIn = ({ hardware_identity: reported }: EnrollRequest): HardwareIdentity =>
+  reported === undefined ? noHardware : { macs: [...new Set(reported.macs)].sort(), bmcSerial: reported.bmc_serial }
+
+export type EnrollmentAnswerDeps = IdentityAnswerDeps & { readonly peerBook: Pick<PeerBook, 'peersFor'> }
+
+/** What a machine is given that starts a new epoch: all of it. */
+export const enrollmentAnswer = (deps: EnrollmentAnswerDeps, issued: Issued): EnrollResponse => {
+  const { node, profile, domain } = issued
+  const wireguard = wireguardConfigOf(node, profile, domain)
+  return {
+    node_id: node.id,
+    domain: domain.name,
+    epoch: node.epoch,
+    vcluster: node.assignment,
+    liveness_grace_ms: domain.livenessGraceMs,
+    overlay_config: wireguard === null ? null : overlayConfigOf(wireguard, deps.peerBook.peersFor(node)),
+    ...identityAnswer(deps, issued),
+    understands: [...understoodFields],
+  }
+}
+
+export type BundleRouteDeps = {
+  readonly domainName: string
+  readonly issuer: Pick<Issuer, 'roots' | 'rootFingerprint'>
+  readonly clock: Clock
+}
+
+export const bundleRoute = ({ domainName, issuer, clock }: BundleRouteDeps): Route => ({
+  method: 'GET',
+  path: '/v1/bundle',
+  access: 'anyone',
+  summary: 'The roots of this domain',
+  answer: BundleResponse,
+  handle: async () =>
+    answer({
+      domain: domainName,
+      roots: issuer.roots(),
+      root_fingerprint: issuer.rootFingerprint(),
+      server_time: isoTime(clock.nowMs()),
+    }),
+})

@@ -1,7 +1,0 @@
-// The one place that says where a request came from: the caller a load balancer names, else who is at the other end.
-
-import { proxiedCaller } from '#platform/proxied-caller.ts'
-
-/** A Unix socket has no address. An IPv4 address is spelled as one, whatever socket it came in by. */
-export const sourceAddress = (socket: { readonly remoteAddress?: string | undefined }): string =>
-  (proxiedCaller(socket) ?? socket.remoteAddress ?? 'local').replace(/^::ffff:(?=\d+\.)/, '')

@@ -1,0 +1,133 @@
+// What a node asks in its own name, and what it is answered with a certificate. The challenge is the one call that both
+// listeners for machines answer alike, to anyone.
+
+import { Type, type Static } from 'typebox'
+import type { NodePrincipal } from '#domain/core/principal.ts'
+import { refuse } from '#domain/core/refusal.ts'
+import { toPem } from '#pki/pem.ts'
+import { agentProfile, endpointSet, withdrawnPart, type PlaneUrls } from '#plane/core/configuration.ts'
+import type { Issuer } from '#plane/core/issuer.ts'
+import { answer, type Call, type Route } from '#plane/http/route.ts'
+import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import { isoTime, type Clock } from '#platform/clock.ts'
+import {
+  ConfirmRequest,
+  ConfirmResponse,
+  NodeIdText,
+  RenewRequest,
+  RenewResponse,
+  understoodFields,
+} from '#wire/api/node-api.ts'
+import { ChallengeRequest, ChallengeResponse } from '#wire/recovery/recovery-api.ts'
+import { confirmNode, type ConfirmDeps } from './confirm-node.ts'
+import { counterAndToken, type CounterAndTokenDeps, type HandedOut, type Issued } from './issue.ts'
+import type { CopyDeps } from './refuse-copy.ts'
+import { renewCertificate, type RenewDeps } from './renew-certificate.ts'
+import { issueChallenge, type ChallengeDeps } from './request-proofs.ts'
+
+export type ChallengeRouteDeps = ChallengeDeps & {
+  /** What challenges may cost: each is a signature that is made without any proof. Shared by both listeners. */
+  readonly challenges: Pick<StrangersBudget, 'charge' | 'retryAfterMs'>
+}
+
+/**
+ * A boot storm behind one NAT address asks for a few hundred a second; a caller that asks for more on a kept connection
+ * takes the processor away from handshakes.
+ */
+export const challengeLimits = { perMinute: 120_000, perMinutePerSource: 30_000 }
+
+export const challengeRoute = (deps: ChallengeRouteDeps): Route => ({
+  method: 'POST',
+  path: '/v1/challenge',
+  access: 'anyone',
+  summary: 'A signed statement of the time, to prove a recovery key on',
+  body: ChallengeRequest,
+  answer: ChallengeResponse,
+  handle: async (call) => {
+    const { nonce, node_id: node = null } = call.body as ChallengeRequest
+    if (deps.challenges.charge(call.principal.source) === 'over')
+      return { ...refuse('RATE_LIMITED', 'too many challenges'), retryAfterMs: deps.challenges.retryAfterMs() }
+    return answer({ challenge: issueChallenge(deps, { nonce, node }) })
+  },
+})
+
+export const NodeIdParams = Type.Object({ id: NodeIdText }, { additionalProperties: false })
+
+export type IdentityRouteDeps = ConfirmDeps & CopyDeps & RenewDeps & IdentityAnswerDeps
+
+export const identityRoutes = (deps: IdentityRouteDeps): readonly Route[] => [
+  {
+    method: 'POST',
+    path: '/v1/nodes/:id/confirm',
+    access: 'node-itself',
+    inQuarantine: true,
+    summary: 'Says that the certificate works, and whether it could be kept',
+    params: NodeIdParams,
+    body: ConfirmRequest,
+    answer: ConfirmResponse,
+    handle: async (call) => {
+      const { persisted = true, detail = null } = call.body as Static<typeof ConfirmRequest>
+      const { evidence, correlation } = call
+      const confirmation = { persisted, detail }
+      const outcome = await confirmNode(deps, callingNode(call), { confirmation, evidence, correlation })
+      if (outcome.kind === 'refused') return outcome
+      const { id, membership } = outcome.node
+      return answer({ node_id: id, membership: membership.kind, server_time: isoTime(deps.clock.nowMs()) })
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/nodes/:id/renew',
+    access: 'node-itself',
+    summary: 'Gets the next certificate, for a new key',
+    params: NodeIdParams,
+    body: RenewRequest,
+    answer: RenewResponse,
+    handle: async (call) => {
+      const { csr, counter = null, recovery = null } = call.body as RenewRequest
+      const { evidence, correlation } = call
+      const outcome = await renewCertificate(deps, callingNode(call), { csr, counter, recovery, evidence, correlation })
+      return outcome.kind === 'refused' ? outcome : answer(identityAnswer(deps, outcome))
+    },
+  },
+]
+
+/** The access of these routes admits nodes only. */
+const callingNode = ({ principal }: Call): NodePrincipal => {
+  if (principal.kind !== 'node') throw new Error('a route for nodes was reached by another principal')
+  return principal
+}
+
+export type IdentityAnswerDeps = CounterAndTokenDeps & {
+  readonly issuer: Pick<Issuer, 'chainOf' | 'roots' | 'withdrawnIssuers'>
+  readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
+  readonly clock: Clock
+  readonly urls: () => PlaneUrls
+}
+
+/** What a machine is given with every certificate, whichever way it got it. */
+export const identityAnswer = (
+  deps: IdentityAnswerDeps,
+  { node, profile, domain, certificate }: Issued,
+): RenewResponse => {
+  const { counter, recoveryToken } = counterAndToken(deps, node, certificate)
+  return {
+    certificate_chain: pemChain(deps.issuer, certificate),
+    roots: [...deps.issuer.roots()],
+    ...withdrawnPart(deps.issuer),
+    profile: agentProfile(profile),
+    endpoints: endpointSet(deps.urls()),
+    server_time: isoTime(deps.clock.nowMs()),
+    understands: [...understoodFields],
+    counter,
+    recovery_trust: { roots: [...deps.recovery.roots()], statement_keys: [...deps.recovery.statementKeys()] },
+    ...(recoveryToken !== null && { recovery_token: recoveryToken }),
+    recovery_registered: node.recovery !== null,
+    clock_tolerance_ms: domain.clockToleranceMs,
+  }
+}
+
+/** The leaf, then its issuers, without the root. */
+const pemChain = (issuer: Pick<Issuer, 'chainOf'>, { issuer: signedBy, der }: HandedOut): string =>
+  [Buffer.from(der, 'base64'), ...issuer.chainOf(signedBy)].map((part) => toPem('CERTIFICATE', part)).join('')

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Change } from '#domain/core/change.ts'
+import { entry } from '#domain/core/decision.ts'
+import type { Node } from '#domain/core/node.ts'
+import { placeOrder, type SigningOrder } from '#domain/core/order.ts'
+import { refuse } from '#domain/core/refusal.ts'
+import type { Admitted, Repeated } from '#domain/identity/node-certificate.ts'
+import { openFeed } from '#plane/core/feed.ts'
+import type { Committed } from '#plane/store/contract/store.ts'
+import { alice, domainRow, nodeRow, noonMs, profileRow, slot } from '../../../test/fakes/sample-rows.ts'
+import { commitIssued, issue, type IssueDeps } from './issue.ts'
+
+const change: Change = { reads: [], writes: [], entries: [entry(alice, 0, 'node.renewed', {}, {})] }
+const committed: Committed = { kind: 'committed', origin: 'here', writes: [], entries: [] }
+const before: Node = nodeRow('active', { counter: 5 }).value
+const facts = { profile: profileRow('gpu-cloud'), domain: domainRow() }
+const order = placeOrder({ id: 'o1' } as SigningOrder)
+const admitted = { kind: 'admitted', facts, before, epoch: 4, order } as unknown as Admitted
+const signed = { issuer: 'ca1', serial: 'b1', spki: 'new-key', der: 'AA==' }
+
+/** Loses as many races as it is told to; `steps` says what was done, in order. */
+const setUp = (races = 0) => {
+  const steps: string[] = []
+  const commits: Change[] = []
+  const feed = openFeed()
+  feed.subscribe(() => void steps.push('publish'))
+  const deps = {
+    feed,
+    store: {
+      async commit(asked: Change) {
+        steps.push('commit')
+        commits.push(asked)
+        return commits.length <= races ? 'lost-race' : committed
+      },
+      get: async (row: string) => (row === 'certificate' ? { value: signed, version: 1 } : { version: 7 }),
+    },
+    issuer: {
+      async sign({ id }: SigningOrder) {
+        steps.push(`sign ${id}`)
+        return signed
+      },
+      rowRead: (key: string) => ({ row: 'issuer', key, version: 7 }),
+      lookAgain: async () => void steps.push('look again'),
+      withdrawnIssuers: () => [],
+    },
+    recovery: { bearerFor: ({ counter, spki }: { counter: number; spki: string }) => `${counter} ${spki}` },
+  } as unknown as IssueDeps
+  const request = {
+    async decide(): Promise<Admitted> {
+      steps.push('decide')
+      return admitted
+    },
+    limit: async () => null,
+    async record() {
+      steps.push('record')
+      return { change, node: { ...before, counter: 6 } }
+    },
+  }
+  return { deps, request, steps, commits }
+}
+
+test('a certificate is decided, signed, recorded, committed and published, in this order', async () => {
+  const { deps, request, steps, commits } = setUp()
+  const outcome = await issue(deps, request)
+  assert.deepEqual(outcome, {
+    kind: 'issued',
+    node: { ...before, counter: 6 },
+    profile: facts.profile.value,
+    domain: facts.domain.value,
+    certificate: signed,
+  })
+  assert.deepEqual(steps, ['decide', 'sign o1', 'record', 'commit', 'publish'])
+  assert.deepEqual(commits[0]?.reads, [{ row: 'issuer', key: 'ca1', version: 7 }])
+})
+
+test('after a lost race everything is decided and signed again, and nothing of the first try is published', async () => {
+  const { deps, request, steps } = setUp(1)
+  assert.equal((await issue(deps, request)).kind, 'issued')
+  const once = ['decide', 'sign o1', 'record', 'commit']
+  assert.deepEqual(steps, [...once, ...once, 'publish'])
+})
+
+test('beyond its rate limit a node gets nothing signed', async () => {
+  const { deps, request, steps } = setUp()
+  const busy = refuse('RATE_LIMITED')
+  assert.equal(await issue(deps, { ...request, limit: async () => busy }), busy)
+  assert.deepEqual(steps, ['decide'])
+})
+
+test('a repeated request is answered with the certificate on record, and the token it came with is used up first', async () => {
+  const { deps, request, steps, commits } = setUp(1)
+  const repeated: Repeated = {
+    ...{ kind: 'repeat', facts, node: before, slot: { ...slot('b1'), notAfterMs: noonMs }, spends: change },
+  }
+  const outcome = await issue(deps, { ...request, decide: async () => repeated })
+  assert(outcome.kind === 'issued')
+  assert.deepEqual([outcome.certificate, outcome.node], [signed, before])
+  assert.deepEqual(steps, ['commit', 'commit', 'publish'])
+  assert.deepEqual(commits, [change, change])
+})
+
+test('what hands a certificate out relies on the row of its signer as this plane knows it; a newer one is looked at', async () => {
+  const seen: Change[] = []
+  let looks = 0
+  const deps = {
+    store: {
+      commit: async (asked: Change) => {
+        seen.push(asked)
+        return 'lost-race'
+      },
+      get: async () => ({ version: 8 }),
+    },
+    issuer: {
+      rowRead: (key: string) => ({ row: 'issuer', key, version: 7 }),
+      lookAgain: async () => void looks++,
+      withdrawnIssuers: () => ['withdrawn'],
+    },
+  } as unknown as IssueDeps
+  assert.equal(await commitIssued(deps, { issuer: 'ca1' }, change), 'lost-race')
+  assert.deepEqual(seen[0]?.reads, [{ row: 'issuer', key: 'ca1', version: 7 }])
+  assert.equal(looks, 1)
+  assert.equal(await commitIssued(deps, { issuer: 'withdrawn' }, change), 'lost-race')
+  assert.equal(seen.length, 1, 'what a withdrawn authority has signed is not even tried')
+})

@@ -1,0 +1,160 @@
+// The one pipeline that hands out the certificates of nodes: decide on a snapshot, sign, record, commit, publish. Enrolment,
+// renewal and recovery differ in what they decide and in what they write; both are in domain/.
+
+import { certificateKey, type IssuedCertificate } from '#domain/core/certificate.ts'
+import type { Change } from '#domain/core/change.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { Node } from '#domain/core/node.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { slotsOf } from '#domain/core/slots.ts'
+import type { Admitted, IssueFacts, Recorded, Repeated } from '#domain/identity/node-certificate.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import { commitOnce, nodeTries, retryLostRaces, type CommitDeps } from '#plane/core/commit-decision.ts'
+import type { Issuer } from '#plane/core/issuer.ts'
+import type { Committed, Store } from '#plane/store/contract/store.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import type { Clock } from '#platform/clock.ts'
+import { sortableId, type Random } from '#platform/random.ts'
+import { signCounter, type CounterDeps } from './request-proofs.ts'
+
+export type IssueDeps = CommitDeps & {
+  readonly store: Pick<Store, 'commit' | 'get'>
+  readonly issuer: Pick<Issuer, 'sign' | 'rowRead' | 'lookAgain' | 'withdrawnIssuers'>
+  readonly recovery: Pick<RecoveryAuthority, 'bearerFor'>
+}
+
+export type IssueRequest<A extends Admitted> = {
+  /**
+   * Reads and decides; called again whenever the commit lost a race. What it decides that issues nothing it also settles:
+   * a refusal is told, an alert raised, a second holder fenced.
+   */
+  decide(): Promise<A | Repeated | Refusal | 'lost-race' | 'decide-again'>
+  /** The rate limit of what was admitted, asked before anything is signed. */
+  limit(admission: A): Promise<Refusal | null>
+  /** What is written with the certificate. `nextBearerHash`: of the bearer token that goes out with it. */
+  record(admission: A, issued: IssuedCertificate, nextBearerHash: string): Promise<Recorded>
+}
+
+/** What a caller is answered with, the first time or once more. */
+export type Issued = {
+  readonly kind: 'issued'
+  readonly node: Node
+  readonly profile: Profile
+  readonly domain: DomainSettings
+  readonly certificate: HandedOut
+}
+
+/** `der`: base64; the answer makes the chain of it. */
+export type HandedOut = Pick<IssuedCertificate, 'issuer' | 'serial' | 'spki' | 'der'>
+
+export const issue = <A extends Admitted>(deps: IssueDeps, request: IssueRequest<A>): Promise<Issued | Refusal> =>
+  retryLostRaces(nodeTries, async () => {
+    const verdict = await request.decide()
+    if (verdict === 'lost-race' || verdict === 'decide-again' || verdict.kind === 'refused') return verdict
+    if (verdict.kind === 'repeat') return repeated(deps, verdict)
+    const limited = await request.limit(verdict)
+    if (limited !== null) return limited
+    const signed = await sign(deps, verdict)
+    const { change, node } = await request.record(verdict, signed, nextBearerHash(deps, verdict.before, signed.spki))
+    const outcome = await commitIssued(deps, signed, change)
+    return outcome === 'lost-race' ? outcome : issued(verdict, node, signed)
+  })
+
+/**
+ * The built-in issuer answers at once, and its order and certificate are one commit. An issuer outside may be slow, and may
+ * sign what this process does not live to record: an order for it is to be committed as `intended` here, before it is sent.
+ */
+const sign = ({ issuer }: IssueDeps, { order }: Admitted): Promise<IssuedCertificate> => issuer.sign(order)
+
+const repeated = async (deps: IssueDeps, verdict: Repeated): Promise<Issued | Refusal | 'lost-race'> => {
+  const { slot, spends } = verdict
+  const spent = spends === null ? null : await commitOnce(deps, spends)
+  if (spent === 'lost-race') return spent
+  const stored = await deps.store.get('certificate', certificateKey(slot.issuer, slot.serial))
+  if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
+  return issued(verdict, verdict.node, stored.value)
+}
+
+const issued = (
+  { facts: { profile, domain } }: { readonly facts: Pick<IssueFacts, 'profile' | 'domain'> },
+  node: Node,
+  certificate: HandedOut,
+): Issued => ({ kind: 'issued', node, profile: profile.value, domain: domain.value, certificate })
+
+/**
+ * The commit that hands a certificate out relies on the authority that has signed it: one that was withdrawn or replaced
+ * meanwhile, on any replica, makes it lose the race, and the next try is signed by another.
+ */
+export const commitIssued = async (
+  { store, feed, issuer }: Omit<IssueDeps, 'recovery'>,
+  signed: { readonly issuer: string },
+  change: Change,
+): Promise<Committed | 'lost-race'> => {
+  // Withdrawn here since it signed: its row is known as it is now, and would not lose.
+  if (issuer.withdrawnIssuers().includes(signed.issuer)) return 'lost-race'
+  const signedBy = issuer.rowRead(signed.issuer)
+  const outcome = await commitOnce({ store, feed }, { ...change, reads: [...change.reads, signedBy] })
+  if (outcome !== 'lost-race') return outcome
+  const now = await store.get('issuer', signed.issuer)
+  // Else it is some other row that has changed, and the caller reads that again.
+  if (now === null || now.version !== signedBy.version) await issuer.lookAgain()
+  return outcome
+}
+
+export type FactDeps = {
+  readonly store: Pick<Store, 'get'>
+  readonly issuer: Pick<Issuer, 'withdrawnIssuers'>
+  readonly clock: Clock
+  readonly random: Random
+}
+
+/** What every decision to issue is given besides the node and what the request brings. */
+export const readIssueFacts = async (
+  { store, issuer, clock, random }: FactDeps,
+  key: IssueFacts['key'],
+): Promise<Pick<IssueFacts, 'key' | 'keyBan' | 'withdrawn' | 'orderId' | 'nowMs'>> => {
+  const nowMs = clock.nowMs()
+  return {
+    key,
+    keyBan: key.kind === 'key' ? await store.get('key-ban', key.spkiHash) : null,
+    withdrawn: issuer.withdrawnIssuers(),
+    orderId: sortableId(nowMs, random),
+    nowMs,
+  }
+}
+
+export type CounterAndTokenDeps = CounterDeps & { readonly recovery: Pick<RecoveryAuthority, 'bearerFor'> }
+
+/**
+ * What goes out with every certificate besides: the signed counter and, in compatibility mode, the bearer token. Both are made
+ * from what is on record, so that a repeated request is answered with the same ones.
+ */
+export const counterAndToken = (
+  deps: CounterAndTokenDeps,
+  node: Node,
+  handedOut: Pick<HandedOut, 'serial' | 'spki'>,
+): { readonly counter: string; readonly recoveryToken: string | null } => {
+  const count = countOf(node, handedOut.serial)
+  const token = deps.recovery.bearerFor({ node: node.id, counter: count, spki: handedOut.spki })
+  const registered = node.recovery === null ? null : node.recovery.credential
+  return {
+    counter: signCounter(deps, node, count),
+    // One that has been rotated away since is of no use to any caller.
+    recoveryToken: registered?.kind === 'bearer' && registered.hash === sha256Hex(token) ? token : null,
+  }
+}
+
+/** The hash of the token that goes with the next certificate of this node, if it recovers by tokens. */
+const nextBearerHash = (
+  { recovery }: Pick<IssueDeps, 'recovery'>,
+  node: Pick<Node, 'id' | 'counter'>,
+  spki: string,
+): string => sha256Hex(recovery.bearerFor({ node: node.id, counter: node.counter + 1, spki }))
+
+/** The newest certificate has the newest count; any other was issued before it. */
+const countOf = (node: Node, serial: string): number => {
+  const slots = slotsOf(node)
+  const newest = slots === null ? null : (slots.pending ?? slots.current)
+  return newest === null || newest.serial === serial ? node.counter : node.counter - 1
+}

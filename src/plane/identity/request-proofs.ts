@@ -1,0 +1,121 @@
+// What a request brings that is checked before anything is decided on it: the key of its certificate request, the counter, a
+// challenge, and the recovery key it registers. Challenge and counter are statements that this domain has signed, and
+// nothing is kept of them: each says when or for which node it was made, and its signature that it is ours.
+
+import type { KeyInRequest } from '#domain/identity/node-certificate.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import type { PresentedCounter, RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { parseCsr } from '#pki/csr.ts'
+import { keyTypeOfSpki, spkiHash, verifySignature } from '#pki/keys.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Random } from '#platform/random.ts'
+import { formatStatement, parseStatement, recoveryProofBytes, type Challenge } from '#wire/api/statement.ts'
+import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+
+export type CounterDeps = {
+  readonly recovery: Pick<RecoveryAuthority, 'signStatement' | 'isOurStatement'>
+  readonly domainName: string
+}
+
+export type ChallengeDeps = CounterDeps & { readonly clock: Clock; readonly random: Random }
+
+/** The public key, proven to be its sender's: all that is ever taken from a certificate request. */
+export const keyInRequest = (csr: string): KeyInRequest | { kind: 'malformed'; why: string } => {
+  const parsed = parseCsr(csr)
+  if (parsed.kind === 'malformed') return parsed
+  return { kind: 'key', keyType: parsed.keyType, spki: parsed.spki, spkiHash: spkiHash(parsed.spki) }
+}
+
+/** Long enough for a slow machine to answer, too short for its answer to be worth stealing. */
+const challengeLifetimeMs = 60_000
+/** Replicas of one plane may differ by so much. */
+const aheadMs = 5_000
+
+/** States what time it is, to a caller with a nonce of its own. A recovery key signs it. */
+export const issueChallenge = (
+  { recovery, domainName, clock, random }: ChallengeDeps,
+  asked: { readonly nonce: string; readonly node: NodeId | null },
+): string => {
+  const salt = random.bytes(16).toString('base64url')
+  const challenge = { domain: domainName, node: asked.node, nonce: asked.nonce, salt, time_ms: clock.nowMs() }
+  return formatStatement('challenge', challenge, (bytes) => recovery.signStatement(bytes))
+}
+
+/** Ours, of this domain, and young. For whom it was made is for the caller to compare. */
+export const checkChallenge = (
+  { recovery, domainName, clock }: ChallengeDeps,
+  text: string,
+): (Challenge & { readonly kind: 'challenge' }) | Refusal => {
+  const parsed = parseStatement('challenge', text)
+  if (parsed === null || !recovery.isOurStatement(parsed.signed, parsed.signature)) return refuse('CHALLENGE_INVALID')
+  if (parsed.value.domain !== domainName) return refuse('CHALLENGE_INVALID', 'it is of another domain')
+  const ageMs = clock.nowMs() - parsed.value.time_ms
+  if (ageMs > challengeLifetimeMs || ageMs < -aheadMs) return refuse('CHALLENGE_INVALID', 'it is too old')
+  return { ...parsed.value, kind: 'challenge' }
+}
+
+export type CheckedRegistration = {
+  readonly kind: 'registration'
+  readonly facts: RecoveryRegistrationFacts
+  /** For whom its challenge was made; null: for a machine that did not know its name yet. */
+  readonly node: NodeId | null
+}
+
+/** A key is registered only by a caller that proves to hold it, on a challenge of ours and for this very request. */
+export const checkRegistration = (
+  deps: ChallengeDeps,
+  registration: RecoveryRegistration,
+  csr: string,
+): CheckedRegistration | Refusal => {
+  if (registration.kind === 'bearer') return { kind: 'registration', facts: { kind: 'bearer' }, node: null }
+  const { challenge, proof } = registration
+  const ours = checkChallenge(deps, challenge)
+  if (isRefusal(ours)) return ours
+  const spki = Buffer.from(registration.public_key, 'base64')
+  const publicKey = spki.toString('base64')
+  if (keyTypeOfSpki(spki) === null) return refuse('RECOVERY_UNKNOWN', 'the recovery key is of no type we use')
+  const node = ours.node ?? '-'
+  const signed = recoveryProofBytes({ purpose: 'register', node, challenge, csrHash: sha256Hex(csr), counter: '-' })
+  if (!verifySignature(spki, signed, Buffer.from(proof, 'base64url')))
+    return refuse('RECOVERY_UNKNOWN', 'the proof of the recovery key is wrong')
+  return { kind: 'registration', facts: { kind: 'key', spki: spkiHash(spki), publicKey }, node: ours.node }
+}
+
+/** Signed, so that a caller can only present a counter that it was given (ruling 6). */
+export const signCounter = (
+  { recovery, domainName }: CounterDeps,
+  { id, epoch }: Pick<Node, 'id' | 'epoch'>,
+  counter: number,
+): string =>
+  formatStatement('counter', { domain: domainName, node: id, epoch, counter }, (bytes) => recovery.signStatement(bytes))
+
+/**
+ * One that another key signed is like none: keys can be lost. Serials guard a renewal, and the holder of a copy could as well
+ * leave its counter out. Where nothing else guards, as in a recovery, `readCounter` is asked.
+ */
+export const readRenewalCounter = (
+  deps: CounterDeps,
+  text: string | null,
+  node: NodeId,
+): PresentedCounter | null | Refusal => {
+  const parsed = text === null ? null : parseStatement('counter', text)
+  const foreign = parsed !== null && !deps.recovery.isOurStatement(parsed.signed, parsed.signature)
+  return foreign ? null : readCounter(deps, text, node)
+}
+
+/** Null: none was presented. */
+export const readCounter = (
+  { recovery, domainName }: CounterDeps,
+  text: string | null,
+  node: NodeId,
+): PresentedCounter | null | Refusal => {
+  if (text === null) return null
+  const parsed = parseStatement('counter', text)
+  const ours = parsed !== null && recovery.isOurStatement(parsed.signed, parsed.signature)
+  if (!ours || parsed.value.domain !== domainName || parsed.value.node !== node)
+    return refuse('REQUEST_INVALID', 'the counter is not one this node was given')
+  return parsed.value
+}

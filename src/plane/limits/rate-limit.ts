@@ -1,0 +1,72 @@
+// How many a minute, of all keys together and of each. What is beyond the limits is counted, and told once the minute is
+// over. The memory is emptied with every minute.
+
+import type { Clock } from '#platform/clock.ts'
+
+export type RateLimits = { readonly perMinute: number; readonly perMinutePerKey: number }
+
+export type RateLimit = {
+  /** Whether one more of this key would be within the limits. */
+  room(key: string): boolean
+  /** One more. `over`: it was only counted. */
+  take(key: string): 'within' | 'over'
+  /** Until there is room again. */
+  retryAfterMs(): number
+  /** What was over the limits in minutes that have ended; asking empties the count. */
+  takeCounted(): { readonly count: number; readonly keys: number } | null
+}
+
+const windowMs = 60_000
+const shortestWaitMs = 1000
+/** Of keys that were over the limits, only how many there are is told. */
+const mostKeysCounted = 1024
+
+/** `limits` is asked each time: a change holds at once. */
+export const openRateLimit = (clock: Pick<Clock, 'monotonicMs'>, limits: () => RateLimits): RateLimit => {
+  let startedMs = clock.monotonicMs()
+  let taken = 0
+  // Bounded by `perMinute`: a key is only remembered while there is room for all.
+  let byKey = new Map<string, number>()
+  let over = 0
+  let keysOver = new Set<string>()
+  let counted: { count: number; keys: number } | null = null
+
+  const roll = (): void => {
+    const nowMs = clock.monotonicMs()
+    if (nowMs - startedMs < windowMs) return
+    if (over > 0) {
+      counted = { count: (counted?.count ?? 0) + over, keys: Math.max(counted?.keys ?? 0, keysOver.size) }
+    }
+    startedMs = nowMs
+    taken = 0
+    over = 0
+    byKey = new Map()
+    keysOver = new Set()
+  }
+  const room = (key: string): boolean => {
+    roll()
+    const { perMinute, perMinutePerKey } = limits()
+    return taken < perMinute && (byKey.get(key) ?? 0) < perMinutePerKey
+  }
+
+  return {
+    room,
+    take(key) {
+      if (!room(key)) {
+        over++
+        if (keysOver.size < mostKeysCounted) keysOver.add(key)
+        return 'over'
+      }
+      taken++
+      byKey.set(key, (byKey.get(key) ?? 0) + 1)
+      return 'within'
+    },
+    retryAfterMs: () => Math.max(shortestWaitMs, startedMs + windowMs - clock.monotonicMs()),
+    takeCounted() {
+      roll()
+      const told = counted
+      counted = null
+      return told
+    },
+  }
+}

@@ -1,0 +1,29 @@
+// Which process this is: its release, its user, its name and what the system lets it do.
+
+import * as os from 'node:os'
+import { readFileIfAny } from './files.ts'
+import packageJson from '../../package.json' with { type: 'json' }
+
+export const musterVersion: string = packageJson.version
+
+/** The user that runs this process, as the system knows it. */
+export const userName = (): string => os.userInfo().username
+
+/** The same for a record of who did something: a user without a name, as in many containers, is named by number. */
+export const callerName = (): string => {
+  try {
+    return userName()
+  } catch {
+    return `uid-${process.getuid?.() ?? 'unknown'}`
+  }
+}
+
+/** Which process this is, for people who have several machines. */
+export const processName = (): string => `${os.hostname()} ${process.pid}`
+
+/** How many files this process may have open; 1024 where the system does not say. */
+export const openFileLimit = (): number => {
+  const line = readFileIfAny('/proc/self/limits')?.match(/^Max open files\s+(\d+|unlimited)/m)
+  if (line?.[1] === 'unlimited') return 1_048_576
+  return line?.[1] === undefined ? 1024 : Number(line[1])
+}

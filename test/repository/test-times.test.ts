@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openQueue } from '../../scripts/test-times.ts'
+
+const known = {
+  long: { seconds: 60, cpu: 40 },
+  short: { seconds: 6, cpu: 6 },
+  sleepy: { seconds: 90, cpu: 3 },
+  dozing: { seconds: 30, cpu: 1 },
+}
+
+test('what takes longest is started first, and a file that nobody knows behind those that are known to be longer', () => {
+  const queue = openQueue(['unknown', 'short', 'long'], String, known)
+  assert.deepEqual(
+    [1, 2, 3, 4].map(() => queue.next('working')),
+    ['long', 'short', 'unknown', null],
+  )
+})
+
+test('what does little but wait goes to the lanes for that, and each lane takes what the others have left', () => {
+  const queue = openQueue(['short', 'dozing', 'long', 'sleepy'], String, known)
+  assert.equal(queue.next('waiting'), 'sleepy')
+  assert.equal(queue.next('working'), 'long')
+  assert.equal(queue.next('working'), 'short')
+  assert.equal(queue.next('working'), 'dozing')
+  assert.equal(queue.next('waiting'), null)
+  const rest = openQueue(['short', 'long'], String, known)
+  assert.equal(rest.next('waiting'), 'long')
+})

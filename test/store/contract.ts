@@ -1,0 +1,567 @@
+// What every store keeps, whatever is underneath. SQLite runs it in sqlite.test.ts; another store runs it by
+// calling storeContract with a way to open an empty one.
+
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import type { Alert } from '#domain/alerts/alert.ts'
+import type { Change, Write } from '#domain/core/change.ts'
+import { decided } from '#domain/core/decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
+import { raiseSecondHolder } from '#plane/identity/raise-second-holder.ts'
+import type { CommitGroup, Committed, JournalQuery, Store } from '#plane/store/contract/store.ts'
+import { systemClock } from '#platform/clock.ts'
+import { evidenceOf } from '../fakes/agent-words.ts'
+import { change, newNode, note, putNode, read, someCertificate, someNode, someTimeMs, someToken } from './harness.ts'
+
+/** `reopen` closes the store in an orderly way and opens it again on what it kept. */
+export type StoreUnderTest = { readonly store: Store; reopen(): Promise<Store>; remove(): Promise<void> }
+
+const hardware = (mac: string, bmcSerial: string | null = null) => ({ hardware: { macs: [mac], bmcSerial } })
+const revoked = { membership: { kind: 'revoked', sinceMs: 1, reason: 'gone', by: 'operator:test' } } as const
+const everything: JournalQuery = { after: null, last: null, limit: 100, node: null, type: null }
+
+const committed = async (store: Store, wanted: Change): Promise<Committed> => {
+  const outcome = await store.commit(wanted)
+  assert(outcome !== 'lost-race', 'this commit has nobody to lose to')
+  return outcome
+}
+
+export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderTest>): void => {
+  describe(`${name} keeps the contract of a store`, () => {
+    let under: StoreUnderTest
+    let store: Store
+    beforeEach(async () => {
+      under = await openEmpty()
+      store = under.store
+    })
+    afterEach(() => under.remove())
+
+    describe('rows', () => {
+      test('a row that is not there is null, a new one has version 1, every write adds one', async () => {
+        assert.equal(await store.get('node', 'n1'), null)
+        await committed(store, newNode('n1'))
+        assert.deepEqual(await store.get('node', 'n1'), { value: someNode('n1'), version: 1 })
+        await committed(store, change([read('node', 'n1', 1)], [putNode('n1', { epoch: 7 })]))
+        assert.deepEqual(await store.get('node', 'n1'), { value: someNode('n1', { epoch: 7 }), version: 2 })
+      })
+
+      test('a report about a row that cannot be read is not written over it', async () => {
+        await committed(store, newNode('n1'))
+        await committed(store, change([read('node', 'n1', 1)], [putNode('n1', { epoch: 'one' as unknown as number })]))
+        const unreadable = await store.get('node', 'n1')
+        assert.equal(unreadable?.value.unreadable, 'no good epoch')
+        const by = { actor: 'node:n1', source: null, correlation: null }
+        const holder = { node: 'n1', condition: 'duplicate_identity', reason: 'r', evidence: {}, by } as const
+        const feed = { publish: () => assert.fail('it was written') }
+        await raiseSecondHolder({ store, feed, clock: systemClock }, holder)
+        const drained = async () =>
+          decided(change([read('node', 'n1', 2)], [{ put: 'node', value: { ...unreadable.value, drain: 'drained' } }]))
+        const said = await commitDecision({ store, feed }, drained)
+        assert.equal(said.kind === 'refused' && said.code, 'NODE_STATE_CONFLICT')
+        assert.deepEqual(await store.get('node', 'n1'), unreadable)
+      })
+
+      test('every kind of row comes back as it was put', async () => {
+        const writes: Write[] = [
+          putNode('n1', hardware('02:00:00:00:00:01', 'S1')),
+          { put: 'token', value: someToken('t1') },
+          { put: 'certificate', value: someCertificate('a1') },
+          {
+            put: 'denial',
+            value: { kind: 'epoch', node: 'n1', epoch: 1, atMs: 1, untilMs: 5, why: 'x', reason: 'unspecified' },
+          },
+          { put: 'key-ban', value: { spki: 'k1', why: 'leaked "key" \u0000 \ud83d\ude00', atMs: 1 } },
+        ]
+        await committed(store, change([read('node', 'n1', 0), read('token', 'hash-of-t1', 0)], writes))
+        const keys = { node: 'n1', token: 'hash-of-t1', certificate: 'ca/a1', denial: 'epoch/1/n1', 'key-ban': 'k1' }
+        for (const write of writes) {
+          const row = await store.get(write.put, keys[write.put as keyof typeof keys])
+          assert.deepEqual(row, { value: write.value, version: 1 })
+        }
+      })
+
+      test('what was committed is there after closing and opening again', async () => {
+        await committed(store, newNode('n1'))
+        store = await under.reopen()
+        assert.deepEqual(await store.get('node', 'n1'), { value: someNode('n1'), version: 1 })
+        assert.equal((await store.journal.read(everything)).length, 1)
+      })
+    })
+
+    describe('races', () => {
+      test('of two commits that read the same version, one is told that it lost', async () => {
+        await committed(store, newNode('n1'))
+        const outcomes = await Promise.all(
+          [1, 2].map((epoch) => store.commit(change([read('node', 'n1', 1)], [putNode('n1', { epoch })]))),
+        )
+        assert.deepEqual(
+          outcomes.map((outcome) => outcome === 'lost-race'),
+          [false, true],
+        )
+        assert.equal((await store.get('node', 'n1'))?.value.epoch, 1)
+      })
+
+      test('a lost race costs the other commits of its group nothing', async () => {
+        await committed(store, newNode('n1'))
+        const outcomes = await Promise.all([
+          store.commit(newNode('n2')),
+          store.commit(change([read('node', 'n1', 9)], [putNode('n1')])),
+          store.commit(newNode('n3')),
+        ])
+        assert.deepEqual(
+          outcomes.map((outcome) => outcome === 'lost-race'),
+          [false, true, false],
+        )
+        assert.equal((await store.journal.read(everything)).length, 3)
+        assert.equal((await store.journal.verify()).kind, 'intact')
+      })
+
+      test('a row that was read but not written still decides the race', async () => {
+        await committed(store, newNode('n1'))
+        await committed(store, newNode('n2'))
+        const revocation = change([read('node', 'n1', 1)], [putNode('n1', revoked)])
+        const renewal = change([read('node', 'n1', 1), read('node', 'n2', 1)], [putNode('n2', { epoch: 1 })])
+        const [first, second] = await Promise.all([store.commit(revocation), store.commit(renewal)])
+        assert.notEqual(first, 'lost-race')
+        assert.equal(second, 'lost-race')
+        assert.equal((await store.get('node', 'n2'))?.version, 1)
+      })
+
+      test('a decision that relied on a row being absent loses once it is there', async () => {
+        await committed(store, change([], [{ put: 'key-ban', value: { spki: 'k', why: 'x', atMs: 1 } }]))
+        const enrollment = change([read('key-ban', 'k', 0), read('node', 'n1', 0)], [putNode('n1')])
+        assert.equal(await store.commit(enrollment), 'lost-race')
+        assert.equal(await store.get('node', 'n1'), null)
+      })
+
+      test('of 50 callers with one token exactly one wins', async () => {
+        await committed(store, change([read('token', 'hash-of-t', 0)], [{ put: 'token', value: someToken('t') }]))
+        const outcomes = await Promise.all(
+          Array.from({ length: 50 }, (_, caller) => {
+            const state = { kind: 'used', spki: `key-${caller}`, node: `n${caller}`, atMs: 1 } as const
+            return store.commit({
+              ...change([read('token', 'hash-of-t', 1), read('node', `n${caller}`, 0)], []),
+              writes: [putNode(`n${caller}`), { put: 'token', value: someToken('t', { state }) }],
+            })
+          }),
+        )
+        assert.equal(outcomes.filter((outcome) => outcome !== 'lost-race').length, 1)
+        assert.equal((await store.countNodes()).registered, 1)
+      })
+    })
+
+    describe('unique values', () => {
+      test('two nodes cannot hold one MAC address, nor one BMC serial', async () => {
+        await committed(store, newNode('n1', hardware('02:00:00:00:00:01', 'S1')))
+        assert.equal(await store.commit(newNode('n2', hardware('02:00:00:00:00:01'))), 'lost-race')
+        assert.equal(await store.commit(newNode('n3', hardware('02:00:00:00:00:03', 'S1'))), 'lost-race')
+        assert.deepEqual((await store.countNodes()).registered, 1)
+      })
+
+      test('a clash inside a group leaves nothing of the loser and all of the others', async () => {
+        const outcomes = await Promise.all([
+          store.commit(newNode('n1', hardware('02:00:00:00:00:01'))),
+          store.commit(
+            newNode('n2', { hardware: { macs: ['02:00:00:00:00:01', '02:00:00:00:00:02'], bmcSerial: null } }),
+          ),
+          store.commit(newNode('n3', hardware('02:00:00:00:00:02'))),
+        ])
+        assert.deepEqual(
+          outcomes.map((outcome) => outcome === 'lost-race'),
+          [false, true, false],
+        )
+        assert.equal(await store.get('node', 'n2'), null)
+        const entries = await store.journal.read(everything)
+        assert.deepEqual(
+          entries.map((stored) => stored.entry.node),
+          ['n1', 'n3'],
+        )
+      })
+
+      test('a changed node gives up what it no longer has; a revoked one keeps it until somebody takes it', async () => {
+        await committed(store, newNode('n1', hardware('02:00:00:00:00:01')))
+        await committed(store, newNode('n2', hardware('02:00:00:00:00:02')))
+        await committed(
+          store,
+          change(
+            [read('node', 'n1', 1), read('node', 'n2', 1)],
+            [
+              putNode('n1', { ...hardware('02:00:00:00:00:01'), ...revoked }),
+              putNode('n2', hardware('02:00:00:00:00:03')),
+            ],
+          ),
+        )
+        const macs = ['02:00:00:00:00:01', '02:00:00:00:00:02', '02:00:00:00:00:03']
+        const found = async (): Promise<string[]> =>
+          (await store.nodesByHardware({ macs, bmcSerial: null })).map((row) => row.value.id)
+        assert.deepEqual(await found(), ['n1', 'n2'])
+        await committed(store, newNode('n3', hardware('02:00:00:00:00:01')))
+        assert.deepEqual(await found(), ['n3', 'n2'])
+        assert.equal(
+          await store.commit(change([read('node', 'n1', 2)], [putNode('n1', hardware('02:00:00:00:00:01'))])),
+          'lost-race',
+        )
+      })
+
+      test('an address may move between two nodes in one change', async () => {
+        await committed(store, newNode('n1', hardware('02:00:00:00:00:01')))
+        await committed(store, newNode('n2', hardware('02:00:00:00:00:02')))
+        await committed(
+          store,
+          change(
+            [read('node', 'n1', 1), read('node', 'n2', 1)],
+            [putNode('n1', hardware('02:00:00:00:00:02')), putNode('n2', hardware('02:00:00:00:00:01'))],
+          ),
+        )
+        const [holder] = await store.nodesByHardware({ macs: ['02:00:00:00:00:02'], bmcSerial: null })
+        assert.equal(holder?.value.id, 'n1')
+      })
+
+      test('a certificate cannot take the place of one on record', async () => {
+        const issue = change([], [{ put: 'certificate', value: someCertificate('a1') }])
+        await committed(store, issue)
+        assert.equal(await store.commit(issue), 'lost-race')
+      })
+
+      test('two tokens cannot have one id', async () => {
+        const make = (hash: string) =>
+          change([read('token', hash, 0)], [{ put: 'token', value: someToken('t', { hash }) }])
+        await committed(store, make('h1'))
+        assert.equal(await store.commit(make('h2')), 'lost-race')
+      })
+    })
+
+    describe('what may come twice', () => {
+      const denial = (untilMs: number) =>
+        change(
+          [],
+          [
+            {
+              put: 'denial',
+              value: {
+                kind: 'epoch',
+                node: 'n1',
+                epoch: 1,
+                atMs: 1,
+                untilMs,
+                why: `until ${untilMs}`,
+                reason: 'unspecified',
+              },
+            },
+          ],
+        )
+
+      test('of two denials the one that lasts longer stays, in the store and in what is published', async () => {
+        for (const [untilMs, kept] of [
+          [50, 50],
+          [20, 50],
+          [90, 90],
+        ] as const) {
+          const outcome = await committed(store, denial(untilMs))
+          const [write] = outcome.writes
+          assert(write?.put === 'denial')
+          assert.equal(write.value.untilMs, kept)
+          assert.deepEqual(
+            (await store.denials()).map((each) => each.untilMs),
+            [kept],
+          )
+        }
+      })
+
+      test('of two bans of a key the first stays', async () => {
+        const ban = (why: string) => change([], [{ put: 'key-ban', value: { spki: 'k', why, atMs: 1 } }])
+        await committed(store, ban('first'))
+        await committed(store, ban('second'))
+        assert.deepEqual((await store.get('key-ban', 'k'))?.value.why, 'first')
+      })
+    })
+
+    describe('mistakes of the caller', () => {
+      test('overwriting a row unread is thrown back, and its neighbours are committed', async () => {
+        await committed(store, newNode('n1'))
+        const [unread, fine] = await Promise.allSettled([
+          store.commit(change([], [putNode('n1')])),
+          store.commit(newNode('n2')),
+        ])
+        assert.equal(unread.status, 'rejected')
+        assert(fine.status === 'fulfilled' && fine.value !== 'lost-race')
+      })
+
+      test('an entry that cannot be written down harms nobody else', async () => {
+        const bad = { ...newNode('n1'), entries: [{ ...note('n1'), body: { x: NaN } }] as const }
+        const long = { ...newNode('n1'), entries: [{ ...note('n1'), body: { x: 'x'.repeat(70_000) } }] as const }
+        const outcomes = await Promise.allSettled([store.commit(bad), store.commit(long), store.commit(newNode('n2'))])
+        assert.deepEqual(
+          outcomes.map((outcome) => outcome.status),
+          ['rejected', 'rejected', 'fulfilled'],
+        )
+        assert.equal((await store.journal.read(everything)).length, 1)
+      })
+    })
+
+    describe('lists', () => {
+      test('nodes come in the order of their ids, by membership and profile, a page at a time', async () => {
+        for (const id of ['c', 'a', 'b']) await committed(store, newNode(id))
+        await committed(store, newNode('d', { ...revoked, profile: 'mesh-paas' }))
+        const ids = async (query: Partial<Parameters<Store['nodes']>[0]>) =>
+          (await store.nodes({ membership: null, profile: null, after: null, limit: 10, ...query })).map(
+            (row) => row.value.id,
+          )
+        assert.deepEqual(await ids({}), ['a', 'b', 'c', 'd'])
+        assert.deepEqual(await ids({ after: 'a', limit: 2 }), ['b', 'c'])
+        assert.deepEqual(await ids({ membership: 'registered' }), ['a', 'b', 'c'])
+        assert.deepEqual(await ids({ profile: 'mesh-paas' }), ['d'])
+        assert.deepEqual(await ids({ profile: 'mesh-paas', membership: 'registered' }), [])
+        assert.deepEqual(await store.countNodes(), {
+          registered: 3,
+          enrolled: 0,
+          active: 0,
+          inactive: 0,
+          quarantined: 0,
+          revoked: 1,
+        })
+      })
+
+      test('tokens come newest first, found by id and by the node they are for or let in', async () => {
+        const forNode = { scope: { kind: 'node', node: 'n1', tenure: 1 } } as const
+        const letIn = { state: { kind: 'used', spki: 'k', node: 'n1', atMs: 1 } } as const
+        for (const value of [someToken('t1', forNode), someToken('t2'), someToken('t3', letIn)])
+          await committed(store, change([read('token', value.hash, 0)], [{ put: 'token', value }]))
+        const ids = async (node: string | null, limit: number) =>
+          (await store.tokens({ node, limit })).map((row) => row.value.id)
+        assert.deepEqual(await ids(null, 2), ['t3', 't2'])
+        assert.deepEqual(await ids('n1', 9), ['t3', 't1'])
+        assert.equal((await store.tokenById('t2'))?.value.hash, 'hash-of-t2')
+        assert.equal(await store.tokenById('t9'), null)
+      })
+    })
+
+    describe('the journal', () => {
+      test('gives every entry its place, domain, unique operation and correlation', async () => {
+        const outcome = await committed(store, {
+          ...newNode('n1'),
+          entries: [note('n1'), { ...note('n1', 'host.enrolled'), correlation: 'story' }],
+        })
+        const [first, second] = outcome.entries.map((stored) => stored.entry)
+        assert(first && second)
+        assert.deepEqual([first.schema, first.domain, first.sequence, second.sequence], [1, 'test.example', 1, 2])
+        assert.notEqual(first.operation, second.operation)
+        assert.equal(first.operation, `${first.correlation}-0`)
+        assert.equal(second.correlation, 'story')
+        assert.deepEqual(await store.journal.read(everything), outcome.entries)
+        assert.deepEqual(JSON.parse(outcome.entries[0]?.bytes ?? ''), first)
+      })
+
+      test('is read behind a cursor, from the end, by node and by type', async () => {
+        for (const id of ['n1', 'n2', 'n1']) {
+          const row = await store.get('node', id)
+          await committed(store, {
+            reads: [read('node', id, row?.version ?? 0)],
+            writes: [putNode(id)],
+            entries: [note(id, row ? 'node.lapsed' : 'node.registered')],
+          })
+        }
+        const sequences = async (query: Partial<JournalQuery>) =>
+          (await store.journal.read({ ...everything, ...query })).map((stored) => stored.entry.sequence)
+        const [first] = await store.journal.read({ ...everything, limit: 1 })
+        assert(first)
+        assert.deepEqual(await sequences({ after: first.cursor }), [2, 3])
+        assert.deepEqual(await sequences({ last: 2 }), [2, 3])
+        assert.deepEqual(await sequences({ node: 'n1' }), [1, 3])
+        assert.deepEqual(await sequences({ type: 'node.registered' }), [1, 2])
+        assert.deepEqual(await sequences({ node: 'n1', type: 'node.registered', after: first.cursor }), [])
+        await assert.rejects(store.journal.read({ ...everything, after: 'nonsense' as never }))
+      })
+
+      test('has a signed head and verifies, empty or not, also after a restart', async () => {
+        assert.deepEqual(await store.journal.verify(), { kind: 'intact', entries: 0, heads: [] })
+        assert.deepEqual(await store.journal.heads(), [])
+        for (let i = 0; i < 5; i++) await Promise.all([0, 1, 2].map((k) => store.commit(newNode(`n${i}-${k}`))))
+        store = await under.reopen()
+        await committed(store, newNode('late'))
+        const heads = await store.journal.heads()
+        assert.deepEqual(
+          heads.map(({ sequence }) => sequence),
+          [16],
+        )
+        assert.deepEqual(await store.journal.verify(), { kind: 'intact', entries: 16, heads })
+      })
+
+      test('L8: a place that was seen before has to be in its chain, also after a restart', async () => {
+        for (let i = 0; i < 3; i++) await committed(store, newNode(`n${i}`))
+        const [head] = await store.journal.heads()
+        assert(head !== undefined)
+        const { chain, sequence, hash } = head
+        store = await under.reopen()
+        const verify = async (known: { chain: string; sequence: number; hash: string }) => {
+          const found = await store.journal.verify({ known: [known] })
+          return found.kind === 'intact' ? 'intact' : `${found.chain} ${found.from} ${found.why}`
+        }
+        assert.equal(await verify({ chain, sequence, hash }), 'intact')
+        assert.match(await verify({ chain, sequence: 4, hash }), new RegExp(`^${chain} 4 entry 4 was there before`))
+        assert.match(await verify({ chain, sequence, hash: '00' }), /entry 3 is another one than was there before/)
+        assert.match(await verify({ chain: 'GONE', sequence: 1, hash }), /^GONE 1 entry 1 was there before/)
+      })
+
+      test('the head that verification reports is one that it has verified, whatever is appended meanwhile', async () => {
+        for (let i = 0; i < 40; i++) await committed(store, newNode(`n${i}`))
+        const verifying = store.journal.verify()
+        await Promise.all(Array.from({ length: 20 }, (_, at) => store.commit(newNode(`late${at}`))))
+        const verified = await verifying
+        assert(verified.kind === 'intact')
+        assert.deepEqual(
+          verified.heads.map(({ sequence }) => sequence),
+          [verified.entries],
+        )
+      })
+
+      test('every entry is proven by the signed head of its group, and no other place is', async () => {
+        await Promise.all(Array.from({ length: 20 }, (_, at) => store.commit(newNode(`n${at}`))))
+        const entries = await store.journal.read(everything)
+        for (const { entry } of entries) assert.equal(await store.journal.isProven(entry.chain, entry.sequence), true)
+        const chain = entries[0]?.entry.chain ?? ''
+        for (const sequence of [0, 21]) assert.equal(await store.journal.isProven(chain, sequence), false)
+        assert.equal(await store.journal.isProven('GONE', 1), false)
+        assert.equal(await store.journal.isWhole(), true)
+      })
+    })
+
+    describe('observations', () => {
+      test('are merged field by field and seen at once', async () => {
+        const nothing = {
+          lastSeenMs: null,
+          agentVersion: null,
+          source: null,
+          configRevision: null,
+          report: null,
+          rehearsedAtMs: null,
+          evidence: null,
+          capabilities: null,
+          overlay: null,
+        }
+        assert.deepEqual(await store.observation('n1'), nothing)
+        store.observe('n1', { lastSeenMs: 5, agentVersion: '1' })
+        store.observe('n1', { lastSeenMs: 6 })
+        assert.deepEqual(await store.observation('n1'), { ...nothing, lastSeenMs: 6, agentVersion: '1' })
+      })
+
+      test('when a node rehearsed is known by itself, before and after it is written', async () => {
+        assert.equal(await store.rehearsedAtMs('n1'), null)
+        store.observe('n1', { rehearsedAtMs: 7 })
+        assert.equal(await store.rehearsedAtMs('n1'), 7)
+        store = await under.reopen()
+        assert.equal(await store.rehearsedAtMs('n1'), 7)
+      })
+
+      test('survive an orderly close, and leave no entry', async () => {
+        const evidence = evidenceOf('n1', { machine: 'f'.repeat(64) })
+        store.observe('n1', { lastSeenMs: 5, source: '10.0.0.1', evidence })
+        store = await under.reopen()
+        store.observe('n1', { configRevision: 3 })
+        const seen = { lastSeenMs: 5, agentVersion: null, source: '10.0.0.1', configRevision: 3 }
+        const others = { report: null, rehearsedAtMs: null, capabilities: null, overlay: null }
+        assert.deepEqual(await store.observation('n1'), { ...seen, ...others, evidence })
+        assert.equal((await store.journal.read(everything)).length, 0)
+      })
+    })
+
+    describe('alerts', () => {
+      const alert = (subject: string, id: string, state: Alert['state'] = { kind: 'open' }): Alert => ({
+        ...{ id, kind: 'cert_expired', subject, node: subject, severity: 'critical', sinceMs: 1, reason: 'x', state },
+      })
+      const put = async (value: Alert): Promise<void> => {
+        const key = `cert_expired/${value.subject}`
+        const version = (await store.get('alert', key))?.version ?? 0
+        await committed(store, change([read('alert', key, version)], [{ put: 'alert', value }]))
+      }
+      const ids = async (unresolvedOnly: boolean, after: string | null = null, limit = 10): Promise<string[]> =>
+        (await store.alerts({ unresolvedOnly, after, limit })).map(({ value }) => value.id)
+
+      test('come in the order they were raised in, a page at a time, with or without those that are resolved', async () => {
+        await put(alert('n1', 'A1'))
+        await put(alert('n2', 'A2', { kind: 'resolved', atMs: 2 }))
+        await put(alert('n3', 'A3'))
+        assert.deepEqual(await ids(true), ['A1', 'A3'])
+        assert.deepEqual(await ids(false, 'A1', 1), ['A2'])
+        // Raised again, it is the newest.
+        await put(alert('n1', 'A4'))
+        assert.deepEqual(await ids(true), ['A3', 'A4'])
+        assert.equal(await store.alertById('A1'), null)
+        assert.equal((await store.alertById('A4'))?.value.subject, 'n1')
+      })
+
+      test('how far a webhook has come is remembered, and is no entry', async () => {
+        assert.equal(await store.webhookProgress(), null)
+        const { entries } = await committed(store, newNode('n1'))
+        const progress = { after: entries[0]?.cursor ?? null, settled: ['a', 'b'] }
+        await store.keepWebhookProgress({ after: null, settled: [] })
+        await store.keepWebhookProgress(progress)
+        store = await under.reopen()
+        assert.deepEqual(await store.webhookProgress(), progress)
+        assert.equal((await store.journal.read(everything)).length, 1)
+      })
+
+      test('how long planes have led is added up, and is no entry', async () => {
+        assert.equal(await store.lived(), 0)
+        await store.addLived(1500)
+        store = await under.reopen()
+        await store.addLived(250.7)
+        assert.equal(await store.lived(), 1750)
+        assert.equal((await store.journal.read(everything)).length, 0)
+      })
+    })
+
+    test('every group of commits is told of, with what became of it', async () => {
+      const groups: CommitGroup[] = []
+      store.onCommitGroup((group) => void groups.push(group))
+      await Promise.all([store.commit(newNode('n1')), store.commit(newNode('n1')), store.commit(newNode('n2'))])
+      assert.equal(
+        groups.reduce((sum, { commits }) => sum + commits, 0),
+        3,
+      )
+      assert.equal(
+        groups.reduce((sum, { lostRaces }) => sum + lostRaces, 0),
+        1,
+      )
+      assert.ok(groups.every(({ failed, ms }) => !failed && ms >= 0))
+    })
+
+    test('what can no longer matter is forgotten, and nothing else', async () => {
+      const dayMs = 86_400_000
+      const ends = [someTimeMs - 31 * dayMs, someTimeMs - 29 * dayMs, someTimeMs + dayMs]
+      const writes = ends.flatMap((endMs, index): Write[] => [
+        { put: 'certificate', value: someCertificate(`a${index}`, { notAfterMs: endMs }) },
+        {
+          put: 'denial',
+          value: {
+            kind: 'certificate',
+            issuer: 'ca',
+            serial: `a${index}`,
+            atMs: 1,
+            untilMs: endMs,
+            why: 'x',
+            reason: 'unspecified',
+          },
+        },
+      ])
+      await committed(store, change([], writes))
+      // L2: a denial is kept as long as the certificate it denies.
+      assert.equal(await store.forget(someTimeMs), 2)
+      assert.equal(await store.get('certificate', 'ca/a0'), null)
+      assert.notEqual(await store.get('certificate', 'ca/a1'), null)
+      assert.deepEqual((await store.denials()).map((denial) => denial.untilMs).sort(), ends.slice(1))
+      assert.equal(await store.forget(someTimeMs), 0)
+    })
+
+    test('closing answers what was asked before, and refuses what comes after', async () => {
+      const asked = Array.from({ length: 600 }, (_, index) => store.commit(newNode(`n${index}`)))
+      const closed = store.close()
+      await assert.rejects(store.commit(newNode('late')))
+      assert((await Promise.all(asked)).every((outcome) => outcome !== 'lost-race'))
+      await closed
+      await store.close()
+      store = await under.reopen()
+      assert.equal((await store.countNodes()).registered, 600)
+    })
+  })
+}

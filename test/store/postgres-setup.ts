@@ -1,0 +1,73 @@
+// Several replicas on one real PostgreSQL, as tests of what happens between them need it.
+
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import type { Change } from '#domain/core/change.ts'
+import type { PostgresStoreDeps } from '#plane/store/postgres/open-postgres-store.ts'
+import type { Committed, HeadSigner, JournalQuery, Store, StoredEntry } from '#plane/store/contract/store.ts'
+import type { PgSession, PostgresTarget } from '#platform/postgres.ts'
+import { cleanup } from '../process/cleanup.ts'
+import { postgresDatabase } from '../process/postgres-server.ts'
+import { makeSigner, openPostgresStoreOn } from './harness.ts'
+
+export type Replicated = {
+  readonly target: PostgresTarget
+  readonly signer: HeadSigner
+  /** One more replica; closed with the test. */
+  open(more?: Partial<PostgresStoreDeps>, by?: PostgresTarget): Promise<Store>
+  /** Somebody else at the database. */
+  readonly session: PgSession
+  sql(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>
+}
+
+export const replicated = async (t: TestContext, signer = makeSigner()): Promise<Replicated> => {
+  const { target, connect } = await postgresDatabase(t)
+  const session = await connect()
+  let statements = 0
+  return {
+    target,
+    signer,
+    session,
+    async open(more = {}, by = target) {
+      const store = await openPostgresStoreOn(by, signer, more)
+      cleanup(t, () => store.close())
+      return store
+    },
+    sql: async (text) => (await session.run({ name: `test-${statements++}`, text })).rows,
+  }
+}
+
+export const committed = async (store: Store, wanted: Change): Promise<Committed> => {
+  const outcome = await store.commit(wanted)
+  assert(outcome !== 'lost-race', 'this commit has nobody to lose to')
+  return outcome
+}
+
+export const everything: JournalQuery = { after: null, last: null, limit: 1000, node: null, type: null }
+
+/** Page after page, as somebody reads who follows. */
+export const readAll = async (
+  { journal }: Pick<Store, 'journal'>,
+  query: Partial<JournalQuery> = {},
+): Promise<readonly StoredEntry[]> => {
+  const all: StoredEntry[] = []
+  let after = query.after ?? null
+  for (;;) {
+    const page = await journal.read({ ...everything, ...query, after })
+    if (page.length === 0) return all
+    all.push(...page)
+    after = page.at(-1)?.cursor ?? after
+  }
+}
+
+/** Every chain from 1 on without a gap, and no operation twice. */
+export const assertGapless = (entries: readonly StoredEntry[]): void => {
+  const operations = entries.map(({ entry }) => entry.operation)
+  assert.equal(new Set(operations).size, operations.length, 'an entry was read twice')
+  for (const [chain, run] of Map.groupBy(entries, ({ entry }) => entry.chain))
+    assert.deepEqual(
+      run.map(({ entry }) => entry.sequence),
+      run.map((_, at) => at + 1),
+      `chain ${chain}`,
+    )
+}

@@ -1,0 +1,268 @@
+// A store of the release before, opened by this one: every document gets what it did not have, and keeps the rest.
+
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test, type TestContext } from 'node:test'
+import type { Write } from '#domain/core/change.ts'
+import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
+import type { Node, Slot } from '#domain/core/node.ts'
+import { shippedProfiles } from '#domain/core/profile.ts'
+import { tableShapes } from '#plane/store/commit/columns.ts'
+import { migrate, migrations as sqliteSteps } from '#plane/store/sqlite/migrations.ts'
+import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
+import { migrations as postgresSteps } from '#plane/store/postgres/migrations.ts'
+import { openPgAccess } from '#plane/store/postgres/pg-access.ts'
+import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { systemClock } from '#platform/clock.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemTimers } from '#platform/timers.ts'
+import { keyOf } from '../fakes/fleet-rows.ts'
+import { withPeer } from '../peers/peer.ts'
+import { postgresDatabase } from '../process/postgres-server.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+import { makeSigner, openPostgresStoreOn, someNode, storeDeps } from './harness.ts'
+
+/** Steps that were there before the fleet. */
+const before = { sqlite: 3, postgres: 1 }
+
+const added: Partial<Record<Write['put'], readonly string[]>> = {
+  node: ['allocations', 'wireguard', 'machine'],
+  profile: ['wireguard'],
+  domain: ['issuance', 'maintenance', 'overlayPrefix'],
+  denial: ['atMs', 'reason'],
+  issuer: ['compromisedAtMs'],
+}
+
+const rows: readonly Write[] = [
+  { put: 'node', value: someNode('gpu-001', { assignment: 'blue' }) },
+  { put: 'node', value: someNode('gpu-002') },
+  ...shippedProfiles.slice(0, 1).map((value): Write => ({ put: 'profile', value })),
+  { put: 'domain', value: defaultDomainSettings('lab.example') },
+  {
+    put: 'denial',
+    value: { kind: 'epoch', node: 'gpu-001', epoch: 1, atMs: 0, untilMs: 9, why: 'x', reason: 'unspecified' },
+  },
+]
+
+const oldDocument = ({ put, value }: Write): string => {
+  const old: Record<string, unknown> = { ...value }
+  for (const field of added[put] ?? []) delete old[field]
+  return JSON.stringify(old)
+}
+
+const oldColumns: Partial<Record<Write['put'], Readonly<Record<string, string | number>>>> = {
+  node: { membership: 'registered', profile: 'gpu-cloud' },
+  denial: { until_ms: 9 },
+}
+
+const insertOf = (
+  write: Write,
+): { text: (value: (place: number) => string) => string; values: (string | number)[] } => {
+  const columns = oldColumns[write.put] ?? {}
+  const names = ['key', 'version', 'doc', ...Object.keys(columns)]
+  return {
+    text: (value) =>
+      `INSERT INTO ${tableShapes[write.put].table} (${names.join(', ')}) VALUES (${names.map((_, at) => value(at + 1)).join(', ')})`,
+    values: [keyOf(write), 1, oldDocument(write), ...Object.values(columns)],
+  }
+}
+
+const isWhole = async (store: Store): Promise<void> => {
+  for (const write of rows) {
+    const found = await store.get(write.put, keyOf(write))
+    assert.deepEqual(found?.value, write.value, `${write.put} ${keyOf(write)}`)
+  }
+  const blue = await store.nodes({ membership: null, profile: null, vcluster: 'blue', after: null, limit: 10 })
+  assert.deepEqual(
+    blue.map(({ value }) => value.id),
+    ['gpu-001'],
+  )
+}
+
+test('a SQLite store of before the fleet has everything a new one has', async (t) => {
+  const folder = tempFolder(t)
+  fs.chmodSync(folder, 0o700)
+  const database = new DatabaseSync(path.join(folder, 'muster.db'))
+  for (const step of sqliteSteps.slice(0, before.sqlite)) database.exec(step)
+  for (const row of rows) {
+    const { text, values } = insertOf(row)
+    database.prepare(text(() => '?')).run(...values)
+  }
+  database.exec(`PRAGMA application_id = ${0x4d535452}; PRAGMA user_version = ${before.sqlite}`)
+  database.close()
+  const store = await openSqliteStore(storeDeps(folder, makeSigner()))
+  await isWhole(store)
+  await store.close()
+})
+
+test('a PostgreSQL store of before the fleet has everything a new one has', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const database = await postgresDatabase(t)
+  const session = await database.connect()
+  const [first] = postgresSteps
+  assert(first !== undefined)
+  await session.exec(`BEGIN; ${first}
+    CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version INTEGER NOT NULL);
+    INSERT INTO muster_schema VALUES (1, ${0x4d535452}, ${before.postgres}); COMMIT`)
+  for (const [at, row] of rows.entries()) {
+    const { text, values } = insertOf(row)
+    await session.run({ name: `old-row-${at}`, text: text((place) => `$${place}`) }, values)
+  }
+  await session.end()
+  const store = await openPostgresStoreOn(database.target, makeSigner())
+  await isWhole(store)
+  await store.close()
+})
+
+test('what a plane of the release before writes into the newer schema is read as a whole', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const database = await postgresDatabase(t)
+  const store = await openPostgresStoreOn(database.target, makeSigner())
+  const session = await database.connect()
+  for (const [at, row] of rows.entries()) {
+    const { text, values } = insertOf(row)
+    await session.run({ name: `older-row-${at}`, text: text((place) => `$${place}`) }, values)
+  }
+  for (const write of rows) {
+    assert.deepEqual((await store.get(write.put, keyOf(write)))?.value, write.value, keyOf(write))
+    const [listed] = await store.list(write.put, { after: null, limit: 1 })
+    assert.deepEqual(Object.keys(listed?.value ?? {}).toSorted(), Object.keys(write.value).toSorted())
+  }
+  assert.deepEqual(await store.denials(), [rows.find(({ put }) => put === 'denial')?.value])
+  await session.end()
+  await store.close()
+})
+
+// L3: a store of 0.2.0, where one key was certified for several nodes.
+
+const slot = (spki: string, serial: string): Slot => ({
+  ...{ issuer: 'ca1', serial, spki, sha256: serial, issuedAtMs: 1000, notAfterMs: 9000 },
+})
+const twin = (id: string, serial: string, recoveryKey: string): Node =>
+  someNode(id, {
+    membership: {
+      kind: 'active',
+      sinceMs: 1000,
+      slots: { current: slot('k1', serial), pending: slot(`k-${id}`, `${serial}b`), retired: null },
+    },
+    recovery: {
+      credential: { kind: 'key', spki: recoveryKey, publicKey: '', registeredAtMs: 2000 },
+      ...{ recoveredAtMs: [], denied: null, episode: null },
+    },
+  })
+const twins = [twin('twin-1', '1', 'r1'), twin('twin-2', '2', 'r2')]
+const release020 = { sqlite: 4, postgres: 2 }
+
+const isClaimed = async (store: Store): Promise<void> => {
+  const claimOf = async (spki: string) => (await store.get('key-claim', spki))?.value.holders
+  assert.deepEqual(await claimOf('k1'), [
+    { node: 'twin-1', use: 'tls', sinceMs: 1000 },
+    { node: 'twin-2', use: 'tls', sinceMs: 1000 },
+  ])
+  assert.deepEqual(await claimOf('k-twin-2'), [{ node: 'twin-2', use: 'tls', sinceMs: 1000 }])
+  assert.deepEqual(await claimOf('r1'), [{ node: 'twin-1', use: 'recovery', sinceMs: 2000 }])
+  const shared = await store.list('key-claim', { where: { shared: 1 }, after: null, limit: 10 })
+  assert.deepEqual(
+    shared.map(({ value }) => value.spki),
+    ['k1'],
+  )
+}
+
+const twinInsert = (value: (place: number) => string): string =>
+  `INSERT INTO node (key, version, doc, membership, profile) VALUES (${[1, 2, 3, 4, 5].map(value).join(', ')})`
+const twinValues = (node: Node) => [node.id, 1, JSON.stringify(node), 'active', node.profile]
+
+test('L3: a SQLite store of 0.2.0 gets a claim for every key, which names all nodes that share it', async (t) => {
+  const folder = tempFolder(t)
+  fs.chmodSync(folder, 0o700)
+  const database = new DatabaseSync(path.join(folder, 'muster.db'))
+  for (const step of sqliteSteps.slice(0, release020.sqlite)) database.exec(step)
+  for (const node of twins) database.prepare(twinInsert(() => '?')).run(...twinValues(node))
+  database.exec(`PRAGMA application_id = ${0x4d535452}; PRAGMA user_version = ${release020.sqlite}`)
+  database.close()
+  const store = await openSqliteStore(storeDeps(folder, makeSigner()))
+  await isClaimed(store)
+  await store.close()
+})
+
+test('L3: a PostgreSQL store of 0.2.0 gets a claim for every key, which names all nodes that share it', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const database = await postgresDatabase(t)
+  const session = await database.connect()
+  await session.exec(`BEGIN; ${postgresSteps.slice(0, release020.postgres).join('')}
+    CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version INTEGER NOT NULL);
+    INSERT INTO muster_schema VALUES (1, ${0x4d535452}, ${release020.postgres}); COMMIT`)
+  for (const node of twins) {
+    await session.run({ name: `twin-${node.id}`, text: twinInsert((place) => `$${place}`) }, twinValues(node))
+  }
+  await session.end()
+  const store = await openPostgresStoreOn(database.target, makeSigner())
+  await isClaimed(store)
+  await store.close()
+})
+
+// L2: lived time of a domain of 0.2.0, by what its journal shows.
+
+const hourMs = 3_600_000
+const madeMs = Date.UTC(2024, 0, 1)
+const dayOfEntries = (fromMs: number): number[] => Array.from({ length: 49 }, (_, at) => fromMs + (at * hourMs) / 2)
+/** Two days; a week without a plane; a day under a clock that is 20 years ahead, and then another one under a good clock. */
+const times = [
+  ...dayOfEntries(madeMs),
+  ...dayOfEntries(madeMs + 24 * hourMs),
+  ...dayOfEntries(madeMs + 20 * 365 * 24 * hourMs),
+  ...dayOfEntries(madeMs + 240 * hourMs),
+]
+/** Four days, and an hour for each of the two jumps. */
+const shownMs = 4 * 24 * hourMs + 2 * hourMs
+const entryAt = (ms: number): string => `{"actor":"a","atMs":${ms},"body":{"atMs":7}}`
+
+const migratedSqlite = (t: TestContext, fill: (database: DatabaseSync) => void): number => {
+  const database = new DatabaseSync(path.join(tempFolder(t), 'muster.db'))
+  for (const step of sqliteSteps.slice(0, release020.sqlite)) database.exec(step)
+  fill(database)
+  database.exec(`PRAGMA application_id = ${0x4d535452}; PRAGMA user_version = ${release020.sqlite}`)
+  migrate(database)
+  const found = database.prepare('SELECT ms FROM lived').get()
+  database.close()
+  return Number(found?.['ms'])
+}
+
+test('L2: a SQLite store of 0.2.0 has lived for as long as its journal shows, without what a wrong clock says', (t) => {
+  const insert = `INSERT INTO journal (sequence, operation, bytes, hash, type) VALUES (?, ?, ?, x'00', 'refused')`
+  const fill = (database: DatabaseSync): void =>
+    times.forEach((ms, at) => void database.prepare(insert).run(100 + at, `o${at}`, entryAt(ms)))
+  assert.equal(migratedSqlite(t, fill), shownMs)
+  assert.equal(
+    migratedSqlite(t, () => {}),
+    0,
+  )
+  const many = `WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 200000)
+    INSERT INTO journal (sequence, operation, bytes, hash, type)
+    SELECT n, n, '{"actor":"a","atMs":' || (${madeMs} + n * 60000) || ',"body":{}}', x'00', 'refused' FROM n`
+  const sampled = migratedSqlite(t, (database) => database.exec(many))
+  assert.ok(sampled <= 200_000 * 60_000 && sampled > 199_990 * 60_000, String(sampled))
+})
+
+test('L2: a PostgreSQL store of 0.2.0 has lived for as long as all its chains show together', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const database = await postgresDatabase(t)
+  const session = await database.connect()
+  const rowsOf = (chain: string, all: readonly number[]): string =>
+    `INSERT INTO chain (chain, domain, base_sequence, base_hash, base_signature, base_key_id, sequence, hash)
+       VALUES ('${chain}', 'd', 100, '', '', 'k', ${100 + all.length}, '');
+     ${all.map((ms, at) => `INSERT INTO journal (chain, sequence, operation, bytes, hash, type) VALUES ('${chain}', ${101 + at}, '${chain}${at}', '${entryAt(ms)}', '', 'refused');`).join('')}`
+  await session.exec(`BEGIN; ${postgresSteps.slice(0, release020.postgres).join('')}
+    CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version INTEGER NOT NULL);
+    INSERT INTO muster_schema VALUES (1, ${0x4d535452}, ${release020.postgres});
+    ${rowsOf('one', times)} ${rowsOf('two', dayOfEntries(madeMs + 1000))} COMMIT`)
+  const access = openPgAccess({ target: database.target, log: silentLog, timers: systemTimers, clock: systemClock })
+  await migrateDatabase(access)
+  await access.close()
+  const { rows: found } = await session.run({ name: 'lived', text: 'SELECT ms FROM lived' })
+  assert.equal(Number(found[0]?.['ms']), shownMs)
+  await session.end()
+})

@@ -1,0 +1,48 @@
+// The walk over all routes of the node plane, the channel among them: each says who may call it, and a real plane holds
+// to it before any handler.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { nodeRoutes, type NodeRouteDeps } from '#plane/boot/node-plane.ts'
+import { activeNode } from '../process/active-node.ts'
+import { sharedPlane } from '../process/shared-plane.ts'
+import { openTlsConnection, type TlsConnection } from '../process/tls-connection.ts'
+
+const shared = sharedPlane()
+// Listing routes asks nothing of what they are given.
+const routes = nodeRoutes({} as NodeRouteDeps)
+
+test('only enrollment, the challenge before it, the bundle, and what another domain has signed need no certificate; every other route is for the node it names', () => {
+  assert.deepEqual(
+    routes.map(({ method, path, access }) => `${method} ${path} ${access}`),
+    [
+      'POST /v1/enroll anyone',
+      'POST /v1/challenge anyone',
+      'POST /v1/nodes/:id/confirm node-itself',
+      'POST /v1/nodes/:id/renew node-itself',
+      'GET /v1/nodes/:id/channel node-itself',
+      'POST /v1/claims anyone',
+      'GET /v1/bundle anyone',
+    ],
+  )
+})
+
+test('a caller without a certificate, or with that of another node, reaches no handler', async (t) => {
+  const target = await shared().target()
+  const node = await activeNode(shared(), 'walker')
+  const callers = [
+    { connection: await openTlsConnection(t, target, null), code: 'CLIENT_CERT_REQUIRED' },
+    { connection: await openTlsConnection(t, target, node.identity()), code: 'IDENTITY_MISMATCH' },
+  ]
+  for (const { method, path, access, kind } of routes) {
+    if (access === 'anyone') continue
+    const address = path.replace(':id', 'somebody-else')
+    const ask = async (connection: TlsConnection) =>
+      kind === 'upgrade'
+        ? connection.upgrade(address)
+        : connection.call(method as 'GET' | 'POST', address, { garbage: 1 })
+    for (const { connection, code } of callers) {
+      assert.equal((await ask(connection)).body.code, code, `${method} ${path}`)
+    }
+  }
+})
