@@ -26,7 +26,7 @@ import { openOverlayKeeper } from '#agent/fleet/overlay-keeper.ts'
 import { openEpisode } from '#agent/recovery/episode.ts'
 import { nudgedPause } from '#agent/core/nudged-pause.ts'
 import { openRepairBundles } from '#agent/recovery/repair-file.ts'
-import { waitForNews } from '#agent/recovery/wait-for-news.ts'
+import { waitForNews, type NewsWatcher } from '#agent/recovery/wait-for-news.ts'
 import { openOutbox } from '#agent/diagnostics/outbox.ts'
 import { openDiagnostics, type Diagnostics } from '#agent/diagnostics/open-diagnostics.ts'
 import { serve } from './serve.ts'
@@ -147,7 +147,7 @@ const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): 
 }
 
 /** A minute, or half the life of a certificate that has less. */
-const settledMs = ({ keeper }: AgentParts): number =>
+const settledMs = ({ keeper }: Pick<AgentParts, 'keeper'>): number =>
   Math.min(60_000, (keeper.credentials().identity?.profile.lifetime_ms ?? 120_000) / 2)
 
 const shortestRejoinMs = 2_000
@@ -192,10 +192,12 @@ const begunAnew = (store: CredentialStore, { message }: Error, log: AgentDeps['l
   return openKeeper(store)
 }
 
+type PatientAgent = NewsWatcher & Pick<AgentParts, 'record' | 'log' | 'random'>
+
 const waitMs = 30_000
 
 /** An agent that had an identity stays up: an operator may release the node, or bring a join string or a bundle. */
-const worthWaiting = async (agent: AgentParts, need: Need, outcome: AgentOutcome): Promise<boolean> => {
+const worthWaiting = async (agent: PatientAgent, need: Need, outcome: AgentOutcome): Promise<boolean> => {
   if (need === 'start' || outcome.kind === 'stopped' || outcome.kind === 'revoked') return false
   const { code, next, text } = outcome.trouble
   const delayMs = waitMs * (1 + agent.random.unit())

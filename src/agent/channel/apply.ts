@@ -9,7 +9,12 @@ import type { Kept } from '#agent/state/identity-keeper.ts'
 import { withdrawnNow, withdrawnWith } from '#agent/link/withdrawn-issuers.ts'
 import type { Applied, ChannelUser, Revisions } from './channel.ts'
 
-export const channelUser = (agent: AgentParts): ChannelUser => {
+export type ApplyingAgent = Pick<
+  AgentParts,
+  'keeper' | 'lastConfig' | 'record' | 'log' | 'outbox' | 'sightings' | 'wireguard' | 'overlay'
+>
+
+export const channelUser = (agent: ApplyingAgent): ChannelUser => {
   const { keeper, lastConfig, record, log, outbox, sightings } = agent
   record.facts({ vcluster: lastConfig.current()?.vcluster ?? null })
 
@@ -66,14 +71,14 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
   }
 }
 
-const domainNow = ({ keeper }: AgentParts): string => keeper.credentials().identity?.domain ?? ''
+const domainNow = ({ keeper }: ApplyingAgent): string => keeper.credentials().identity?.domain ?? ''
 
-const stillUnwritten = ({ keeper, lastConfig }: AgentParts): Kept =>
+const stillUnwritten = ({ keeper, lastConfig }: ApplyingAgent): Kept =>
   keeper.isPersisted() && lastConfig.isPersisted()
     ? { persisted: true }
     : { persisted: false, detail: 'what was received before could not be written yet' }
 
-const amend = ({ keeper }: AgentParts, change: Partial<Identity>): Kept => {
+const amend = ({ keeper }: ApplyingAgent, change: Partial<Identity>): Kept => {
   const { identity, request } = keeper.credentials()
   if (identity === null) return { persisted: false, detail: 'the agent has no identity' }
   return keeper.keep({ identity: { ...identity, ...change }, request })

@@ -8,18 +8,20 @@ import { markProven } from '#agent/identity/report-storage.ts'
 import { toldToLeave, type Refused } from '#agent/link/plane-failure.ts'
 import type { RunEnd } from '#agent/core/outcome.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
-import { channelUser } from './apply.ts'
+import { channelUser, type ApplyingAgent } from './apply.ts'
 import { channelUrl } from './channel-address.ts'
-import { openChannel, type Channel, type ChannelEnd } from './channel.ts'
+import { openChannel, type Channel, type ChannelAgent, type ChannelEnd } from './channel.ts'
 import type { ChannelId, Credential, Ended, RotationAction, RotationEvent, RotationState } from './rotation-state.ts'
 import { rotate, unconnected } from './rotation.ts'
+
+type ConnectedAgent = ChannelAgent & ApplyingAgent & Pick<AgentParts, 'nudge' | 'reached'>
 
 type Held = { readonly channel: Channel; readonly identity: Identity; readonly url: string }
 
 const lookEveryMs = 1_000
 
 /** Ends only when the agent is stopped or the plane does not take the identity any more. */
-export const keepChannel = async (agent: AgentParts, identityNow: () => Identity): Promise<RunEnd> => {
+export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Identity): Promise<RunEnd> => {
   const { keeper, outbox, overlay, record, log, clock, timers } = agent
   const user = channelUser(agent)
   const over = new AbortController()

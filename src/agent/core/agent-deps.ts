@@ -59,7 +59,7 @@ export type Nudge = {
   count(): number
 }
 
-/** The agent itself: what it was given, and what it keeps. */
+/** The agent itself: what it was given, and what it keeps. Only the root has all of it; other files name what they use. */
 export type AgentParts = AgentDeps & {
   readonly clock: JudgedClock
   readonly config: AgentConfig

@@ -92,6 +92,11 @@ export const openOutbox = (instance: string, dropped: (count: number) => void): 
   }
 }
 
+type ReportingAgent = Pick<
+  AgentParts,
+  'clock' | 'config' | 'outbox' | 'timers' | 'signal' | 'record' | 'keeper' | 'storage'
+>
+
 /** News is told at most this often; whatever changed meanwhile is in the next. */
 const newsEveryMs = 1_000
 
@@ -99,7 +104,7 @@ const newsEveryMs = 1_000
  * Reports how the node is doing at a steady rate, and at once when something about it changes, until the agent is stopped.
  * Reports that cannot be sent yet wait in the outbox.
  */
-export const keepReporting = async (agent: AgentParts, identityNow: () => Identity): Promise<void> => {
+export const keepReporting = async (agent: ReportingAgent, identityNow: () => Identity): Promise<void> => {
   const { clock, config, outbox, timers, signal } = agent
   let told = ''
   let toldAtMs = -Infinity

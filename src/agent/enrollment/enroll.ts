@@ -14,7 +14,7 @@ import type { AgentConfig } from '#agent/core/config.ts'
 import { hardwareReport, type HardwareReport } from '#agent/core/hardware-report.ts'
 import { nudgedPause } from '#agent/core/nudged-pause.ts'
 import { trouble } from '#agent/core/trouble.ts'
-import { askIdentity, type GivenIdentity, type IdentityCall } from '#agent/link/ask-identity.ts'
+import { askIdentity, type AskingAgent, type GivenIdentity, type IdentityCall } from '#agent/link/ask-identity.ts'
 import { agentEvidence } from '#agent/link/evidence.ts'
 import { askChallenge, isUnknownAddress, type Door } from '#agent/link/knock.ts'
 import { learnTime } from '#agent/link/learn-time.ts'
@@ -29,7 +29,10 @@ import { madeForAnother, madeForNow } from '#agent/state/made-for.ts'
 import type { Provided } from '#agent/state/provider.ts'
 import { dropUsedJoin } from './join-source.ts'
 
-export const enroll = async (agent: AgentParts, join: JoinString): Promise<Provided> => {
+export type EnrollingAgent = AskingAgent &
+  Pick<AgentParts, 'wireguard' | 'storage' | 'nudge' | 'instance' | 'lastConfig' | 'sightings' | 'episode'>
+
+export const enroll = async (agent: EnrollingAgent, join: JoinString): Promise<Provided> => {
   for (let attempt = 0; !agent.signal.aborted; attempt++) {
     const tried = await tryOnce(agent, join)
     if (tried.kind === 'given') return accept(agent, tried)
@@ -51,7 +54,7 @@ export const enroll = async (agent: AgentParts, join: JoinString): Promise<Provi
   return { kind: 'failed', outcome: { kind: 'stopped' } }
 }
 
-const tryOnce = async (agent: AgentParts, join: JoinString): Promise<GivenIdentity | PlaneFailure> => {
+const tryOnce = async (agent: EnrollingAgent, join: JoinString): Promise<GivenIdentity | PlaneFailure> => {
   const { keeper, config, clock } = agent
   const purpose = { kind: 'enroll' } as const
   const open = requestFor(keeper.credentials(), purpose, config.keyType)
@@ -77,14 +80,14 @@ const tryOnce = async (agent: AgentParts, join: JoinString): Promise<GivenIdenti
 }
 
 /** It was kept on another machine, or for another invitation: in an image whose clones would all have these keys. */
-const dropCopied = ({ keeper, wireguard, log }: AgentParts, changed: 'join string' | 'machine'): void => {
+const dropCopied = ({ keeper, wireguard, log }: EnrollingAgent, changed: 'join string' | 'machine'): void => {
   log.warn({ changed }, `A request kept here was made for another ${changed}: its keys are dropped and new ones made.`)
   // An agent that has been somebody keeps the key its peers know.
   if (keeper.credentials().identity === null) wireguard.keyRefused()
 }
 
 /** The node is active, perhaps as nobody else than us: the recovery key it registered then shows that (ruling 3). */
-const proveWithFormerKey = ({ keeper }: AgentParts): void => {
+const proveWithFormerKey = ({ keeper }: EnrollingAgent): void => {
   const { identity, request } = keeper.credentials()
   const former = identity?.recovery?.credential
   if (request?.purpose.kind !== 'enroll' || request.recoveryKey === null || former?.kind !== 'key') return
@@ -93,7 +96,7 @@ const proveWithFormerKey = ({ keeper }: AgentParts): void => {
 }
 
 const askToEnroll = async (
-  agent: AgentParts,
+  agent: EnrollingAgent,
   join: JoinString,
   request: KeyRequest,
 ): Promise<GivenIdentity | PlaneFailure> => {
@@ -130,7 +133,7 @@ const askToEnroll = async (
 }
 
 /** At first only the root is known, by its fingerprint; a machine that was enrolled before has keys for statements too. */
-const doorOf = ({ keeper }: AgentParts, join: JoinString): Door => {
+const doorOf = ({ keeper }: EnrollingAgent, join: JoinString): Door => {
   const { identity } = keeper.credentials()
   const statementKeys = identity?.domain === join.domain ? (identity.recovery?.trust.statement_keys ?? []) : []
   return {
@@ -145,7 +148,7 @@ type Registration = { readonly kind: 'registration'; readonly body: RecoveryRegi
 
 /** The plane is asked for a challenge even where no key signs it: one that does not know the address knows no recovery. */
 const registrationFor = async (
-  agent: AgentParts,
+  agent: EnrollingAgent,
   door: Door,
   request: KeyRequest,
 ): Promise<Registration | PlaneFailure> => {
@@ -211,7 +214,7 @@ const faultOfMembership = (join: JoinString, answer: EnrollResponse): string | n
   return known ? null : 'the root of the join string is not among its roots'
 }
 
-const accept = (agent: AgentParts, { identity, answer }: GivenIdentity): Provided => {
+const accept = (agent: EnrollingAgent, { identity, answer }: GivenIdentity): Provided => {
   agent.lastConfig.forget()
   agent.sightings.enrolledUnder(identity.recovery?.trust.statement_keys ?? [])
   agent.wireguard.enrolled(wireguardIn(answer), identity.profile.key_storage === 'file')

@@ -1,6 +1,6 @@
 // How the overlay stands, told to people on the machine and to the plane: what has changed, and all of it to every new channel.
 
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import type { PlaneConfig } from '#wire/api/channel.ts'
 import type { CapabilityReportBody, ConfigOverlay, OverlayStateBody } from '#wire/fleet/overlay.ts'
 import type { StatusFile } from '#agent/diagnostics/status-file.ts'
@@ -34,7 +34,7 @@ export type OverlayTeller = {
 
 const longestDetail = 256
 
-export const openOverlayTeller = (record: AgentParts['record']): OverlayTeller => {
+export const openOverlayTeller = (record: Pick<AgentRecord, 'facts'>): OverlayTeller => {
   let tell: OverlayTell | null = null
   let machine: MachineCapabilities | null = null
   let said = { state: '', capabilities: '' }

@@ -7,8 +7,13 @@ import { readAdmission } from '#agent/link/admission.ts'
 import { betterIdentity } from './better-source.ts'
 import { firstIdentity, type Found, type IdentityProvider, type Need } from '#agent/state/provider.ts'
 
+type SearchingAgent = Pick<
+  AgentParts,
+  'config' | 'keeper' | 'record' | 'log' | 'signal' | 'timers' | 'random' | 'nudge'
+>
+
 export const acquireIdentity = async (
-  agent: AgentParts,
+  agent: SearchingAgent,
   providers: readonly IdentityProvider[],
   need: Need,
   none: Trouble,
@@ -33,7 +38,7 @@ export const acquireIdentity = async (
   return found
 }
 
-const tell = ({ record, log }: AgentParts, { source, passedOver }: Extract<Found, { kind: 'identity' }>): void => {
+const tell = ({ record, log }: SearchingAgent, { source, passedOver }: Extract<Found, { kind: 'identity' }>): void => {
   record.source(source)
   for (const { source: broken, trouble } of passedOver) {
     log.warn({ source: broken, inUse: source, code: trouble.code, next: trouble.next }, trouble.text)

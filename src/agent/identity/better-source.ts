@@ -8,7 +8,7 @@ import { betterThan, type IdentityProvider } from '#agent/state/provider.ts'
 
 const everyMs = 300_000
 
-type BetterDeps = Pick<AgentParts, 'timers' | 'random' | 'log' | 'record' | 'nudge' | 'signal'>
+type BetterDeps = Pick<AgentParts, 'timers' | 'random' | 'log' | 'nudge' | 'signal'>
 
 /** Resolves with the source that has just given an identity; null when stopped before. */
 export const betterIdentity = async (

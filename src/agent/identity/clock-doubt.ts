@@ -1,8 +1,7 @@
 // A wall clock that has moved by itself: somebody has set it, or the machine has slept. Which of the two only the plane can
 // say, and until it has, nothing is renewed because of it.
 
-import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { askChallenge, isUnknownAddress } from '#agent/link/knock.ts'
+import { askChallenge, isUnknownAddress, type KnockingAgent } from '#agent/link/knock.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import { runtimeDoor } from '#agent/recovery/way-back.ts'
 import type { Identity } from '#agent/state/credentials.ts'
@@ -16,7 +15,7 @@ export type ClockDoubt = {
 }
 
 /** Before the plane has been heard at all, the clock is in doubt from the start. */
-export const openClockDoubt = (agent: AgentParts): ClockDoubt => {
+export const openClockDoubt = (agent: KnockingAgent): ClockDoubt => {
   const read = (): ClockReading => ({ wallMs: agent.clock.nowMs(), monotonicMs: agent.clock.monotonicMs() })
   let reading = read()
   let inDoubt = agent.record.now().figures.lastExchangeMs === null

@@ -11,7 +11,7 @@ import type { RunEnd } from '#agent/core/outcome.ts'
 import { reasonToRecover } from '#agent/recovery/reason-to-recover.ts'
 import { openClockDoubt } from './clock-doubt.ts'
 import type { Identity } from '#agent/state/credentials.ts'
-import { renewWithin } from './renew.ts'
+import { renewWithin, type RenewingAgent } from './renew.ts'
 import {
   jitterOf,
   lookEveryMs,
@@ -23,8 +23,10 @@ import {
 } from '#agent/state/should-renew.ts'
 import type { StorageReporter } from './report-storage.ts'
 
+type RenewedAgent = RenewingAgent & Pick<AgentParts, 'nudge' | 'episode' | 'bundles'>
+
 export const keepRenewed = async (
-  agent: AgentParts,
+  agent: RenewedAgent,
   identityNow: () => Identity,
   reporter: StorageReporter,
 ): Promise<RunEnd> => {
@@ -129,7 +131,7 @@ const endBecauseOf = (failure: Exclude<PlaneFailure, { kind: 'stopped' }>): RunE
   }
 }
 
-const showIdentity = ({ record, config }: AgentParts, identity: Identity): void => {
+const showIdentity = ({ record, config }: Pick<RenewedAgent, 'record' | 'config'>, identity: Identity): void => {
   const inMemory = config.keyStorage === 'memory' || identity.profile.key_storage !== 'file'
   record.source(identity.source)
   record.facts({

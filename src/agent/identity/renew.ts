@@ -3,7 +3,7 @@
 import { afterRefusal } from '#agent/link/after-refusal.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
-import { callPlane } from '#agent/link/plane-client.ts'
+import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
 import { noAnswer, unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
 import { RenewResponse, type RenewRequest } from '#wire/api/node-api.ts'
 import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
@@ -19,6 +19,8 @@ import { withdrawnWith } from '#agent/link/withdrawn-issuers.ts'
 import { heldAfter, lacksRecovery, lateRegistration } from './late-registration.ts'
 import { renewedTo, requestFor, withRequest, type Identity, type KeyRequest } from '#agent/state/credentials.ts'
 
+export type RenewingAgent = CallingAgent & Pick<AgentParts, 'reached' | 'storage'>
+
 export type Renewed = {
   readonly kind: 'renewed'
   readonly serial: string
@@ -29,7 +31,7 @@ export type Renewed = {
 
 /** A server that takes the connection and says nothing must not use up what is left of the certificate. */
 export const renewWithin = async (
-  agent: AgentParts,
+  agent: RenewingAgent,
   identity: Identity,
   withinMs: number,
 ): Promise<Renewed | PlaneFailure> => {
@@ -46,7 +48,7 @@ export const renewWithin = async (
 
 const longestPatienceMs = 120_000
 
-const renewOnce = async (agent: AgentParts, identity: Identity): Promise<Renewed | PlaneFailure> => {
+const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Renewed | PlaneFailure> => {
   const request = openRequest(agent, identity)
   if (request.kind !== 'request') return request
   // Where time is short nothing may come before the renewal itself.
@@ -112,7 +114,7 @@ const renewBody = (
 })
 
 const openRequest = (
-  agent: AgentParts,
+  agent: RenewingAgent,
   identity: Identity,
 ): { kind: 'request'; request: KeyRequest } | PlaneFailure => {
   const { keeper, config, clock } = agent
@@ -138,4 +140,4 @@ const openRequest = (
 const isLastQuarter = ({ current }: Identity, nowMs: number): boolean =>
   current.notAfterMs - nowMs < (current.notAfterMs - current.issuedAtMs) / 4
 
-const forget = ({ keeper }: AgentParts): void => void keeper.keep(withRequest(keeper.credentials(), null))
+const forget = ({ keeper }: RenewingAgent): void => void keeper.keep(withRequest(keeper.credentials(), null))

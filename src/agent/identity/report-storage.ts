@@ -5,14 +5,16 @@
 import { ConfirmResponse } from '#wire/api/node-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { dropUsedJoin } from '#agent/enrollment/join-source.ts'
-import { callPlane } from '#agent/link/plane-client.ts'
+import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
 import { provenCurrent, type Identity } from '#agent/state/credentials.ts'
+
+type StoringAgent = CallingAgent & Pick<AgentParts, 'lastConfig' | 'storage'>
 
 export type StorageReporter = { check(): Promise<void> }
 
 const retryEveryMs = 10_000
 
-export const storageReporter = (agent: AgentParts, identityNow: () => Identity): StorageReporter => {
+export const storageReporter = (agent: StoringAgent, identityNow: () => Identity): StorageReporter => {
   const { keeper, lastConfig, record, log, clock, storage } = agent
   const isPersisted = (): boolean => keeper.isPersisted() && lastConfig.isPersisted()
   // A certificate that has worked before was confirmed by that.
@@ -71,7 +73,7 @@ export const storageReporter = (agent: AgentParts, identityNow: () => Identity):
 }
 
 /** The plane has taken this certificate: the generation before it is not needed any more. */
-export const markProven = ({ keeper }: AgentParts, serial: string): void => {
+export const markProven = ({ keeper }: Pick<AgentParts, 'keeper'>, serial: string): void => {
   const { identity, request } = keeper.credentials()
   if (identity === null || identity.current.serial !== serial || identity.current.proven) return
   keeper.keep({ identity: provenCurrent(identity), request })

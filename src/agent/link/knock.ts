@@ -8,6 +8,7 @@ import { knownCodesHeaders } from '#wire/core/newer-codes.ts'
 import { ChallengeResponse, type ChallengeRequest } from '#wire/recovery/recovery-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Pinned } from './ask-time.ts'
+import type { ConnectingAgent } from './connect-at.ts'
 import { connectPlane } from './connect-plane.ts'
 import { admissionToShow } from './admission.ts'
 import { learnTime } from './learn-time.ts'
@@ -16,6 +17,8 @@ import { under } from './plane-client.ts'
 import { failureFrom, notThePlane, type PlaneFailure } from './plane-failure.ts'
 import { checkChallenge } from './statement-check.ts'
 import type { ServerTrust } from './verified-connection.ts'
+
+export type KnockingAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'config'>
 
 /** Where to knock, how to know who opens, and whose statements count; null: nobody's yet. */
 export type Door = {
@@ -35,7 +38,7 @@ export type Knock<S extends TSchema> = {
 
 /** Asks one address after the other until one of them answers. */
 export const knock = async <S extends TSchema>(
-  agent: AgentParts,
+  agent: KnockingAgent,
   door: Door,
   call: Knock<S>,
 ): Promise<Answered<Static<S>> | PlaneFailure> => {
@@ -48,7 +51,7 @@ export const knock = async <S extends TSchema>(
 }
 
 const knockAt = async <S extends TSchema>(
-  agent: AgentParts,
+  agent: KnockingAgent,
   { trust, purpose, pinned }: Door,
   base: string,
   { path, json, headers = {}, answer: schema, timeoutMs }: Knock<S>,
@@ -77,7 +80,7 @@ const challengeTimeoutMs = 15_000
 
 /** Also teaches the clock. `node`: for whom it is; null for anybody. */
 export const askChallenge = async (
-  agent: AgentParts,
+  agent: KnockingAgent,
   door: Door,
   node: string | null,
 ): Promise<Challenged | PlaneFailure> => {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { seededRandom } from '../../../test/fakes/seeded-random.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import { classified, trouble } from '#agent/core/trouble.ts'
@@ -25,7 +24,9 @@ const setUp = () => {
   const episode = openEpisode({ clock, random: seededRandom(7) }, null)
   const silent = { channel: () => {}, trouble: () => {} } as unknown as AgentRecord
   const keeper = { credentials: () => ({ identity, request: null }) }
-  const agent = { clock, episode, keeper, bundles: { find: () => null } } as unknown as AgentParts
+  const agent = { clock, episode, keeper, bundles: { find: () => null } } as unknown as Parameters<
+    typeof reasonToRecover
+  >[0]
   return { clock, record: episode.listening(silent), reason: () => reasonToRecover(agent, identity)?.code ?? null }
 }
 

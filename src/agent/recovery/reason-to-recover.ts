@@ -7,11 +7,13 @@ import { trouble, type Trouble } from '#agent/core/trouble.ts'
 import { expired, isExpired } from '#agent/state/expired.ts'
 import { wayBack } from './way-back.ts'
 
+type WatchingAgent = Pick<AgentParts, 'bundles' | 'keeper' | 'episode' | 'clock'>
+
 /** One stranger at an address is a detour; so many in a row, at every address, are a root that is gone. */
 const strangersInARow = 3
 
 /** Null: it goes on with the one it has. */
-export const reasonToRecover = (agent: AgentParts, identity: Identity): Trouble | null => {
+export const reasonToRecover = (agent: WatchingAgent, identity: Identity): Trouble | null => {
   const { episode } = agent
   const way = wayBack(agent)
   if (way === null) return null

@@ -10,12 +10,14 @@ import { reviewClock } from '#agent/link/learn-time.ts'
 import { firstRecoveryMs, nextTry, type NextTry } from '#agent/link/next-try.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { Story } from './episode.ts'
-import { recoverOnce } from './recover-once.ts'
-import { isInvited, waitForNews } from './wait-for-news.ts'
+import { recoverOnce, type RecoveringAgent } from './recover-once.ts'
+import { isInvited, waitForNews, type NewsWatcher } from './wait-for-news.ts'
 import { wayBack, type WayBack } from './way-back.ts'
 
+export type RecoveryAgent = RecoveringAgent & NewsWatcher & Pick<AgentParts, 'lastConfig'>
+
 /** `story`: what made it necessary. Not ours where there is nothing to recover with. */
-export const recover = async (agent: AgentParts, story: Story): Promise<Provided> => {
+export const recover = async (agent: RecoveryAgent, story: Story): Promise<Provided> => {
   let attempt = 0
   let lastCode: string | null = null
   await keepDistance(agent)
@@ -47,7 +49,7 @@ export const recover = async (agent: AgentParts, story: Story): Promise<Provided
 }
 
 /** Whoever brought a repair bundle stands beside the machine, and brought it to this one only. */
-const keepDistance = async (agent: AgentParts): Promise<void> => {
+const keepDistance = async (agent: RecoveryAgent): Promise<void> => {
   const { identity } = agent.keeper.credentials()
   const way = wayBack(agent)
   if (identity === null || way === null || way.credential.kind === 'repair') return
@@ -55,7 +57,7 @@ const keepDistance = async (agent: AgentParts): Promise<void> => {
   await waitForNews(agent, firstRecoveryMs(identity.profile.lifetime_ms, agent.random.unit()))
 }
 
-const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Story): Provided => {
+const accept = (agent: RecoveryAgent, identity: Identity, way: WayBack, story: Story): Provided => {
   const former = agent.keeper.credentials().identity
   agent.lastConfig.outdate()
   const kept = agent.keeper.keep(enrolledAs(identity))
@@ -79,7 +81,7 @@ const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Stor
 const sameRoots = (former: Identity, { roots }: Identity): boolean =>
   former.roots.length === roots.length && roots.every((root) => former.roots.includes(root))
 
-const abandon = (agent: AgentParts): Provided => {
+const abandon = (agent: RecoveryAgent): Provided => {
   const { keeper, record, log } = agent
   agent.episode.begunAnew('kept')
   if (keeper.credentials().request?.purpose.kind === 'recover') keeper.keep(withRequest(keeper.credentials(), null))
@@ -90,7 +92,7 @@ const abandon = (agent: AgentParts): Provided => {
 }
 
 const withoutWaiting = (
-  agent: AgentParts,
+  agent: RecoveryAgent,
   next: Exclude<NextTry, { kind: 'wait' }>,
   failure: Exclude<PlaneFailure, { kind: 'stopped' }>,
 ): Provided => {
@@ -102,7 +104,7 @@ const withoutWaiting = (
 }
 
 const tell = (
-  agent: AgentParts,
+  agent: RecoveryAgent,
   { trouble }: Exclude<PlaneFailure, { kind: 'stopped' }>,
   { waitMs, intent }: Extract<NextTry, { kind: 'wait' }>,
   { correlation }: Story,
@@ -116,12 +118,12 @@ const tell = (
 }
 
 /** That one was brought is no news any more: what is left to do is said of the recovery. */
-const withoutBundle = (agent: AgentParts, way: WayBack): void => {
+const withoutBundle = (agent: RecoveryAgent, way: WayBack): void => {
   dropBundle(agent, way)
   agent.record.clear('enrollment')
 }
 
-const dropBundle = ({ bundles, log }: AgentParts, { credential }: WayBack): void => {
+const dropBundle = ({ bundles, log }: RecoveryAgent, { credential }: WayBack): void => {
   if (credential.kind === 'repair') bundles.spent(credential.bundle)
   const undeleted = bundles.drop()
   if (undeleted !== null) log.warn({ why: undeleted }, 'the used repair bundle could not be deleted')
