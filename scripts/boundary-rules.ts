@@ -321,7 +321,10 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'agent/continuity': { agent: ['state'], domain: ['continuity'], wire: ['api'] },
   'agent/enrollment': { agent: ['core', 'link', 'network', 'state'], wire: ['api', 'core', 'network', 'recovery'] },
   'agent/fleet': { agent: ['core', 'diagnostics'], domain: ['fleet'], wire: ['api', 'fleet'] },
-  'agent/identity': { agent: ['core', 'enrollment', 'link', 'recovery', 'state'], wire: ['api', 'recovery'] },
+  'agent/identity': {
+    agent: ['core', 'diagnostics', 'enrollment', 'link', 'recovery', 'state'],
+    wire: ['api', 'recovery'],
+  },
   'agent/network': { agent: ['core', 'diagnostics', 'state'], domain: ['network'], wire: ['network'] },
   'agent/recovery': {
     agent: ['core', 'diagnostics', 'enrollment', 'link', 'state'],
@@ -385,8 +388,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     agent: [
       'core/config.ts',
       'core/hardware-report.ts',
-      'core/nudge.ts',
       'core/outcome.ts',
+      'core/pause.ts',
       'diagnostics/explain.ts',
       'diagnostics/status-file.ts',
       'diagnostics/status.ts',
@@ -416,7 +419,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['continuity'],
   },
   'cli/demo': {
-    agent: ['core/config.ts', 'core/nudge.ts', 'core/pause.ts', 'main.ts'],
+    agent: ['core/config.ts', 'core/pause.ts', 'main.ts'],
     cli: ['kit', 'node', 'plane'],
     wire: ['api', 'core'],
   },

@@ -3,7 +3,7 @@
 
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { keepChannel } from '#agent/channel/keep-channel.ts'
-import { betterIdentity } from '#agent/identity/better-source.ts'
+import { betterIdentity } from '#agent/identity/acquire.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { keepRenewed } from '#agent/identity/keep-renewed.ts'
 import type { IdentityProvider } from '#agent/state/provider.ts'

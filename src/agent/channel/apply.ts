@@ -4,9 +4,8 @@
 import type { PlaneTrust } from '#wire/api/channel.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { faultOfNewRoots } from '#agent/state/certificate-answer.ts'
-import type { Identity } from '#agent/state/credentials.ts'
+import { mergeWithdrawn, type Identity } from '#agent/state/credentials.ts'
 import type { Kept } from '#agent/state/identity-keeper.ts'
-import { withdrawnNow, withdrawnWith } from '#agent/link/withdrawn-issuers.ts'
 import type { Applied, ChannelUser, Revisions } from './channel.ts'
 
 export type ApplyingAgent = Pick<
@@ -63,7 +62,10 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
         log.error({ revision: next.revision, fault }, 'roots were not taken')
         return applied({ persisted: false, detail: `the roots of revision ${next.revision} were not taken: ${fault}` })
       }
-      const withdrawnIssuers = withdrawnWith(withdrawnNow(agent), next.withdrawn_issuers)
+      const withdrawnIssuers = mergeWithdrawn(
+        agent.keeper.credentials().identity?.withdrawnIssuers ?? [],
+        next.withdrawn_issuers,
+      )
       const told = { revision: next.revision, roots: next.roots.length, withdrawn: withdrawnIssuers.length }
       log.info(told, 'new roots')
       return applied(amend(agent, { roots: next.roots, withdrawnIssuers, trustRevision: next.revision }))

@@ -22,7 +22,7 @@ import { overlayCapability, type CapabilityReportBody, type OverlayStateBody } f
 import { peersCapability, type PlanePeers } from '#wire/network/peers.ts'
 import type { ReportBody } from '#wire/node/report.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { agentVersion } from '#agent/core/agent-version.ts'
+import { musterVersion as agentVersion } from '#platform/this-process.ts'
 import type { ConnectingAgent } from '#agent/link/connect-at.ts'
 import { connectPlane } from '#agent/link/connect-plane.ts'
 import { evidenceHeaders } from '#agent/link/evidence.ts'

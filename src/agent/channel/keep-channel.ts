@@ -9,7 +9,7 @@ import { toldToLeave, type Refused } from '#agent/link/plane-failure.ts'
 import type { RunEnd } from '#agent/core/outcome.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
 import { channelUser, type ApplyingAgent } from './apply.ts'
-import { channelUrl } from './channel-address.ts'
+import { addresses, under } from '#agent/link/plane-client.ts'
 import { openChannel, type Channel, type ChannelAgent, type ChannelEnd } from './channel.ts'
 import type { ChannelId, Credential, Ended, RotationAction, RotationEvent, RotationState } from './rotation-state.ts'
 import { rotate, unconnected } from './rotation.ts'
@@ -189,6 +189,13 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
 }
 
 const notYet = trouble('endpoint_unreachable', 'There has been no channel yet.', 'The agent connects by itself')
+
+/** One address after the other; the one that worked is kept until it does not. `place` counts those that did not. */
+const channelUrl = (identity: Identity, place: number): string => {
+  const bases = addresses(identity.endpoints.stream, identity.origin.url.replace(/^https:/, 'wss:'))
+  const base = bases[place % bases.length] ?? identity.origin.url
+  return under(base.replace(/^https:/, 'wss:'), `/v1/nodes/${identity.nodeId}/channel`)
+}
 
 const credentialOf = ({ serial, notAfterMs }: Generation): Credential => ({ serial, notAfterMs })
 

@@ -5,7 +5,7 @@
 import { isoTime, type Clock } from '#platform/clock.ts'
 import { takesNudges } from '#platform/signals.ts'
 import { ownMark } from '#platform/process-mark.ts'
-import { agentVersion } from '#agent/core/agent-version.ts'
+import { musterVersion as agentVersion } from '#platform/this-process.ts'
 import type { AgentOutcome } from '#agent/core/outcome.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
 import type { AgentStorage } from '#agent/state/storage.ts'

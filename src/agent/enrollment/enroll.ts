@@ -12,7 +12,7 @@ import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import { hardwareReport, type HardwareReport } from '#agent/core/hardware-report.ts'
-import { nudgedPause } from '#agent/core/nudged-pause.ts'
+import { nudgedPause } from '#agent/core/pause.ts'
 import { trouble } from '#agent/core/trouble.ts'
 import { askIdentity, type AskingAgent, type GivenIdentity, type IdentityCall } from '#agent/link/ask-identity.ts'
 import { agentEvidence } from '#agent/link/evidence.ts'

@@ -9,7 +9,7 @@ import type { CapabilityReportBody, ConfigOverlay } from '#wire/fleet/overlay.ts
 import { openOverlayFiles, overlayFolder } from './apply-files.ts'
 import { driftLines, driftOfFiles, driftOfServices } from './drift.ts'
 import { openRunner, runnerKind } from './open-runner.ts'
-import { openOverlayTeller, type Configured, type OverlayTell, type Standing } from './overlay-teller.ts'
+import { openOverlayTeller, type Configured, type OverlayTell, type AppliedOverlay } from './overlay-teller.ts'
 import type { RunningService, ServiceRunner } from './service-runner.ts'
 import { putInForce, type InForce } from './services.ts'
 import { wantedServices } from './wanted-services.ts'
@@ -47,7 +47,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
   const waiting = new Set<string>()
   let runner: ServiceRunner | null = null
   let kind: ServiceRunner['kind'] | null = null
-  let standing: Standing | null = null
+  let standing: AppliedOverlay | null = null
   let busy: Promise<void> = Promise.resolve()
   let isOver = false
   let lookedAtMs = -Infinity

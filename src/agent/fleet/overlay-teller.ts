@@ -5,7 +5,8 @@ import type { PlaneConfig } from '#wire/api/channel.ts'
 import type { CapabilityReportBody, ConfigOverlay, OverlayStateBody } from '#wire/fleet/overlay.ts'
 import type { StatusFile } from '#agent/diagnostics/status-file.ts'
 import { tidy } from '#agent/core/trouble.ts'
-import { machineCapabilities, type MachineCapabilities } from './capability-report.ts'
+import { kernelRelease, readAccelerators } from '#platform/accelerators.ts'
+import { readMachineFacts } from '#platform/hardware.ts'
 import type { RunningService } from './service-runner.ts'
 import type { InForce } from './services.ts'
 
@@ -18,7 +19,7 @@ export type OverlayTell = {
 export type Configured = PlaneConfig & { readonly overlay: ConfigOverlay }
 
 /** How it stands with `config`, which may not be the newest any more. */
-export type Standing = InForce & {
+export type AppliedOverlay = InForce & {
   readonly config: Configured
   readonly drift: readonly string[]
   readonly running: readonly RunningService[]
@@ -28,7 +29,7 @@ type Capabilities = Pick<CapabilityReportBody, 'vcluster' | 'services' | 'wiregu
 
 export type OverlayTeller = {
   use(tell: OverlayTell | null): void
-  standing(how: Standing): void
+  standing(how: AppliedOverlay): void
   capabilities(what: Capabilities): void
 }
 
@@ -67,7 +68,7 @@ export const openOverlayTeller = (record: Pick<AgentRecord, 'facts'>): OverlayTe
   }
 }
 
-const stateOf = ({ config, applied, detail, running, drift }: Standing): OverlayStateBody => ({
+const stateOf = ({ config, applied, detail, running, drift }: AppliedOverlay): OverlayStateBody => ({
   config_revision: config.revision,
   applied,
   detail: detail === null ? null : tidy(detail, longestDetail),
@@ -81,7 +82,7 @@ const stateOf = ({ config, applied, detail, running, drift }: Standing): Overlay
 /** With what only people on the machine can use. */
 const statusOf = (
   { applied, detail, services, drift }: OverlayStateBody,
-  { config, running }: Standing,
+  { config, running }: AppliedOverlay,
 ): NonNullable<StatusFile['overlay']> => ({
   vcluster_revision: config.overlay.vcluster_revision,
   applied,
@@ -92,3 +93,22 @@ const statusOf = (
   })),
   drift,
 })
+
+/** What does not change while the agent runs, or hardly ever. */
+type MachineCapabilities = Omit<CapabilityReportBody, 'vcluster' | 'services' | 'wireguard'>
+
+const mostAccelerators = 32
+
+/** For schedulers, also in maintenance mode, and then without a vCluster (R-008). `sys` is where sysfs is mounted. */
+const machineCapabilities = (sys: string): MachineCapabilities => {
+  const { cpuCores, memoryBytes, arch } = readMachineFacts()
+  return {
+    cpu_cores: cpuCores,
+    memory_bytes: memoryBytes,
+    arch: arch.slice(0, 32),
+    kernel: kernelRelease().slice(0, 128),
+    accelerators: readAccelerators(sys)
+      .slice(0, mostAccelerators)
+      .map((one) => ({ ...one })),
+  }
+}

@@ -6,10 +6,10 @@ import { afterRefusal } from '#agent/link/after-refusal.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { reviewClock } from '#agent/link/learn-time.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
-import { nudgedPause } from '#agent/core/nudged-pause.ts'
+import { nudgedPause } from '#agent/core/pause.ts'
 import type { RunEnd } from '#agent/core/outcome.ts'
-import { reasonToRecover } from '#agent/recovery/reason-to-recover.ts'
-import { openClockDoubt } from './clock-doubt.ts'
+import { reasonToRecover } from '#agent/recovery/way-back.ts'
+import { openClockCheck } from './clock-check.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { renewWithin, type RenewingAgent } from './renew.ts'
 import {
@@ -39,7 +39,7 @@ export const keepRenewed = async (
   let nudges = nudge.count()
   /** When to renew once more, for what the last renewal found missing. */
   let againAtMs: number | null = null
-  const doubt = openClockDoubt(agent)
+  const doubt = openClockCheck(agent)
   for (; !agent.signal.aborted; await nudgedPause(agent, lookEveryMs(identityNow().current))) {
     await reporter.check()
     reviewClock(agent)

@@ -15,9 +15,15 @@ import {
   generationFrom,
   recoveryFrom,
 } from '#agent/state/certificate-answer.ts'
-import { withdrawnWith } from '#agent/link/withdrawn-issuers.ts'
 import { heldAfter, lacksRecovery, lateRegistration } from './late-registration.ts'
-import { renewedTo, requestFor, withRequest, type Identity, type KeyRequest } from '#agent/state/credentials.ts'
+import {
+  mergeWithdrawn,
+  renewedTo,
+  requestFor,
+  withRequest,
+  type Identity,
+  type KeyRequest,
+} from '#agent/state/credentials.ts'
 
 export type RenewingAgent = CallingAgent & Pick<AgentParts, 'reached' | 'storage'>
 
@@ -85,7 +91,7 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
     profile,
     endpoints,
     roots,
-    withdrawnIssuers: withdrawnWith(latest.withdrawnIssuers, answer.value.withdrawn_issuers),
+    withdrawnIssuers: mergeWithdrawn(latest.withdrawnIssuers, answer.value.withdrawn_issuers),
     understands: answer.value.understands ?? latest.understands,
     counter: answer.value.counter ?? null,
     recovery: recoveryFrom(answer.value, held, latest.recovery),

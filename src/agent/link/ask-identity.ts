@@ -4,11 +4,10 @@
 import { EnrollResponse } from '#wire/api/node-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots, generationFrom } from '#agent/state/certificate-answer.ts'
-import type { Identity, KeyRequest } from '#agent/state/credentials.ts'
+import { mergeWithdrawn, type Identity, type KeyRequest } from '#agent/state/credentials.ts'
 import { knock, type Door, type KnockingAgent } from './knock.ts'
 import type { Asked } from './next-try.ts'
 import { unusableAnswer, type PlaneFailure } from './plane-failure.ts'
-import { withdrawnNow, withdrawnWith } from './withdrawn-issuers.ts'
 
 export type AskingAgent = KnockingAgent & Pick<AgentParts, 'reached'>
 
@@ -60,7 +59,10 @@ export const askIdentity = async (agent: AskingAgent, call: IdentityCall): Promi
     profile: answer.profile,
     endpoints: answer.endpoints,
     roots: answer.roots,
-    withdrawnIssuers: withdrawnWith(withdrawnNow(agent), answer.withdrawn_issuers),
+    withdrawnIssuers: mergeWithdrawn(
+      agent.keeper.credentials().identity?.withdrawnIssuers ?? [],
+      answer.withdrawn_issuers,
+    ),
     trustRevision: 0,
     graceMs: answer.liveness_grace_ms,
     understands: answer.understands,

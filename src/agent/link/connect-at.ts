@@ -15,7 +15,6 @@ import {
 } from './verified-connection.ts'
 import { learnTime } from './learn-time.ts'
 import { failureFrom, isAboutDates, wrongDates, type PlaneFailure } from './plane-failure.ts'
-import { withdrawnNow } from './withdrawn-issuers.ts'
 
 export type PlaneTarget = {
   readonly url: URL
@@ -43,7 +42,7 @@ export const connectAt = async (
   signal: AbortSignal,
 ): Promise<Connected | PlaneFailure> => {
   const { url, trust, purpose = 'runtime' } = target
-  const withdrawn = withdrawnNow(agent)
+  const withdrawn = agent.keeper.credentials().identity?.withdrawnIssuers ?? []
   const judging: JudgedTarget = { url, address, trust, withdrawn, purpose, timeoutMs, client: null }
   const pinned = target.pinned ?? pinnedOf(agent)
   const first =

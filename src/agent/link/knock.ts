@@ -10,12 +10,18 @@ import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Pinned } from './ask-time.ts'
 import type { ConnectingAgent } from './connect-at.ts'
 import { connectPlane } from './connect-plane.ts'
-import { admissionToShow } from './admission.ts'
+import { bootstrapToShow } from './bootstrap-certificate.ts'
 import { learnTime } from './learn-time.ts'
-import { longestAnswer, parseAnswer, type Answered } from './plane-answers.ts'
 import { under } from './plane-client.ts'
-import { failureFrom, notThePlane, type PlaneFailure } from './plane-failure.ts'
-import { checkChallenge } from './statement-check.ts'
+import {
+  failureFrom,
+  longestAnswer,
+  notThePlane,
+  parseAnswer,
+  type Answered,
+  type PlaneFailure,
+} from './plane-failure.ts'
+import { verifyChallenge } from './statement-check.ts'
 import type { ServerTrust } from './verified-connection.ts'
 
 export type KnockingAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'config'>
@@ -57,7 +63,7 @@ const knockAt = async <S extends TSchema>(
   { path, json, headers = {}, answer: schema, timeoutMs }: Knock<S>,
 ): Promise<Answered<Static<S>> | PlaneFailure> => {
   const url = new URL(under(base, path))
-  const target = { url, trust, purpose, client: admissionToShow(agent.config), ...(pinned === null ? {} : { pinned }) }
+  const target = { url, trust, purpose, client: bootstrapToShow(agent.config), ...(pinned === null ? {} : { pinned }) }
   const connected = await connectPlane(agent, target, agent.signal)
   if (connected.kind !== 'connected') return connected
   const request = {
@@ -95,7 +101,7 @@ export const askChallenge = async (
   if (answer.kind !== 'answer') return answer
   const { challenge } = answer.value
   if (door.pinned === null) return { kind: 'challenge', challenge, timeMs: null }
-  const checked = checkChallenge(challenge, { ...door.pinned, nonce, node })
+  const checked = verifyChallenge(challenge, { ...door.pinned, nonce, node })
   if (checked === null) {
     const where = door.urls[0] ?? 'The server'
     return notThePlane(where, 'its challenge is not signed by a key that was pinned', 'STATEMENT_KEY', door.purpose)

@@ -3,7 +3,7 @@
 import { isoTime } from '#platform/clock.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { observedTrouble } from '#agent/core/trouble.ts'
-import { expiredCode } from '#agent/state/expired.ts'
+import { expiredCode } from '#agent/state/sound-credentials.ts'
 
 export type TimeLearner = Pick<AgentParts, 'clock' | 'record' | 'log' | 'keeper'>
 

@@ -17,6 +17,7 @@ import { openWireguardKey } from './key-store.ts'
 import { openPeerStore, peerSet, type PeerSet } from './peer-store.ts'
 import { nothingSoFar, receivePeers, type PeersSoFar } from './receive-peers.ts'
 import { likelyLink, openWireguardLink, type LinkKind, type WireguardLink } from './wireguard-link.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
 
 export type AppliedPeers = { readonly revision: string; readonly applied: boolean; readonly detail: string | null }
 
@@ -48,7 +49,7 @@ export type WireguardNetwork = {
   close(): Promise<void>
 }
 
-export const noWireguard: WireguardNetwork = {
+const noWireguard: WireguardNetwork = {
   request: () => ({ kind: 'request', body: null }),
   keyRefused: () => {},
   enrolled: () => {},
@@ -225,4 +226,16 @@ const keyLost = {
   code: 'wireguard_key_lost',
   text: 'The plane knows a WireGuard key of this node, and the key is not here any more.',
   next: 'Enrol again with a new token: muster token create --node ID --replace',
+}
+
+type Opening = Omit<WireguardDeps, 'config'> & Pick<AgentParts, 'config' | 'lastConfig' | 'keeper'>
+
+/** The network of a node that starts: up from the disk, before the plane has been reached. */
+export const openWireguardFor = (deps: Opening): WireguardNetwork => {
+  const { config, keeper, lastConfig } = deps
+  const { wireguard } = config
+  if (wireguard === null) return noWireguard
+  const network = openWireguard({ ...deps, config: { ...config, wireguard } })
+  if (keeper.credentials().identity !== null) network.configured(lastConfig.current()?.wireguard)
+  return network
 }

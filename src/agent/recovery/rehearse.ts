@@ -11,8 +11,8 @@ import type { Identity } from '#agent/state/credentials.ts'
 import { recoveryKeyDamage } from '#agent/state/sound-credentials.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
-import { nudgedPause } from '#agent/core/nudged-pause.ts'
-import { byItself, credentialOf } from './way-back.ts'
+import { nudgedPause } from '#agent/core/pause.ts'
+import { ownWayBack, credentialOf } from './way-back.ts'
 
 type RehearsingAgent = KnockingAgent & Pick<AgentParts, 'episode' | 'nudge' | 'instance' | 'storage'>
 
@@ -60,7 +60,7 @@ type Rehearsed = 'passed' | 'failed' | 'nothing' | 'overtaken'
 const rehearseOnce = async (agent: RehearsingAgent, identity: Identity): Promise<Rehearsed> => {
   const damage = recoveryKeyDamage(identity)
   if (damage !== null) return tell(agent, 'proof', damage.code, damage)
-  const way = byItself(identity)
+  const way = ownWayBack(identity)
   if (way === null || way.counter === null) return 'nothing'
   const asked = await askChallenge(agent, way.door, way.node)
   if (asked.kind !== 'challenge') return failedAt(agent, stepOfKnock(asked), asked)

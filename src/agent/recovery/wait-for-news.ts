@@ -2,7 +2,7 @@
 
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { findJoin } from '#agent/enrollment/join-source.ts'
-import { nudgedPause } from '#agent/core/nudged-pause.ts'
+import { nudgedPause } from '#agent/core/pause.ts'
 
 export type NewsWatcher = Pick<AgentParts, 'clock' | 'nudge' | 'signal' | 'timers' | 'config' | 'keeper' | 'bundles'>
 

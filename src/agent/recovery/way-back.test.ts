@@ -6,7 +6,7 @@ import type { Identity } from '#agent/state/credentials.ts'
 import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import { classified, trouble } from '#agent/core/trouble.ts'
 import { openEpisode } from './episode.ts'
-import { reasonToRecover } from './reason-to-recover.ts'
+import { reasonToRecover } from './way-back.ts'
 
 const startMs = 1_800_000_000_000
 const stranger = classified(trouble('server_tls_untrusted', 'Not our plane.', 'Look'), 'server_tls_untrusted')

@@ -7,7 +7,7 @@ import { runtimeDoor } from '#agent/recovery/way-back.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { jumpMs, type ClockReading } from '#agent/state/should-renew.ts'
 
-export type ClockDoubt = {
+export type ClockCheck = {
   /** To be called often: what it notices is a jump between two looks. */
   look(toleranceMs: number): void
   /** Null: the clock is accounted for, or nobody could vouch for it anyway. */
@@ -15,7 +15,7 @@ export type ClockDoubt = {
 }
 
 /** Before the plane has been heard at all, the clock is in doubt from the start. */
-export const openClockDoubt = (agent: KnockingAgent): ClockDoubt => {
+export const openClockCheck = (agent: KnockingAgent): ClockCheck => {
   const read = (): ClockReading => ({ wallMs: agent.clock.nowMs(), monotonicMs: agent.clock.monotonicMs() })
   let reading = read()
   let inDoubt = agent.record.now().figures.lastExchangeMs === null

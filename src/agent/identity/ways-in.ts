@@ -4,11 +4,11 @@ import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import { enroll, type EnrollingAgent } from '#agent/enrollment/enroll.ts'
 import { dropUsedJoin, findJoin } from '#agent/enrollment/join-source.ts'
-import { readAdmission } from '#agent/link/admission.ts'
+import { readBootstrapCertificate } from '#agent/link/bootstrap-certificate.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import type { IdentityProvider, Need, Provided } from '#agent/state/provider.ts'
 import { damageOf } from '#agent/state/sound-credentials.ts'
-import { expired, isExpired } from '#agent/state/expired.ts'
+import { expired, isExpired } from '#agent/state/sound-credentials.ts'
 import type { Story } from '#agent/recovery/episode.ts'
 import { recover, type RecoveryAgent } from '#agent/recovery/recover.ts'
 import { isInvited, waitForNews } from '#agent/recovery/wait-for-news.ts'
@@ -89,7 +89,7 @@ const storyOf = (agent: JoiningAgent, stored: Identity | null): Story => {
 
 /** Never an identity: it is the same on every machine of the image. */
 const staticIdentity = (config: AgentConfig): Provided => {
-  const read = readAdmission(config)
+  const read = readBootstrapCertificate(config)
   return read.kind === 'broken' ? read : { kind: 'not-mine' }
 }
 
