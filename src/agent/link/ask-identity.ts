@@ -1,7 +1,7 @@
 // Asking the plane for an identity, by enrollment or recovery: one request on a connection that has been verified, and the
 // identity made of its answer, checked.
 
-import { EnrollResponse } from '#wire/api/node-api.ts'
+import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots, generationFrom } from '#agent/state/certificate-answer.ts'
 import { mergeWithdrawn, type Identity, type KeyRequest } from '#agent/state/credentials.ts'

@@ -1,7 +1,7 @@
 import { exportStore } from '#plane/store/copy/export-store.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { printer } from '#cli/kit/print.ts'
-import { shellWord } from '#cli/kit/shell-word.ts'
+import { shellWord } from '#cli/kit/printable.ts'
 import { storeRun, withStore, type StoreOptions } from './store-run.ts'
 import { movedBody, movedFacts } from './store-moved.ts'
 import { renderFacts } from '#cli/kit/table.ts'

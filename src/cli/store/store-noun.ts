@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Cli } from '#cli/kit/cli.ts'
-import { noun, performs, verb } from '#cli/kit/verb.ts'
+import { noun, loads, verb } from '#cli/kit/verb.ts'
 
 export const declareStore = (program: Command, cli: Cli): void => {
   const store = noun(program, 'store', 'What a plane keeps: look at it, move it, copy it', [
@@ -14,7 +14,7 @@ export const declareStore = (program: Command, cli: Cli): void => {
       ['MUSTER_STORE_FILE=/etc/muster/store muster store status --store postgres', ''],
     ]),
   )
-  performs(cli, status, async () => (await import('./store-status.ts')).storeStatusVerb)
+  loads(cli, status, async () => (await import('./store-status.ts')).storeStatusVerb)
 
   const migrate = whichStore(
     verb(
@@ -27,7 +27,7 @@ export const declareStore = (program: Command, cli: Cli): void => {
       ],
     ),
   ).option('--dry-run', 'look, and change nothing')
-  performs(cli, migrate, async () => (await import('./store-migrate.ts')).storeMigrate)
+  loads(cli, migrate, async () => (await import('./store-migrate.ts')).storeMigrate)
 
   const exported = sealKey(
     whichStore(
@@ -37,7 +37,7 @@ export const declareStore = (program: Command, cli: Cli): void => {
       ]),
     ),
   )
-  performs(cli, exported, async () => (await import('./store-export.ts')).storeExport)
+  loads(cli, exported, async () => (await import('./store-export.ts')).storeExport)
 
   const imported = sealKey(
     verb(store, 'import <file>', 'What store export wrote, into an empty store', [
@@ -50,7 +50,7 @@ export const declareStore = (program: Command, cli: Cli): void => {
       )
       .option('--domain <name>', 'refuse the file of any other domain (MUSTER_DOMAIN)'),
   )
-  performs(cli, imported, async () => (await import('./store-import.ts')).storeImport)
+  loads(cli, imported, async () => (await import('./store-import.ts')).storeImport)
 
   const backup = sealKey(
     whichStore(
@@ -65,7 +65,7 @@ export const declareStore = (program: Command, cli: Cli): void => {
       ),
     ),
   ).summary('Copy the data folder of a plane on SQLite, while it runs, and verify the copy')
-  performs(cli, backup, async () => (await import('./store-backup.ts')).storeBackup)
+  loads(cli, backup, async () => (await import('./store-backup.ts')).storeBackup)
 
   const confirm = verb(
     store,
@@ -76,7 +76,7 @@ export const declareStore = (program: Command, cli: Cli): void => {
       ['muster store confirm --reason "restored monday after the disk died"', ''],
     ],
   ).option('--reason <text>', 'take it for what it is; goes into the journal')
-  performs(cli, confirm, async () => (await import('./store-confirm.ts')).storeConfirm)
+  loads(cli, confirm, async () => (await import('./store-confirm.ts')).storeConfirm)
 }
 
 const whichStore = (command: Command): Command =>
