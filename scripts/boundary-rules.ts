@@ -341,7 +341,10 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'enrollment', 'identity', 'network'],
   },
   'agent/fleet': { agent: ['core', 'diagnostics'], domain: ['fleet'], wire: ['channel', 'fleet', 'node'] },
-  'agent/identity': { agent: ['core', 'enrollment', 'link', 'recovery', 'state'], wire: ['identity'] },
+  'agent/identity': {
+    agent: ['core', 'diagnostics', 'enrollment', 'link', 'recovery', 'state'],
+    wire: ['identity'],
+  },
   'agent/network': { agent: ['core', 'diagnostics', 'state'], domain: ['network'], wire: ['network'] },
   'agent/recovery': {
     agent: ['core', 'diagnostics', 'enrollment', 'link', 'state'],
@@ -405,8 +408,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     agent: [
       'core/config.ts',
       'core/hardware-report.ts',
-      'core/nudge.ts',
       'core/outcome.ts',
+      'core/pause.ts',
       'diagnostics/explain.ts',
       'diagnostics/status-file.ts',
       'diagnostics/status.ts',
@@ -436,7 +439,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['continuity'],
   },
   'cli/demo': {
-    agent: ['core/config.ts', 'core/nudge.ts', 'core/pause.ts', 'main.ts'],
+    agent: ['core/config.ts', 'core/pause.ts', 'main.ts'],
     cli: ['kit', 'node', 'plane'],
     wire: ['core', 'enrollment', 'node'],
   },

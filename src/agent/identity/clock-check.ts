@@ -1,14 +1,13 @@
 // A wall clock that has moved by itself: somebody has set it, or the machine has slept. Which of the two only the plane can
 // say, and until it has, nothing is renewed because of it.
 
-import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { askChallenge, isUnknownAddress } from '#agent/link/knock.ts'
+import { askChallenge, isUnknownAddress, type KnockingAgent } from '#agent/link/knock.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import { runtimeDoor } from '#agent/recovery/way-back.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { jumpMs, type ClockReading } from '#agent/state/should-renew.ts'
 
-export type ClockDoubt = {
+export type ClockCheck = {
   /** To be called often: what it notices is a jump between two looks. */
   look(toleranceMs: number): void
   /** Null: the clock is accounted for, or nobody could vouch for it anyway. */
@@ -16,10 +15,10 @@ export type ClockDoubt = {
 }
 
 /** Before the plane has been heard at all, the clock is in doubt from the start. */
-export const openClockDoubt = (agent: AgentParts): ClockDoubt => {
+export const openClockCheck = (agent: KnockingAgent): ClockCheck => {
   const read = (): ClockReading => ({ wallMs: agent.clock.nowMs(), monotonicMs: agent.clock.monotonicMs() })
   let reading = read()
-  let inDoubt = agent.vitals.signs().lastExchangeMs === null
+  let inDoubt = agent.record.now().figures.lastExchangeMs === null
   return {
     look: (toleranceMs) => {
       const now = read()

@@ -10,15 +10,15 @@ import type { AgentConfig } from '#agent/core/config.ts'
 import type { ClientCertificate } from './verified-connection.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
 
-export type Admission =
+export type BootstrapCertificate =
   | { readonly kind: 'none' }
-  | { readonly kind: 'admission'; readonly client: ClientCertificate }
+  | { readonly kind: 'certificate'; readonly client: ClientCertificate }
   | { readonly kind: 'broken'; readonly trouble: Trouble }
 
 /** Read anew each time: whoever updates the image updates these files under us. */
-export const readAdmission = ({ admission }: Pick<AgentConfig, 'admission'>): Admission => {
-  if (admission === null) return { kind: 'none' }
-  const { certificateFile, keyFile } = admission
+export const readBootstrapCertificate = ({ bootstrap }: Pick<AgentConfig, 'bootstrap'>): BootstrapCertificate => {
+  if (bootstrap === null) return { kind: 'none' }
+  const { certificateFile, keyFile } = bootstrap
   try {
     const certPem = readFileIfAny(certificateFile)
     const keyPem = readFileIfAny(keyFile)
@@ -28,13 +28,13 @@ export const readAdmission = ({ admission }: Pick<AgentConfig, 'admission'>): Ad
     if (leaf.kind === 'malformed') return broken(`${certificateFile} does not hold a certificate`)
     if (!sameBytes(leaf.spki, loadPrivateKey(keyPem).spki))
       return broken(`${keyFile} is not the key of ${certificateFile}`)
-    return { kind: 'admission', client: { certPem, keyPem } }
+    return { kind: 'certificate', client: { certPem, keyPem } }
   } catch (error) {
     return broken(error instanceof Error ? error.message : `${keyFile} cannot be read`)
   }
 }
 
-const broken = (why: string): Admission => ({
+const broken = (why: string): BootstrapCertificate => ({
   kind: 'broken',
   trouble: trouble(
     'static_certificate_unusable',
@@ -44,7 +44,7 @@ const broken = (why: string): Admission => ({
 })
 
 /** What to show where a machine is nobody yet; null: nothing. A broken one keeps nobody from knocking without it. */
-export const admissionToShow = (config: Pick<AgentConfig, 'admission'>): ClientCertificate | null => {
-  const read = readAdmission(config)
-  return read.kind === 'admission' ? read.client : null
+export const bootstrapToShow = (config: Pick<AgentConfig, 'bootstrap'>): ClientCertificate | null => {
+  const read = readBootstrapCertificate(config)
+  return read.kind === 'certificate' ? read.client : null
 }

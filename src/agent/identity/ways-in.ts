@@ -2,30 +2,34 @@
 
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
-import { enroll } from '#agent/enrollment/enroll.ts'
+import { enroll, type EnrollingAgent } from '#agent/enrollment/enroll.ts'
 import { dropUsedJoin, findJoin } from '#agent/enrollment/join-source.ts'
-import { readAdmission } from '#agent/link/admission.ts'
+import { readBootstrapCertificate } from '#agent/link/bootstrap-certificate.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import type { IdentityProvider, Need, Provided } from '#agent/state/provider.ts'
 import { damageOf } from '#agent/state/sound-credentials.ts'
-import { expired, isExpired } from '#agent/state/expired.ts'
-import { recover } from '#agent/recovery/recover.ts'
+import { expired, isExpired } from '#agent/state/sound-credentials.ts'
+import type { Story } from '#agent/recovery/episode.ts'
+import { recover, type RecoveryAgent } from '#agent/recovery/recover.ts'
 import { isInvited, waitForNews } from '#agent/recovery/wait-for-news.ts'
 import { wayBack } from '#agent/recovery/way-back.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
 
+type JoiningAgent = EnrollingAgent & RecoveryAgent
+
 /** `better`: sources that are preferred to the plane's own, such as SPIRE. */
-export const waysIn = (agent: AgentParts, better: readonly IdentityProvider[]): readonly IdentityProvider[] => [
+export const waysIn = (agent: JoiningAgent, better: readonly IdentityProvider[]): readonly IdentityProvider[] => [
   ...better,
   { source: 'plane', provide: (need, signal) => planeIdentity({ ...agent, signal }, need) },
   { source: 'static', provide: () => Promise.resolve(staticIdentity(agent.config)) },
 ]
 
 /** A token that was not used yet: somebody made it for a machine that was thrown out. */
-export const isInvitedAnew = (agent: AgentParts): boolean => agent.config.joinMethod === 'token' && isInvited(agent)
+export const isInvitedAnew = (agent: Pick<AgentParts, 'config' | 'keeper'>): boolean =>
+  agent.config.joinMethod === 'token' && isInvited(agent)
 
 /** What is stored, while it is good; then recovery, then enrollment. */
-const planeIdentity = async (agent: AgentParts, need: Need): Promise<Provided> => {
+const planeIdentity = async (agent: JoiningAgent, need: Need): Promise<Provided> => {
   const { identity } = agent.keeper.credentials()
   const stored = identity?.source === 'plane' ? identity : null
   if (need === 'better') return { kind: 'not-mine' }
@@ -38,7 +42,7 @@ const planeIdentity = async (agent: AgentParts, need: Need): Promise<Provided> =
   }
   const story = storyOf(agent, stored)
   // Otherwise it has been said by whoever ended the session before.
-  if (need === 'start' && wayBack(agent) !== null) agent.board.trouble('enrollment', story.trouble, null)
+  if (need === 'start' && wayBack(agent) !== null) agent.record.trouble('enrollment', story.trouble, null)
   const back = await recover(agent, story)
   if (back.kind !== 'not-mine') return back
   const found = findJoin(agent.config, identity)
@@ -52,15 +56,15 @@ const planeIdentity = async (agent: AgentParts, need: Need): Promise<Provided> =
     const what = trouble('join_string_unusable', `${found.why}.`, 'Make a new one: muster token create --node ID')
     return { kind: 'failed', outcome: { kind: 'misconfigured', trouble: what } }
   }
-  agent.board.phase('enrolling')
+  agent.record.phase('enrolling')
   return enroll(agent, found.join)
 }
 
 const repairMs = 30_000
 
-const awaitRepair = async (agent: AgentParts, damage: Trouble, need: Need): Promise<Provided> => {
-  agent.board.phase('rejoining')
-  agent.board.trouble('enrollment', damage, null)
+const awaitRepair = async (agent: JoiningAgent, damage: Trouble, need: Need): Promise<Provided> => {
+  agent.record.phase('rejoining')
+  agent.record.trouble('enrollment', damage, null)
   agent.log.error({ code: damage.code, class: damage.class, next: damage.next }, damage.text)
   while (!agent.signal.aborted) {
     if ((await waitForNews(agent, repairMs)) !== 'none') return planeIdentity(agent, need)
@@ -69,7 +73,7 @@ const awaitRepair = async (agent: AgentParts, damage: Trouble, need: Need): Prom
 }
 
 /** What has failed so far; at a start, that the certificate is over, or nothing but that somebody brought a bundle. */
-const storyOf = (agent: AgentParts, stored: Identity | null): ReturnType<AgentParts['episode']['failed']> => {
+const storyOf = (agent: JoiningAgent, stored: Identity | null): Story => {
   const current = agent.episode.current()
   if (current !== null) return current
   const damage = stored === null ? null : damageOf(stored)
@@ -85,7 +89,7 @@ const storyOf = (agent: AgentParts, stored: Identity | null): ReturnType<AgentPa
 
 /** Never an identity: it is the same on every machine of the image. */
 const staticIdentity = (config: AgentConfig): Provided => {
-  const read = readAdmission(config)
+  const read = readBootstrapCertificate(config)
   return read.kind === 'broken' ? read : { kind: 'not-mine' }
 }
 
