@@ -110,15 +110,16 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/store/journal': { domain: ['continuity', 'core'], plane: ['store/contract'] },
   'plane/store/commit': {
     domain: ['alerts', 'core', 'enrollment', 'federation', 'fleet', 'identity', 'journal'],
-    plane: ['store/contract', 'store/journal'],
+    plane: ['store/journal'],
   },
+  'plane/store/sql': { domain: ['core'], plane: ['store/commit', 'store/contract', 'store/journal'] },
   'plane/store/sqlite': {
-    domain: ['alerts', 'continuity', 'core', 'enrollment'],
-    plane: ['store/commit', 'store/contract', 'store/journal'],
+    domain: ['continuity', 'core'],
+    plane: ['store/commit', 'store/contract', 'store/journal', 'store/sql'],
   },
   'plane/store/postgres': {
     domain: ['continuity', 'core'],
-    plane: ['store/commit', 'store/contract', 'store/journal', 'store/sqlite'],
+    plane: ['store/commit', 'store/contract', 'store/journal', 'store/sql'],
   },
   'plane/limits': { domain: ['core'] },
   'plane/core': {

@@ -1,12 +1,10 @@
 // Who holds which MAC address and BMC serial. The primary key is what makes a hardware identity unique in the domain
 // of two nodes that claim one address at the same moment, the database lets one have it.
 
-import type { HardwareIdentity, NodeId } from '#domain/core/node.ts'
+import type { NodeId } from '#domain/core/node.ts'
 import type { Database } from '#platform/sqlite.ts'
-import { claimsOf } from './columns.ts'
 
 export type HardwareTable = {
-  holders(hardware: HardwareIdentity): readonly NodeId[]
   /**
    * Sets what each of these nodes holds, after their rows were written. Everything is given up before anything is
    * taken, so an address can move between two nodes of one change. A tombstone takes nothing, and what it holds is
@@ -18,7 +16,6 @@ export type HardwareTable = {
 export type Holding = { readonly node: NodeId; readonly claims: readonly string[]; readonly tombstone: boolean }
 
 export const openHardwareTable = (database: Database): HardwareTable => {
-  const holder = database.prepare('SELECT node FROM hardware WHERE value = ?')
   const held = database.prepare('SELECT value FROM hardware WHERE node = ?')
   const take = database.prepare('INSERT INTO hardware (value, node) VALUES (?, ?)')
   const inherit = database.prepare(
@@ -26,10 +23,6 @@ export const openHardwareTable = (database: Database): HardwareTable => {
   )
   const giveUp = database.prepare('DELETE FROM hardware WHERE value = ?')
   return {
-    holders(hardware) {
-      const nodes = claimsOf(hardware).map((claim) => holder.get(claim)?.['node'] as NodeId | undefined)
-      return [...new Set(nodes.filter((node) => node !== undefined))]
-    },
     assign(holdings) {
       const wanted: [claim: string, node: NodeId][] = []
       for (const { node, claims, tombstone } of holdings) {

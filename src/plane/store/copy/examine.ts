@@ -2,7 +2,7 @@
 // is what was written.
 
 import { Buffer } from 'node:buffer'
-import type { BaseRow, JournalRow } from '#plane/store/journal/journal-table.ts'
+import type { BaseRow, JournalRow } from '#plane/store/journal/journal-chain.ts'
 import type { HeadSigner } from '#plane/store/contract/store.ts'
 import { checkBase, startCheck, type Broken, type JournalCheck } from '#plane/store/journal/verify-journal.ts'
 import { TransferRefused } from './transfer-errors.ts'

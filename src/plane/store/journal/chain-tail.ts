@@ -4,7 +4,7 @@ import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import type { Log } from '#platform/log.ts'
 import { chainedHash, entryBytes, genesisHash, placeEntry, scarredHash, signedBytes } from './journal-chain.ts'
 import type { ChainPlace, EncodedDraft } from './journal-chain.ts'
-import type { BaseRow } from './journal-table.ts'
+import type { BaseRow } from './journal-chain.ts'
 import type { HeadSigner } from '#plane/store/contract/store.ts'
 
 /** `chainTo` is the hash of `place`, but for a scar. */

@@ -8,6 +8,28 @@ import { canonicalJson } from './canonical-json.ts'
 /** A place in a chain and the hash of everything up to it. */
 export type ChainPlace = { readonly chain: string; readonly sequence: number; readonly hash: Uint8Array }
 
+/** An entry as it is stored. `bytes` is the entry; the columns beside it only find it, and verification compares them. */
+export type JournalRow = {
+  readonly sequence: number
+  readonly operation: string
+  readonly bytes: string
+  readonly hash: Uint8Array
+  readonly signature: Uint8Array | null
+  readonly keyId: string | null
+  readonly node: string | null
+  readonly type: string
+}
+
+/** Where the stored chain begins: at its genesis, or at a head before which everything was pruned. */
+export type BaseRow = {
+  readonly chain: string
+  readonly domain: string
+  readonly sequence: number
+  readonly hash: Uint8Array
+  readonly signature: Uint8Array
+  readonly keyId: string
+}
+
 /** The hash before the first entry: a chain cannot be passed off as that of another domain. */
 export const genesisHash = (chain: string, domain: string): Uint8Array =>
   sha256(canonicalJson({ chain, domain, purpose: 'muster journal genesis' }))

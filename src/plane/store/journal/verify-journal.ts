@@ -5,7 +5,7 @@ import { sameBytes } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
 import { turn, type Timers } from '#platform/timers.ts'
 import { chainedHash, genesisHash, scarredHash, signedBytes } from './journal-chain.ts'
-import type { BaseRow, JournalRow } from './journal-table.ts'
+import type { BaseRow, JournalRow } from './journal-chain.ts'
 import type { HeadSigner, KnownPlace } from '#plane/store/contract/store.ts'
 
 export type Broken = { readonly from: number; readonly to: number; readonly why: string }
@@ -41,6 +41,11 @@ export const checkChain = async (
   let broken = checkBase(deps.signer, base)
   let at = base.sequence
   let turnEndsMs = deps.clock.monotonicMs() + turnMs
+  const restIfDue = async (): Promise<void> => {
+    if (deps.clock.monotonicMs() < turnEndsMs) return
+    await (deps.rest?.() ?? turn(deps.timers))
+    turnEndsMs = deps.clock.monotonicMs() + turnMs
+  }
   while (broken === null && at < written) {
     const rows = await pageAfter(at)
     for (const row of rows) {
@@ -48,11 +53,9 @@ export const checkChain = async (
       if (broken !== null) break
       at = row.sequence
       if (at === written) break
+      await restIfDue()
     }
     if (rows.length === 0) break
-    if (deps.clock.monotonicMs() < turnEndsMs) continue
-    await (deps.rest?.() ?? turn(deps.timers))
-    turnEndsMs = deps.clock.monotonicMs() + turnMs
   }
   return { broken: broken ?? check.end(written), entries: at - base.sequence }
 }

@@ -8,7 +8,6 @@ import type { NodeId } from '#domain/core/node.ts'
 import type { PgSession, Prepared } from '#platform/postgres.ts'
 import type { ClaimedSession, Holder, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
-import { decideClaim } from './decide-claim.ts'
 
 export type Claim = { readonly node: NodeId; readonly session: ClaimedSession; readonly over: Holder | null }
 
@@ -83,6 +82,24 @@ const decideAll = (claims: readonly Claim[], facts: BatchFacts): readonly ClaimO
     if (outcome === 'claimed') now.set(node, { ...session, replica: facts.self })
     return outcome
   })
+}
+
+/** Who may take over the channel of a node. */
+export type ClaimFacts = {
+  readonly self: ReplicaNumber
+  readonly session: ClaimedSession
+  /** The session the claimant has found silent. */
+  readonly over: Holder | null
+  /** As the store has it, with or without a lease. */
+  readonly holder: Holder | null
+  readonly leased: ReadonlySet<ReplicaNumber>
+}
+
+export const decideClaim = ({ self, session, over, holder, leased }: ClaimFacts): 'claimed' | Holder => {
+  if (holder === null || holder.replica === self) return 'claimed'
+  if (holder.instance !== null && holder.instance === session.instance) return 'claimed'
+  if (!leased.has(holder.replica)) return 'claimed'
+  return over !== null && over.replica === holder.replica && over.number === holder.number ? 'claimed' : holder
 }
 
 export const holderOf = (row: Readonly<Record<string, unknown>>): Holder => ({

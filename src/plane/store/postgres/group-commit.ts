@@ -1,6 +1,7 @@
 // Commits that arrive together share one transaction: while one group is on its way the next gathers. Nobody is answered
 // before the COMMIT was, or was settled.
 
+import assert from 'node:assert/strict'
 import type { Change, RowKind } from '#domain/core/change.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
 import { gatherCommits } from '#plane/store/commit/gather-commits.ts'
@@ -8,7 +9,6 @@ import { planCommit, type CommitPlan } from '#plane/store/commit/plan-commit.ts'
 import { refusedInDoubt, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { Fenced, StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, Committed } from '#plane/store/contract/store.ts'
-import { refuseUnstorable } from './refuse-unstorable.ts'
 import { policyKinds } from './row-statements.ts'
 import { openGroupRunner, type GroupRunnerDeps } from './run-group.ts'
 import type { MemberOutcome } from './run-transaction.ts'
@@ -133,3 +133,17 @@ const touchedBy = ({ writes, reads }: CommitPlan, outcome: MemberOutcome): reado
     return reads.filter(({ row }) => policyKinds.has(row)).map(({ row, key }) => ({ kind: row, key }))
   return writes.map(({ row }) => ({ kind: row.kind, key: row.key }))
 }
+
+/** Text that PostgreSQL has no way to keep would fail its whole group: it is thrown back to its caller. */
+const refuseUnstorable = ({ reads, writes, holdings, entries }: CommitPlan): void => {
+  for (const { row, key } of reads) refuse(key, `the key of a ${row}`)
+  for (const { row } of writes) {
+    refuse(row.key, `the key of a ${row.kind}`)
+    for (const value of row.columns) if (typeof value === 'string') refuse(value, `a column of a ${row.kind}`)
+  }
+  for (const { claims } of holdings) for (const claim of claims) refuse(claim, 'a hardware address')
+  for (const { draft } of entries) if (draft.node !== null) refuse(draft.node, `the node of a ${draft.type} entry`)
+}
+
+const refuse = (text: string, what: string): void =>
+  assert(!text.includes('\0') && text.isWellFormed(), `${what} has characters that cannot be kept`)

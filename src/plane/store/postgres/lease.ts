@@ -12,8 +12,8 @@ import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
-import { clockOffset, offsetNow, type ClockOffset } from './clock-offset.ts'
-import { elapsedMs, instantOf, standingAt, type Instant } from './standing-at.ts'
+import { clockOffset, elapsedMs, instantOf, offsetNow, standingAt } from './standing-at.ts'
+import type { ClockOffset, Instant } from './standing-at.ts'
 
 export type Lease = {
   /** The number given last, whatever became of it. */

@@ -3,7 +3,7 @@
 import type { Change } from '#domain/core/change.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import type { Prepared } from '#platform/postgres.ts'
+import type { PgSession, Prepared } from '#platform/postgres.ts'
 import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
@@ -12,7 +12,6 @@ import type { Committed } from '#plane/store/contract/store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { openQuestions } from './ask.ts'
 import { openForeignFeed } from './foreign-feed.ts'
-import { forgetReplicas } from './forget-replicas.ts'
 import { openPgHolders } from './holders.ts'
 import { openLeadership } from './leadership.ts'
 import { openLease, type Lease } from './lease.ts'
@@ -157,4 +156,36 @@ const overSinceStatement: Prepared = {
   name: 'replicas-over-since',
   text: `SELECT number, name FROM replica
     WHERE expires_at > clock_timestamp() - $1::float8 * interval '1 millisecond' ORDER BY number`,
+}
+
+/** How many rows one statement removes: it holds their locks until it is done. */
+const atOnce = 1000
+
+/**
+ * What replicas leave behind that did not say goodbye. Numbers are never given again, so what is found to be over stays so.
+ * Removing a lease waits for whoever still writes under it; rather than wait for long it fails, and is tried again.
+ */
+const forgetReplicas = async (session: Pick<PgSession, 'run'>, forgetAfterMs: number): Promise<void> => {
+  await session.run(forgetLeases, [forgetAfterMs])
+  const { rows } = await session.run(lostHolders)
+  const gone = rows.map((row) => row['replica'] as ReplicaNumber)
+  if (gone.length === 0) return
+  for (let count = atOnce; count === atOnce;) count = (await session.run(forgetHolders, [gone, atOnce])).count
+}
+
+const forgetLeases: Prepared = {
+  name: 'forget-leases',
+  text: `DELETE FROM replica WHERE expires_at < clock_timestamp() - $1::float8 * interval '1 millisecond'`,
+}
+
+const lostHolders: Prepared = {
+  name: 'forget-lost-holders',
+  text: `SELECT DISTINCT replica FROM holder
+    WHERE NOT EXISTS (SELECT FROM replica WHERE replica.number = holder.replica)`,
+}
+
+const forgetHolders: Prepared = {
+  name: 'forget-holders',
+  text: `WITH lost AS (SELECT node FROM holder WHERE replica = ANY ($1::bigint[]) ORDER BY node LIMIT $2 FOR UPDATE)
+    DELETE FROM holder USING lost WHERE holder.node = lost.node AND holder.replica = ANY ($1::bigint[])`,
 }

@@ -11,19 +11,20 @@ import { tableShapes } from '#plane/store/commit/columns.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, Committed, HeadSigner, Store } from '#plane/store/contract/store.ts'
+import { forgetEnded } from '#plane/store/sql/forget.ts'
+import { openJournalReader } from '#plane/store/sql/journal-reader.ts'
+import { openListQueries } from '#plane/store/sql/list-queries.ts'
+import { openObservations } from '#plane/store/sql/observations.ts'
+import { openProgress } from '#plane/store/sql/progress.ts'
 import { exclusively } from './exclusively.ts'
-import { forgetEndedRows } from './forget.ts'
 import { openPgGroupCommit } from './group-commit.ts'
 import { openPgHealth } from './health.ts'
-import { openPgJournalReader } from './journal-reader.ts'
-import { openPgLived } from './lived.ts'
-import { openListQueries } from './list-queries.ts'
-import { openPgObservations } from './observations.ts'
+import { openPgJournalRuns } from './journal-runs.ts'
 import { openPgReplicas, type PgReplicas } from './open-pg-replicas.ts'
 import type { PgAccess } from './pg-access.ts'
+import { openPgSql } from './pg-sql.ts'
 import { openRowReads } from './row-reads.ts'
 import { openSealedKeys } from './sealed-keys.ts'
-import { openPgWebhookProgress } from './webhook-progress.ts'
 
 export type PostgresStoreDeps = {
   /** To a database that has been migrated. Closed with the store. */
@@ -72,8 +73,9 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
   const { replicas } = shared
   const health = openPgHealth({ access: deps.access, clock, log, self: () => replicas.self })
   const access = health.watched(deps.access)
-  const rows = openRowReads({ access, timers })
-  const observations = openPgObservations({ access, timers, log })
+  const sql = openPgSql({ access, timers, self: () => replicas.self })
+  const rows = openRowReads(sql)
+  const observations = openObservations({ sql, timers, log })
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const forgetPolicyOf = ({ writes }: Committed): void => {
     for (const write of writes) {
@@ -109,7 +111,7 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
 
   return {
     get: (kind, key) => rows.get(kind, key),
-    ...openListQueries(access),
+    ...openListQueries(sql),
     commit: (change, fence) =>
       standInOf(change) === null
         ? shared.commitHere(change, () => commits.commit(change, fence))
@@ -121,10 +123,15 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
-    journal: openPgJournalReader({ ...deps, access, known: () => commits.known() }),
-    forget: (livedMs) => forgetEndedRows(access, replicas.self, livedMs),
-    ...openPgLived({ access, self: () => replicas.self }),
-    ...openPgWebhookProgress({ access, self: () => replicas.self }),
+    journal: openJournalReader({
+      ...deps,
+      sql,
+      runs: openPgJournalRuns(access),
+      known: () => commits.known(),
+      ownEnd: () => null,
+    }),
+    forget: (livedMs) => forgetEnded({ sql, timers }, livedMs),
+    ...openProgress(sql),
     onCommitGroup: (run) => void groupListeners.push(run),
     fileFault: async () => null,
     trouble: () => health.trouble(),

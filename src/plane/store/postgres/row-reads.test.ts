@@ -2,21 +2,19 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PgResult } from '#platform/postgres.ts'
 import { systemTimers } from '#platform/timers.ts'
+import { openPgSql } from './pg-sql.ts'
 import { openRowReads } from './row-reads.ts'
 
 /** Answers when told to, with the row as it was when it was asked. */
 const setUp = () => {
   const asked: (() => void)[] = []
   let version = 1
-  const reads = openRowReads({
-    timers: systemTimers,
-    access: {
-      read() {
-        const row = { key: 'domain', version, doc: '{}' }
-        return new Promise<PgResult>((resolve) => asked.push(() => resolve({ rows: [row], count: 1 })))
-      },
-    },
-  })
+  const answer = (): Promise<PgResult> => {
+    const row = { wanted_key: 'domain', key: 'domain', version, doc: '{}' }
+    return new Promise((resolve) => asked.push(() => resolve({ rows: [row], count: 1 })))
+  }
+  const access = { read: answer, write: answer }
+  const reads = openRowReads(openPgSql({ timers: systemTimers, access, self: () => 1 }))
   const get = async (kind: 'domain' | 'node'): Promise<number | undefined> => (await reads.get(kind, 'domain'))?.version
   const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
   return {

@@ -1,12 +1,8 @@
 // Single rows, read together.
 
 import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
-import type { Prepared } from '#platform/postgres.ts'
-import type { Timers } from '#platform/timers.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
-import { gatherReads, type Gathered } from './gathered-reads.ts'
-import { decodeShared } from './older-rows.ts'
-import type { PgAccess } from './pg-access.ts'
+import type { Sql } from '#plane/store/sql/sql.ts'
 import { policyKinds, rowKinds } from './row-statements.ts'
 
 export type RowReads = {
@@ -19,12 +15,16 @@ export type RowReads = {
 
 type Found = Row<unknown> | null
 
-export const openRowReads = (deps: { readonly access: Pick<PgAccess, 'read'>; readonly timers: Timers }): RowReads => {
+export const openRowReads = (sql: Pick<Sql, 'byKey' | 'dialect'>): RowReads => {
   const policy = new Map<string, Found>()
   let forgotten = 0
   const ask = Object.fromEntries(
-    rowKinds.map((kind) => [kind, gatherReads(deps.timers, (keys) => readRows(deps.access, kind, keys))]),
-  ) as Readonly<Record<RowKind, Gathered<Row<unknown>>>>
+    rowKinds.map((kind) => {
+      const { table } = tableShapes[kind]
+      const find = sql.byKey({ name: `get-${kind}`, table, key: 'key', columns: ['key', 'version', 'doc'] })
+      return [kind, (key: string) => find(key).then((row) => (row === null ? null : sql.dialect.decode(kind, row)))]
+    }),
+  ) as Readonly<Record<RowKind, (key: string) => Promise<Found>>>
 
   /** From memory where it can be: an outdated row costs a lost race, which reads it again. */
   const askPolicy = async (kind: RowKind, key: string): Promise<Found> => {
@@ -52,20 +52,3 @@ export const openRowReads = (deps: { readonly access: Pick<PgAccess, 'read'>; re
     },
   }
 }
-
-/** Those that are there, as they are now and from no cache, by key. */
-const readRows = async <K extends RowKind>(
-  access: Pick<PgAccess, 'read'>,
-  kind: K,
-  keys: readonly string[],
-): Promise<ReadonlyMap<string, Row<RowTypes[K]>>> => {
-  const { rows } = await access.read(selects[kind], [keys])
-  return new Map(rows.map((row) => [row['key'] as string, decodeShared(kind, row)]))
-}
-
-const selects = Object.fromEntries(
-  Object.entries(tableShapes).map(([kind, { table }]) => [
-    kind,
-    { name: `get-${kind}`, text: `SELECT key, version, doc FROM ${table} WHERE key = ANY($1::text[])` },
-  ]),
-) as Record<RowKind, Prepared>

@@ -15,10 +15,10 @@ import { answeredInTime } from './answered-in-time.ts'
 import { releaseChain, type OwnChain } from './chain-writer.ts'
 import type { Judgeable } from './judge-group.ts'
 import type { PgAccess } from './pg-access.ts'
-import { PlaceMissing, runTransaction, type CommitMade, type MemberOutcome } from './run-transaction.ts'
+import { openWriter, PlaceMissing, runTransaction } from './run-transaction.ts'
+import type { CommitMade, MemberOutcome, Writer } from './run-transaction.ts'
 import { settleCommit, unsettledCommit, type Unsettled } from './settle-commit.ts'
 import { Outrun } from './write-rows.ts'
-import { openWriter, type Writer } from './writer-session.ts'
 
 export type GroupRunnerDeps = {
   readonly access: Pick<PgAccess, 'connect'>

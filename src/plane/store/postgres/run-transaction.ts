@@ -14,8 +14,38 @@ import { ownChain, type OwnChain } from './chain-writer.ts'
 import { groupNeeds } from './group-needs.ts'
 import { judgeGroup, NodeNotLocked, type Judged, type Judgeable } from './judge-group.ts'
 import { lockRows, type FoundChain, type GroupFacts } from './lock-rows.ts'
+import type { PgAccess } from './pg-access.ts'
 import { placeEntries, storedEntries, writeEntries } from './write-entries.ts'
 import { checkCounts, writeRows } from './write-rows.ts'
+
+/** The connection groups of commits are written on. */
+export type Writer = {
+  readonly session: PgSession
+  /** What the server has warned of since this was emptied. */
+  readonly warnings: string[]
+}
+
+/**
+ * A replica that stands still inside a transaction is cut off by the server and blocks nobody for long. The plans are
+ * fixed: tables are small when a statement is planned and grow while its plan is kept, and every row is found by an index. Where
+ * there is no other way than to read a table its cost is then imaginary, and must not make anybody compile the statement.
+ */
+const writerSettings = {
+  lock_timeout: '5s',
+  idle_in_transaction_session_timeout: '5s',
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  plan_cache_mode: 'force_generic_plan',
+  jit: 'off',
+}
+
+export const openWriter = async (access: Pick<PgAccess, 'connect'>): Promise<Writer> => {
+  const session = await access.connect('write', writerSettings)
+  const warnings: string[] = []
+  session.onWarning((message) => void warnings.push(message))
+  return { session, warnings }
+}
 
 export type TransactionDeps = {
   readonly clock: Clock

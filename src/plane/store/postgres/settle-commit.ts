@@ -9,8 +9,7 @@ import { answeredInTime } from './answered-in-time.ts'
 import { lockNewChain } from './chain-writer.ts'
 import { lockKey } from './group-needs.ts'
 import type { Judgeable } from './judge-group.ts'
-import type { CommitMade, Written } from './run-transaction.ts'
-import type { Writer } from './writer-session.ts'
+import type { CommitMade, Writer, Written } from './run-transaction.ts'
 
 export type Unsettled = {
   readonly of: readonly Judgeable[]

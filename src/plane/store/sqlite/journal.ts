@@ -7,11 +7,10 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { Database } from '#platform/sqlite.ts'
+import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import { extendChain, headSignature, newBase, tailAt, tailAtBase, type Tail } from '#plane/store/journal/chain-tail.ts'
-import { cursorOf } from '#plane/store/journal/journal-cursor.ts'
-import { hexOf } from '#plane/store/journal/journal-chain.ts'
-import type { ChainPlace, EncodedDraft } from '#plane/store/journal/journal-chain.ts'
-import { openJournalTable, type JournalTable } from '#plane/store/journal/journal-table.ts'
+import { cursorAt } from '#plane/store/journal/journal-cursor.ts'
+import { hexOf, type BaseRow, type ChainPlace, type EncodedDraft } from '#plane/store/journal/journal-chain.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { StoreInDoubt, StoreRefused } from '#plane/store/contract/store-errors.ts'
 import type { HeadSigner, StoredEntry } from '#plane/store/contract/store.ts'
@@ -26,8 +25,7 @@ export type JournalDeps = {
 }
 
 export type Journal = {
-  readonly table: JournalTable
-  /** The newest committed place; null on an empty journal. */
+  /** The newest committed place of the chain that is written; null on an empty journal. */
   head(): ChainPlace | null
   /**
    * Called inside a transaction; nothing of it counts before `committed`. Throws StoreInDoubt where the journal does not
@@ -45,6 +43,7 @@ export type JournalGroup = {
 export const openJournal = (deps: JournalDeps, database: Database): Journal => {
   const table = openJournalTable(database)
   const { witness } = deps
+  const closed = table.closed()
   let tail = loadTail(deps, table)
   if (tail !== null && tail.place.sequence > (table.base()?.sequence ?? 0)) witness.learn(seenAt(tail))
 
@@ -75,9 +74,10 @@ export const openJournal = (deps: JournalDeps, database: Database): Journal => {
         const commit = sortableId(deps.clock.nowMs(), deps.random)
         const extended = extendChain(now ?? startChain(), drafts, { domain: deps.domainName(), commit })
         now = extended.tail
+        const places = new Map(closed)
         return extended.placed.map(({ entry, bytes, hash }) => {
           table.append(entry, bytes, hash)
-          return { cursor: cursorOf(entry.chain, entry.sequence), entry, bytes, hash: hexOf(hash) }
+          return { cursor: cursorAt(places.set(entry.chain, entry.sequence)), entry, bytes, hash: hexOf(hash) }
         })
       },
       signHead() {
@@ -91,7 +91,7 @@ export const openJournal = (deps: JournalDeps, database: Database): Journal => {
     }
   }
 
-  return { table, head: () => tail?.place ?? null, startGroup }
+  return { head: () => tail?.place ?? null, startGroup }
 }
 
 const seenAt = ({ place: { chain, sequence, hash } }: Tail): SeenHead => ({ chain, sequence, hash: hexOf(hash) })
@@ -109,4 +109,36 @@ const loadTail = (deps: JournalDeps, table: JournalTable): Tail | null => {
   const { chain } = base
   const place = newest === null ? base : { chain, sequence: newest.sequence, hash: newest.hash }
   return tailAt(deps, place, newest)
+}
+
+/** The chain that is written. */
+type JournalTable = ReturnType<typeof openJournalTable>
+
+type NewestRow = Omit<ChainPlace, 'chain'> & { readonly signature: Uint8Array | null; readonly keyId: string | null }
+
+const openJournalTable = (database: Database) => {
+  const base = database.prepare(
+    'SELECT chain, domain, sequence, hash, signature, key_id AS keyId FROM journal_base WHERE id = 1',
+  )
+  const insertBase = database.prepare('INSERT INTO journal_base VALUES (1, ?, ?, ?, ?, ?, ?)')
+  const append = database.prepare(
+    'INSERT INTO journal (sequence, operation, bytes, hash, node, type) VALUES (?, ?, ?, ?, ?, ?)',
+  )
+  const sign = database.prepare('UPDATE journal SET signature = ?, key_id = ? WHERE sequence = ?')
+  const newest = database.prepare(
+    'SELECT sequence, hash, signature, key_id AS keyId FROM journal ORDER BY sequence DESC LIMIT 1',
+  )
+  const closed = database.prepare('SELECT chain, sequence FROM closed_chain')
+  return {
+    base: () => (base.get() as BaseRow | undefined) ?? null,
+    insertBase: (row: BaseRow) =>
+      void insertBase.run(row.chain, row.domain, row.sequence, row.hash, row.signature, row.keyId),
+    append: (entry: JournalEntry, bytes: string, hash: Uint8Array) =>
+      void append.run(entry.sequence, entry.operation, bytes, hash, entry.node, entry.type),
+    sign: (sequence: number, signature: Uint8Array, keyId: string) => void sign.run(signature, keyId, sequence),
+    newest: () => (newest.get() as NewestRow | undefined) ?? null,
+    /** Where chains end that get no more entries. */
+    closed: (): ReadonlyMap<string, number> =>
+      new Map(closed.all().map((row) => [row['chain'] as string, row['sequence'] as number])),
+  }
 }

@@ -124,6 +124,27 @@ export const migrations: readonly string[] = [
          FROM place CROSS JOIN journal USING (sequence) WHERE instr(bytes, '"atMs":') > 0),
        gap AS (SELECT ms - lag(ms) OVER (ORDER BY ms) AS ms FROM written)
      SELECT 1, coalesce(sum(min(ms, 3600000)), 0) FROM gap WHERE ms IS NOT NULL;`,
+
+  // 0.3.0
+  `-- Chains that replicas wrote before the store came here. They are read and verified, and get no more entries.
+   CREATE TABLE closed_chain (chain TEXT PRIMARY KEY, domain TEXT NOT NULL, base_sequence INTEGER NOT NULL,
+     base_hash BLOB NOT NULL, base_signature BLOB NOT NULL, base_key_id TEXT NOT NULL, sequence INTEGER NOT NULL,
+     hash BLOB NOT NULL) STRICT, WITHOUT ROWID;
+   CREATE TABLE closed_entry (chain TEXT NOT NULL, sequence INTEGER NOT NULL, operation TEXT NOT NULL UNIQUE,
+     bytes TEXT NOT NULL, hash BLOB NOT NULL, signature BLOB, key_id TEXT, node TEXT, type TEXT NOT NULL,
+     PRIMARY KEY (chain, sequence)) STRICT;
+   CREATE INDEX closed_entry_by_node ON closed_entry (chain, node, sequence) WHERE node IS NOT NULL;
+   CREATE INDEX closed_entry_by_type ON closed_entry (chain, type, sequence);
+   -- Every chain and every entry, as the tables of PostgreSQL have them.
+   CREATE VIEW chain AS
+     SELECT chain, domain, sequence AS base_sequence, hash AS base_hash, signature AS base_signature,
+       key_id AS base_key_id, coalesce((SELECT max(sequence) FROM journal), sequence) AS sequence,
+       coalesce((SELECT hash FROM journal ORDER BY sequence DESC LIMIT 1), hash) AS hash FROM journal_base
+     UNION ALL SELECT chain, domain, base_sequence, base_hash, base_signature, base_key_id, sequence, hash FROM closed_chain;
+   CREATE VIEW every_entry AS
+     SELECT (SELECT chain FROM journal_base) AS chain, sequence, operation, bytes, hash, signature, key_id, node, type
+     FROM journal
+     UNION ALL SELECT chain, sequence, operation, bytes, hash, signature, key_id, node, type FROM closed_entry;`,
 ]
 
 export const newestSchema = migrations.length

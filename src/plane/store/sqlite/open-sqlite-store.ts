@@ -1,6 +1,7 @@
 // The embedded store: one SQLite file, one connection, one plane a folder.
 
 import * as path from 'node:path'
+import type { NodeId } from '#domain/core/node.ts'
 import { standInOf } from '#domain/core/node-change.ts'
 import type { Clock } from '#platform/clock.ts'
 import { flushFolder, makeFolder } from '#platform/files.ts'
@@ -13,23 +14,24 @@ import type { Timers } from '#platform/timers.ts'
 import { musterVersion } from '#platform/this-process.ts'
 import { lockDataFolder } from './data-folder-lock.ts'
 import { openDiskReserve, type DiskReserve } from './disk-reserve.ts'
-import { forgetEnded } from './forget.ts'
 import { openGroupCommit } from './group-commit.ts'
 import { openHardwareTable } from '#plane/store/commit/hardware-table.ts'
 import { openHealth, ReserveInUse } from './health.ts'
-import { openJournalReader } from './journal-reader.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import { openSqliteJournalRuns } from './journal-runs.ts'
 import { openJournal } from './journal.ts'
-import { openLived } from './lived.ts'
 import { checkSchema, migrate } from './migrations.ts'
-import { openObservations } from './observations.ts'
-import { openRowQueries } from './row-queries.ts'
 import { openRowTables } from '#plane/store/commit/row-tables.ts'
 import { openSoleReplica } from './sole-replica.ts'
+import { openSqliteSql } from './sqlite-sql.ts'
 import { refuseOldSqlite } from './sqlite-release.ts'
 import { notAStore, StoreFault, StoreRefused, type StoreLost } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, HeadSigner, Store } from '#plane/store/contract/store.ts'
-import { openWebhookProgress } from './webhook-progress.ts'
+import { forgetEnded } from '#plane/store/sql/forget.ts'
+import { openJournalReader } from '#plane/store/sql/journal-reader.ts'
+import { openListQueries } from '#plane/store/sql/list-queries.ts'
+import { openObservations } from '#plane/store/sql/observations.ts'
+import { openProgress } from '#plane/store/sql/progress.ts'
 
 export type SqliteStoreDeps = {
   /** Made if need be. */
@@ -46,6 +48,8 @@ export type SqliteStoreDeps = {
   /** Absent: nothing is known of the journal from before. */
   readonly witness?: JournalWitness
 }
+
+const activeNodes = { name: 'active-nodes', text: "SELECT key FROM node WHERE membership = 'active'" }
 
 const observationsEveryMs = 5000
 const probeEveryMs = 1000
@@ -91,13 +95,16 @@ const assemble = (
   reserve: DiskReserve,
 ): Store => {
   const rows = openRowTables(database)
-  const queries = openRowQueries(database)
+  let lost: StoreLost | null = null
+  /** Whatever is written beside the commits waits for room, and for a disk that can be relied on. */
+  const mayWrite = (): boolean => lost === null && !reserve.spent()
+  const sql = openSqliteSql(database, () => {
+    if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())
+  })
   const hardware = openHardwareTable(database)
   const journal = openJournal(deps, database)
   const health = openHealth({ ...deps, reserve }, database)
-  const observations = openObservations(deps, database)
-  const progress = openWebhookProgress(database)
-  const lived = openLived(database)
+  const observations = openObservations({ ...deps, sql })
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const { clock, timers, witness } = deps
   const onGroup = (group: CommitGroup): void => groupListeners.forEach((run) => run(group))
@@ -106,10 +113,9 @@ const assemble = (
     version: musterVersion,
     startedAtMs: clock.nowMs(),
     witness: deps.witness,
-    activeNodes: async () => queries.activeNodes(),
+    activeNodes: async () => (await sql.read(activeNodes)).map((row) => row['key'] as NodeId),
   })
   const { isHeld } = replicas
-  let lost: StoreLost | null = null
   const lostListeners: ((lost: Error) => void)[] = []
   const onLost = (fault: StoreLost): void => {
     lost = fault
@@ -118,8 +124,6 @@ const assemble = (
   }
   const parts = { clock, timers, database, rows, hardware, journal, health, witness, reserve }
   const commits = openGroupCommit({ ...parts, isHeld, onGroup, onLost })
-  /** Whatever is written beside the commits waits for room, and for a disk that can be relied on. */
-  const mayWrite = (): boolean => lost === null && !reserve.spent()
   const stops = [
     timers.every(observationsEveryMs, () => {
       if (mayWrite()) void observations.flush()
@@ -144,22 +148,14 @@ const assemble = (
     lock.release()
   }
   let closing: Promise<void> | null = null
+  const known = (): ReadonlyMap<string, number> => {
+    const head = journal.head()
+    return new Map(head === null ? [] : [[head.chain, head.sequence]])
+  }
 
   return {
     get: (kind, key) => reading(() => rows.getCached(kind, key)),
-    nodesByHardware: (identity) =>
-      reading(() => hardware.holders(identity).flatMap((node) => rows.get('node', node) ?? [])),
-    nodes: (query) => reading(() => queries.nodes(query)),
-    countNodes: () => reading(() => queries.countNodes()),
-    tokenById: (id) => reading(() => queries.tokenById(id)),
-    tokens: (query) => reading(() => queries.tokens(query)),
-    denials: () => reading(() => queries.denials()),
-    profiles: () => reading(() => queries.all('profile')),
-    operatorKeys: () => reading(() => queries.all('operator-key')),
-    issuers: () => reading(() => queries.all('issuer')),
-    alerts: (query) => reading(() => queries.alerts(query)),
-    alertById: (id) => reading(() => queries.alertById(id)),
-    list: (kind, query) => reading(() => queries.list(kind, query)),
+    ...openListQueries(sql),
     commit: (change) => (standInOf(change) === null ? commits.commit(change) : Promise.resolve('lost-race')),
     // There is no other.
     onForeignCommit: () => {},
@@ -167,20 +163,11 @@ const assemble = (
     sealedKeys: null,
     exclusively: (run) => run(),
     observe: (node, seen) => observations.observe(node, seen),
-    observation: (node) => reading(() => observations.of(node)),
-    rehearsedAtMs: (node) => reading(() => observations.rehearsedAtMs(node)),
-    journal: openJournalReader(deps, journal),
-    forget: async (livedMs) => (mayWrite() ? forgetEnded({ timers: deps.timers, database }, livedMs) : 0),
-    lived: () => reading(() => lived.read()),
-    async addLived(ms) {
-      if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())
-      lived.add(ms)
-    },
-    webhookProgress: () => reading(() => progress.read()),
-    async keepWebhookProgress(now) {
-      if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())
-      progress.keep(now)
-    },
+    observation: (node) => observations.of(node),
+    rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
+    journal: openJournalReader({ ...deps, sql, runs: openSqliteJournalRuns(sql), known, ownEnd: () => journal.head() }),
+    forget: async (livedMs) => (mayWrite() ? forgetEnded({ sql, timers }, livedMs) : 0),
+    ...openProgress(sql),
     onCommitGroup: (run) => void groupListeners.push(run),
     fileFault: () => quickCheck(path.join(deps.folder, 'muster.db')),
     trouble: () => health.trouble(),

@@ -4,14 +4,13 @@
 //
 // The time given is never the wall clock of a process, which may be wrong: see lived-time.ts.
 
-import type { Database } from '#platform/sqlite.ts'
 import { turn, type Timers } from '#platform/timers.ts'
-import { transact } from './transact.ts'
+import type { LeaderStatement, Sql } from './sql.ts'
 
 const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
 
 /** Tables and the column that says when a row ends; a row without an end stays. */
-export const endingRows = (livedMs: number): readonly { table: string; end: string; before: number }[] => [
+const endingRows = (livedMs: number): readonly { table: string; end: string; before: number }[] => [
   ...['plan', 'allocation', 'claim'].map((table) => ({ table, end: 'until_ms', before: livedMs })),
   { table: 'certificate', end: 'not_after_ms', before: livedMs - keptAfterExpiryMs },
   { table: 'denial', end: 'until_ms', before: livedMs - keptAfterExpiryMs },
@@ -19,18 +18,23 @@ export const endingRows = (livedMs: number): readonly { table: string; end: stri
 
 const slice = 500
 
+/** Removes nothing unless this replica leads. Returns how many rows it has removed. */
 export const forgetEnded = async (
-  deps: { readonly timers: Timers; readonly database: Database },
+  { sql, timers }: { readonly sql: Sql; readonly timers: Timers },
   livedMs: number,
 ): Promise<number> => {
+  const { ifUnlocked } = sql.dialect
   let total = 0
   for (const { table, end, before } of endingRows(livedMs)) {
-    const remove = deps.database.prepare(
-      `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${end} < ? LIMIT ${slice})`,
-    )
+    // A row that another replica is about to write is left alone: it may be about to last longer.
+    const ended = `SELECT key FROM ${table} WHERE ${end} < $1 LIMIT ${slice}${ifUnlocked}`
+    const removal: LeaderStatement = {
+      name: `forget-${table}`,
+      text: (ifLeader) => `DELETE FROM ${table} WHERE key IN (${ended}) AND ${ifLeader}`,
+    }
     for (let removed = slice; removed === slice; total += removed) {
-      removed = transact(deps.database, () => Number(remove.run(before).changes))
-      await turn(deps.timers)
+      removed = await sql.writeAsLeader(removal, [before])
+      await turn(timers)
     }
   }
   return total

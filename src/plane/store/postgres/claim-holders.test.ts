@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Holder } from '#plane/store/contract/replicas.ts'
-import { decideClaim, type ClaimFacts } from './decide-claim.ts'
+import { decideClaim, type ClaimFacts } from './claim-holders.ts'
 
 const theirs: Holder = { replica: 2, number: 40, instance: 'agent-a' }
 const facts: ClaimFacts = {

@@ -1,23 +1,23 @@
 // Are the chains what was written? Chain by chain and a page at a time, so that no journal is too long for it.
 
 import { sameBytes } from '#platform/bytes.ts'
-import type { BaseRow, JournalRow } from '#plane/store/journal/journal-table.ts'
-import { hexOf } from '#plane/store/journal/journal-chain.ts'
+import { hexOf, type BaseRow, type ChainPlace, type JournalRow } from '#plane/store/journal/journal-chain.ts'
 import type { JournalHead, Verification } from '#plane/store/contract/store.ts'
 import { checkChain, noBase, strangers, type Broken, type CheckDeps } from '#plane/store/journal/verify-journal.ts'
-import { chainsWithoutRow, everyChain, page } from './journal-statements.ts'
-import type { PgAccess } from './pg-access.ts'
+import type { Dialect, Sql, SqlRow } from './sql.ts'
 
 export type VerifyChainsDeps = CheckDeps & {
-  readonly access: Pick<PgAccess, 'read'>
-  /** How far every chain had come, as far as this replica has seen by its own commits. */
+  readonly sql: Pick<Sql, 'read' | 'dialect'>
+  /** How far every chain had come, as far as this process has seen by its own commits. */
   known(): ReadonlyMap<string, number>
+  /** Where this process left its chain, if it is the only one that writes; null: the row of a chain says where it ends. */
+  ownEnd(): ChainPlace | null
 }
 
 /** As it stood at one moment; what is written meanwhile is another's to verify. */
 type ChainAtStart = {
   readonly base: BaseRow
-  /** As its row says. */
+  /** Where it ends, by its row or by what its only writer knows. */
   readonly sequence: number
   readonly hash: Uint8Array
   /** As the entries say. */
@@ -28,12 +28,15 @@ const pageSize = 200
 
 /** The heads are those that were verified, whatever is appended meanwhile. */
 export const verifyChains = async (deps: VerifyChainsDeps): Promise<Verification> => {
+  const { sql } = deps
+  const { everyChain } = chainStatements(sql.dialect)
   const known = new Map(deps.known())
-  const [rows, orphans] = await Promise.all([deps.access.read(everyChain), deps.access.read(chainsWithoutRow)])
-  const chains = rows.rows.map(chainAtStart)
+  const own = deps.ownEnd()
+  const [rows, orphans] = await Promise.all([sql.read(everyChain), sql.read(sql.dialect.chainsWithoutRow)])
+  const chains = rows.map((row) => chainAtStart(row, own))
   let entries = 0
   const heads: JournalHead[] = []
-  const several = chains.length + orphans.rows.length > 1
+  const several = chains.length + orphans.length > 1
   const broken = (chain: string, { from, to, why }: Broken): Verification => ({
     ...{ kind: 'broken', chain, from, to, entries },
     why: several ? `${why} (chain ${chain})` : why,
@@ -47,8 +50,8 @@ export const verifyChains = async (deps: VerifyChainsDeps): Promise<Verification
     heads.push(...checked.head)
     known.delete(name)
   }
-  for (const { chain } of orphans.rows as readonly { chain: string }[])
-    return broken(chain, { from: 1, to: 1, why: noBase })
+  for (const { chain } of orphans)
+    return broken((chain as string | null) ?? own?.chain ?? '', { from: 1, to: 1, why: noBase })
   for (const [chain, sequence] of known)
     return broken(chain, { from: 1, to: sequence, why: 'a whole chain is missing' })
   return { kind: 'intact', entries, heads }
@@ -59,9 +62,10 @@ const verifyChain = async (
   { base, sequence, hash, newest }: ChainAtStart,
   known: number,
 ): Promise<{ readonly broken: Broken | null; readonly entries: number; readonly head: readonly JournalHead[] }> => {
+  const { page } = chainStatements(deps.sql.dialect)
   let last: JournalRow | null = null
   const checked = await checkChain(deps, base, Math.max(sequence, known), async (at) => {
-    const rows = (await deps.access.read(page, [base.chain, at, pageSize])).rows as unknown as readonly JournalRow[]
+    const rows = (await deps.sql.read(page, [base.chain, at, pageSize])) as unknown as readonly JournalRow[]
     last = rows.find((row) => row.sequence === sequence) ?? last
     return rows
   })
@@ -81,16 +85,35 @@ const altered = (last: JournalRow | null, hash: Uint8Array): Broken | null =>
     ? null
     : { from: last?.sequence ?? 1, to: last?.sequence ?? 1, why: 'the record of where the chain ends was altered' }
 
-const chainAtStart = (row: Readonly<Record<string, unknown>>): ChainAtStart => ({
-  base: {
-    chain: row['chain'] as string,
-    domain: row['domain'] as string,
-    sequence: row['base_sequence'] as number,
-    hash: row['base_hash'] as Uint8Array,
-    signature: row['base_signature'] as Uint8Array,
-    keyId: row['base_key_id'] as string,
+const chainAtStart = (row: SqlRow, own: ChainPlace | null): ChainAtStart => {
+  const chain = row['chain'] as string
+  const end = own?.chain === chain ? own : (row as { readonly sequence: number; readonly hash: Uint8Array })
+  return {
+    base: {
+      chain,
+      domain: row['domain'] as string,
+      sequence: row['base_sequence'] as number,
+      hash: row['base_hash'] as Uint8Array,
+      signature: row['base_signature'] as Uint8Array,
+      keyId: row['base_key_id'] as string,
+    },
+    sequence: end.sequence,
+    hash: end.hash,
+    newest: row['newest'] as number,
+  }
+}
+
+export const chainStatements = ({ entries }: Dialect) => ({
+  everyChain: {
+    name: 'journal-chains',
+    text: `SELECT chain, domain, base_sequence, base_hash, base_signature, base_key_id, sequence, hash,
+        coalesce((SELECT newest.sequence FROM ${entries} AS newest WHERE newest.chain = chain.chain
+          ORDER BY newest.sequence DESC LIMIT 1), 0) AS newest
+      FROM chain ORDER BY chain`,
   },
-  sequence: row['sequence'] as number,
-  hash: row['hash'] as Uint8Array,
-  newest: row['newest'] as number,
+  page: {
+    name: 'journal-page',
+    text: `SELECT sequence, operation, bytes, hash, signature, key_id AS "keyId", node, type FROM ${entries}
+      WHERE chain = $1 AND sequence > $2 ORDER BY sequence LIMIT $3`,
+  },
 })

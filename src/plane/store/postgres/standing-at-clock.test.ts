@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { clockOffset, clockTrouble, offsetNow } from './clock-offset.ts'
-import { standingAt, type Instant } from './standing-at.ts'
+import { clockOffset, clockTrouble, offsetNow, standingAt, type Instant } from './standing-at.ts'
 
 const sent: Instant = { monotonicMs: 5000, wallMs: Date.UTC(2030, 0, 1) }
 const after = (ms: number, setByMs = 0): Instant => ({

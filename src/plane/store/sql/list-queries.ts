@@ -1,0 +1,147 @@
+// The lists: nodes, tokens, alerts, and the kinds of which there are only a few.
+
+import assert from 'node:assert/strict'
+import type { Denial } from '#domain/core/certificate.ts'
+import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
+import { membershipKinds, type Membership, type Node } from '#domain/core/node.ts'
+import { claimsOf, tableShapes } from '#plane/store/commit/columns.ts'
+import { StoreFault } from '#plane/store/contract/store-errors.ts'
+import type { ListQuery, NodeQuery, Store } from '#plane/store/contract/store.ts'
+import type { Dialect, Sql, SqlRow, SqlStatement, SqlValue } from './sql.ts'
+
+export type ListQueries = Pick<
+  Store,
+  | 'nodes'
+  | 'countNodes'
+  | 'nodesByHardware'
+  | 'tokenById'
+  | 'tokens'
+  | 'denials'
+  | 'profiles'
+  | 'operatorKeys'
+  | 'issuers'
+  | 'alerts'
+  | 'alertById'
+  | 'list'
+>
+
+export const openListQueries = (sql: Sql): ListQueries => {
+  const statements = statementsIn(sql.dialect)
+
+  const rows = async <K extends RowKind>(
+    { kind, statement }: Query<K>,
+    ...values: SqlValue[]
+  ): Promise<readonly Row<RowTypes[K]>[]> => decoded(sql.dialect, kind, await sql.read(statement, values))
+  const first = async <K extends RowKind>(query: Query<K>, value: SqlValue): Promise<Row<RowTypes[K]> | null> =>
+    (await rows(query, value))[0] ?? null
+
+  const list: ListQueries['list'] = (kind, query) => {
+    const { values, ...statement } = listStatement(kind, query)
+    return rows({ kind, statement }, ...values)
+  }
+
+  return {
+    list,
+    nodes: (query) => list('node', listOfNodes(query)),
+    async countNodes() {
+      const counts = Object.fromEntries(membershipKinds.map((kind) => [kind, 0])) as Record<Membership['kind'], number>
+      for (const row of await sql.read(count)) counts[row['membership'] as Membership['kind']] = row['count'] as number
+      return counts
+    },
+    async nodesByHardware(hardware) {
+      const claims = claimsOf(hardware)
+      if (claims.length === 0) return []
+      const found = await sql.read(statements.byHardware, [claims])
+      return inOrderOf(claims, found, decoded(sql.dialect, 'node', found))
+    },
+    tokenById: (id) => first(tokenById, id),
+    tokens: ({ node, limit }) =>
+      node === null ? rows(statements.tokens, limit) : rows(statements.tokensOfNode, limit, node),
+    denials: async () => (await rows(denials)).map(({ value }): Denial => value),
+    profiles: () => rows(profiles),
+    operatorKeys: () => rows(operatorKeys),
+    issuers: () => rows(issuers),
+    alerts: ({ unresolvedOnly, after, limit }) => rows(unresolvedOnly ? unresolvedAlerts : alerts, after ?? '', limit),
+    alertById: (id) => first(alertById, id),
+  }
+}
+
+/** A document that cannot be read is a fault of the store, not of the caller. */
+const decoded = <K extends RowKind>(
+  dialect: Dialect,
+  kind: K,
+  found: readonly SqlRow[],
+): readonly Row<RowTypes[K]>[] => {
+  try {
+    return found.map((row) => dialect.decode(kind, row))
+  } catch (error) {
+    throw new StoreFault('the store cannot be read', error)
+  }
+}
+
+/** In the order of the addresses that were asked for. A node that holds two of them is found twice, and returned once. */
+const inOrderOf = (
+  claims: readonly string[],
+  found: readonly SqlRow[],
+  nodes: readonly Row<Node>[],
+): readonly Row<Node>[] => {
+  const byClaim = new Map(found.map((row, at) => [row['claim'] as string, nodes[at] as Row<Node>]))
+  const inOrder = claims.flatMap((claim) => byClaim.get(claim) ?? [])
+  return [...new Map(inOrder.map((node) => [node.value.id, node])).values()]
+}
+
+type Query<K extends RowKind> = { readonly kind: K; readonly statement: SqlStatement }
+
+const select = <K extends RowKind>(kind: K, name: string, rest: string): Query<K> => ({
+  kind,
+  statement: { name, text: `SELECT key, version, doc FROM ${tableShapes[kind].table} ${rest}` },
+})
+
+const count: SqlStatement = {
+  name: 'count-nodes',
+  text: 'SELECT membership, count(*) AS count FROM node GROUP BY membership',
+}
+const tokenById = select('token', 'token-by-id', 'WHERE id = $1')
+const denials = select('denial', 'denials', 'ORDER BY key')
+const profiles = select('profile', 'profiles', 'ORDER BY key')
+const operatorKeys = select('operator-key', 'operator-keys', 'ORDER BY id')
+const issuers = select('issuer', 'issuers', 'ORDER BY key')
+const alerts = select('alert', 'alerts', 'WHERE id > $1 ORDER BY id LIMIT $2')
+const unresolvedAlerts = select('alert', 'unresolved-alerts', 'WHERE unresolved = 1 AND id > $1 ORDER BY id LIMIT $2')
+const alertById = select('alert', 'alert-by-id', 'WHERE id = $1')
+
+const statementsIn = ({ isAmong, tokenOrder }: Dialect) => ({
+  byHardware: {
+    name: 'nodes-by-hardware',
+    text: `SELECT hardware.value AS claim, node.key, node.version, node.doc
+      FROM hardware JOIN node ON node.key = hardware.node WHERE ${isAmong('hardware.value', '$1')}`,
+  },
+  tokens: select('token', 'tokens', `ORDER BY ${tokenOrder} DESC LIMIT $1`),
+  tokensOfNode: select('token', 'tokens-of-node', `WHERE node = $2 ORDER BY ${tokenOrder} DESC LIMIT $1`),
+})
+
+/** A page of rows of one kind. Its name is the same for every query on the same columns: statements are parsed once. */
+const listStatement = (
+  kind: RowKind,
+  { where = {}, after, limit }: ListQuery,
+): SqlStatement & { readonly values: readonly (string | number)[] } => {
+  const { table, columns } = tableShapes[kind]
+  const names = Object.keys(where).toSorted()
+  for (const name of names) assert(Object.hasOwn(columns, name), `rows of kind ${kind} have no column ${name}`)
+  const conditions = ['key > $1', ...names.map((name, index) => `${name} = $${index + 3}`)]
+  return {
+    name: ['list', kind, ...names].join('-'),
+    text: `SELECT key, version, doc FROM ${table} WHERE ${conditions.join(' AND ')} ORDER BY key LIMIT $2`,
+    values: [after ?? '', limit, ...names.map((name) => where[name] as string | number)],
+  }
+}
+
+const listOfNodes = ({ membership, profile, vcluster = null, after, limit }: NodeQuery): ListQuery => ({
+  where: {
+    ...(membership === null ? {} : { membership }),
+    ...(profile === null ? {} : { profile }),
+    ...(vcluster === null ? {} : { vcluster }),
+  },
+  after,
+  limit,
+})
