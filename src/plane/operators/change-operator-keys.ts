@@ -6,7 +6,7 @@ import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
-import { newOperatorSecret } from './operator-secret.ts'
+import { sha256Hex } from '#platform/bytes.ts'
 
 export type KeyDeps = CommitDeps & {
   readonly store: Store
@@ -46,3 +46,12 @@ export const revokeOperatorKey = async (
   })
   return done.kind === 'refused' ? done : { kind: 'revoked', key: done.key }
 }
+
+/** Shown once; only the hash is kept. */
+export const newOperatorSecret = (random: Random): { readonly secret: string; readonly hash: string } => {
+  const secret = `muster_key_${random.bytes(32).toString('base64url')}`
+  return { secret, hash: hashOfSecret(secret) }
+}
+
+/** What a key is on record under. */
+export const hashOfSecret = (secret: string): string => sha256Hex(secret)
