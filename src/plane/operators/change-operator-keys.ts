@@ -2,9 +2,9 @@ import type { Attribution } from '#domain/core/decision.ts'
 import { decideCreateKey, decideRevokeKey, type KeySeal } from '#domain/operators/operator-keys.ts'
 import type { OperatorKey, Role } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { sortableId } from '#platform/random.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
-import { newOperatorSecret } from './operator-secret.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
 
 export type KeyDeps = FlowCore &
@@ -43,3 +43,12 @@ export const revokeOperatorKey = async (
   })
   return done.kind === 'refused' ? done : { kind: 'revoked', key: done.key }
 }
+
+/** Shown once; only the hash is kept. */
+export const newOperatorSecret = (random: Random): { readonly secret: string; readonly hash: string } => {
+  const secret = `muster_key_${random.bytes(32).toString('base64url')}`
+  return { secret, hash: hashOfSecret(secret) }
+}
+
+/** What a key is on record under. */
+export const hashOfSecret = (secret: string): string => sha256Hex(secret)
