@@ -16,6 +16,8 @@ import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { createToken } from '#plane/enrollment/create-token.ts'
 import { enrollNode } from '#plane/enrollment/enroll-node.ts'
+import { openSecondHolders } from '#plane/identity/second-holder.ts'
+import { noHolders } from '../test/fakes/no-holders.ts'
 import { openNodePace } from '#plane/limits/node-pace.ts'
 import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
 import { layFoundation } from '#plane/foundation/foundation.ts'
@@ -57,6 +59,7 @@ const deps = {
   strangers: openStrangersBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
   admission: openAdmissionQueue(clock, 100_000),
   pace: openNodePace(clock, () => 1),
+  secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
   probe: async () => ({ silentMs: 60_000 }),
 }
 

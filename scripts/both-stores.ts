@@ -1,10 +1,34 @@
-// Which tests are run on both stores: those of flows, system and compliance that start a plane or open a store. The others
-// would do the same thing twice.
+// Which tests are run on both stores: of flows, system and compliance those that start a plane or open a store, and whose text
+// shows one of the things in which the stores differ. The others would do the same thing twice, and do in the long run.
 
+import * as fs from 'node:fs'
+import * as path from 'node:path'
 import { testFilesReached } from './reached-files.ts'
 
-/** Whoever reaches one of these has a store, and it is the one the run is about. */
+/** A file that reaches one of these has a store, and it is the one the run is about. */
 const doors = ['test/process/start-plane.ts', 'test/process/store-under-test.ts']
+
+/** What starts an agent as a process: a plane that goes away is then something that happens to the agent. */
+const agentStarters = ['test/process/start-agent.ts']
+
+/** SQLite has one writer, one process and one journal. */
+const storesDiffer = (root: string, file: string): boolean => {
+  const text = fs.readFileSync(path.join(root, file), 'utf8')
+  const shows = (shape: RegExp): boolean => shape.test(text)
+  const titles = [file, ...[...text.matchAll(/\btest\(\s*(['"`])([^]*?)\1,/g)].map(([, , title = '']) => title)].join(
+    '\n',
+  )
+  return (
+    // Commits at the same time, one that is lost, and one that loses against another.
+    shows(/\bPromise\.(all|allSettled|race)\(|\binParallel\(/) ||
+    /\b(lost|races?|at once|at the same time)\b/.test(titles) ||
+    shows(/\b(overtakes?|overtaken|meanwhile)\b/) ||
+    // What replicas commit, rows that are read or changed by SQL, and text that not every store takes.
+    shows(/\breplicas?\b|\btamperWith\b|\bdatabaseOf\b|\bsql\(|PostgreSQL/i) ||
+    // A plane that ends and is started again on what it has committed.
+    (shows(/\bplane\w*(\(\))?\.(kill9|restart)\(/) && !reachesAny(root, file, agentStarters))
+  )
+}
 
 /** They have a store all the same, and why once is enough. */
 export const onceIsEnough: Readonly<Record<string, string>> = {
@@ -26,5 +50,10 @@ export const onceInTheShortRun: readonly string[] = [
 export const filesForBothStores = (root: string, testFiles: readonly string[], long: boolean): string[] =>
   testFiles
     .filter((file) => /^test\/(flows|system|compliance)\//.test(file) && !(file in onceIsEnough))
-    .filter((file) => long || !onceInTheShortRun.includes(file))
-    .filter((file) => doors.some((door) => testFilesReached(root, file).has(door)))
+    .filter((file) => long || (!onceInTheShortRun.includes(file) && storesDiffer(root, file)))
+    .filter((file) => reachesAny(root, file, doors))
+
+const reachesAny = (root: string, file: string, wanted: readonly string[]): boolean => {
+  const reached = testFilesReached(root, file)
+  return wanted.some((one) => reached.has(one))
+}

@@ -4,11 +4,8 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { format, resolveConfig } from 'prettier'
-import { nodeRoutes, type NodeRouteDeps } from '#plane/boot/node-plane.ts'
-import { recoveryRoutes, type RecoveryRouteDeps } from '#plane/recovery/recovery-routes.ts'
-import { operatorRoutes, type OperatorRoutesDeps } from '#plane/boot/operator-routes.ts'
 import { openApiDocument } from '#plane/http/openapi.ts'
-import { describedPlanes } from '#plane/boot/operator-plane.ts'
+import { everyListener } from '#wire/listeners.ts'
 import { musterVersion } from '#platform/this-process.ts'
 import { apiTables, withTables } from './api-tables.ts'
 import { root } from './repository.ts'
@@ -16,15 +13,11 @@ import { root } from './repository.ts'
 export const openApiFile = path.join(root, 'docs', 'openapi.json')
 export const apiPage = path.join(root, 'docs', 'API.md')
 
-/** Routes hold on to what they are given until they are called, and these never are. */
-const machines = { node: nodeRoutes({} as NodeRouteDeps), recovery: recoveryRoutes({} as RecoveryRouteDeps) }
-const planes = describedPlanes(machines, operatorRoutes({} as OperatorRoutesDeps))
-
-export const openApiText = (): string => `${JSON.stringify(openApiDocument(musterVersion, planes), null, 2)}\n`
+export const openApiText = (): string => `${JSON.stringify(openApiDocument(musterVersion, everyListener), null, 2)}\n`
 
 /** Formatted as the repository is, so that nothing else has to touch it. */
 export const apiPageText = async (page: string): Promise<string> =>
-  format(withTables(page, apiTables(planes)), { ...(await resolveConfig(apiPage)), parser: 'markdown' })
+  format(withTables(page, apiTables(everyListener)), { ...(await resolveConfig(apiPage)), parser: 'markdown' })
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   fs.writeFileSync(openApiFile, openApiText())

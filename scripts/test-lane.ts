@@ -3,6 +3,7 @@
 
 import { fork, type ChildProcess } from 'node:child_process'
 import * as path from 'node:path'
+import { within } from '../test/process/eventually.ts'
 import { root } from './repository.ts'
 import { unfinished, type FileReport } from './test-reporter.ts'
 import type { WorkerJob } from './test-worker.ts'
@@ -60,13 +61,12 @@ export const openLane = ({ env, countAssertions }: LaneOptions): Lane => {
       const startedMs = performance.now()
       const reported = new Promise<FileReport>((resolve) => it.process.once('message', resolve))
       const died = it.ended.then((how) => `its process ended (${how})`)
-      let timer: NodeJS.Timeout | undefined
-      const blocked = new Promise<string>((resolve) => {
-        timer = setTimeout(resolve, job.timeoutMs + blockedMs, 'it blocks its process')
-      })
       it.process.send(job)
-      const outcome = await Promise.race([reported, died, blocked])
-      clearTimeout(timer)
+      const outcome = await within(
+        'its process to report',
+        job.timeoutMs + blockedMs,
+        Promise.race([reported, died]),
+      ).catch(String)
       if (typeof outcome !== 'string') return { report: outcome, printed: it.printed }
       worker = null
       it.process.kill('SIGKILL')
@@ -77,13 +77,8 @@ export const openLane = ({ env, countAssertions }: LaneOptions): Lane => {
       if (worker === null) return null
       const { process: child, ended } = worker
       child.send('end')
-      let timer: NodeJS.Timeout | undefined
-      const late = new Promise<'late'>((resolve) => {
-        timer = setTimeout(resolve, endsWithinMs, 'late')
-      })
-      const how = await Promise.race([ended, late])
-      clearTimeout(timer)
-      if (how !== 'late') return null
+      const how = await within('its end', endsWithinMs, ended).catch(() => null)
+      if (how !== null) return null
       child.kill('SIGKILL')
       await ended
       return worker.printed

@@ -2,8 +2,9 @@
 // suite of its own, so that its hooks hold for its own tests. Started with test-reporter.ts, which sends the reports.
 
 import * as path from 'node:path'
-import { suite } from 'node:test'
+import { after, suite } from 'node:test'
 import { pathToFileURL } from 'node:url'
+import { fairNowMs } from '../test/process/fair-time.ts'
 import { root } from './repository.ts'
 
 export type WorkerJob = {
@@ -13,6 +14,7 @@ export type WorkerJob = {
   readonly run: string
   /** Set for this file alone. */
   readonly env: Readonly<Record<string, string>>
+  /** In fair time (test/process/fair-time.ts). */
   readonly timeoutMs: number
 }
 
@@ -25,13 +27,26 @@ const runFile = ({ file, run, env, timeoutMs }: WorkerJob): void => {
   const address = pathToFileURL(path.resolve(root, file))
   // A module is evaluated once for each address it is imported by, and a file declares its tests while it is evaluated.
   if (run !== '') address.searchParams.set('run', run)
-  suite(file, { timeout: timeoutMs }, async () => void (await import(address.href)))
+  const over = new AbortController()
+  const deadlineMs = fairNowMs() + timeoutMs
+  const looks = setInterval(() => {
+    if (fairNowMs() > deadlineMs) over.abort(new Error(`not over after ${timeoutMs / 1000} s`))
+  }, 1000).unref()
+  suite(file, { signal: over.signal }, async () => {
+    after(() => clearInterval(looks))
+    await import(address.href)
+  })
 }
 
 const namesOfOpenHandlesAfterMs = 10_000
 
+// The runner is gone: nothing that was started here outlives it, which `exit` sees to.
+const abandoned = (): never => process.exit(1)
+process.once('disconnect', abandoned)
+
 process.on('message', (job: WorkerJob | 'end') => {
   if (job !== 'end') return runFile(job)
+  process.off('disconnect', abandoned)
   process.disconnect?.()
   const name = (): void => console.error(`still open: ${process.getActiveResourcesInfo().join(', ')}`)
   setTimeout(name, namesOfOpenHandlesAfterMs).unref()

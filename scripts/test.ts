@@ -97,6 +97,9 @@ const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
   return kept.length === 0 && reports.every(({ outcome }) => outcome === 'passed')
 }
 
+/** The server of a run outlives no crash: tests of crashes start their own. */
+const unsafeButQuick = { fsync: 'off', full_page_writes: 'off', autovacuum: 'off' }
+
 const runTests = async (): Promise<boolean> => {
   const again = filesForBothStores(root, testFiles, long)
   const needsServer = testFiles.some((file) => layerOf(file) !== 'unit')
@@ -106,7 +109,7 @@ const runTests = async (): Promise<boolean> => {
     return runJobs(testFiles.map((file) => ({ name: '', file, env: {} })))
   }
   const ends: (() => unknown)[] = []
-  const server = await startPostgres({ after: (end) => void ends.push(end as () => unknown) })
+  const server = await startPostgres({ after: (end) => void ends.push(end as () => unknown) }, unsafeButQuick)
   const shared = { [postgresVariable]: placeText(server) }
   try {
     return await runJobs([

@@ -1,52 +1,29 @@
 // Every noun of `muster`, in the order its help lists them.
 
-import type { DeclareNoun } from '#cli/kit/cli.ts'
-import { declareAgent } from '#cli/agent/agent-noun.ts'
-import { declareAlert } from '#cli/alerts/alert-noun.ts'
-import { declareAllocation } from '#cli/fleet/allocation-noun.ts'
-import { declareCa } from '#cli/ca/ca-noun.ts'
-import { declareCompletion } from '#cli/kit/completion-noun.ts'
-import { declareDemo } from '#cli/demo/demo-noun.ts'
-import { declareDomain } from '#cli/settings/domain-noun.ts'
-import { declareExplain } from '#cli/node/explain-noun.ts'
-import { declareHardwareProfile } from '#cli/fleet/hardware-profile-noun.ts'
-import { declareIssuance } from '#cli/identity/issuance-noun.ts'
-import { declareJournal } from '#cli/journal/journal-noun.ts'
-import { declareKey } from '#cli/operators/key-noun.ts'
-import { declareNode } from '#cli/node/node-noun.ts'
-import { declarePeerDomain } from '#cli/federation/peer-domain-noun.ts'
-import { declarePlan } from '#cli/plans/plan-noun.ts'
-import { declarePlane } from '#cli/plane/plane-noun.ts'
-import { declareProfile } from '#cli/settings/profile-noun.ts'
-import { declareScheduling } from '#cli/fleet/scheduling-noun.ts'
-import { declareReceipt } from '#cli/revocation/receipt-noun.ts'
-import { declareStore } from '#cli/store/store-noun.ts'
-import { declareToken } from '#cli/enrollment/token-noun.ts'
-import { declareVCluster } from '#cli/fleet/vcluster-noun.ts'
-import { declareVersion } from '#cli/kit/version-noun.ts'
+import type { Noun } from '#cli/kit/cli.ts'
 
-export const allNouns: readonly DeclareNoun[] = [
-  declarePlane,
-  declareDemo,
-  declareToken,
-  declareNode,
-  declarePlan,
-  declareVCluster,
-  declareAllocation,
-  declareScheduling,
-  declareProfile,
-  declareHardwareProfile,
-  declareDomain,
-  declarePeerDomain,
-  declareCa,
-  declareIssuance,
-  declareReceipt,
-  declareAlert,
-  declareJournal,
-  declareStore,
-  declareKey,
-  declareAgent,
-  declareExplain,
-  declareCompletion,
-  declareVersion,
+export const allNouns: readonly Noun[] = [
+  { name: 'plane', load: async () => (await import('./plane/plane.ts')).declarePlane },
+  { name: 'demo', load: async () => (await import('./demo/demo.ts')).declareDemo },
+  { name: 'token', load: async () => (await import('./enrollment/token.ts')).declareToken },
+  { name: 'node', load: async () => (await import('./node/node.ts')).declareNode },
+  { name: 'plan', load: async () => (await import('./plans/plan.ts')).declarePlan },
+  { name: 'vcluster', load: async () => (await import('./fleet/vcluster.ts')).declareVCluster },
+  { name: 'allocation', load: async () => (await import('./fleet/allocation.ts')).declareAllocation },
+  { name: 'scheduling', load: async () => (await import('./fleet/scheduling.ts')).declareScheduling },
+  { name: 'profile', load: async () => (await import('./settings/profile.ts')).declareProfile },
+  { name: 'hardware-profile', load: async () => (await import('./fleet/hardware-profile.ts')).declareHardwareProfile },
+  { name: 'domain', load: async () => (await import('./settings/domain.ts')).declareDomain },
+  { name: 'peer-domain', load: async () => (await import('./federation/peer-domain.ts')).declarePeerDomain },
+  { name: 'ca', load: async () => (await import('./ca/ca.ts')).declareCa },
+  { name: 'issuance', load: async () => (await import('./identity/issuance.ts')).declareIssuance },
+  { name: 'receipt', load: async () => (await import('./revocation/receipt.ts')).declareReceipt },
+  { name: 'alert', load: async () => (await import('./alerts/alert.ts')).declareAlert },
+  { name: 'journal', load: async () => (await import('./journal/journal.ts')).declareJournal },
+  { name: 'store', load: async () => (await import('./store/store-noun.ts')).declareStore },
+  { name: 'key', load: async () => (await import('./operators/key.ts')).declareKey },
+  { name: 'agent', load: async () => (await import('./agent/agent.ts')).declareAgent },
+  { name: 'explain', load: async () => (await import('./node/explain.ts')).declareExplain },
+  { name: 'completion', load: async () => (await import('./kit/completion.ts')).declareCompletion },
+  { name: 'version', load: async () => (await import('./kit/version.ts')).declareVersion },
 ]

@@ -1,7 +1,8 @@
 // What `muster` can do on a machine that only runs the agent: the nouns of the single-file bundle.
 
-import type { DeclareNoun } from '#cli/kit/cli.ts'
-import { declareAgent } from '#cli/agent/agent-noun.ts'
-import { declareVersion } from '#cli/kit/version-noun.ts'
+import type { Noun } from '#cli/kit/cli.ts'
 
-export const nodeNouns: readonly DeclareNoun[] = [declareAgent, declareVersion]
+export const nodeNouns: readonly Noun[] = [
+  { name: 'agent', load: async () => (await import('./agent/agent.ts')).declareAgent },
+  { name: 'version', load: async () => (await import('./kit/version.ts')).declareVersion },
+]

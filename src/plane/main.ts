@@ -95,7 +95,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const feed = openFeed()
   // Before anything is loaded: what is committed elsewhere meanwhile is then seen twice, and never missed.
   store.onForeignCommit((committed) => feed.publish(committed))
-  feed.subscribe(({ entries }) => foundation.keeping.note(entries.map(({ entry }) => entry)))
+  feed.subscribe('journal witness', ({ entries }) => foundation.keeping.note(entries.map(({ entry }) => entry)))
   const settings = await followSettings(foundation, feed)
   followConfirmations(foundation, feed)
   recordLosses({ ...foundation, feed, planeName: processName() })
@@ -214,7 +214,6 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
         cutOffs,
         metrics,
         revocationLists: statusPlane.lists,
-        machineRoutes: { node: nodePlane.routes, recovery: recoveryPlane.routes },
         version: musterVersion,
         unready,
         clockWarnings,
@@ -318,7 +317,7 @@ const authorityEveryMs = 5000
 
 /** On any plane. A domain that is in doubt has not been confirmed, whatever its lineage. */
 const followConfirmations = ({ witness }: Foundation, feed: Feed): void => {
-  feed.subscribe(({ writes }) => {
+  feed.subscribe('store confirmations', ({ writes }) => {
     for (const write of writes) {
       if (write.put !== 'domain') continue
       const { lineage, doubt } = write.value.continuity
@@ -330,7 +329,7 @@ const followConfirmations = ({ witness }: Foundation, feed: Feed): void => {
 /** The domain's settings as last committed, without a read on every use. */
 const followSettings = async ({ store }: Foundation, feed: Feed): Promise<() => DomainSettings> => {
   let heard: DomainSettings | null = null
-  feed.subscribe(({ writes }) => {
+  feed.subscribe('domain settings', ({ writes }) => {
     for (const write of writes) if (write.put === 'domain') heard = write.value
   })
   const row = await store.get('domain', 'domain')

@@ -15,6 +15,8 @@ export const systemClock: Clock = {
 /** RFC 3339 with milliseconds, in UTC. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString()
 
+export const isoTimeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms))
+
 /** As HTTP writes it. */
 export const httpDate = (ms: number): string => new Date(ms).toUTCString()
 

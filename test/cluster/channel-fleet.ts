@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { fullJitterMs } from '#agent/core/backoff.ts'
 import type { Random } from '#platform/random.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import type { Identity } from '../process/node-call.ts'
 import { newSecret } from '../process/plane-records.ts'

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
-import { formatStatement } from '#wire/api/statement.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
+import { formatStatement } from '#wire/core/statement.ts'
 import { activeNode } from '../process/active-node.ts'
 import { nodeCall } from '../process/node-call.ts'
 import { openPlaneLog } from '../process/plane-log.ts'

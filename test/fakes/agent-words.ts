@@ -1,7 +1,7 @@
 // What an agent says of itself, for tests: evidence of a process and its machine, and reports.
 
 import { failureClasses, type FailureClass } from '#domain/recovery/failure-class.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { ReportBody } from '#wire/node/report.ts'
 
 const none = Object.fromEntries(failureClasses.map((name) => [name, 0])) as Record<FailureClass, number>

@@ -7,7 +7,7 @@ import * as tls from 'node:tls'
 import type { ServerTrust } from '#agent/link/verified-connection.ts'
 import { generateKey, type PrivateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
-import { formatStatement } from '#wire/api/statement.ts'
+import { formatStatement } from '#wire/core/statement.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { hierarchy, leaf, nodeOrder, serverOrder, type Held, type Hierarchy } from '../vectors/pki-hierarchy.ts'
 

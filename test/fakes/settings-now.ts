@@ -7,7 +7,7 @@ import type { Store } from '#plane/store/contract/store.ts'
 
 export const settingsNow = async (store: Store, feed: Feed): Promise<() => DomainSettings> => {
   let settings = (await domainSettingsRow(store)).value
-  feed.subscribe(({ writes }) => {
+  feed.subscribe('domain settings', ({ writes }) => {
     for (const write of writes) if (write.put === 'domain') settings = write.value
   })
   return () => settings

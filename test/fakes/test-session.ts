@@ -5,7 +5,7 @@ import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session, SessionSocket } from '#plane/sessions/session.ts'
 import { openJournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { openSoleReplica } from '#plane/store/sqlite/sole-replica.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { Json } from '../process/operator-call.ts'
 
 export type TestSocket = SessionSocket & {

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import { openConfigKeeper } from '#agent/channel/last-config.ts'
-import type { PlaneConfig } from '#wire/api/channel.ts'
+import type { PlaneConfig } from '#wire/channel/channel.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
 const config: PlaneConfig = {

@@ -3,9 +3,9 @@
 
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
-import { syncBuiltinESMExports } from 'node:module'
 import * as net from 'node:net'
 import * as path from 'node:path'
+import { syncBuiltinESMExports } from 'node:module'
 import { test, type TestContext } from 'node:test'
 import { planeTrouble } from '#cli/plane/plane-trouble.ts'
 import { withPeer } from '../peers/peer.ts'

@@ -11,8 +11,10 @@ import type { Node } from '#domain/core/node.ts'
 import { giveBackAllocation, placeAllocation } from '#plane/fleet/change-allocations.ts'
 import { changeNode } from '#plane/node/change-node.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
-import { settleDuplicate } from '#plane/identity/settle-duplicate.ts'
+import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { AllocationListAnswer, AllocationView } from '#wire/fleet/allocation-api.ts'
+import { isRefusal } from '#domain/core/refusal.ts'
+import { noHolders } from '../fakes/no-holders.ts'
 import { holder } from '../fakes/sample-rows.ts'
 import type { Json } from '../process/operator-call.ts'
 import { putNode, someCertificate } from '../store/harness.ts'
@@ -224,8 +226,9 @@ test('two holders who are fenced lose the work with the identity', async (t) => 
   const facts = { node, domain, profile, by: operator, nowMs: clock.nowMs() }
   const verdict = decideDuplicate({ ...facts, ...two, sign: 'old-counter' })
   assert.ok(verdict.kind === 'fenced')
-  const settled = await settleDuplicate({ store, feed, awaitReturn: async () => 'nothing' }, 'gpu-001', verdict)
-  assert.ok(typeof settled !== 'string' && settled.code === 'DUPLICATE_IDENTITY')
+  const secondHolders = openSecondHolders({ store, feed, clock, holders: noHolders })
+  const settled = await secondHolders.settle('gpu-001', verdict)
+  assert.ok(isRefusal(settled) && settled.code === 'DUPLICATE_IDENTITY')
   const [, taken] = await world.outbox('gpu-001')
   assert.match(taken?.body.why, /^its node was quarantined: two holders/)
   assert.deepEqual(await liveAllocations(store, 'gpu-001'), [])

@@ -9,6 +9,8 @@ import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { haltIssuance, resumeIssuance } from '#plane/identity/change-issuance.ts'
 import { createToken } from '#plane/enrollment/create-token.ts'
 import { enrollNode } from '#plane/enrollment/enroll-node.ts'
+import { openSecondHolders } from '#plane/identity/second-holder.ts'
+import { noHolders } from '../fakes/no-holders.ts'
 import { openNodePace } from '#plane/limits/node-pace.ts'
 import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
@@ -110,6 +112,7 @@ test('a halt that is committed at one replica beats what another has decided and
     strangers: openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
     admission: openAdmissionQueue(clock, 200),
     pace: openNodePace(clock, () => 1),
+    secondHolders: openSecondHolders({ ...base, store: other, holders: noHolders }),
     probe: async () => ({ silentMs: 60_000 }),
   }
   const call = {

@@ -290,17 +290,17 @@ test('who holds an identity on another replica is told by name; whoever asks is 
   assert.ok(a && b)
   const channel = a.dial(node, 'a')
   await channel.outcome
-  const found = await patiently(b.findOtherHolder(node, instanceOf('b')))
+  const found = await patiently(b.holders.other(node, instanceOf('b')))
   assert.ok(found !== null && found !== 'unknown')
   assert.deepEqual([found.evidence?.instance, found.serial], [instanceOf('a'), 'a1'])
-  assert.equal(await b.findOtherHolder(node, instanceOf('a')), null)
+  assert.equal(await b.holders.other(node, instanceOf('a')), null)
   assert.deepEqual(
-    [await b.hasChannel(node, instanceOf('a')), await b.hasChannel(node, instanceOf('b'))],
+    [await b.holders.isConnected(node, instanceOf('a')), await b.holders.isConnected(node, instanceOf('b'))],
     [true, false],
   )
   a.mute(true)
-  assert.equal(await patiently(b.findOtherHolder(node, instanceOf('b'))), 'unknown')
-  assert.equal(await patiently(b.awaitReturn(node)), 'nothing')
+  assert.equal(await patiently(b.holders.other(node, instanceOf('b'))), 'unknown')
+  assert.equal(await patiently(b.holders.awaitReturn(node)), 'nothing')
 })
 
 test('reports go on in order wherever they are taken: a node that moved away and back is never stuck', async (t) => {
@@ -330,8 +330,8 @@ test('a late request of the process that has moved on is its own, whichever repl
   await b.dial(node, 'a').outcome
   const row = await base.get('node', node)
   assert.ok(row)
-  assert.equal(await a.lastHolders.isHolder(row.value, instanceOf('a')), true)
-  assert.equal(await a.lastHolders.isHolder(row.value, instanceOf('b')), false)
+  assert.equal(await a.holders.isCurrent(row.value, instanceOf('a')), true)
+  assert.equal(await a.holders.isCurrent(row.value, instanceOf('b')), false)
   b.mute(true)
-  assert.equal(await patiently(a.lastHolders.isHolder(row.value, instanceOf('a'))), 'unknown')
+  assert.equal(await patiently(a.holders.isCurrent(row.value, instanceOf('a'))), 'unknown')
 })

@@ -12,7 +12,9 @@ import { openNodePace } from '#plane/limits/node-pace.ts'
 import { registerNode } from '#plane/node/register-node.ts'
 import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
+import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
+import { noHolders } from '../fakes/no-holders.ts'
 import { operator, setUp } from './authority-setup.ts'
 
 const mac = '02:00:00:00:00:01'
@@ -33,6 +35,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
     strangers: openStrangersBudget(clock, () => ({ perMinute: 2, perMinutePerSource: 2 })),
     admission: openAdmissionQueue(clock, 10),
     pace: openNodePace(clock, () => 1),
+    secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
     probe,
   }
   await registerNode(deps, { id: 'n1', profile, macs: [mac], bmcSerial: null }, operator)

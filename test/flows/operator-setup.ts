@@ -57,7 +57,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   const authority = await base.open()
   await authority.maintain(90 * 24 * 3_600_000)
   const sessions = new Map<NodeId, OpenSession[]>()
-  feed.subscribe(({ writes }) => {
+  feed.subscribe('channels', ({ writes }) => {
     for (const write of writes)
       if (write.put === 'denial' && write.value.kind === 'epoch') sessions.delete(write.value.node)
   })
@@ -130,7 +130,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       urls: () => ({ node: 'https://plane.example:8443', recovery: 'https://plane.example:8442' }),
       recovery: { roots: () => ['recovery root'], statementKeys: () => ['statement key'] },
       recoverability: recoverabilityCounts(store, clock, timers),
-      machineRoutes: { node: [], recovery: [] },
+
       version: '0.0.0',
       correlation: () => `call-${calls++}`,
       balancers: null,

@@ -14,7 +14,8 @@ import { enrollNode } from '#plane/enrollment/enroll-node.ts'
 import { issueChallenge } from '#plane/identity/request-proofs.ts'
 import { openSightingJudge } from '#plane/continuity/judge-sighting.ts'
 import { counterAndToken, type Issued } from '#plane/identity/issue.ts'
-import type { LiveHolder } from '#plane/identity/live-holder.ts'
+import type { LiveHolder } from '#plane/identity/holders.ts'
+import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { openNodePace } from '#plane/limits/node-pace.ts'
 import { recoverNode, type RecoverCall } from '#plane/recovery/recover-node.ts'
 import { rehearseRecovery, type RehearseCall } from '#plane/recovery/rehearse-recovery.ts'
@@ -24,9 +25,9 @@ import { useCertificate } from '#plane/core/use-certificate.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
-import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
-import { recoveryProofBytes } from '#wire/api/statement.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
+import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import { recoveryProofBytes } from '#wire/core/statement.ts'
 import { settingsNow } from '../fakes/settings-now.ts'
 import { operator, setUp } from './authority-setup.ts'
 
@@ -90,15 +91,20 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     admission: openAdmissionQueue(clock, 200),
     pace: openNodePace(clock, () => 1),
     probe: async () => ({ silentMs: 60_000 }),
-    findOtherHolder: async () => live.holder,
-    awaitReturn: async () => {
-      const { returning } = live
-      live.returning = null
-      if (returning !== null) live.holder = returning
-      return returning === null ? 'nothing' : 'waited'
-    },
-    hasChannel: async (_node: string, instance: string) => instance === live.channelOf,
-    lastHolders: { isHolder: async (_node: Node, instance: string) => instance === live.lastHolder },
+    secondHolders: openSecondHolders({
+      ...{ store, feed, clock },
+      holders: {
+        other: async () => live.holder,
+        async awaitReturn() {
+          const { returning } = live
+          live.returning = null
+          if (returning !== null) live.holder = returning
+          return returning === null ? 'nothing' : 'waited'
+        },
+        isConnected: async (_node, instance) => instance === live.channelOf,
+        isCurrent: async (_node, instance) => instance === live.lastHolder,
+      },
+    }),
     nodeUrl: () => 'https://localhost:1',
   }
 

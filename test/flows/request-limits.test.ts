@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import * as http from 'node:http'
 import { test } from 'node:test'
-import { challengeRoute, type ChallengeRouteDeps } from '#plane/identity/identity-routes.ts'
+import { challengeRoutes, type ChallengeRouteDeps } from '#plane/identity/identity-routes.ts'
 import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
@@ -73,7 +73,8 @@ test('challenges beyond the limit of one source are refused before anything is s
     isOurStatement: () => true,
   } as unknown as ChallengeRouteDeps['recovery']
   const challenges = openStrangersBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 10 }))
-  const route = challengeRoute({ recovery, domainName: 'test.example', clock, random: systemRandom, challenges })
+  const [route] = challengeRoutes({ recovery, domainName: 'test.example', clock, random: systemRandom, challenges })
+  assert.ok(route !== undefined)
   const ask = async (source: string): Promise<string> => {
     const outcome = await route.handle({
       principal: { kind: 'anonymous', source },

@@ -14,7 +14,9 @@ import { createToken } from '#plane/enrollment/create-token.ts'
 import { enrollNode, type EnrollDeps } from '#plane/enrollment/enroll-node.ts'
 import { openNodePace } from '#plane/limits/node-pace.ts'
 import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
+import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
+import { noHolders } from '../fakes/no-holders.ts'
 import { change, read } from '../store/harness.ts'
 import { operator, setUp } from './authority-setup.ts'
 
@@ -23,12 +25,14 @@ const day = 24 * 3_600_000
 const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overlayPrefix: string | null = null) => {
   const { store, clock, open, openRecovery } = await setUp(t)
   const issuer = await open()
+  const feed = openFeed()
   const deps: EnrollDeps = {
-    ...{ store, clock, issuer, feed: openFeed(), random: systemRandom, recovery: await openRecovery() },
+    ...{ store, clock, issuer, feed, random: systemRandom, recovery: await openRecovery() },
     domainName: 'test.example',
     strangers: openStrangersBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
     admission: openAdmissionQueue(clock, 10),
     pace: openNodePace(clock, () => 1),
+    secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
     probe: async () => ({ silentMs: 60_000 }),
   }
   const set = { 'wireguard.mode': mode }

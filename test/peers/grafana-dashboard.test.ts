@@ -88,8 +88,8 @@ test('every metric that the dashboard and the rules name is shown by a plane or 
   )
 })
 
-test('every command that a rule tells somebody to type exists', () => {
-  const program = buildProgram(testCli({}).cli)
+test('every command that a rule tells somebody to type exists', async () => {
+  const program = await buildProgram(testCli({}).cli, [])
   const commands = [...rules.matchAll(/\bmuster ((?:[a-z]+ )?[a-z]+)/g)].map(([, words]) => (words ?? '').split(' '))
   assert.ok(commands.length > 20)
   for (const words of commands) {

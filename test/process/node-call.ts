@@ -3,7 +3,7 @@
 import * as https from 'node:https'
 import * as net from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
-import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/api/agent-evidence.ts'
+import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { readReply, type Reply } from './operator-call.ts'
 
 export type NodeTarget = {

@@ -1,9 +1,9 @@
 // A channel of a node that does only what the test tells it to: it can ignore pings and closes, and go on talking.
 
-import { randomBytes } from 'node:crypto'
 import * as tls from 'node:tls'
-import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/api/agent-evidence.ts'
-import { channelProtocol } from '#wire/api/channel.ts'
+import { randomBytes } from 'node:crypto'
+import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/core/agent-evidence.ts'
+import { channelProtocol } from '#wire/channel/channel.ts'
 import { eventually, type Patience } from './eventually.ts'
 import { tlsOptions, type Identity, type NodeTarget } from './node-call.ts'
 import type { Json } from './operator-call.ts'

@@ -2,7 +2,7 @@
 
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey, type KeyType, type PrivateKey } from '#pki/keys.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { nodeCall, type Identity, type NodeTarget } from './node-call.ts'
 import type { Reply } from './operator-call.ts'

@@ -3,7 +3,7 @@
 
 import * as http from 'node:http'
 import * as tls from 'node:tls'
-import { channelProtocol } from '#wire/api/channel.ts'
+import { channelProtocol } from '#wire/channel/channel.ts'
 import { cleanup, type Scope } from './cleanup.ts'
 import { within } from './eventually.ts'
 import { tlsOptions, type Identity, type NodeTarget } from './node-call.ts'

@@ -27,3 +27,23 @@ test('what is run once in the short run is run on both stores in the long one', 
   assert.deepEqual(filesForBothStores(root, onceInTheShortRun, false), [])
   assert.deepEqual(filesForBothStores(root, onceInTheShortRun, true), onceInTheShortRun)
 })
+
+test('a race, a lost commit, SQL and a plane that is started again bring the second run; what is only asked and answered does not', () => {
+  const twice = [
+    'test/flows/vclusters.test.ts',
+    'test/flows/banned-meanwhile.test.ts',
+    'test/flows/journal-watch.test.ts',
+    'test/compliance/liveness-grace.test.ts',
+    'test/compliance/unstorable-text.test.ts',
+    'test/system/channel-sessions.test.ts',
+    'test/system/restored-backup.test.ts',
+    'test/system/tampered-rows.test.ts',
+  ]
+  const once = [
+    'test/flows/cli-commands.test.ts',
+    'test/system/agent-recovery.test.ts',
+    'test/system/node-access.test.ts',
+  ]
+  assert.deepEqual(filesForBothStores(root, [...twice, ...once], false), twice)
+  assert.deepEqual(filesForBothStores(root, [...twice, ...once], true), [...twice, ...once])
+})

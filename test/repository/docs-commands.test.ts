@@ -12,7 +12,7 @@ import { testCli } from '../fakes/test-cli.ts'
 const documents = ['README.md', ...fs.readdirSync('docs').map((name) => path.join('docs', name))].filter((name) =>
   name.endsWith('.md'),
 )
-const program = buildProgram(testCli({}).cli)
+const program = await buildProgram(testCli({}).cli, [])
 
 /** From code spans and indented lines: `muster node show ID`, up to what ends a command in a shell or a sentence. */
 const commandsIn = (text: string): string[] => {

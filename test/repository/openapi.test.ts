@@ -2,12 +2,15 @@
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
+import * as path from 'node:path'
 import { test } from 'node:test'
 import { Check } from 'typebox/value'
 import { nodeRoutes, type NodeRouteDeps } from '#plane/boot/node-plane.ts'
 import { operatorRoutes, type OperatorRoutesDeps } from '#plane/boot/operator-routes.ts'
 import { recoveryRoutes, type RecoveryRouteDeps } from '#plane/recovery/recovery-routes.ts'
-import { apiExamples } from '#plane/http/openapi-examples.ts'
+import { everyListener, nodeListener, operatorListener, recoveryListener } from '#wire/listeners.ts'
+import type { Endpoint } from '#wire/core/endpoint.ts'
+import { filesBelow, root } from '../../scripts/repository.ts'
 import { apiPage, apiPageText, openApiFile, openApiText } from '../../scripts/openapi.ts'
 
 type Operation = { readonly operationId: string; readonly security: readonly object[]; readonly responses: object }
@@ -17,11 +20,52 @@ type Document = {
 }
 
 const document = JSON.parse(openApiText()) as Document
-const routes = [
-  ...nodeRoutes({} as NodeRouteDeps),
-  ...recoveryRoutes({} as RecoveryRouteDeps),
-  ...operatorRoutes({} as OperatorRoutesDeps),
+// Listing routes asks nothing of what they are given.
+const bound = [
+  { listener: nodeListener, routes: nodeRoutes({} as NodeRouteDeps) },
+  { listener: recoveryListener, routes: recoveryRoutes({} as RecoveryRouteDeps) },
+  { listener: operatorListener, routes: operatorRoutes({} as OperatorRoutesDeps) },
 ]
+const routes = bound.flatMap((one) => one.routes)
+const nameOf = ({ method, path: place }: Pick<Endpoint, 'method' | 'path'>): string => `${method} ${place}`
+
+test('what a listener binds is what is declared for it, and nothing else', () => {
+  assert.deepEqual(
+    bound.map(({ listener }) => listener),
+    everyListener,
+  )
+  for (const { listener, routes: own } of bound) {
+    assert.deepEqual(
+      own.map(({ handle: _handle, ...declared }) => declared),
+      listener.endpoints,
+      listener.name,
+    )
+  }
+})
+
+test('whatever wire/ declares is bound to a listener', async () => {
+  const listed = new Set<unknown>(everyListener.flatMap(({ endpoints }) => endpoints))
+  const declarations = filesBelow(path.join(root, 'src/wire'), root).filter((file) => file.endsWith('-api.ts'))
+  let found = 0
+  for (const file of declarations) {
+    const exported = (await import(path.join(root, file))) as Record<string, object>
+    for (const [name, group] of Object.entries(exported).filter(([called]) => called.endsWith('Api'))) {
+      for (const [key, declared] of Object.entries(group)) {
+        assert.ok(listed.has(declared), `${name}.${key} of ${file}`)
+        found += 1
+      }
+    }
+  }
+  assert.equal(found, listed.size)
+})
+
+test('the parameters in a path are those of its schema', () => {
+  for (const declared of everyListener.flatMap(({ endpoints }) => endpoints)) {
+    const inPath = [...declared.path.matchAll(/:(\w+)/g)].map(([, name]) => name)
+    const { properties = {} } = (declared.params ?? {}) as { properties?: object }
+    assert.deepEqual(Object.keys(properties), inPath, nameOf(declared))
+  }
+})
 
 test('docs/openapi.json and the tables of docs/API.md are what scripts/openapi.ts writes', async () => {
   const advice = 'run: node scripts/openapi.ts'
@@ -31,10 +75,10 @@ test('docs/openapi.json and the tables of docs/API.md are what scripts/openapi.t
 })
 
 test('every route of every listener is described, with what it asks for and how it refuses', () => {
-  for (const { method, path, access } of routes) {
-    const operation = document.paths[path.replace(/:(\w+)/g, '{$1}')]?.[method.toLowerCase()]
-    assert.ok(operation !== undefined, `${method} ${path}`)
-    assert.equal(operation.security.length === 0, access === 'anyone', `${method} ${path}`)
+  for (const { method, path: place, access } of routes) {
+    const operation = document.paths[place.replace(/:(\w+)/g, '{$1}')]?.[method.toLowerCase()]
+    assert.ok(operation !== undefined, `${method} ${place}`)
+    assert.equal(operation.security.length === 0, access === 'anyone', `${method} ${place}`)
     assert.ok('default' in operation.responses)
   }
 })
@@ -42,7 +86,7 @@ test('every route of every listener is described, with what it asks for and how 
 test('no two operations share an id', () => {
   const ids = Object.values(document.paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId))
   // What two listeners answer alike is one operation.
-  assert.equal(ids.length, new Set(routes.map(({ method, path }) => `${method} ${path}`)).size)
+  assert.equal(ids.length, new Set(routes.map(nameOf)).size)
   assert.equal(new Set(ids).size, ids.length)
 })
 
@@ -56,11 +100,11 @@ test('every reference points at something', () => {
   }
 })
 
-test('the examples fit the schemas of the routes they belong to', () => {
-  for (const [name, example] of Object.entries(apiExamples)) {
-    const route = routes.find(({ method, path }) => `${method} ${path}` === name)
-    assert.ok(route !== undefined && example !== undefined, name)
-    if (example.request !== undefined) assert.ok(Check(route.body!, example.request), `request of ${name}`)
-    if (example.answer !== undefined) assert.ok(Check(route.answer!, example.answer), `answer of ${name}`)
+test('the examples fit the schemas of the calls they belong to', () => {
+  const shown = everyListener.flatMap(({ endpoints }) => endpoints).filter(({ example }) => example !== undefined)
+  assert.ok(shown.length >= 16)
+  for (const { example = {}, body, answer, ...declared } of shown) {
+    if (example.request !== undefined) assert.ok(Check(body!, example.request), `request of ${nameOf(declared)}`)
+    if (example.answer !== undefined) assert.ok(Check(answer!, example.answer), `answer of ${nameOf(declared)}`)
   }
 })

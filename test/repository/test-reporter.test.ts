@@ -68,3 +68,17 @@ test('a file is run again under another name, and only its own hooks hold for it
   assert.equal(await lane.close(), null)
   assert.deepEqual([outcomes[0], outcomes[2]], ['passed 1', 'passed 1'])
 })
+
+test('a file that does not end fails, with what it was waiting for', async (t) => {
+  const file = path.join(tempFolder(t), 'endless.test.ts')
+  fs.writeFileSync(
+    file,
+    `import { test } from 'node:test'\ntest('for ever', () => new Promise((resolve) => setTimeout(resolve, 1e6).unref()))\n`,
+  )
+  const lane = openLane({ env: process.env, countAssertions: false })
+  const { report } = await lane.run({ file, run: '', env: {}, timeoutMs: 500 })
+  assert.equal(report.outcome, 'did not finish')
+  assert.match(report.failures.join('\n'), /for ever/)
+  assert.match(report.failures.join('\n'), /not over after 0\.5 s/)
+  assert.equal(await lane.close(), null)
+})

@@ -7,10 +7,11 @@ import type { Alert } from '#domain/alerts/alert.ts'
 import type { Change, Write } from '#domain/core/change.ts'
 import { decided } from '#domain/core/decision.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
-import { raiseSecondHolder } from '#plane/identity/raise-second-holder.ts'
+import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import type { CommitGroup, Committed, JournalQuery, Store } from '#plane/store/contract/store.ts'
 import { systemClock } from '#platform/clock.ts'
 import { evidenceOf } from '../fakes/agent-words.ts'
+import { noHolders } from '../fakes/no-holders.ts'
 import { change, newNode, note, putNode, read, someCertificate, someNode, someTimeMs, someToken } from './harness.ts'
 
 /** `reopen` closes the store in an orderly way and opens it again on what it kept. */
@@ -53,7 +54,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         const by = { actor: 'node:n1', source: null, correlation: null }
         const holder = { node: 'n1', condition: 'duplicate_identity', reason: 'r', evidence: {}, by } as const
         const feed = { publish: () => assert.fail('it was written') }
-        await raiseSecondHolder({ store, feed, clock: systemClock }, holder)
+        await openSecondHolders({ store, feed, clock: systemClock, holders: noHolders }).report(holder)
         const drained = async () =>
           decided(change([read('node', 'n1', 2)], [{ put: 'node', value: { ...unreadable.value, drain: 'drained' } }]))
         const said = await commitDecision({ store, feed }, drained)

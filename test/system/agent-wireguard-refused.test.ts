@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isUnknownField } from '#agent/enrollment/enroll-call.ts'
+import { isUnknownField } from '#agent/enrollment/enroll.ts'
 import { refusalFrom } from '#agent/link/plane-failure.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { refusal, startSmallPlane } from '../fakes/small-plane.ts'

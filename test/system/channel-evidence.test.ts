@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RepairBundle } from '#wire/recovery/recovery-api.ts'
 import { evidenceOf, reportOf } from '../fakes/agent-words.ts'
 import { eventually } from '../process/eventually.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { channelFrameLimit } from '#wire/api/channel.ts'
+import { channelFrameLimit } from '#wire/channel/channel.ts'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
 import { nodeCall } from '../process/node-call.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { pingEveryMs, pongWithinMs } from '#wire/api/channel.ts'
+import { pingEveryMs, pongWithinMs } from '#wire/channel/channel.ts'
 import { withPeer } from '../peers/peer.ts'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'

@@ -1,15 +1,13 @@
 // Bootstrap bundles: what provisioning is handed, tried as provisioning would.
 
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
+import fc from 'fast-check'
+import { execFile } from 'node:child_process'
 import { test, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
-import fc from 'fast-check'
-import { faultOfBootstrap } from '#cli/node/bundle/bootstrap.ts'
-import { cloudInit } from '#cli/node/bundle/cloud-init.ts'
-import { installScript } from '#cli/node/bundle/install-script.ts'
+import { faultOfBootstrap, cloudInit, installScript } from '#cli/node/bootstrap.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { withPeer } from '../peers/peer.ts'

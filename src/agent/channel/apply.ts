@@ -1,7 +1,7 @@
 // What the plane sends over a channel, put into force. Kept before it is acknowledged; if it cannot be kept, that is said,
 // and tried again (identity/report-storage.ts).
 
-import type { PlaneTrust } from '#wire/api/channel.ts'
+import type { PlaneTrust } from '#wire/channel/channel.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { faultOfNewRoots } from '#agent/state/certificate-answer.ts'
 import type { Identity } from '#agent/state/credentials.ts'

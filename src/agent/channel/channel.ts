@@ -17,8 +17,8 @@ import {
   type PlaneReported,
   type PlaneSighting,
   type PlaneTrust,
-} from '#wire/api/channel.ts'
-import { overlayCapability, type CapabilityReportBody, type OverlayStateBody } from '#wire/fleet/overlay.ts'
+} from '#wire/channel/channel.ts'
+import { overlayCapability, type CapabilityReportBody, type OverlayStateBody } from '#wire/node/node-runs.ts'
 import { peersCapability, type PlanePeers } from '#wire/network/peers.ts'
 import type { ReportBody } from '#wire/node/report.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'

@@ -3,7 +3,7 @@
 import * as path from 'node:path'
 import { Value } from 'typebox/value'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
-import type { PlaneConfig } from '#wire/api/channel.ts'
+import type { PlaneConfig } from '#wire/channel/channel.ts'
 import { attempt, type Kept } from '#agent/state/identity-keeper.ts'
 import { ConfigBody } from './plane-frame.ts'
 

@@ -2,11 +2,11 @@
 
 import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
-import type { PlaneFrame } from '#wire/api/channel.ts'
-import { EnrollResponse } from '#wire/api/node-api.ts'
+import type { PlaneFrame } from '#wire/channel/channel.ts'
+import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { ConfigOverlay } from '#wire/fleet/overlay.ts'
 import { Peer, PeerRevision, WireguardConfig, WireguardKeyText } from '#wire/network/peers.ts'
-import { longestSighting } from '#wire/api/statement.ts'
+import { longestSighting } from '#wire/core/statement.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots } from '#agent/state/certificate-answer.ts'
 import { faultOfPeers, faultOfWireguard } from '#agent/network/peer-fault.ts'
 

@@ -7,8 +7,8 @@ import { isLater, withEarlier } from '#domain/continuity/sighting.ts'
 import { verifySignature } from '#pki/keys.ts'
 import { makeFolder } from '#platform/files.ts'
 import { openSlottedFile, readSlottedFile, type SlottedFile } from '#platform/slotted-file.ts'
-import { longestEarlier } from '#wire/api/channel.ts'
-import { longestSighting, parseStatement, type StatementOf } from '#wire/api/statement.ts'
+import { longestEarlier } from '#wire/channel/channel.ts'
+import { longestSighting, parseStatement, type StatementOf } from '#wire/core/statement.ts'
 import type { AgentStorage } from '#agent/state/storage.ts'
 
 export type SightingKeeper = {

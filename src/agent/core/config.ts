@@ -3,7 +3,7 @@
 import { keyTypes, type KeyType } from '#domain/core/profile.ts'
 import { parseDuration } from '#wire/core/duration.ts'
 import { parseJoinString, type JoinString } from '#wire/core/join-string.ts'
-import { nodeIdShape } from '#wire/api/node-api.ts'
+import { nodeIdShape } from '#wire/core/shapes.ts'
 import type { UnderlayEndpoint } from '#domain/core/wireguard.ts'
 import { pinnedRoot } from './pinned-root.ts'
 import { wireguardOf } from './wireguard-options.ts'

@@ -4,7 +4,8 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { readFileIfAny, replaceFile } from '#platform/files.ts'
 import { readMachineFacts, readMachineIdentity } from '#platform/hardware.ts'
-import { HardwareFactsBody, HardwareIdentityBody, type EnrollRequest } from '#wire/api/node-api.ts'
+import { HardwareFactsBody, type EnrollRequest } from '#wire/enrollment/enroll-api.ts'
+import { HardwareIdentityBody } from '#wire/core/agent-evidence.ts'
 
 export type HardwareReport = Required<Pick<EnrollRequest, 'hardware_identity' | 'hardware_facts'>>
 

@@ -3,7 +3,7 @@
 
 import type { Clock } from '#platform/clock.ts'
 import { diskSpace } from '#platform/disk-space.ts'
-import { durationWords } from '#domain/core/duration-words.ts'
+import { durationWords } from '#domain/core/in-words.ts'
 import { certificateLeftMs, codeOf, worstOf } from './agent-code.ts'
 import { DamagedCredentials, fileCredentialStore } from '#agent/state/credential-store.ts'
 import type { Identity } from '#agent/state/credentials.ts'

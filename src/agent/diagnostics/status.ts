@@ -3,7 +3,7 @@
 import { parseIsoTime, type Clock } from '#platform/clock.ts'
 import { diskSpace } from '#platform/disk-space.ts'
 import { stillRuns } from '#platform/process-mark.ts'
-import { counted, durationWords } from '#domain/core/duration-words.ts'
+import { counted, durationWords } from '#domain/core/in-words.ts'
 import { codeOf } from './agent-code.ts'
 import { readStatus } from './read-only-status.ts'
 import type { StatusFile } from './status-file.ts'

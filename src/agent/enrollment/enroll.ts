@@ -1,29 +1,46 @@
 // With no certificate the agent enrols, and goes on trying for as long as trying can help.
 
-import type { JoinString } from '#wire/core/join-string.ts'
+import { sha256Hex } from '#platform/bytes.ts'
 import { isoTime, parseIsoTime } from '#platform/clock.ts'
+import { fingerprint } from '#pki/certificate.ts'
+import { fromPem } from '#pki/pem.ts'
+import { evidenceHeader, formatEvidence } from '#wire/core/agent-evidence.ts'
+import { nodeIdShape } from '#wire/core/shapes.ts'
+import type { EnrollRequest, EnrollResponse } from '#wire/enrollment/enroll-api.ts'
+import type { JoinString } from '#wire/core/join-string.ts'
+import type { WireguardConfig } from '#wire/network/peers.ts'
+import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { enrolledAs, requestFor, withRequest } from '#agent/state/credentials.ts'
-import { newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
+import type { AgentConfig } from '#agent/core/config.ts'
+import { hardwareReport, type HardwareReport } from '#agent/core/hardware-report.ts'
 import { nudgedPause } from '#agent/core/nudged-pause.ts'
-import type { PlaneFailure } from '#agent/link/plane-failure.ts'
-import type { Provided } from '#agent/state/provider.ts'
+import { trouble } from '#agent/core/trouble.ts'
+import { askIdentity, type GivenIdentity, type IdentityCall } from '#agent/link/ask-identity.ts'
+import { agentEvidence } from '#agent/link/evidence.ts'
+import { askChallenge, isUnknownAddress, type Door } from '#agent/link/knock.ts'
 import { learnTime } from '#agent/link/learn-time.ts'
-import { enrollCall, type Enrolled } from './enroll-call.ts'
+import { nextTry } from '#agent/link/next-try.ts'
+import type { PlaneFailure } from '#agent/link/plane-failure.ts'
+import { registrationOf } from '#agent/link/prove.ts'
+import { faultOfWireguard } from '#agent/network/peer-fault.ts'
+import { faultOfLineage, recoveryFrom } from '#agent/state/certificate-answer.ts'
+import { enrolledAs, requestFor, withRequest, type AgentRecovery, type KeyRequest } from '#agent/state/credentials.ts'
+import { newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
 import { madeForAnother, madeForNow } from '#agent/state/made-for.ts'
+import type { Provided } from '#agent/state/provider.ts'
 import { dropUsedJoin } from './join-source.ts'
-import { nextTry } from './next-try.ts'
 
 export const enroll = async (agent: AgentParts, join: JoinString): Promise<Provided> => {
   for (let attempt = 0; !agent.signal.aborted; attempt++) {
     const tried = await tryOnce(agent, join)
-    if (tried.kind === 'enrolled') return accept(agent, tried)
+    if (tried.kind === 'given') return accept(agent, tried)
     if (tried.kind === 'stopped') break
     if (tried.kind === 'refused' && tried.code === 'WG_KEY_IN_USE') agent.wireguard.keyRefused()
-    const next = nextTry(tried, attempt, agent.random.unit())
+    const next = nextTry('enroll', tried, attempt, agent.random.unit())
+    if (next.kind === 'elsewhere') return { kind: 'not-mine' }
     if (next.kind === 'give-up') return { kind: 'failed', outcome: next.outcome }
-    if (next.newKey) agent.keeper.keep(withRequest(agent.keeper.credentials(), null))
-    if (tried.kind === 'refused' && tried.code === 'ALREADY_ACTIVE') proveWithFormerKey(agent)
+    if (next.forget === 'key') agent.keeper.keep(withRequest(agent.keeper.credentials(), null))
+    if (tried.kind === 'refused' && tried.retry === 'when-free') proveWithFormerKey(agent)
     const nextTryAtMs = agent.clock.nowMs() + next.waitMs
     agent.board.trouble('enrollment', tried.trouble, nextTryAtMs)
     agent.log.warn(
@@ -35,13 +52,13 @@ export const enroll = async (agent: AgentParts, join: JoinString): Promise<Provi
   return { kind: 'failed', outcome: { kind: 'stopped' } }
 }
 
-const tryOnce = async (agent: AgentParts, join: JoinString): Promise<Enrolled | PlaneFailure> => {
+const tryOnce = async (agent: AgentParts, join: JoinString): Promise<GivenIdentity | PlaneFailure> => {
   const { keeper, config, clock } = agent
   const purpose = { kind: 'enroll' } as const
   const open = requestFor(keeper.credentials(), purpose, config.keyType)
   const madeFor = madeForNow(config, join)
   const another = open === null ? null : madeForAnother(open.madeFor, madeFor)
-  if (open !== null && another === null) return enrollCall(agent, join, open)
+  if (open !== null && another === null) return askToEnroll(agent, join, open)
   if (another !== null) dropCopied(agent, another)
   // A new one each time: whoever may have copied the former holds that one too.
   const recoveryKey = config.recovery === 'key' ? newRecoveryKey() : null
@@ -57,7 +74,7 @@ const tryOnce = async (agent: AgentParts, join: JoinString): Promise<Enrolled | 
   const kept = keeper.keepFirst(withRequest(keeper.credentials(), request))
   if (!kept.persisted) return { kind: 'unreachable', trouble: agent.storage.notKept(kept, 'Nothing was sent') }
   agent.reached('enroll: request kept')
-  return enrollCall(agent, join, request)
+  return askToEnroll(agent, join, request)
 }
 
 /** It was kept on another machine, or for another invitation: in an image whose clones would all have these keys. */
@@ -76,10 +93,129 @@ const proveWithFormerKey = ({ keeper }: AgentParts): void => {
   keeper.keep(withRequest(keeper.credentials(), { ...request, recoveryKey: { keyType, keyPem } }))
 }
 
-const accept = (agent: AgentParts, { identity, serverTime, wireguard }: Enrolled): Provided => {
+const askToEnroll = async (
+  agent: AgentParts,
+  join: JoinString,
+  request: KeyRequest,
+): Promise<GivenIdentity | PlaneFailure> => {
+  const hardware = hardwareReport(agent.config.hardwareFile)
+  if (hardware === null) return noHardwareFile(agent.config.hardwareFile)
+  const door = doorOf(agent, join)
+  const registration = await registrationFor(agent, door, request)
+  if (registration.kind !== 'registration') return registration
+  const wireguard = agent.wireguard.request()
+  if (!('kind' in wireguard)) {
+    return { kind: 'unreachable', trouble: agent.storage.notKept(wireguard, 'Nothing was sent') }
+  }
+  const json = enrollBody(agent.config, join, request, hardware, registration.body)
+  const call: Omit<IdentityCall, 'json'> = {
+    ...({ asked: 'enroll', door, request } as const),
+    // Tells a machine that comes back from another one that shows its hardware. A plane that knows no such header skips it.
+    headers: { [evidenceHeader]: formatEvidence(agentEvidence(agent, join.domain)) },
+    faultOf: (answer) =>
+      faultOfMembership(join, answer) ??
+      faultOfWireguard(wireguardIn(answer)) ??
+      faultOfLineage(answer, { domain: answer.domain, nodeId: answer.node_id }),
+    origin: () => ({
+      url: join.url,
+      rootFingerprint: join.rootFingerprint,
+      usedSecretHash: join.secret === null ? null : sha256Hex(join.secret),
+    }),
+    recovery: (answer) => recoveryFrom(answer, registeredKey(request), null),
+  }
+  if (wireguard.body === null) return askIdentity(agent, { ...call, json })
+  const tried = await askIdentity(agent, { ...call, json: { ...json, wireguard: wireguard.body } })
+  if (!isUnknownField(tried, 'wireguard')) return tried
+  agent.log.warn('this plane knows no WireGuard; enrolling without it')
+  return askIdentity(agent, { ...call, json })
+}
+
+/** At first only the root is known, by its fingerprint; a machine that was enrolled before has keys for statements too. */
+const doorOf = ({ keeper }: AgentParts, join: JoinString): Door => {
+  const { identity } = keeper.credentials()
+  const statementKeys = identity?.domain === join.domain ? (identity.recovery?.trust.statement_keys ?? []) : []
+  return {
+    urls: [join.url],
+    trust: { kind: 'fingerprint', rootFingerprint: join.rootFingerprint },
+    purpose: 'runtime',
+    pinned: statementKeys.length === 0 ? null : { domain: join.domain, statementKeys },
+  }
+}
+
+type Registration = { readonly kind: 'registration'; readonly body: RecoveryRegistration | null }
+
+/** The plane is asked for a challenge even where no key signs it: one that does not know the address knows no recovery. */
+const registrationFor = async (
+  agent: AgentParts,
+  door: Door,
+  request: KeyRequest,
+): Promise<Registration | PlaneFailure> => {
+  const { recovery } = agent.config
+  if (recovery === 'none') return { kind: 'registration', body: null }
+  // Whose statements these are cannot be known before the answer, and need not be: it only has to come back.
+  const asked = await askChallenge(agent, { ...door, pinned: null }, null)
+  if (asked.kind !== 'challenge') return isUnknownAddress(asked) ? { kind: 'registration', body: null } : asked
+  if (recovery === 'bearer') return { kind: 'registration', body: { kind: 'bearer' } }
+  if (request.recoveryKey === null) return { kind: 'registration', body: null }
+  const about = { node: null, challenge: asked.challenge, csrPem: request.csrPem }
+  return { kind: 'registration', body: registrationOf(request.recoveryKey, about) }
+}
+
+/**
+ * An older plane refuses what it does not know, before it looks at the token. What is only wrong is for a person to put
+ * right. Planes before 0.3.0 name no field, and each of them since 0.2.0 knows all fields of an enrollment.
+ */
+export const isUnknownField = (answer: { readonly kind: string } | PlaneFailure, field: string): boolean =>
+  'unknownField' in answer && answer.unknownField === field
+
+/** Asked again like a plane that is away: what makes the file may run after us. */
+const noHardwareFile = (file: string | null): PlaneFailure => ({
+  kind: 'unreachable',
+  trouble: trouble(
+    'hardware_file_unusable',
+    `${file} is not there, cannot be read or is not a hardware file, so nothing was sent.`,
+    `Make it, as root: muster agent read-hardware --out ${file}`,
+  ),
+})
+
+const enrollBody = (
+  config: AgentConfig,
+  join: JoinString,
+  request: KeyRequest,
+  hardware: HardwareReport,
+  recovery: RecoveryRegistration | null,
+): EnrollRequest => ({
+  ...hardware,
+  ...(join.secret === null ? { method: 'hardware' } : { method: 'token', enrollment_token: join.secret }),
+  ...(config.nodeId === null ? {} : { node_id: config.nodeId }),
+  csr: request.csrPem,
+  ...(recovery === null ? {} : { recovery }),
+})
+
+/** Its peers come over the channel, which is open as soon. */
+const wireguardIn = ({ overlay_config: config = null }: EnrollResponse): WireguardConfig | null => {
+  if (config === null) return null
+  const { host_overlay_ipv6: address, network, listen_port, mtu } = config
+  return { address, network, listen_port, mtu }
+}
+
+const registeredKey = ({ recoveryKey }: KeyRequest): AgentRecovery['credential'] =>
+  recoveryKey === null ? { kind: 'none' } : { kind: 'key', ...recoveryKey }
+
+const faultOfMembership = (join: JoinString, answer: EnrollResponse): string | null => {
+  if (answer.domain !== join.domain) return 'it is of another domain than the join string'
+  if (!new RegExp(nodeIdShape).test(answer.node_id)) return 'the name of the node is malformed'
+  const known = answer.roots.some((pem) => {
+    const der = fromPem('CERTIFICATE', pem)
+    return der !== null && fingerprint(der) === join.rootFingerprint
+  })
+  return known ? null : 'the root of the join string is not among its roots'
+}
+
+const accept = (agent: AgentParts, { identity, answer }: GivenIdentity): Provided => {
   agent.lastConfig.forget()
   agent.sightings.enrolledUnder(identity.recovery?.trust.statement_keys ?? [])
-  agent.wireguard.enrolled(wireguard, identity.profile.key_storage === 'file')
+  agent.wireguard.enrolled(wireguardIn(answer), identity.profile.key_storage === 'file')
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('enroll: identity kept')
   agent.episode.begunAnew('other')
@@ -91,7 +227,7 @@ const accept = (agent: AgentParts, { identity, serverTime, wireguard }: Enrolled
   // Without a durable certificate the join string is still needed: the repeated request gets the same answer with it.
   const undeleted = kept.persisted ? dropUsedJoin(agent.config, identity) : null
   if (undeleted !== null) agent.log.warn({ why: undeleted }, 'the used join string could not be deleted')
-  const serverMs = parseIsoTime(serverTime)
+  const serverMs = parseIsoTime(answer.server_time)
   if (serverMs !== null) learnTime(agent, serverMs)
   return { kind: 'identity' }
 }

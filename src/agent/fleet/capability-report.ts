@@ -2,7 +2,7 @@
 
 import { kernelRelease, readAccelerators } from '#platform/accelerators.ts'
 import { readMachineFacts } from '#platform/hardware.ts'
-import type { CapabilityReportBody } from '#wire/fleet/overlay.ts'
+import type { CapabilityReportBody } from '#wire/node/node-runs.ts'
 
 /** What does not change while the agent runs, or hardly ever. */
 export type MachineCapabilities = Omit<CapabilityReportBody, 'vcluster' | 'services' | 'wireguard'>

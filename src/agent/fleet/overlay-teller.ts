@@ -1,8 +1,9 @@
 // How the overlay stands, told to people on the machine and to the plane: what has changed, and all of it to every new channel.
 
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import type { PlaneConfig } from '#wire/api/channel.ts'
-import type { CapabilityReportBody, ConfigOverlay, OverlayStateBody } from '#wire/fleet/overlay.ts'
+import type { PlaneConfig } from '#wire/channel/channel.ts'
+import type { CapabilityReportBody, OverlayStateBody } from '#wire/node/node-runs.ts'
+import type { ConfigOverlay } from '#wire/fleet/overlay.ts'
 import type { StatusFile } from '#agent/diagnostics/status-file.ts'
 import { tidy } from '#agent/core/trouble.ts'
 import { machineCapabilities, type MachineCapabilities } from './capability-report.ts'

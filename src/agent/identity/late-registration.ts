@@ -1,7 +1,7 @@
 // A machine with nothing to recover with registers it with its next renewal: its agent or its plane knew no recovery when
 // it enrolled, or the plane has dropped what a copy held too.
 
-import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { askChallenge } from '#agent/link/knock.ts'
 import { registrationOf } from '#agent/link/prove.ts'

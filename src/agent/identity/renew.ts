@@ -5,8 +5,7 @@ import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
 import { callPlane } from '#agent/link/plane-client.ts'
 import { noAnswer, unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
-import { RenewResponse, type RenewRequest } from '#wire/api/node-api.ts'
-import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import { RenewResponse, type RenewRequest, type RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import {
   faultOfEndpoints,
   faultOfLineage,

@@ -2,7 +2,7 @@
 // is tried again until it is, and the plane is told again then. A disk that is full or read-only is said, too, before
 // anything on it fails.
 
-import { ConfirmResponse } from '#wire/api/node-api.ts'
+import { ConfirmResponse } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { dropUsedJoin } from '#agent/enrollment/join-source.ts'
 import { callPlane } from '#agent/link/plane-client.ts'

@@ -3,7 +3,7 @@
 
 import { exchangeOn } from '#platform/http-exchange.ts'
 import type { TlsSocket } from '#platform/tls-client.ts'
-import { ChallengeResponse, type ChallengeRequest } from '#wire/recovery/recovery-api.ts'
+import { ChallengeResponse, type ChallengeRequest } from '#wire/identity/identity-api.ts'
 import { Value } from 'typebox/value'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { checkChallenge, type Expected } from './statement-check.ts'

@@ -1,8 +1,8 @@
 // How this process and this machine can be told from another that holds the same identity.
 
 import { sha256Hex } from '#platform/bytes.ts'
+import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { readMachineId } from '#platform/hardware.ts'
-import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/api/agent-evidence.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { agentVersion } from '#agent/core/agent-version.ts'
 import { hardwareReport, systemReport } from '#agent/core/hardware-report.ts'

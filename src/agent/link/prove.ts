@@ -2,9 +2,9 @@
 
 import { sha256Hex } from '#platform/bytes.ts'
 import { loadPrivateKey } from '#pki/keys.ts'
-import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
-import { recoveryProofBytes } from '#wire/api/statement.ts'
+import { recoveryProofBytes } from '#wire/core/statement.ts'
 import type { RecoveryKey } from '#agent/state/credentials.ts'
 
 /** Instead of what is not there. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { generateKey } from '#pki/keys.ts'
-import { formatStatement, type Challenge } from '#wire/api/statement.ts'
+import { formatStatement, type Challenge } from '#wire/core/statement.ts'
 import { checkChallenge, type Expected } from './statement-check.ts'
 
 const key = generateKey('p256')

@@ -1,7 +1,7 @@
 // Whether a challenge is one that this domain's plane made for us just now: signed by a key we pinned, bound to our nonce.
 
 import { verifySignature } from '#pki/keys.ts'
-import { parseStatement } from '#wire/api/statement.ts'
+import { parseStatement } from '#wire/core/statement.ts'
 
 export type Expected = {
   /** SubjectPublicKeyInfo, DER, base64, as pinned at enrollment. */

@@ -7,10 +7,10 @@ import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { enrolledAs, withRequest, type Identity } from '#agent/state/credentials.ts'
 import type { Provided } from '#agent/state/provider.ts'
 import { reviewClock } from '#agent/link/learn-time.ts'
+import { firstRecoveryMs, nextTry, type NextTry } from '#agent/link/next-try.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { Story } from './episode.ts'
-import { firstRecoveryMs, nextRecovery, type NextRecovery } from './next-recovery.ts'
-import { recoverOnce } from './recover-call.ts'
+import { recoverOnce } from './recover-once.ts'
 import { isInvited, waitForNews } from './wait-for-news.ts'
 import { wayBack, type WayBack } from './way-back.ts'
 
@@ -27,13 +27,13 @@ export const recover = async (agent: AgentParts, story: Story): Promise<Provided
     agent.board.attempt('recovery', `Recover the identity of ${way.node} (${way.credential.kind}).`)
     agent.vitals.recoveryTried(story.trouble.class ?? 'endpoint_unreachable')
     const tried = await recoverOnce(agent, way, story)
-    if (tried.kind === 'recovered') return accept(agent, tried.identity, way, story)
+    if (tried.kind === 'given') return accept(agent, tried.identity, way, story)
     if (tried.kind === 'needless') return abandon(agent)
     if (tried.kind === 'stopped') break
     agent.vitals.recoveryFailed(tried.trouble)
     attempt = tried.trouble.code === lastCode ? attempt + 1 : 0
     lastCode = tried.trouble.code
-    const next = nextRecovery(tried, attempt, agent.random.unit())
+    const next = nextTry('recover', tried, attempt, agent.random.unit())
     if (next.kind !== 'wait') return withoutWaiting(agent, next, tried)
     if (next.orEnrol && isInvited(agent) && way.credential.kind !== 'repair') return { kind: 'not-mine' }
     tell(agent, tried, next, story)
@@ -91,7 +91,7 @@ const abandon = (agent: AgentParts): Provided => {
 
 const withoutWaiting = (
   agent: AgentParts,
-  next: Exclude<NextRecovery, { kind: 'wait' }>,
+  next: Exclude<NextTry, { kind: 'wait' }>,
   failure: Exclude<PlaneFailure, { kind: 'stopped' }>,
 ): Provided => {
   agent.board.trouble('recovery', failure.trouble, null)
@@ -104,7 +104,7 @@ const withoutWaiting = (
 const tell = (
   agent: AgentParts,
   { trouble }: Exclude<PlaneFailure, { kind: 'stopped' }>,
-  { waitMs, intent }: Extract<NextRecovery, { kind: 'wait' }>,
+  { waitMs, intent }: Extract<NextTry, { kind: 'wait' }>,
   { correlation }: Story,
 ): void => {
   const nextTryAtMs = agent.clock.nowMs() + waitMs

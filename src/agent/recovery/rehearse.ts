@@ -11,9 +11,8 @@ import type { Identity } from '#agent/state/credentials.ts'
 import { recoveryKeyDamage } from '#agent/state/sound-credentials.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
-import { credentialOf } from './recover-call.ts'
 import { nudgedPause } from '#agent/core/nudged-pause.ts'
-import { byItself } from './way-back.ts'
+import { byItself, credentialOf } from './way-back.ts'
 
 const answerTimeoutMs = 30_000
 const lookEveryMs = 1_000

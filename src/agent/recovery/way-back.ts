@@ -1,12 +1,13 @@
 // What this machine could recover with, if it had to: a repair bundle that an operator has brought, or what it registered
 // itself. The server of recovery is known by roots of its own, and by nothing else.
 
-import type { RepairBundle } from '#wire/recovery/recovery-api.ts'
+import type { RecoverRequest, RepairBundle } from '#wire/recovery/recovery-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Door } from '#agent/link/knock.ts'
 import type { AgentRecovery, Identity } from '#agent/state/credentials.ts'
 import { recoveryKeyDamage } from '#agent/state/sound-credentials.ts'
 import { addresses } from '#agent/link/plane-client.ts'
+import { keyCredential } from '#agent/link/prove.ts'
 
 export type WayBack = {
   readonly domain: string
@@ -60,5 +61,25 @@ export const runtimeDoor = ({ domain, endpoints, origin, roots, recovery }: Iden
     trust: { kind: 'roots', roots },
     purpose: 'runtime',
     pinned: statementKeys.length === 0 ? null : { domain, statementKeys },
+  }
+}
+
+/** `csrPem` null: at a rehearsal. */
+export const credentialOf = (
+  { credential }: WayBack,
+  about: {
+    readonly node: string
+    readonly challenge: string
+    readonly csrPem: string | null
+    readonly counter: string | null
+  },
+): RecoverRequest['credential'] => {
+  switch (credential.kind) {
+    case 'key':
+      return keyCredential(credential, about)
+    case 'bearer':
+      return { kind: 'bearer', token: credential.token }
+    case 'repair':
+      return { kind: 'repair', token: credential.bundle.recovery_token }
   }
 }

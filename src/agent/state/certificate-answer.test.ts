@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
-import { formatStatement } from '#wire/api/statement.ts'
+import { formatStatement } from '#wire/core/statement.ts'
 import { hierarchy } from '../../../test/vectors/pki-hierarchy.ts'
 import { faultOfLineage, faultOfNewRoots, recoveryFrom, type LineageAnswer } from './certificate-answer.ts'
 

@@ -1,8 +1,9 @@
 // What the plane hands out is checked before it replaces anything: a certificate for another key would lock us out.
 
 import { bearerShape } from '#wire/recovery/recovery-api.ts'
-import { parseStatement } from '#wire/api/statement.ts'
-import type { AgentProfile, EndpointSet, EnrollResponse, RecoveryTrust } from '#wire/api/node-api.ts'
+import { parseStatement } from '#wire/core/statement.ts'
+import type { AgentProfile, EndpointSet, RecoveryTrust } from '#wire/identity/identity-api.ts'
+import type { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { backdatingMs } from '#pki/authority-certificates.ts'
 import { fingerprint } from '#pki/certificate.ts'

@@ -5,7 +5,8 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { keyTypes } from '#domain/core/profile.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
-import { EnrollResponse, RecoveryTrust } from '#wire/api/node-api.ts'
+import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
+import { RecoveryTrust } from '#wire/identity/identity-api.ts'
 import { noCredentials, type Credentials } from './credentials.ts'
 
 export type CredentialStore = {

@@ -1,7 +1,7 @@
 // What the agent keeps, as one unit: who it is, the certificate that works, and the one it is about to replace it with.
 
 import type { KeyType } from '#domain/core/profile.ts'
-import type { AgentProfile, EndpointSet, RecoveryTrust } from '#wire/api/node-api.ts'
+import type { AgentProfile, EndpointSet, RecoveryTrust } from '#wire/identity/identity-api.ts'
 import type { MadeFor } from './made-for.ts'
 import type { CertificateTimes } from './should-renew.ts'
 

@@ -1,4 +1,4 @@
-// `muster agent renew --now`: nudges the agent that runs here, and waits for what comes of it.
+// Telling the agent that runs here to do something now: to renew, or to use a repair bundle.
 
 import { isRunning, judgedNowMs, fromNow } from '#agent/diagnostics/status.ts'
 import { readStatusFile, statusPath, type StatusFile, type StatusTrouble } from '#agent/diagnostics/status-file.ts'
@@ -6,18 +6,22 @@ import type { FailureClass } from '#domain/recovery/failure-class.ts'
 import { sendNudge } from '#platform/signals.ts'
 import { isOfWriter } from '#platform/process-mark.ts'
 import { sleep } from '#platform/timers.ts'
-import { agentFolder, lookedAt, notPermitted, type AgentFolderOptions } from './agent-folder.ts'
+import { agentFolder, lookedAt, notPermitted, type AgentFolderOptions } from './agent-look.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes, type ExitCode } from '#cli/kit/exit-codes.ts'
-import { Failure } from '#cli/kit/failure.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { printer } from '#cli/kit/print.ts'
 import { printable } from '#cli/kit/printable.ts'
+import { longestBundle, takeRepairBundle } from '#agent/recovery/repair.ts'
+import type { RepairBundle } from '#wire/recovery/recovery-api.ts'
+import { readText } from '#cli/kit/arguments.ts'
 
 type RenewOptions = GlobalOptions & AgentFolderOptions & { readonly now?: boolean }
 
 const waitMs = 60_000
 const lookEveryMs = 250
 
+/** With `--now` it nudges the agent that runs here, and waits for what comes of it. */
 export const agentRenew = async (cli: Cli, options: RenewOptions): Promise<void> => {
   const folder = agentFolder(cli, options)
   const before = runningAgent(folder)
@@ -133,3 +137,49 @@ const ended = ({ outcome }: StatusFile): Failure =>
     sentence: outcome?.text ?? 'The agent has ended.',
     next: outcome?.next ?? 'See why: muster agent explain',
   })
+
+type RepairOptions = GlobalOptions & AgentFolderOptions & { readonly bundleFile?: string }
+
+export const agentRepair = async (cli: Cli, options: RepairOptions): Promise<void> => {
+  if (options.bundleFile === undefined)
+    throw usageFailure('No bundle is named.', 'muster agent repair --bundle-file FILE, or - for standard input')
+  const folder = agentFolder(cli, options)
+  const text = await readText(cli, options.bundleFile, longestBundle)
+  const { node_id, domain, issued } = taken(folder, text, cli.clock.nowMs())
+  const running = lookedAt(() => {
+    const status = readStatusFile(folder)
+    return status !== null && isRunning(status)
+  })
+  const print = printer(cli, options)
+  print.answer({ node_id, domain, expires_at: issued.expires_at, running }, () => [
+    printable(`The repair bundle for ${node_id} is in ${folder}, good until ${issued.expires_at}.`),
+  ])
+  print.note(
+    running
+      ? 'the agent uses it within a second: muster agent explain'
+      : 'start the agent: systemctl start muster-agent',
+  )
+}
+
+const taken = (folder: string, text: string, nowMs: number): RepairBundle => {
+  const outcome = lookedAt(() => takeRepairBundle(folder, text, nowMs))
+  switch (outcome.kind) {
+    case 'taken':
+      return outcome.bundle
+    case 'unusable':
+      throw new Failure({
+        exit: exitCodes.refused,
+        code: 'BUNDLE_UNUSABLE',
+        sentence: `${outcome.why.slice(0, 1).toUpperCase()}${outcome.why.slice(1)}.`,
+        next: 'Make one for this node: muster node repair-bundle ID --reason REASON --out FILE',
+      })
+    case 'not-written':
+      throw new Failure({
+        exit: exitCodes.notAllowed,
+        code: 'NOT_PERMITTED',
+        sentence: `${folder} cannot be written.`,
+        detail: outcome.errno,
+        next: 'Run this as the user of the agent, or as root',
+      })
+  }
+}

@@ -1,13 +1,16 @@
-import type { AgentOptions } from '#agent/core/config.ts'
+// `muster agent run`: its options as a configuration, or a failure that says which is wrong; then the agent.
+
+import { type AgentOptions, agentConfig, type AgentConfig } from '#agent/core/config.ts'
 import { runAgent } from '#agent/main.ts'
 import { openNudging } from '#agent/core/nudge.ts'
 import { agentExitCodes } from '#agent/core/outcome.ts'
 import { openLog } from '#platform/log.ts'
 import { onNudgeSignal, stopSignal } from '#platform/signals.ts'
 import { openResolver } from '#platform/resolve-name.ts'
-import { agentConfigOf } from './agent-options.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { Failure } from '#cli/kit/failure.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { readFileIfAny } from '#platform/files.ts'
+import { isStream } from '#platform/paths.ts'
 
 /** Stays until it is told to stop, or the plane says no for good. */
 export const agentRun = async (cli: Cli, options: GlobalOptions & AgentOptions): Promise<void> => {
@@ -32,4 +35,33 @@ export const agentRun = async (cli: Cli, options: GlobalOptions & AgentOptions):
   if (outcome.kind === 'stopped') return
   const { code, text, next } = outcome.trouble
   throw new Failure({ exit: agentExitCodes[outcome.kind], code, sentence: text, next })
+}
+
+const longestJoin = 4096
+
+const agentConfigOf = async (cli: Cli, options: AgentOptions): Promise<AgentConfig> => {
+  const parsed = await agentConfig(oncePerStream(options), cli.env, (place) =>
+    place === '-' ? readOnce(cli, options.joinFile ?? '-') : Promise.resolve(readIfAllowed(place)),
+  )
+  if (parsed.kind === 'invalid') throw usageFailure(`${parsed.why}.`, 'muster agent run --help')
+  return parsed.config
+}
+
+/** `--join-file <(muster token create ...)` is read like standard input: now, and not again when it is needed. */
+const oncePerStream = (options: AgentOptions): AgentOptions =>
+  options.joinFile !== undefined && isStream(options.joinFile) ? { ...options, joinFile: '-' } : options
+
+const readOnce = (cli: Cli, place: string): Promise<string | null> => {
+  if (place !== '-') return Promise.resolve(readIfAllowed(place))
+  if (cli.input.isTerminal) cli.err.write('Paste the join string, then press Enter and Ctrl-D.\n')
+  return cli.input.readAll(longestJoin)
+}
+
+/** One that may not be read is no trouble while there is an identity; enrolling says so then. */
+const readIfAllowed = (file: string): string | null => {
+  try {
+    return readFileIfAny(file)
+  } catch {
+    return null
+  }
 }

@@ -1,23 +1,47 @@
+// `muster demo`: a plane and agents in two processes of their own, in a temporary folder that is removed at the end.
+
+import type { Command } from 'commander'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { loads, performs, verb } from '#cli/kit/verb.ts'
 import { startOwnChild, type OwnChild } from '#platform/own-child.ts'
 import { makeTemporaryFolder, removeFolder } from '#platform/paths.ts'
 import { stopSignal } from '#platform/signals.ts'
 import { sleep } from '#platform/timers.ts'
-import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { demoFleet } from './demo-fleet.ts'
-import { inviteFleet } from './demo-invite.ts'
-import { demoTrouble } from './demo-trouble.ts'
-import { usageFailure } from '#cli/kit/failure.ts'
+import { usageFailure, Failure } from '#cli/kit/failure.ts'
 import { everyNode } from '#cli/node/node-list.ts'
-import { connect } from '#cli/kit/operator-client.ts'
+import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import type { PlaneReadyBody } from '#cli/plane/plane-banner.ts'
 import { printer } from '#cli/kit/print.ts'
-import { shellWord } from '#cli/kit/shell-word.ts'
+import { shellWord } from '#cli/kit/printable.ts'
+import { makeFolder, replaceFile, readFileIfAny } from '#platform/files.ts'
+import { formatJoinString } from '#wire/core/join-string.ts'
+import { tokenApi } from '#wire/enrollment/token-api.ts'
+import { nodeApi } from '#wire/node/node-api.ts'
+import type { DemoAgent } from './demo-agents.ts'
+import { inParallel } from '#cli/kit/in-parallel.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
+
+export const declareDemo = (program: Command, cli: Cli): void => {
+  const demo = verb(
+    program,
+    'demo',
+    'A plane with real agents in a temporary folder, to look around in; Ctrl-C removes it',
+    [
+      ['muster demo', '25 agents'],
+      ['muster demo --nodes 200', ''],
+    ],
+  ).option('--nodes <count>', 'how many agents', '25')
+  performs(cli, demo, runDemo)
+
+  const agents = program.command('demo-agents', { hidden: true }).argument('<folder>')
+  loads(cli, agents, async () => (await import('./demo-agents.ts')).demoAgents)
+}
 
 const stopWithinMs = 10_000
 const joinWithinMs = 120_000
 
 /** A plane and agents in two processes of their own, and a temporary folder; nothing of it stays. */
-export const demo = async (cli: Cli, options: GlobalOptions & { readonly nodes: string }): Promise<void> => {
+const runDemo = async (cli: Cli, options: GlobalOptions & { readonly nodes: string }): Promise<void> => {
   const count = nodeCount(options.nodes)
   const stop = stopSignal()
   const folder = makeTemporaryFolder('muster-demo-')
@@ -117,3 +141,88 @@ const lookAround = (cli: Cli, ready: PlaneReadyBody, folder: string, count: numb
   '',
   'Ctrl-C ends the demo and removes everything.',
 ]
+
+/** What each node joins with: a token of its own, a token of the domain, or a registration of its hardware. */
+const inviteFleet = (
+  plane: OperatorClient,
+  ready: PlaneReadyBody,
+  fleet: readonly DemoNode[],
+  folder: string,
+): Promise<DemoAgent[]> => {
+  const hardwareFolder = `${folder}/hardware`
+  makeFolder(hardwareFolder, 0o700)
+  return inParallel(fleet, 8, async (node) => {
+    const hardwareFile = `${hardwareFolder}/${node.id}.json`
+    replaceFile(hardwareFile, JSON.stringify({ macs: [node.mac], bmc_serial: node.bmcSerial }), 0o600)
+    return {
+      id: node.id,
+      join: await joinOf(plane, ready, node),
+      keyStorage: node.profile === 'hpc-diskless' ? 'memory' : 'file',
+      hardwareFile,
+      asksForName: node.profile === 'mesh-paas',
+    }
+  })
+}
+
+const joinOf = async (plane: OperatorClient, ready: PlaneReadyBody, node: DemoNode): Promise<string> => {
+  switch (node.profile) {
+    case 'gpu-cloud':
+      return (await plane.ask(tokenApi.create, { body: { node: node.id, profile: node.profile } })).join
+    case 'mesh-paas':
+      return (await plane.ask(tokenApi.create, { body: { profile: node.profile } })).join
+    case 'hpc-diskless': {
+      const body = { id: node.id, profile: node.profile, macs: [node.mac], bmc_serial: node.bmcSerial }
+      await plane.ask(nodeApi.register, { body })
+      const { node_url: url, domain, root_fingerprint: rootFingerprint } = ready
+      return formatJoinString({ url, domain, rootFingerprint, secret: null })
+    }
+  }
+}
+
+type DemoNode = {
+  readonly id: string
+  readonly profile: 'gpu-cloud' | 'hpc-diskless' | 'mesh-paas'
+  readonly mac: string
+  readonly bmcSerial: string
+}
+
+/** Of ten nodes seven are GPU hosts, two are diskless and one belongs to the mesh. */
+export const demoFleet = (count: number): DemoNode[] =>
+  Array.from({ length: count }, (_, at) => {
+    const kind = kinds[at % kinds.length] ?? kinds[0]
+    const number = String(at + 1).padStart(3, '0')
+    return { id: `${kind.prefix}-${number}`, profile: kind.profile, mac: macOf(at + 1), bmcSerial: `DEMO${number}` }
+  })
+
+const gpu = { prefix: 'gpu', profile: 'gpu-cloud' } as const
+const hpc = { prefix: 'hpc', profile: 'hpc-diskless' } as const
+const mesh = { prefix: 'mesh', profile: 'mesh-paas' } as const
+const kinds = [gpu, gpu, gpu, hpc, gpu, gpu, mesh, gpu, hpc, gpu] as const
+
+/** Locally administered, so no real card has it. */
+const macOf = (number: number): string =>
+  `02:4d:55:${[16, 8, 0].map((shift) => ((number >> shift) & 0xff).toString(16).padStart(2, '0')).join(':')}`
+
+// The folder of the demo is removed, so what its processes said last goes into the message.
+
+const keptLines = 3
+
+const demoTrouble = (error: unknown, folder: string): Failure =>
+  error instanceof Failure
+    ? error
+    : new Failure({
+        exit: exitCodes.fault,
+        code: 'DEMO_FAILED',
+        sentence: 'The demo ended by itself.',
+        detail: [error instanceof Error ? error.message : String(error), ...lastWords(folder)].join('; '),
+        next: 'Try fewer agents: muster demo --nodes 5',
+      })
+
+const lastWords = (folder: string): string[] =>
+  ['plane', 'agents'].flatMap((name) => {
+    const lines = (readFileIfAny(`${folder}/${name}.log`) ?? '')
+      .trim()
+      .split('\n')
+      .filter((line) => line !== '')
+    return lines.length === 0 ? [] : [`${name} said last: ${lines.slice(-keptLines).join(' | ')}`]
+  })

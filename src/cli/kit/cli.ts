@@ -9,10 +9,13 @@ import type { Timers } from '#platform/timers.ts'
 import type { ExitCode } from './exit-codes.ts'
 
 /** Adds a noun and its verbs to the command line. */
-export type DeclareNoun = (program: Command, cli: Cli) => void
+type DeclareNoun = (program: Command, cli: Cli) => void
+
+/** Only the noun that is called is loaded, so that commands and completion stay quick. */
+export type Noun = { readonly name: string; readonly load: () => Promise<DeclareNoun> }
 
 export type CliDeps = {
-  readonly nouns: readonly DeclareNoun[]
+  readonly nouns: readonly Noun[]
   /** How this user calls us, for hints that can be pasted: `./muster`. */
   readonly program: string
   readonly version: string

@@ -5,7 +5,7 @@ import { candidates, placeOf } from './complete-words.ts'
 import { testCli } from '../../../test/fakes/test-cli.ts'
 
 const { cli } = testCli({})
-const program = buildProgram(cli)
+const program = await buildProgram(cli, [])
 
 const next = (line: string): readonly string[] | string => {
   const words = line.split(' ')

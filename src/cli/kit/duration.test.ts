@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseDuration } from '#wire/core/duration.ts'
-import { formatAgo, formatDuration, formatSpan } from './duration.ts'
+import { parseDuration, formatDuration } from '#wire/core/duration.ts'
+import { formatAgo, formatSpan } from './duration.ts'
 
 const second = 1000
 const minute = 60 * second

@@ -1,17 +1,6 @@
-// Durations and moments as people read them. `wire/core/duration.ts` reads what people write.
+// Spans and moments as a terminal shows them, rounded. Exact durations: wire/core/duration.ts.
 
-const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
-type Unit = keyof typeof unitMs
-
-/** Exact, so that what is shown can be set again: 86400000 is 24h, 86400001 is 86400001ms. */
-export const formatDuration = (ms: number): string => {
-  if (ms === 0) return '0s'
-  const fits = (unit: Unit) => ms % unitMs[unit] === 0
-  if (fits('d') && ms >= 2 * unitMs.d) return `${ms / unitMs.d}d`
-  if (fits('h')) return `${ms / unitMs.h}h`
-  if (fits('m')) return `${ms / unitMs.m}m`
-  return fits('s') ? `${ms / unitMs.s}s` : `${ms}ms`
-}
+import { parseIsoTime } from '#platform/clock.ts'
 
 /** Rounded down to the two largest units that matter: 23h 59m, 3d 4h, 42s. */
 export const formatSpan = (ms: number): string => {
@@ -36,4 +25,10 @@ export const formatAgo = (thenMs: number, nowMs: number): string => {
   const ms = nowMs - thenMs
   if (ms < 5000) return ms < -60_000 ? `in ${formatSpan(-ms)}` : 'now'
   return `${formatSpan(ms).split(' ')[0]} ago`
+}
+
+/** `5m ago (2030-01-01T12:00:00.000Z)` */
+export const moment = (time: string, nowMs: number): string => {
+  const ms = parseIsoTime(time)
+  return ms === null ? time : `${formatAgo(ms, nowMs)} (${time})`
 }

@@ -21,7 +21,7 @@ const helpOf = async (path: readonly string[]): Promise<string> => {
 }
 
 test('the help of every command has examples, and they name commands and options that there are', async () => {
-  const program = buildProgram(testCli({}).cli)
+  const program = await buildProgram(testCli({}).cli, [])
   const all = commandsBelow(program, [])
   assert.ok(all.length > 40)
   for (const path of all) {

@@ -1,33 +1,55 @@
 // Calls of the operator API. An answer is checked against its schema before a command sees it; a refusal becomes a
 // Failure, or a value for commands that expect it.
 
-import type { Static, TSchema } from 'typebox'
+import type { TSchema } from 'typebox'
 import { Check } from 'typebox/value'
 import { pathExists } from '#platform/paths.ts'
 import type { HttpReply } from '#platform/http-client.ts'
-import { ErrorBody } from '#wire/api/node-api.ts'
+import type { AnswerOf, BodyOf, Endpoint, Immutable, ParamsOf, QueryOf } from '#wire/core/endpoint.ts'
+import { ErrorBody } from '#wire/core/error-body.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { resolveConnection, targetOf } from './connection.ts'
 import { readCa, readKey } from './credentials.ts'
 import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import { Failure, fillIn, type About } from './failure.ts'
 import { unreachable } from './unreachable.ts'
+import { sleep } from '#platform/timers.ts'
 
-export type Ask<T extends TSchema> = {
-  readonly method: 'GET' | 'POST' | 'PATCH'
-  readonly path: string
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
-  readonly body?: object
-  readonly answer: T
+/** What a call is given besides its declaration; `params`, `query` and `body` are what the declaration says. */
+export type Given<E extends Endpoint> = {
+  /** Undefined: not asked for. */
+  readonly query?: { readonly [K in keyof QueryOf<E>]?: QueryOf<E>[K] | undefined }
   readonly about?: About
   /** How long the plane may take to answer; 30 s unless given. */
   readonly timeoutMs?: number
-}
+} & (E extends { readonly params: TSchema } ? { readonly params: ParamsOf<E> } : { readonly params?: never }) &
+  (Record<never, never> extends BodyOf<E>
+    ? { readonly body?: Immutable<BodyOf<E>> }
+    : { readonly body: Immutable<BodyOf<E>> })
+
+/** Left out where nothing has to be given. */
+type Args<E extends Endpoint> = Record<never, never> extends Given<E> ? [given?: Given<E>] : [given: Given<E>]
 
 export type OperatorClient = {
-  ask<T extends TSchema>(ask: Ask<T>): Promise<Static<T>>
+  ask<E extends Endpoint>(endpoint: E, ...given: Args<E>): Promise<AnswerOf<E>>
   /** Like `ask`, with a refusal as a value. Trouble on the way is thrown all the same. */
-  tryAsk<T extends TSchema>(ask: Ask<T>): Promise<Static<T> | Failure>
+  tryAsk<E extends Endpoint>(endpoint: E, ...given: Args<E>): Promise<AnswerOf<E> | Failure>
+}
+
+/** A call as it is sent. */
+type Sent = {
+  readonly endpoint: Endpoint
+  /** With its parameters filled in. */
+  readonly path: string
+  readonly given: AnyGiven
+}
+
+type AnyGiven = {
+  readonly params?: object
+  readonly query?: object
+  readonly body?: object
+  readonly about?: About
+  readonly timeoutMs?: number
 }
 
 const usualTimeoutMs = 30_000
@@ -36,44 +58,63 @@ export const connect = (cli: Cli, options: GlobalOptions): OperatorClient => {
   const connection = resolveConnection(options, cli.env)
   const key = readKey(connection)
   const http = cli.openHttp(targetOf(connection, readCa(connection)))
-  const send = async (ask: Ask<TSchema>): Promise<HttpReply> => {
+  const send = async ({ endpoint, path, given }: Sent): Promise<HttpReply> => {
     try {
       return await http.send({
-        method: ask.method,
-        path: ask.path + queryText(ask.query ?? {}),
+        method: endpoint.method,
+        path: path + queryText(given.query ?? {}),
         headers: { authorization: `Bearer ${key}`, accept: 'application/json', 'content-type': 'application/json' },
-        body: ask.method === 'GET' ? null : JSON.stringify(ask.body ?? {}),
-        timeoutMs: ask.timeoutMs ?? usualTimeoutMs,
+        body: endpoint.method === 'GET' ? null : JSON.stringify(given.body ?? {}),
+        timeoutMs: given.timeoutMs ?? usualTimeoutMs,
       })
     } catch (error) {
       const { where } = connection
       throw unreachable(connection, error, where.kind === 'socket' && pathExists(where.dataFolder))
     }
   }
-  const tryAsk = async <T extends TSchema>(ask: Ask<T>) => readReply(await send(ask), ask)
+  const tryAsk = async <E extends Endpoint>(endpoint: E, ...[given = {}]: [AnyGiven?]) => {
+    const sent = { endpoint, path: pathText(endpoint.path, given.params ?? {}), given }
+    return readReply<E>(await send(sent), sent)
+  }
   return {
     tryAsk,
-    async ask(ask) {
-      const answer = await tryAsk(ask)
+    async ask(endpoint, ...given) {
+      const answer = await tryAsk(endpoint, ...given)
       if (answer instanceof Failure) throw answer
       return answer
     },
   }
 }
 
-const readReply = <T extends TSchema>(reply: HttpReply, ask: Ask<T>): Static<T> | Failure => {
+/** All pages of a list, one after another. */
+export const everyPage = async <P extends { readonly next: string | null }, T>(
+  ask: (after: string | undefined) => Promise<P>,
+  itemsOf: (page: P) => readonly T[],
+): Promise<T[]> => {
+  const items: T[] = []
+  let after: string | undefined
+  do {
+    const page = await ask(after)
+    items.push(...itemsOf(page))
+    after = page.next ?? undefined
+  } while (after !== undefined)
+  return items
+}
+
+const readReply = <E extends Endpoint>(reply: HttpReply, { endpoint, path, given }: Sent): AnswerOf<E> | Failure => {
   const body = parseJson(reply.body)
+  const call = `${endpoint.method} ${path}`
   if (reply.status >= 200 && reply.status < 300) {
-    if (Check(ask.answer, body)) return body
-    throw foreign(`${ask.method} ${ask.path} answered something else than this version of muster expects`)
+    if (endpoint.answer === undefined || Check(endpoint.answer, body)) return body as AnswerOf<E>
+    throw foreign(`${call} answered something else than this version of muster expects`)
   }
-  if (!Check(ErrorBody, body)) throw foreign(`${ask.method} ${ask.path} answered HTTP ${reply.status}`)
+  if (!Check(ErrorBody, body)) throw foreign(`${call} answered HTTP ${reply.status}`)
   return new Failure({
     exit: exitCodeOf(body.code, reply.status),
     code: body.code,
     sentence: body.message,
     detail: detailOf(body),
-    next: fillIn(body.next, ask.about ?? {}),
+    next: fillIn(body.next, given.about ?? {}),
     retryAfterMs: body.retry_after_ms,
     field: body.field ?? null,
   })
@@ -110,7 +151,31 @@ const parseJson = (text: string): unknown => {
   }
 }
 
-const queryText = (query: Readonly<Record<string, string | number | boolean | undefined>>): string => {
-  const pairs = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
+const pathText = (path: string, params: object): string => {
+  const values: Readonly<Record<string, string>> = { ...params }
+  return path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(values[name] ?? ''))
+}
+
+const queryText = (query: object): string => {
+  const pairs = Object.entries<string | number | boolean | undefined>({ ...query }).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  )
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs).toString()}`
+}
+
+const retryMs = 2000
+
+/** For commands that follow something: a plane that restarts is waited for, one that refuses ends it. */
+export const waitForPlane = async <T>(cli: Cli, note: (text: string) => void, ask: () => Promise<T>): Promise<T> => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask()
+    } catch (error) {
+      const waits =
+        error instanceof Failure && (error.exit === exitCodes.unavailable || error.exit === exitCodes.tryLater)
+      if (!waits) throw error
+      if (attempt === 1) note(`${error.message} Waiting for it.`)
+      await sleep(cli.timers, error.retryAfterMs ?? retryMs)
+    }
+  }
 }

@@ -22,3 +22,10 @@ export const printableJson = (value: unknown, indent: number): string =>
 function* utf16(character: string): Generator<number> {
   for (let at = 0; at < character.length; at++) yield character.charCodeAt(at)
 }
+
+/** A PEM text of the plane, line by line. */
+export const pemLines = (pem: string): string[] => pem.trimEnd().split('\n').map(printable)
+
+/** A text as one word of a shell command that can be pasted. */
+export const shellWord = (text: string): string =>
+  /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`

@@ -1,12 +1,12 @@
-// The command line of whatever nouns it is given. Declarations only: what a command does is loaded when it is called, so that help and
-// completion stay quick.
+// The command line: the noun that is called, or all of them where none is.
 
 import { Command, Option } from 'commander'
 import type { Cli } from './cli.ts'
 import { asCalled } from './failure.ts'
 import { exampleLines, exitCodeTable } from './verb.ts'
 
-export const buildProgram = (cli: Cli): Command => {
+/** `words`: as they were typed. Without a noun among them, every noun is there: for its help, its completion, its mistakes. */
+export const buildProgram = async (cli: Cli, words: readonly string[]): Promise<Command> => {
   const program: Command = new Command('muster')
     .description('A node trust plane: gives machines a short-lived mTLS identity, keeps it alive, takes it away')
     .helpCommand(false)
@@ -28,8 +28,20 @@ export const buildProgram = (cli: Cli): Command => {
       getErrHelpWidth: () => Math.max(80, cli.err.columns),
     })
     .addHelpText('after', () => `\nA first look:\n${exampleLines(firstLook(program)).join('\n')}\n\n${exitCodeTable()}`)
-  for (const declare of cli.nouns) declare(program, cli)
+  const called = firstOperand(program, words)
+  const named = cli.nouns.filter(({ name }) => name === called)
+  for (const { load } of named.length === 0 ? cli.nouns : named) (await load())(program, cli)
   return program
+}
+
+/** The first word that is neither an option nor the value of one. */
+const firstOperand = (program: Command, words: readonly string[]): string | null => {
+  const taking = new Set(program.options.filter(({ required }) => required).flatMap(({ short, long }) => [short, long]))
+  for (const [at, word] of words.entries()) {
+    const before = words[at - 1]
+    if (!word.startsWith('-') && (before === undefined || !taking.has(before))) return word
+  }
+  return null
 }
 
 /** On a node there is only the agent. */

@@ -3,7 +3,7 @@
 import { CommanderError, type Command } from 'commander'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 import type { Cli, CliDeps } from './cli.ts'
-import { completeWordsCommand } from './completion-script.ts'
+import { completeWordsCommand } from './completion.ts'
 import { exitCodes, type ExitCode } from './exit-codes.ts'
 import { Failure, failureBody, renderFailure, usageFailure } from './failure.ts'
 import { printableJson } from './printable.ts'
@@ -12,9 +12,9 @@ import { buildProgram } from './program.ts'
 export const runCli = async (args: readonly string[], deps: CliDeps): Promise<ExitCode> => {
   let exit: ExitCode = exitCodes.ok
   const cli: Cli = { ...deps, finish: (code) => void (exit = code) }
-  const program = buildProgram(cli)
   const [first, ...words] = args
-  if (first === completeWordsCommand) return answerShell(cli, program, words)
+  if (first === completeWordsCommand) return answerShell(cli, words)
+  const program = await buildProgram(cli, args)
   try {
     await program.parseAsync([...args], { from: 'user' })
     return exit
@@ -30,8 +30,10 @@ export const runCli = async (args: readonly string[], deps: CliDeps): Promise<Ex
 }
 
 /** What completion scripts call with the words typed so far. These may be anything, so commander never sees them. */
-const answerShell = async (cli: Cli, program: Command, words: readonly string[]): Promise<ExitCode> => {
+const answerShell = async (cli: Cli, words: readonly string[]): Promise<ExitCode> => {
   const { completeWords } = await import('./complete-words.ts')
+  // The last word is still being typed: it names no noun yet.
+  const program = await buildProgram(cli, words.slice(0, -1))
   for (const line of await completeWords(cli, program, words)) cli.out.write(line + '\n')
   return exitCodes.ok
 }

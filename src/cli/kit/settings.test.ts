@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { shippedProfiles } from '#domain/core/profile.ts'
-import { DomainBody, ProfileBody } from '#wire/api/operator-api.ts'
+import { DomainBody, ProfileBody } from '#wire/settings/settings-api.ts'
 import { Failure } from './failure.ts'
 import { parseSettings, settingKeys, settingLines } from './settings.ts'
 

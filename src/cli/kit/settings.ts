@@ -1,7 +1,6 @@
 // KEY=VALUE on the command line, read as the schema says, and shown in the same words.
 
-import { parseDuration } from '#wire/core/duration.ts'
-import { formatDuration } from './duration.ts'
+import { parseDuration, formatDuration } from '#wire/core/duration.ts'
 import { usageFailure } from './failure.ts'
 
 /** As much of a JSON schema as settings use. */

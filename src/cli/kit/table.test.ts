@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { paintFor, plain } from './paint.ts'
+import { paintFor, plain } from './print.ts'
 import { renderFacts, renderTable } from './table.ts'
 
 test('columns are aligned, and no line ends in blanks', () => {

@@ -1,7 +1,7 @@
 // Aligned columns for people. Nothing is cut or wrapped: a long row is a long line.
 
 import { printable } from './printable.ts'
-import type { Colour, Paint } from './paint.ts'
+import type { Colour, Paint } from './print.ts'
 
 export type Cell = string | { readonly text: string; readonly colour: Colour }
 

@@ -19,17 +19,25 @@ export const verb = (parent: Command, usage: string, summary: string, examples: 
     .description(summary)
     .addHelpText('after', () => `\nExamples:\n${exampleLines(examples).join('\n')}\n\n${exitCodeLine}`)
 
-/** What a command does, loaded when it is called. `A` are its arguments as commander parsed them. */
+/** What a command does. `A` are its arguments as commander parsed them. */
+type Run<O extends GlobalOptions, A extends readonly unknown[]> = (cli: Cli, options: O, ...args: A) => Promise<void>
+
 export const performs = <O extends GlobalOptions, A extends readonly unknown[]>(
   cli: Cli,
   command: Command,
-  load: () => Promise<(cli: Cli, options: O, ...args: A) => Promise<void>>,
+  run: Run<O, A>,
 ): void => {
   command.action(async (...parsed: unknown[]) => {
-    const run = await load()
     await run(cli, command.optsWithGlobals(), ...(parsed.slice(0, -2) as unknown as A))
   })
 }
+
+/** Like `performs`, loaded when it is called: for what needs much more than the declarations beside it. */
+export const loads = <O extends GlobalOptions, A extends readonly unknown[]>(
+  cli: Cli,
+  command: Command,
+  load: () => Promise<Run<O, A>>,
+): void => performs(cli, command, async (used: Cli, options: O, ...args: A) => (await load())(used, options, ...args))
 
 export const exampleLines = (examples: readonly Example[]): string[] => {
   const width = Math.max(...examples.map(([command]) => command.length))
@@ -45,7 +53,7 @@ export const exitCodeTable = (): string =>
     ...exitCodeNames.map((name) => `  ${String(exitCodes[name]).padEnd(3)} ${exitCodeMeanings[name]}`),
   ].join('\n')
 
-/** `--plan` and `--apply`, of commands that can do harm (plans/plan-run.ts). */
+/** `--plan` and `--apply`, of commands that can do harm (plans/plan.ts). */
 export const plans = (command: Command): Command =>
   command
     .option('--plan', 'show what it would do, and do nothing')

@@ -2,7 +2,7 @@
 // and the others go on.
 
 import { parse } from 'csv-parse/sync'
-import type { RegisterRequest } from '#wire/api/operator-api.ts'
+import type { RegisterRequest } from '#wire/node/node-api.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 
 export type BatchLine =

@@ -1,14 +1,23 @@
 // `muster explain CODE`: what a node without a network said, decoded here; the plane only adds which node it was.
 
+import type { Command } from 'commander'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { performs, verb } from '#cli/kit/verb.ts'
 import { codeSentences, nextStepOf } from '#domain/recovery/short-code-words.ts'
 import { decodeShortCode, nodeMark, type DecodedCode } from '#domain/recovery/short-code.ts'
-import { DomainBody } from '#wire/api/operator-api.ts'
-import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { settingsApi } from '#wire/settings/settings-api.ts'
 import { asCalled, Failure, fillIn, usageFailure } from '#cli/kit/failure.ts'
 import { everyNode } from './node-list.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { printable } from '#cli/kit/printable.ts'
+
+export const declareExplain = (program: Command, cli: Cli): void => {
+  const explain = verb(program, 'explain <code>', 'Say what the short code of a node without a network means', [
+    ['muster explain MX-1234-5678-9ABC', 'works without a plane; with one it names the node'],
+  ])
+  performs(cli, explain, explainCode)
+}
 
 type Who =
   | { readonly kind: 'found'; readonly nodes: readonly string[] }
@@ -47,7 +56,7 @@ const factsIn = (code: string): DecodedCode => {
 const whoIs = async (cli: Cli, options: GlobalOptions, mark: number): Promise<Who> => {
   try {
     const plane = connect(cli, options)
-    const domain = await plane.ask({ method: 'GET', path: '/v1/domain', answer: DomainBody })
+    const domain = await plane.ask(settingsApi.domain)
     const nodes = await everyNode(plane, {})
     return { kind: 'found', nodes: nodes.map(({ id }) => id).filter((id) => nodeMark(domain.name, id) === mark) }
   } catch (error) {

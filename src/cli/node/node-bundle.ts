@@ -1,25 +1,31 @@
-// `muster node bundle`: a token for a node, in a shape that provisioning takes.
+// What is carried to a machine: a token in a shape that provisioning takes, or an emergency credential.
 
 import * as path from 'node:path'
 import { sha256Hex } from '#platform/bytes.ts'
 import { errno, readFileIfAny } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
-import { CreateTokenAnswer } from '#wire/api/operator-api.ts'
-import { faultOfBootstrap, type AgentSource, type Bootstrap } from '#cli/node/bundle/bootstrap.ts'
-import { cloudInit } from '#cli/node/bundle/cloud-init.ts'
-import { envFile } from '#cli/node/bundle/env-file.ts'
-import { installScript, type ServiceFiles } from '#cli/node/bundle/install-script.ts'
+import { tokenApi } from '#wire/enrollment/token-api.ts'
+import {
+  faultOfBootstrap,
+  type AgentSource,
+  type Bootstrap,
+  cloudInit,
+  envFile,
+  installScript,
+  type ServiceFiles,
+} from './bootstrap.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { durationOption } from '#cli/kit/duration-option.ts'
+import { durationOption, nodeName } from '#cli/kit/arguments.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
-import { nodeName } from '#cli/kit/node-name.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
+import { pathExists } from '#platform/paths.ts'
+import { nodeActionApi } from '#wire/node/node-action-api.ts'
 
-export type BundleFormat = 'cloud-init' | 'env' | 'script'
+type BundleFormat = 'cloud-init' | 'env' | 'script'
 
-type Options = GlobalOptions & {
+type BundleOptions = GlobalOptions & {
   readonly format: BundleFormat
   readonly agentFile?: string
   readonly agentSha256?: string
@@ -30,21 +36,18 @@ type Options = GlobalOptions & {
   readonly out?: string
 }
 
-export const nodeBundle = async (cli: Cli, options: Options, id: string): Promise<void> => {
+export const nodeBundle = async (cli: Cli, options: BundleOptions, id: string): Promise<void> => {
   // Everything that can be wrong is found before a token is made: a token nobody gets is one nobody takes back.
   const nodeId = nodeName(id)
   const agent = agentSource(options)
   if (options.out !== undefined && readFileIfAny(options.out) !== null) throw taken(options.out)
-  const answer = await connect(cli, options).ask({
-    method: 'POST',
-    path: '/v1/tokens',
+  const answer = await connect(cli, options).ask(tokenApi.create, {
     body: {
       node: nodeId,
       ...(options.profile === undefined ? {} : { profile: options.profile }),
       ...(options.replace === true ? { replace: true } : {}),
       ...(options.expires === undefined ? {} : { expires_ms: durationOption('--expires', options.expires) }),
     },
-    answer: CreateTokenAnswer,
     about: { ID: nodeId, PROFILE: options.profile ?? 'PROFILE' },
   })
   const bootstrap: Bootstrap = { nodeId, join: answer.join, agent }
@@ -74,7 +77,7 @@ const render = (format: BundleFormat, bootstrap: Bootstrap): string => {
   }
 }
 
-const agentSource = (options: Options): AgentSource | null => {
+const agentSource = (options: BundleOptions): AgentSource | null => {
   const { agentFile, agentSha256, agentUrl } = options
   if (agentUrl === undefined) {
     if (agentFile === undefined && agentSha256 === undefined) return null
@@ -126,3 +129,27 @@ const unusable = (fault: string): Failure =>
     detail: fault,
     next: 'Take the token back: muster token list, muster token revoke ID; compare the versions: muster version',
   })
+
+type RepairOptions = GlobalOptions & { readonly reason: string; readonly out: string }
+
+export const nodeRepairBundle = async (cli: Cli, options: RepairOptions, id: string): Promise<void> => {
+  const node = nodeName(id)
+  // Looked at first: making a bundle quarantines the node and voids the bundle before.
+  if (pathExists(options.out)) throw repairTaken(options.out)
+  const bundle = await connect(cli, options).ask(nodeActionApi.repairBundle, {
+    params: { id: node },
+    body: { reason: options.reason },
+    about: { ID: node },
+  })
+  if (createFile(options.out, JSON.stringify(bundle, null, 1) + '\n', 0o600) === 'exists')
+    throw repairTaken(options.out)
+
+  const { id: bundleId, expires_at: expiresAt } = bundle.issued
+  const print = printer(cli, options)
+  print.answer({ node, file: options.out, id: bundleId, expires_at: expiresAt }, () => [options.out])
+  print.note(`${node} is in quarantine; repair bundle ${bundleId} is good once, until ${expiresAt}`)
+  print.note(`next: carry it to the machine, there: muster agent repair --bundle-file FILE`)
+  print.note(`then, when muster node show ${node} says that its evidence has passed: muster node release ${node}`)
+}
+
+const repairTaken = (file: string): Failure => usageFailure(`${file} is there already: choose another name for --out.`)

@@ -1,11 +1,15 @@
-import { NodeDetail, type RegisterRequest } from '#wire/api/operator-api.ts'
+// `muster node enroll`: registers one node, or every line of a file.
+
+import { type RegisterRequest, nodeApi } from '#wire/node/node-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { usageFailure } from '#cli/kit/failure.ts'
-import { nodeEnrollBatch } from './node-enroll-batch.ts'
-import { nodeName } from '#cli/kit/node-name.ts'
-import { connect } from '#cli/kit/operator-client.ts'
+import { usageFailure, Failure } from '#cli/kit/failure.ts'
+import { nodeName, readText } from '#cli/kit/arguments.ts'
+import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
-import { renderFacts } from '#cli/kit/table.ts'
+import { renderFacts, renderTable, type Cell } from '#cli/kit/table.ts'
+import { parseBatch, type BatchLine } from './batch-file.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { inParallel } from '#cli/kit/in-parallel.ts'
 
 type EnrollOptions = GlobalOptions & {
   readonly mac?: readonly string[]
@@ -29,11 +33,8 @@ export const nodeEnroll = async (cli: Cli, options: EnrollOptions, id: string | 
     ...(options.mac === undefined ? {} : { macs: [...options.mac] }),
     ...(options.bmcSerial === undefined ? {} : { bmc_serial: options.bmcSerial }),
   }
-  const node = await connect(cli, options).ask({
-    method: 'POST',
-    path: '/v1/nodes',
+  const node = await connect(cli, options).ask(nodeApi.register, {
     body: request,
-    answer: NodeDetail,
     about: { ID: id, PROFILE: options.profile ?? 'PROFILE' },
   })
   const print = printer(cli, options)
@@ -47,4 +48,77 @@ export const nodeEnroll = async (cli: Cli, options: EnrollOptions, id: string | 
   print.note(
     `next: muster token create --node ${node.id}; or, if its profile joins by hardware: muster ca bundle --join`,
   )
+}
+
+type BatchResult = {
+  readonly line: number
+  readonly id: string
+  readonly result: 'registered' | 'already there' | 'failed'
+  readonly code: string | null
+  readonly detail: string | null
+}
+
+const atOnce = 8
+const longestFile = 32 * 1024 * 1024
+
+const nodeEnrollBatch = async (
+  cli: Cli,
+  options: GlobalOptions & { readonly profile?: string },
+  file: string,
+): Promise<void> => {
+  const lines = parseBatch(await readText(cli, file, longestFile), options.profile)
+  const plane = connect(cli, options)
+  const progress = progressOn(cli, lines.length)
+  const results = await inParallel(lines, atOnce, async (line) => {
+    const result = await register(plane, line)
+    progress.step()
+    return result
+  })
+  progress.end()
+
+  const count = (result: BatchResult['result']) => results.filter((one) => one.result === result).length
+  const print = printer(cli, options)
+  print.answer({ results }, (paint) => renderTable(results.map(resultRow), paint))
+  print.note(
+    `${results.length} lines: ${count('registered')} registered, ${count('already there')} already there, ${count('failed')} failed`,
+  )
+  if (count('failed') === 0) return
+  print.note(`next: correct the failed lines and run the same command again: muster node enroll --batch ${file}`)
+  cli.finish(exitCodes.partly)
+}
+
+const register = async (plane: OperatorClient, line: BatchLine): Promise<BatchResult> => {
+  if (line.kind === 'unusable')
+    return { line: line.line, id: line.id, result: 'failed', code: 'USAGE', detail: line.why }
+  const about = { line: line.line, id: line.request.id }
+  const answer = await plane.tryAsk(nodeApi.register, { body: line.request })
+  if (!(answer instanceof Failure)) return { ...about, result: 'registered', code: null, detail: null }
+  if (answer.code === 'NODE_ALREADY_ENROLLED')
+    return { ...about, result: 'already there', code: null, detail: answer.detail }
+  // A key that is not valid fails every line alike: say it once.
+  if (answer.exit === exitCodes.notAllowed) throw answer
+  return { ...about, result: 'failed', code: answer.code, detail: answer.detail ?? answer.message }
+}
+
+const resultRow = (result: BatchResult): Cell[] => [
+  `line ${result.line}`,
+  result.id,
+  { text: result.result, colour: result.result === 'failed' ? 'red' : 'plain' },
+  [result.code ?? '', result.detail ?? ''].join(' ').trim(),
+]
+
+/** A counter that rewrites itself on a terminal, and now and then a line where there is none. */
+const progressOn = (cli: Cli, total: number): { step(): void; end(): void } => {
+  const stride = Math.max(1, Math.floor(total / 10))
+  let done = 0
+  return {
+    step() {
+      done++
+      if (cli.err.isTerminal) cli.err.write(`\r${done} of ${total}`)
+      else if (total > 20 && done % stride === 0) cli.err.write(`${done} of ${total}\n`)
+    },
+    end() {
+      if (cli.err.isTerminal && total > 0) cli.err.write('\r\x1b[K')
+    },
+  }
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isoTime } from '#platform/clock.ts'
-import type { NodeView } from '#wire/api/operator-api.ts'
+import type { NodeView } from '#wire/node/node-api.ts'
 import { nodeRow } from './node-list.ts'
-import { plain } from '#cli/kit/paint.ts'
+import { plain } from '#cli/kit/print.ts'
 import { renderTable } from '#cli/kit/table.ts'
 
 const nowMs = 1_800_000_000_000

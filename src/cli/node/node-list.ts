@@ -1,16 +1,14 @@
-import type { Static } from 'typebox'
 import { parseIsoTime } from '#platform/clock.ts'
-import { Recoverability } from '#wire/node/node-evidence.ts'
-import { NodeListAnswer, type NodeView } from '#wire/api/operator-api.ts'
+import type { Recoverability } from '#wire/node/node-evidence.ts'
+import { type NodeView, nodeApi } from '#wire/node/node-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { formatAgo, formatSpan } from '#cli/kit/duration.ts'
-import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
-import type { Colour } from '#cli/kit/paint.ts'
-import { printer } from '#cli/kit/print.ts'
+import { connect, everyPage, type OperatorClient } from '#cli/kit/operator-client.ts'
+import { type Colour, printer } from '#cli/kit/print.ts'
 import { renderTable, type Cell } from '#cli/kit/table.ts'
 
-export type NodeListOptions = GlobalOptions & {
-  readonly state?: string
+type NodeListOptions = GlobalOptions & {
+  readonly state?: NodeView['membership']
   readonly profile?: string
   readonly vcluster?: string
   /** `true`: all of them, with the answer. */
@@ -43,21 +41,15 @@ export const everyNode = async (
   plane: OperatorClient,
   options: Pick<NodeListOptions, 'state' | 'profile' | 'vcluster' | 'recoverable' | 'schedulable'>,
 ): Promise<NodeView[]> => {
-  const nodes: NodeView[] = []
   const { state, profile, vcluster, schedulable } = options
   const recoverable = options.recoverable === true ? undefined : options.recoverable
-  let after: string | undefined
-  do {
-    const page: Static<typeof NodeListAnswer> = await plane.ask({
-      method: 'GET',
-      path: '/v1/nodes',
-      query: { membership: state, profile, vcluster, schedulable, recoverable, after, limit: 1000 },
-      answer: NodeListAnswer,
-    })
-    nodes.push(...page.nodes)
-    after = page.next ?? undefined
-  } while (after !== undefined)
-  return nodes
+  return everyPage(
+    (after) =>
+      plane.ask(nodeApi.list, {
+        query: { membership: state, profile, vcluster, schedulable, recoverable, after, limit: 1000 },
+      }),
+    (page) => page.nodes,
+  )
 }
 
 const rowFor = ({ recoverable, schedulable }: NodeListOptions, node: NodeView, nowMs: number): Cell[] => {
@@ -65,8 +57,7 @@ const rowFor = ({ recoverable, schedulable }: NodeListOptions, node: NodeView, n
   return schedulable === undefined ? nodeRow(node, nowMs) : schedulableRow(node)
 }
 
-const recoverability = (plane: OperatorClient): Promise<Recoverability> =>
-  plane.ask({ method: 'GET', path: '/v1/recoverability', answer: Recoverability })
+const recoverability = (plane: OperatorClient): Promise<Recoverability> => plane.ask(nodeApi.recoverability)
 
 const shareText = ({ nodes, proven, why }: Recoverability): string => {
   const rest = why.map(({ why: reason, count }) => `${count} ${reason}`).join('; ')

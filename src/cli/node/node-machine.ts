@@ -1,14 +1,14 @@
 // What is known of a machine besides its identity, and what it comes to.
 
 import { resourceStates } from '#domain/core/hardware-profile.ts'
-import { MachineView, type MachineRequest } from '#wire/fleet/hardware-api.ts'
+import { type MachineView, type MachineRequest, hardwareApi } from '#wire/fleet/hardware-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
-export type MachineOptions = GlobalOptions & {
+type MachineOptions = GlobalOptions & {
   readonly firmware?: string
   readonly slot?: readonly string[]
   readonly removeSlot?: readonly string[]
@@ -19,21 +19,23 @@ export type MachineOptions = GlobalOptions & {
 /** Without options it shows; with them it reports. */
 export const nodeMachine = async (cli: Cli, options: MachineOptions, id: string): Promise<void> => {
   const plane = connect(cli, options)
-  const path = `/v1/nodes/${encodeURIComponent(id)}/machine`
   const body = reportOf(options)
-  const asked = Object.keys(body).length === 0 ? { method: 'GET' as const } : { method: 'POST' as const, body }
-  show(cli, options, await plane.ask({ ...asked, path, answer: MachineView, about: { ID: id } }))
+  const about = { ID: id }
+  const machine =
+    Object.keys(body).length === 0
+      ? await plane.ask(hardwareApi.machine, { params: { id }, about })
+      : await plane.ask(hardwareApi.reportMachine, { params: { id }, body, about })
+  show(cli, options, machine)
 }
 
-export type TagOptions = GlobalOptions & { readonly add?: readonly string[]; readonly remove?: readonly string[] }
+type TagOptions = GlobalOptions & { readonly add?: readonly string[]; readonly remove?: readonly string[] }
 
 export const nodeTag = async (cli: Cli, options: TagOptions, id: string): Promise<void> => {
   const { add = [], remove = [] } = options
   if (add.length + remove.length === 0) throw usageFailure('name at least one tag: --add TAG or --remove TAG')
-  const path = `/v1/nodes/${encodeURIComponent(id)}/tags`
   const body = { add, remove }
   const plane = connect(cli, options)
-  show(cli, options, await plane.ask({ method: 'POST', path, body, answer: MachineView, about: { ID: id } }))
+  show(cli, options, await plane.ask(hardwareApi.tag, { params: { id }, body, about: { ID: id } }))
 }
 
 const reportOf = ({ firmware, slot = [], removeSlot = [], ready, evidence = [] }: MachineOptions): MachineRequest => {

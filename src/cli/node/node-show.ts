@@ -1,19 +1,226 @@
-import { NodeDetail } from '#wire/api/operator-api.ts'
+// Everything known of a node, in the order an operator asks: what, why, until when, from where; and its story.
+
+import { nodeApi, type NodeDetail } from '#wire/node/node-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { asCalled } from '#cli/kit/failure.ts'
-import { nodeFacts } from './node-facts.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
+import { parseIsoTime } from '#platform/clock.ts'
+import { formatAgo, formatSpan, moment } from '#cli/kit/duration.ts'
+import { seenText } from './node-list.ts'
+import type { NodeEvidence, RepairView, NodeExplanation } from '#wire/node/node-evidence.ts'
+import { printable } from '#cli/kit/printable.ts'
 
 export const nodeShow = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
-  const detail = await connect(cli, options).ask({
-    method: 'GET',
-    path: `/v1/nodes/${encodeURIComponent(id)}`,
-    answer: NodeDetail,
-    about: { ID: id },
-  })
+  const detail = await connect(cli, options).ask(nodeApi.show, { params: { id }, about: { ID: id } })
   printer(cli, options).answer(detail, () =>
     renderFacts(nodeFacts(detail, cli.clock.nowMs())).map((line) => asCalled(line, cli.program)),
   )
+}
+
+type Fact = readonly [name: string, value: string | readonly string[]]
+
+const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
+  ['node', node.id],
+  [
+    'state',
+    node.unreadable === undefined ? `${node.membership}, since ${moment(node.since, nowMs)}` : 'unreadable, shut out',
+  ],
+  ...some('why', node.why),
+  ['profile', node.profile],
+  ['epoch', String(node.epoch)],
+  ['assurance', node.assurance],
+  ['vcluster', vclusterText(node)],
+  ...some('runs', overlayLines(node)),
+  ...some('drift', driftLines(node)),
+  ['scheduling', schedulingText(node.scheduling)],
+  ...(node.allocations === 0 ? [] : [['allocations', String(node.allocations)] as const]),
+  ['certificates', orNone(node.certificates.map((certificate) => certificateLine(certificate, nowMs)))],
+  ['seen', seenText(node, nowMs).replace(/^seen /, '') + (node.last_seen === null ? '' : ` (${node.last_seen})`)],
+  ...some(
+    'channels',
+    node.sessions.map(
+      ({ number, since }) =>
+        `session ${number}, ${since === null ? 'on another replica' : `since ${moment(since, nowMs)}`}`,
+    ),
+  ),
+  ['conditions', orNone(node.conditions.map((condition) => conditionLine(condition, nowMs)))],
+  ...some(
+    'approvals',
+    node.approvals.map((approval) => `${approval.by}, ${moment(approval.at, nowMs)}`),
+  ),
+  ['hardware', orNone([...node.hardware.macs.map((mac) => `mac ${mac}`), ...bmc(node.hardware.bmc_serial)])],
+  ...(node.facts === null ? [] : [['machine', machine(node.facts)] as const]),
+  ...some('wireguard', node.wireguard ? wireguardLines(node.wireguard) : []),
+  ...some('can', capabilityLines(node.capabilities)),
+  ['recoverable', `${node.recoverable.proven ? 'proven' : 'not proven'}: ${node.recoverable.why}`],
+  ...some('repair', node.repair === null ? [] : repairLines(node.repair, nowMs)),
+  ...some('reported', evidenceLines(node.evidence, nowMs)),
+  ['agent', node.agent_version ?? 'unknown'],
+  ...(node.source === null ? [] : [['address', node.source] as const]),
+  ...(node.config_revision === null ? [] : [['configuration', `revision ${node.config_revision}`] as const]),
+  ['registered', `${moment(node.registered_at, nowMs)} by ${node.registered_by}`],
+]
+
+const wireguardLines = (wireguard: NonNullable<NodeDetail['wireguard']>): string[] => [
+  `key ${wireguard.public_key}`,
+  `address ${wireguard.address}`,
+  `endpoint ${wireguard.endpoint ?? 'none: it calls first'}`,
+  `peers ${wireguard.group === null ? 'none' : `those of ${wireguard.group}`}`,
+  `applied ${wireguard.applied_revision === null ? 'unknown' : `revision ${wireguard.applied_revision.slice(0, 12)}`}`,
+]
+
+const some = (name: string, lines: readonly string[]): Fact[] => (lines.length === 0 ? [] : [[name, lines]])
+const orNone = (lines: readonly string[]): readonly string[] => (lines.length === 0 ? ['none'] : lines)
+const bmc = (serial: string | null): string[] => (serial === null ? [] : [`bmc serial ${serial}`])
+
+const certificateLine = (certificate: NodeDetail['certificates'][number], nowMs: number): string => {
+  const notAfterMs = parseIsoTime(certificate.not_after) ?? nowMs
+  const until =
+    notAfterMs > nowMs ? `expires in ${formatSpan(notAfterMs - nowMs)}` : `expired ${formatAgo(notAfterMs, nowMs)}`
+  return `${certificate.slot}  serial ${certificate.serial}  ${until} (${certificate.not_after})`
+}
+
+const conditionLine = (condition: NodeDetail['conditions'][number], nowMs: number): string => {
+  const evidence = Object.entries(condition.evidence).map(([name, value]) => `${name}=${String(value)}`)
+  return [`${condition.name}, since ${moment(condition.since, nowMs)}: ${condition.reason}`, ...evidence].join('  ')
+}
+
+const machine = (facts: NonNullable<NodeDetail['facts']>): string =>
+  `${facts.cpu_cores} cores, ${gibibytes(facts.memory_bytes)} memory, ${gibibytes(facts.disk_bytes)} disk, ${facts.arch}`
+
+const gibibytes = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(bytes < 100 * 2 ** 30 ? 1 : 0)} GiB`
+
+/** What the agent of a node reported about itself. */
+const evidenceLines = (evidence: NodeEvidence, nowMs: number): string[] => {
+  if (evidence.reported_at === null) return ['nothing yet']
+  const at = (time: string | null): string => (time === null ? 'never' : moment(time, nowMs))
+  return [
+    moment(evidence.reported_at, nowMs),
+    `certificate until ${evidence.cert_not_after ?? 'unknown'}, identity from ${evidence.identity_source}`,
+    `last exchange ${at(evidence.last_exchange)}`,
+    `renewal: last tried ${at(evidence.last_renewal_attempt)}${failure(evidence.last_renewal_failure)}`,
+    `recovery: last tried ${at(evidence.last_recovery_attempt)}${failure(evidence.last_recovery_failure)}`,
+    ...rehearsal(evidence, at),
+    `clock ${skew(evidence.clock_skew_ms ?? 0)}`,
+    ...(evidence.endpoint_set === null
+      ? []
+      : [`endpoint set ${evidence.endpoint_set.id}, revision ${evidence.endpoint_set.revision}`]),
+    ...storage(evidence),
+  ]
+}
+
+const failure = (last: NodeEvidence['last_renewal_failure']): string =>
+  last === null ? '' : `; last failure ${last.at}: ${last.class} (${last.code}) ${last.text}`
+
+const rehearsal = ({ last_rehearsal: last }: NodeEvidence, at: (time: string | null) => string): string[] => {
+  if (last === null) return ['rehearsal: never']
+  const where = last.outcome === 'failed' ? ` at ${last.step}: ${last.why}` : ''
+  return [`rehearsal: ${last.outcome} ${at(last.at)}${where}`]
+}
+
+const skew = (ms: number): string =>
+  ms === 0 ? 'right, within the tolerance' : `${Math.round(Math.abs(ms) / 1000)} s ${ms > 0 ? 'behind' : 'ahead'}`
+
+const storage = ({ free_bytes: free, ...evidence }: NodeEvidence): string[] => [
+  `identity ${writable(evidence.identity_writable)}, diagnostics ${writable(evidence.diagnostics_writable)}, reserve ${evidence.disk_reserve === true ? 'whole' : 'missing'}`,
+  ...(free === null
+    ? []
+    : [
+        `free: ${Object.entries(free)
+          .map(([path, bytes]) => `${path} ${mebibytes(bytes)}`)
+          .join(', ')}`,
+      ]),
+]
+
+const writable = (is: boolean | null): string => (is === false ? 'cannot be written' : 'writable')
+const mebibytes = (bytes: number): string => `${Math.floor(bytes / 2 ** 20)} MiB`
+
+const repairLines = (repair: RepairView, nowMs: number): string[] => [
+  `bundle ${repair.id}, made ${moment(repair.issued_at, nowMs)} by ${repair.by}: ${repair.reason}`,
+  repair.used_at === null ? `not used yet, good until ${repair.expires_at}` : `used ${moment(repair.used_at, nowMs)}`,
+  ...(repair.evidence === null
+    ? []
+    : [
+        `evidence ${repair.evidence.passed ? 'has passed' : 'has not passed'} (${repair.evidence.at})`,
+        ...repair.evidence.checks.map(({ name, ok, detail }) => `  ${ok ? 'ok' : 'NOT ok'}  ${name}: ${detail}`),
+      ]),
+]
+
+type Overlay = NonNullable<NodeDetail['overlay']>
+
+const vclusterText = ({ vcluster, vcluster_revision: revision }: NodeDetail): string =>
+  vcluster === null ? 'none (maintenance mode)' : `${vcluster}${revision === null ? '' : `, revision ${revision}`}`
+
+/** What is true of more than the state: a node that drains has no other reason. */
+export const schedulingText = ({ state, reasons }: NodeDetail['scheduling']): string =>
+  [state, ...reasons.filter((reason) => reason !== state)].join(', ')
+
+/** Of an identity that was taken away, or is not there yet, the last report says nothing about any machine. */
+const isGone = ({ membership }: NodeDetail): boolean => membership === 'revoked' || membership === 'registered'
+
+/** An agent that is connected and says nothing of it, or to a replica that would not hear it, is one of before. Nobody else tells. */
+export const overlayLines = (node: NodeDetail): string[] => {
+  const { overlay, vcluster, sessions } = node
+  if (isGone(node)) return []
+  if (overlay === null) {
+    return vcluster === null || sessions.length === 0
+      ? []
+      : ['not known: nothing was said of it; an agent or a plane of the release before?']
+  }
+  return [
+    ...(sessions.length === 0 ? ['what it said last, while it was connected:'] : []),
+    overlay.applied
+      ? `applied, configuration ${overlay.config_revision}`
+      : `not applied: ${overlay.detail ?? 'its agent does not say why'}`,
+    ...overlay.services.map(serviceLine),
+  ]
+}
+
+const serviceLine = ({ name, state, restarts }: Overlay['services'][number]): string =>
+  `service ${name} ${state}${restarts === 0 ? '' : `, restarted ${restarts === 1 ? 'once' : `${restarts} times`}`}`
+
+export const driftLines = (node: NodeDetail): string[] => (isGone(node) ? [] : (node.overlay?.drift ?? []))
+
+const runBy: Readonly<Record<NonNullable<NodeDetail['capabilities']>['services'], string>> = {
+  systemd: 'by systemd',
+  supervised: 'as children of its agent',
+}
+
+const capabilityLines = (capabilities: NodeDetail['capabilities']): string[] => {
+  if (capabilities === null) return []
+  const { kernel, services, wireguard, accelerators } = capabilities
+  return [
+    `kernel ${kernel}, services ${runBy[services]}, WireGuard ${wireguard}`,
+    ...accelerators.map(({ device, count }) => `${count} x ${device}`),
+  ]
+}
+
+/** The story of a node: how it stands, what led there, and what a person could do. */
+export const nodeExplain = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
+  const told = await connect(cli, options).ask(nodeApi.explain, { params: { id }, about: { ID: id } })
+  printer(cli, options).answer(told, () => explanationLines(told).map((line) => asCalled(line, cli.program)))
+}
+
+const explanationLines = (told: NodeExplanation): string[] => [
+  ...told.sentences.map(printable),
+  '',
+  'What happened:',
+  ...chainLines(told.chain),
+  `  its agent last reported ${told.last_report_at ?? 'never'}`,
+  ...(told.next.length === 0
+    ? []
+    : ['', 'What you could do:', ...told.next.map((command) => `  ${printable(command)}`)]),
+]
+
+/** The id of a story is said once, where it begins. */
+const chainLines = (chain: NodeExplanation['chain']): string[] => {
+  if (chain.length === 0) return ['  nothing is on record']
+  let story: string | null = null
+  return chain.map(({ at, what, who, correlation }) => {
+    const begins = correlation !== null && correlation !== story
+    story = correlation
+    return printable(`  ${at}  ${what} (${who})${begins ? `  [${correlation}]` : ''}`)
+  })
 }

@@ -2,7 +2,7 @@
 
 import type { PlaneReady } from '#plane/main.ts'
 import { defaultDataFolder } from '#cli/kit/connection.ts'
-import { shellWord } from '#cli/kit/shell-word.ts'
+import { shellWord } from '#cli/kit/printable.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
 /** For programs that start a plane: one line of JSON. */

@@ -13,7 +13,6 @@ import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure } from '#cli/kit/failure.ts'
 import { isDefaultData, planeBanner, type PlaneReadyBody } from './plane-banner.ts'
 import { printer } from '#cli/kit/print.ts'
-import { restartAfterMs } from './restart-after.ts'
 
 /** Longer than a plane takes to let go of its callers. */
 const stopWithinMs = 20_000
@@ -137,3 +136,9 @@ const keepRunning = async (
     child = start(number)
   }
 }
+
+const firstMs = 1000
+const longestMs = 30_000
+
+/** How long a process that ended is left alone before it is started again; `deaths`: in a row. */
+export const restartAfterMs = (deaths: number): number => Math.min(longestMs, firstMs * 2 ** (deaths - 1))

@@ -1,15 +1,17 @@
 // Why a plane did not start, for the person who started it.
 
+import * as path from 'node:path'
 import { ConfigProblem, listenersOf, type PlaneConfig } from '#plane/config/config.ts'
 import { damageOf } from '#plane/foundation/store-damage.ts'
 import { errno } from '#platform/files.ts'
 import { sqliteTrouble } from '#platform/sqlite.ts'
-import { asPlaneRan } from './as-plane-ran.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { defaultDataFolder } from '#cli/kit/connection.ts'
+import { shellWord } from '#cli/kit/printable.ts'
 
 /** `config`: what it was started with, where it came that far. `help`: of the command, where that is not `plane`. */
-export type PlaneRun = { readonly config?: PlaneConfig; readonly help?: string }
+type PlaneRun = { readonly config?: PlaneConfig; readonly help?: string }
 
 export const planeTrouble = (error: unknown, { config, help = 'muster plane --help' }: PlaneRun = {}): unknown => {
   if (error instanceof ConfigProblem) return usageFailure(`${error.message}.`, help)
@@ -93,3 +95,24 @@ const passingTrouble = (error: unknown): { readonly code: string; readonly next:
   }
   return null
 }
+
+// Commands that an error of a plane names find what that plane was started on: its data folder, its store, its sealing key.
+
+type RanWith = Pick<PlaneConfig, 'dataFolder' | 'store' | 'sealKeyFile' | 'issuerKey'>
+
+/** Those that look for the store as a plane does. */
+const named = /muster (ca replace-lost(?: (?:issuing|recovery|statement|bearer|journal))+|store status)\b/g
+
+export const asPlaneRan = (text: string, config: RanWith): string =>
+  text.replace(named, (command: string, what: string) => {
+    const isReplacing = what.startsWith('ca ')
+    const more = [...optionsOf(config, isReplacing), ...(isReplacing ? ['--reason REASON'] : [])]
+    return [command, ...more].join(' ')
+  })
+
+const optionsOf = ({ dataFolder, store, sealKeyFile, issuerKey }: RanWith, opensKeys: boolean): readonly string[] => [
+  ...(dataFolder === path.resolve(defaultDataFolder) ? [] : [`--data ${shellWord(dataFolder)}`]),
+  ...(store.kind === 'sqlite' ? [] : ['--store postgres']),
+  ...(opensKeys && sealKeyFile !== null ? [`--seal-key ${shellWord(path.resolve(sealKeyFile))}`] : []),
+  ...(opensKeys && issuerKey === 'memory' ? ['--issuer-key memory'] : []),
+]

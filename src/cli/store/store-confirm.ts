@@ -1,6 +1,6 @@
 // A store that may be an older copy: what speaks against it, and taking it for what it is.
 
-import { ConfirmStoreAnswer, ContinuityView, type DoubtView } from '#wire/continuity/store-api.ts'
+import { type DoubtView, storeApi } from '#wire/continuity/store-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { connect } from '#cli/kit/operator-client.ts'
@@ -11,7 +11,7 @@ export const storeConfirm = async (cli: Cli, options: GlobalOptions & { readonly
   const plane = connect(cli, options)
   const print = printer(cli, options)
   if (options.reason === undefined) {
-    const found = await plane.ask({ method: 'GET', path: '/v1/store/continuity', answer: ContinuityView })
+    const found = await plane.ask(storeApi.continuity)
     const { doubt } = found
     print.answer(found, () => (doubt === null ? ['Nothing speaks against the store.'] : renderFacts(doubtFacts(doubt))))
     if (doubt === null) return
@@ -19,7 +19,7 @@ export const storeConfirm = async (cli: Cli, options: GlobalOptions & { readonly
     return cli.finish(exitCodes.notReady)
   }
   const body = { reason: options.reason }
-  const done = await plane.ask({ method: 'POST', path: '/v1/store/confirm', body, answer: ConfirmStoreAnswer })
+  const done = await plane.ask(storeApi.confirm, { body })
   print.answer(done, () =>
     renderFacts([
       ['store', `confirmed: certificates are issued again (lineage ${done.lineage})`],

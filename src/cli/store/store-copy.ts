@@ -9,7 +9,7 @@ import { createFile } from '#platform/folder.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { printer } from '#cli/kit/print.ts'
-import { shellWord } from '#cli/kit/shell-word.ts'
+import { shellWord } from '#cli/kit/printable.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 import { refusing, storeRun, withStore, type StoreOptions } from './store-run.ts'
 

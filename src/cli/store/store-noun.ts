@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Cli } from '#cli/kit/cli.ts'
-import { noun, performs, verb } from '#cli/kit/verb.ts'
+import { noun, loads, verb } from '#cli/kit/verb.ts'
 
 export const declareStore = (program: Command, cli: Cli): void => {
   const store = noun(program, 'store', 'What a plane keeps: look at it, move it, copy it', [
@@ -14,7 +14,7 @@ export const declareStore = (program: Command, cli: Cli): void => {
       ['MUSTER_STORE_FILE=/etc/muster/store muster store status --store postgres', ''],
     ]),
   )
-  performs(cli, status, async () => (await import('./store-status.ts')).storeStatusVerb)
+  loads(cli, status, async () => (await import('./store-status.ts')).storeStatusVerb)
 
   const migrate = whichStore(
     verb(
@@ -27,7 +27,7 @@ export const declareStore = (program: Command, cli: Cli): void => {
       ],
     ),
   ).option('--dry-run', 'look, and change nothing')
-  performs(cli, migrate, async () => (await import('./store-migrate.ts')).storeMigrate)
+  loads(cli, migrate, async () => (await import('./store-migrate.ts')).storeMigrate)
 
   const backup = sealKey(
     whichStore(
@@ -43,7 +43,7 @@ export const declareStore = (program: Command, cli: Cli): void => {
       ),
     ),
   ).summary('Copy a store into a new folder, while its planes run, and verify the copy')
-  performs(cli, backup, async () => (await import('./store-copy.ts')).storeBackup)
+  loads(cli, backup, async () => (await import('./store-copy.ts')).storeBackup)
 
   const restore = copyOptions(
     verb(store, 'restore <backup>', 'What store backup, or store export of 0.2, wrote, into an empty store', [
@@ -54,7 +54,7 @@ export const declareStore = (program: Command, cli: Cli): void => {
       'where to: SQLite in --data, or PostgreSQL (see: muster plane --help)',
     ),
   )
-  performs(cli, restore, async () => (await import('./store-copy.ts')).storeRestore)
+  loads(cli, restore, async () => (await import('./store-copy.ts')).storeRestore)
 
   const copy = copyOptions(
     verb(store, 'copy', 'Move a domain into an empty store, with every plane stopped; keys stay sealed', [
@@ -65,12 +65,12 @@ export const declareStore = (program: Command, cli: Cli): void => {
       .requiredOption('--from <place>', 'a data folder; postgres, as MUSTER_STORE_FILE has it; or postgres:FILE')
       .requiredOption('--to <place>', 'the same; nothing may be there'),
   )
-  performs(cli, copy, async () => (await import('./store-copy.ts')).storeCopy)
+  loads(cli, copy, async () => (await import('./store-copy.ts')).storeCopy)
 
   // For one release they say what has replaced them.
   const gone = (usage: string) => store.command(usage, { hidden: true }).allowUnknownOption().allowExcessArguments()
-  performs(cli, gone('export'), async () => (await import('./store-copy.ts')).storeExportGone)
-  performs(cli, gone('import'), async () => (await import('./store-copy.ts')).storeImportGone)
+  loads(cli, gone('export'), async () => (await import('./store-copy.ts')).storeExportGone)
+  loads(cli, gone('import'), async () => (await import('./store-copy.ts')).storeImportGone)
 
   const confirm = verb(
     store,
@@ -81,7 +81,7 @@ export const declareStore = (program: Command, cli: Cli): void => {
       ['muster store confirm --reason "restored monday after the disk died"', ''],
     ],
   ).option('--reason <text>', 'take it for what it is; goes into the journal')
-  performs(cli, confirm, async () => (await import('./store-confirm.ts')).storeConfirm)
+  loads(cli, confirm, async () => (await import('./store-confirm.ts')).storeConfirm)
 }
 
 const whichStore = (command: Command): Command =>

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
 import { test } from 'node:test'
 import { noonMs } from '../../../test/fakes/sample-rows.ts'
-import { alertKinds, alertRule, wantedAlert, type WantedAlert } from './alert-kinds.ts'
+import { alertKinds, alertRule, alertSeverities, wantedAlert, type WantedAlert } from './alert-kinds.ts'
 
 test('an alert about a node names it; any other names a node only where its source does', () => {
   const about = ({ subject, node }: WantedAlert) => [subject, node]
@@ -42,4 +43,15 @@ test('a store that was put back: the alert names some of what was revoked meanwh
   assert.match(putBack(null).reason, /is not in it: revoke it again/)
   const nothing = putBack([])
   assert.deepEqual([nothing.severity, /nothing on record/.test(nothing.reason)], ['warning', true])
+})
+
+test('docs/OPERATIONS.md tells operators of every kind, with the severities it may have', () => {
+  const text = fs.readFileSync(new URL('../../../docs/OPERATIONS.md', import.meta.url), 'utf8')
+  const told = new Map(
+    [...text.matchAll(/^\| `(\w+)` +\| ([a-z, ]+?) +\|/gm)].map(([, kind, severity]) => [kind, severity]),
+  )
+  for (const kind of alertKinds) {
+    const { severity } = alertRule(kind)
+    assert.equal(told.get(kind), typeof severity === 'string' ? severity : alertSeverities.join(', '), kind)
+  }
 })

@@ -3,7 +3,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { boundedText } from '#domain/core/decision.ts'
-import { durationWords } from '#domain/core/duration-words.ts'
+import { durationWords } from '#domain/core/in-words.ts'
 import type { Condition, FormerRevocation, Membership, NodeId } from '#domain/core/node.ts'
 
 export const alertSeverities = ['warning', 'critical'] as const
@@ -219,7 +219,7 @@ export type AlertKind = keyof typeof rules
 
 export const alertKinds = Object.keys(rules) as readonly AlertKind[]
 
-export const alertRule = (kind: AlertKind): Pick<Rule<never>, 'subject' | 'endedBy'> => rules[kind]
+export const alertRule = (kind: AlertKind): Pick<Rule<never>, 'severity' | 'endedBy'> => rules[kind]
 
 type EvidenceOf<K extends AlertKind> = (typeof rules)[K] extends Rule<infer Evidence> ? Evidence : never
 

@@ -9,12 +9,14 @@ import {
   doubtInWords,
   findingOf,
   issuanceBarred,
+  takenAway,
   type Doubt,
   type DoubtFacts,
   type Finding,
   type Place,
 } from './continuity.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { JournalEntry } from '#domain/core/journal-entry.ts'
 
 const head = { chain: 'c1', sequence: 80, hash: 'a' }
 const seen = { lineage: 1, heads: [head] }
@@ -145,4 +147,16 @@ test('while there is a doubt nothing is issued, with a time to come back, and pe
     doubtInWords(inDoubt().value) ?? '',
     /node gpu-001 has seen entry 80 of chain c1, and this store ends at 50/,
   )
+})
+
+const said = (type: string, about: object): JournalEntry => ({ type, body: {}, ...about }) as unknown as JournalEntry
+
+test('what takes something away is named, and nothing else', () => {
+  const entries = [
+    said('host.revoked', { node: 'gpu-001' }),
+    said('alert.raised', { node: 'gpu-001' }),
+    said('operator_key.revoked', { body: { key_id: 'K1' } }),
+    said('ca.compromised', { issuer: 'aa' }),
+  ]
+  assert.deepEqual(takenAway(entries), ['node gpu-001 revoked', 'operator key K1 revoked', 'authority aa withdrawn'])
 })

@@ -61,7 +61,7 @@ type RefusalRow = {
   readonly fault: 'caller' | 'plane'
   readonly retry: Exclude<RetryClass, UnknownRetryClass>
   readonly message: string
-  /** What to do. Words in capitals are filled in where they are known (wire/api/error-body.ts). */
+  /** What to do. Words in capitals are filled in where they are known (wire/core/error-body.ts). */
   readonly next: string
 }
 

@@ -1,6 +1,6 @@
 // Settings as `set KEY=VALUE` changes them: a table of dotted keys, each with what it takes, in words and as a test.
 
-import { durationWords } from './duration-words.ts'
+import { durationWords } from './in-words.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import type { RefusalCode } from './refusal-table.ts'
 

@@ -7,7 +7,7 @@ import { slotOf, type CertificateRecord, type IssuedCertificate } from '#domain/
 import { readOf, type Change, type Row, type Write } from '#domain/core/change.ts'
 import { boundedText, entry } from '#domain/core/decision.ts'
 import type { HolderFacts } from '#domain/identity/duplicate.ts'
-import { durationWords } from '#domain/core/duration-words.ts'
+import { durationWords } from '#domain/core/in-words.ts'
 import { issuanceHalted } from '#domain/identity/issuance.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'

@@ -3,6 +3,7 @@
 import { readOf, type Row } from '#domain/core/change.ts'
 import { clearedEntry, withoutConditions } from '#domain/core/conditions.ts'
 import { entry } from '#domain/core/decision.ts'
+import { counted } from '#domain/core/in-words.ts'
 import type { EntryDraft, EntryType } from '#domain/core/journal-entry.ts'
 import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node } from '#domain/core/node.ts'
@@ -81,7 +82,7 @@ const unfitDestination = ({ name, row }: Destination): Refusal | null => {
 const busy = ({ node, force }: LeaveFacts): Refusal | null => {
   const { id, allocations } = node.value
   if (allocations === 0 || force) return null
-  const works = allocations === 1 ? '1 allocation runs' : `${allocations} allocations run`
+  const works = counted(allocations, 'allocation runs', 'allocations run')
   return refuse('NODE_STATE_CONFLICT', `${works} on ${id}: drain it first (muster node drain ${id}), or use --force`)
 }
 

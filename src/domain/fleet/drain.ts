@@ -3,6 +3,7 @@
 
 import { askForAll, letAllStay, type AllocationsFacts } from './allocation.ts'
 import { boundedText, entry } from '#domain/core/decision.ts'
+import { counted } from '#domain/core/in-words.ts'
 import type { EntryDraft, EntryType } from '#domain/core/journal-entry.ts'
 import { nodeDecided, type Besides, type NodeDecided } from '#domain/core/node-change.ts'
 import type { Node } from '#domain/core/node.ts'
@@ -29,7 +30,7 @@ export const decideDrained = (facts: AllocationsFacts): NodeDecided | Refusal =>
     return refuse(
       'NODE_STATE_CONFLICT',
       boundedText(
-        `${allocationCount(allocations.length)} still on ${id}, among them ${named.join(', ')}: see muster allocation list --node ${id}, then muster allocation release ID`,
+        `${counted(allocations.length, 'allocation is', 'allocations are')} still on ${id}, among them ${named.join(', ')}: see muster allocation list --node ${id}, then muster allocation release ID`,
       ),
     )
   }
@@ -41,8 +42,6 @@ export const decideUndrain = (facts: AllocationsFacts): NodeDecided | Refusal =>
   if (drain === 'none') return unfit(facts.node.value)
   return drainTo(facts, 'none', [said(facts, 'node.undrained', drain)], letAllStay(facts))
 }
-
-const allocationCount = (count: number): string => (count === 1 ? '1 allocation is' : `${count} allocations are`)
 
 const drainTo = (
   { node }: AllocationsFacts,

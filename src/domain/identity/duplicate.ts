@@ -6,12 +6,11 @@ import { hasCondition, withCondition } from '#domain/core/conditions.ts'
 import { boundedText, entry } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { hardwareWords } from '#domain/core/hardware-identity.ts'
-import { nodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
-import type { Condition, Node } from '#domain/core/node.ts'
+import { nodeDecided, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import type { Condition, ConditionName, Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { drainEnded, quarantinedNode } from '#domain/core/quarantined-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { decideSecondHolder } from './second-holder.ts'
 import { denialOfEpoch, generationOf, slotsOf } from '#domain/core/slots.ts'
 
 /** How one holder of an identity can be told from another. Null: not known, as of an older agent. */
@@ -127,6 +126,25 @@ const claimantRefused = (facts: DuplicateFacts): DuplicateVerdict => {
   if (raised.kind === 'known') return { kind: 'claimant-refused', refusal, change: null }
   const reads = [...raised.change.reads, readOf('profile', profile.value.name, profile)]
   return { kind: 'claimant-refused', refusal, change: { ...raised.change, reads } }
+}
+
+/** What is written down where an operator looks; nothing is taken from the node for it. */
+export type SecondHolderFacts = NodeFacts & {
+  readonly condition: Extract<ConditionName, 'spoof_suspected' | 'duplicate_identity'>
+  readonly reason: string
+  readonly evidence: Condition['evidence']
+}
+
+/** `known`: the condition stands already, and saying it again would only grow the journal. */
+export const decideSecondHolder = (facts: SecondHolderFacts): NodeDecided | { readonly kind: 'known' } => {
+  const { node, condition, evidence, by, nowMs } = facts
+  const { membership, id, epoch } = node.value
+  if (membership.kind === 'revoked' || hasCondition(node.value, condition)) return { kind: 'known' }
+  const reason = boundedText(facts.reason)
+  const raised = { name: condition, sinceMs: nowMs, reason, evidence }
+  return nodeDecided(node, { ...node.value, conditions: withCondition(node.value.conditions, raised) }, [
+    entry(by, nowMs, 'node.second_holder', { node: id, epoch }, { condition, reason, ...evidence }),
+  ])
 }
 
 /** Both lose the certificates, and the recovery credential with them: both hold it. */

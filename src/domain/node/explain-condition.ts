@@ -1,7 +1,7 @@
 // Each condition in a sentence: what it means, and what to do about it.
 
 import { isoTime } from '#platform/clock.ts'
-import { durationWords } from '#domain/core/duration-words.ts'
+import { durationWords } from '#domain/core/in-words.ts'
 import { afterExpiry, type RecoveryFacts } from './explain-recovery.ts'
 import type { Condition, ConditionName } from '#domain/core/node.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { durationWords } from '#domain/core/duration-words.ts'
+import { durationWords } from '#domain/core/in-words.ts'
 import { explainNode, type ExplainFacts } from './explain-node.ts'
 import { conditionNames, membershipKinds, type Node, type Recovery, type RepairEvidence } from '#domain/core/node.ts'
 import { shippedProfiles } from '#domain/core/profile.ts'

@@ -4,7 +4,7 @@
 import { isoTime } from '#platform/clock.ts'
 import { approvalComplete, approvalsNeeded } from '#domain/core/approval.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import { durationWords } from '#domain/core/duration-words.ts'
+import { durationWords } from '#domain/core/in-words.ts'
 import { explainCondition } from './explain-condition.ts'
 import { afterExpiry, denialSentences, readmission, repairSentences } from './explain-recovery.ts'
 import type { FormerRevocation, Node, Slots } from '#domain/core/node.ts'

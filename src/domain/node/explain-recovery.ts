@@ -2,7 +2,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { approvalComplete, recoveryApproved } from '#domain/core/approval.ts'
-import { counted, durationWords } from '#domain/core/duration-words.ts'
+import { counted, durationWords } from '#domain/core/in-words.ts'
 import type { Node, Repair } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { recoveriesInWindow } from '#domain/recovery/recovery.ts'

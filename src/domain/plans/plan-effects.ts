@@ -1,7 +1,7 @@
 // What an action would do, a line for each it concerns. Facts are those the line follows from and no others: a renewal or a
 // report in between must not make a plan stale.
 
-import { counted, durationWords } from '#domain/core/duration-words.ts'
+import { counted, durationWords } from '#domain/core/in-words.ts'
 import { effectOfWithdrawal, type IssuerRecord } from '#domain/ca/issuer.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { PlanEffect } from './plan.ts'

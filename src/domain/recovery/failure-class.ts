@@ -2,7 +2,7 @@
 // what an operator does next; nothing is retried before it has been asked.
 
 import { isoTime } from '#platform/clock.ts'
-import { durationWords } from '#domain/core/duration-words.ts'
+import { durationWords } from '#domain/core/in-words.ts'
 import type { RetryClass } from '#domain/core/refusal-table.ts'
 
 export const failureClasses = [

@@ -1,6 +1,6 @@
 // A short code in sentences.
 
-import { durationWords } from '#domain/core/duration-words.ts'
+import { durationWords } from '#domain/core/in-words.ts'
 import { nextSteps } from './failure-class.ts'
 import type { DecodedCode, Range, ShortClass } from './short-code.ts'
 

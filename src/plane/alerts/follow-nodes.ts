@@ -67,7 +67,7 @@ export const followNodes = (deps: FollowNodesDeps): NodeFollower => {
     return working
   }
 
-  const unsubscribe = deps.feed.subscribe(({ writes }) => {
+  const unsubscribe = deps.feed.subscribe('node alerts', ({ writes }) => {
     const before = unsettled.size
     for (const write of writes) if (write.put === 'node' && concerns(write.value)) unsettled.add(write.value.id)
     if (unsettled.size > before) deps.timers.soon(() => void (stopped || again()))

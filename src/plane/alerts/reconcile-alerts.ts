@@ -97,7 +97,7 @@ const pageSize = 500
 export const openUnresolvedAlerts = async (store: Pick<Store, 'alerts'>, feed: Feed): Promise<UnresolvedAlerts> => {
   const unresolved = new Map<string, Alert>()
   const heardOf = new Set<string>()
-  feed.subscribe(({ writes }) => {
+  feed.subscribe('unresolved alerts', ({ writes }) => {
     for (const write of writes) {
       if (write.put !== 'alert') continue
       const key = alertKey(write.value)

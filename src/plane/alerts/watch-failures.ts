@@ -78,7 +78,7 @@ export const watchFailures = (deps: WatchFailuresDeps): FailureWatch => {
     remember(identity.node, times)
     if (times.length >= failuresToAlert) raise({ identity, code: refusal.code, source })
   }
-  const stop = deps.feed.subscribe(({ origin, entries }) => {
+  const stop = deps.feed.subscribe('failure watch', ({ origin, entries }) => {
     if (origin === 'here') return
     for (const { entry } of entries) if (entry.type === 'refused') heard(asRefused(entry))
   })

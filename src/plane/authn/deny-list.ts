@@ -48,7 +48,7 @@ export const openDenyList = async (
   }
 
   // Subscribed before loading: what is committed in between is then seen twice, and never missed.
-  feed.subscribe(({ writes }) => {
+  feed.subscribe('deny-list', ({ writes }) => {
     for (const write of writes) {
       if (write.put === 'denial') add(write.value)
       if (write.put === 'key-ban') banned.add(write.value.spki)

@@ -5,21 +5,17 @@ import { certificateKey } from '#domain/core/certificate.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { Anonymous, NodePrincipal } from '#domain/core/principal.ts'
-import { judgeCertificate, type Unaccepted } from '#domain/identity/presented-certificate.ts'
+import { judgeCertificate } from '#domain/identity/presented-certificate.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { issuerAndSerial } from '#pki/parse-certificate.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
 import { peerCertificate, type TLSSocket } from '#platform/tls-server.ts'
-import type { LastHolders } from '#plane/identity/last-holders.ts'
-import type { Feed } from '#plane/core/feed.ts'
+import type { SecondHolders } from '#plane/identity/second-holder.ts'
 import type { HoldOff } from '#plane/limits/hold-off.ts'
-import { holderUnknown, type AwaitReturn, type FindOtherHolder } from '#plane/identity/live-holder.ts'
 import type { ReturnSlots } from '#plane/limits/return-slots.ts'
-import { raiseSecondHolder } from '#plane/identity/raise-second-holder.ts'
-import { refuseCopy } from '#plane/identity/refuse-copy.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { DenyList } from './deny-list.ts'
 
 /** `evidence`: what the caller says of its process; asked for only when there may be two holders. */
@@ -30,16 +26,14 @@ export type NodeAuthn = (
 ) => Promise<NodePrincipal | Anonymous | Refusal>
 
 export type NodeAuthnDeps = {
-  readonly store: Store
-  readonly feed: Feed
+  readonly store: Pick<Store, 'get'>
   readonly clock: Clock
   readonly settings: () => Pick<DomainSettings, 'clockToleranceMs'>
   readonly denyList: DenyList
   readonly returns: ReturnSlots
   readonly holdOff: HoldOff
-  readonly findOtherHolder: FindOtherHolder
-  readonly awaitReturn: AwaitReturn
-  readonly lastHolders: Pick<LastHolders, 'isHolder'>
+  /** A caller that is a copy is written down, or fenced, before it is refused. */
+  readonly secondHolders: Pick<SecondHolders, 'refuseReplaced'>
   /** Null: no order that waits for the store keeps this node out. */
   readonly barred: (node: NodeId) => Refusal | null
 }
@@ -82,7 +76,9 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
       nowMs: deps.clock.nowMs(),
     })
     if (verdict.kind === 'refused' && verdict.secondHolderOf !== undefined) {
-      const copy = await judgeReplaced(deps, verdict.secondHolderOf, source, evidence())
+      const { node: impersonated, serial } = verdict.secondHolderOf
+      const caller = { node: impersonated.id, evidence: evidence(), source, serial, correlation: null }
+      const copy = await deps.secondHolders.refuseReplaced(impersonated, caller)
       if (copy !== null) return copy
     }
     if (verdict.kind === 'refused' && verdict.code === 'ISSUER_WITHDRAWN' && node !== null) {
@@ -105,32 +101,6 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
 }
 
 const aboutNode = (node: NodeId) => ({ node, actor: `node:${node}` })
-
-/**
- * Somebody presents a certificate whose successor is in use. Null: the refusal stays what it is, since it is the holder
- * itself, late, or one that could not keep the successor, or nobody can tell.
- */
-const judgeReplaced = async (
-  deps: NodeAuthnDeps,
-  { node, serial }: NonNullable<Unaccepted['secondHolderOf']>,
-  source: string,
-  evidence: AgentEvidence | null,
-): Promise<Refusal | null> => {
-  if (evidence !== null) {
-    const isHolder = await deps.lastHolders.isHolder(node, evidence.instance)
-    if (isHolder === 'unknown') return holderUnknown(node.id)
-    if (isHolder) return null
-    return refuseCopy(deps, { node: node.id, evidence, source, serial, sign: 'replaced-serial', correlation: null })
-  }
-  await raiseSecondHolder(deps, {
-    node: node.id,
-    condition: 'duplicate_identity',
-    reason: 'a certificate that was replaced is still being used',
-    evidence: { source, serial },
-    by: { actor: `node:${node.id}`, source, correlation: null },
-  })
-  return null
-}
 
 const readCertificate = (socket: TLSSocket): Presented => {
   const der = peerCertificate(socket)

@@ -39,7 +39,7 @@ const refusedForMs = 10_000
 export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
   const { store, keySeal, log } = deps
   const revoked = new Set<string>()
-  deps.feed.subscribe(({ entries }) => {
+  deps.feed.subscribe('operator key book', ({ entries }) => {
     for (const { entry } of entries) if (entry.type === 'operator_key.revoked') revoked.add(voucherOf(entry).keyId)
   })
   for (const { keyId } of await vouchers(store, ['operator_key.revoked'])) revoked.add(keyId)

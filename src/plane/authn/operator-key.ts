@@ -33,7 +33,7 @@ export const openOperatorAuthn = (
 ): OperatorAuthn => {
   const known = new Map<string, Known>()
   // By the entry, which replicas are told of, and not by the row, of which they are not.
-  feed.subscribe(({ entries }) => {
+  feed.subscribe('known operator keys', ({ entries }) => {
     for (const { entry } of entries)
       if (entry.type === 'operator_key.revoked')
         for (const [hash, { id }] of known) if (id === entry.body['key_id']) known.delete(hash)

@@ -1,12 +1,12 @@
 // The authority as operators see it: `ca show`, and what the journal tells of its age.
 
-import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { CaView } from '#wire/ca/ca-api.ts'
 import { isoTime } from '#platform/clock.ts'
 import { lostKeys, lostKeyText } from '#plane/keys/key-inventory.ts'
 import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import { agingWarnings, type AgingWarning } from './authority-warnings.ts'
 import { certificateOf } from './ca-signer.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import { entry } from '#domain/core/decision.ts'
 import { byItself } from './issuer-book.ts'
 

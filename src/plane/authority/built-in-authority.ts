@@ -64,7 +64,7 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
   identityNow()
   // What happened since the book was read is seen by `maintain`, as is whatever is not heard of.
   const heardWithdrawn = new Set<IssuerId>()
-  deps.feed.subscribe(({ origin, writes }) => {
+  deps.feed.subscribe('authority', ({ origin, writes }) => {
     // Before the book is read again: whoever is told whom to trust in this very turn is told so.
     for (const write of writes) {
       if (write.put === 'issuer' && write.value.compromisedAtMs !== null) heardWithdrawn.add(write.value.id)

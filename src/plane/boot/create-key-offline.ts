@@ -8,7 +8,7 @@ import type { PlaneConfig } from '#plane/config/config.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { createOperatorKey } from '#plane/operators/change-operator-keys.ts'
 import { asUsual, layFoundation } from '#plane/foundation/foundation.ts'
-import { keyView } from '#plane/operators/key-view.ts'
+import { keyView } from '#wire/operators/key-api.ts'
 
 type MadeOffline = { readonly kind: 'made'; readonly key: ReturnType<typeof keyView>; readonly secret: string }
 

@@ -2,7 +2,7 @@
 
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Refusal } from '#domain/core/refusal.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
@@ -23,21 +23,15 @@ import { openStrangersBudget, sharedLimits } from '#plane/limits/strangers-budge
 import type { Foundation } from '#plane/foundation/foundation.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import {
-  bundleRoute,
-  enrollRoute,
-  type BundleRouteDeps,
-  type EnrollmentAnswerDeps,
-} from '#plane/enrollment/enroll-routes.ts'
-import type { EnrollDeps } from '#plane/enrollment/enroll-node.ts'
-import { claimsRoute } from '#plane/federation/peer-domain-routes.ts'
+import { bundleRoutes, type BundleRouteDeps } from '#plane/ca/ca-routes.ts'
+import { enrollRoutes, type EnrollRouteDeps } from '#plane/enrollment/enroll-routes.ts'
+import { claimRoutes } from '#plane/federation/peer-domain-routes.ts'
 import type { ReceiveClaimsDeps } from '#plane/federation/take-claims.ts'
 import type { Route } from '#plane/http/route.ts'
 import {
   challengeLimits,
-  challengeRoute,
+  challengeRoutes,
   identityRoutes,
-  NodeIdParams,
   type ChallengeRouteDeps,
   type IdentityRouteDeps,
 } from '#plane/identity/identity-routes.ts'
@@ -64,8 +58,7 @@ export type NodePlaneDeps = Foundation & {
   readonly barred: (node: NodeId) => Refusal | null
 }
 
-export type NodeRouteDeps = EnrollDeps &
-  EnrollmentAnswerDeps &
+export type NodeRouteDeps = EnrollRouteDeps &
   ChallengeRouteDeps &
   IdentityRouteDeps &
   ReceiveClaimsDeps &
@@ -73,25 +66,12 @@ export type NodeRouteDeps = EnrollDeps &
 
 /** What machines may ask of the plane. The order is that of the API's description. */
 export const nodeRoutes = (deps: NodeRouteDeps): readonly Route[] => [
-  enrollRoute(deps),
-  challengeRoute(deps),
+  ...enrollRoutes(deps),
+  ...challengeRoutes(deps),
   ...identityRoutes(deps),
-  channelRoute,
-  claimsRoute(deps),
-  bundleRoute(deps),
+  ...claimRoutes(deps),
+  ...bundleRoutes(deps),
 ]
-
-const channelRoute: Route = {
-  method: 'GET',
-  path: '/v1/nodes/:id/channel',
-  access: 'node-itself',
-  inQuarantine: true,
-  kind: 'upgrade',
-  summary: 'Becomes the channel: a WebSocket with the subprotocol muster.v1',
-  params: NodeIdParams,
-  // Reached only without `Upgrade: websocket`; the listener takes upgrades over before this.
-  handle: async () => refuse('REQUEST_INVALID', 'this address is a WebSocket: send Upgrade: websocket'),
-}
 
 /** An agent holds one channel and makes a call now and then. A stolen certificate must not take all connections. */
 const connectionsPerNode = 32
@@ -141,9 +121,8 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   const { sessions, channels } = parts
   const receipts = openReceipts({ ...deps, channels, peers: parts.peerProofs })
 
-  const routes = nodeRoutes(shared)
   const listener = await openNodeListener({
-    routes,
+    routes: nodeRoutes(shared),
     authn: openNodeAuthn({ ...shared, denyList }),
     channels: openChannelServer({ ...shared, denyList }),
     correlation: deps.correlation,
@@ -196,5 +175,5 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     { name: 'lived time', where: 'leader', everyMs: livedEveryMs, run: (asLeader) => lived.add(asLeader) },
   ]
   const endChannels = (): void => sessions.close('PLANE_STOPPING', 'the plane is restarting')
-  return { routes, listener, channels, receipts, admission, upkeep, endChannels, shared, denyList }
+  return { listener, channels, receipts, admission, upkeep, endChannels, shared, denyList }
 }

@@ -25,7 +25,7 @@ import { httpApp } from '#plane/http/http-app.ts'
 import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
 import { openOperatorListener, type OperatorDoors, type OperatorListener } from '#plane/http/operator-listener.ts'
 import { operatorRoutes } from './operator-routes.ts'
-import type { Route } from '#plane/http/route.ts'
+import { everyListener } from '#wire/listeners.ts'
 import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import { openApiDocument } from '#plane/http/openapi.ts'
 import { notReady, readyBut } from './readiness.ts'
@@ -62,8 +62,6 @@ export type OperatorPlaneDeps = {
   readonly urls: () => PlaneUrls
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
   readonly recoverability: () => Promise<RecoverabilityCounts>
-  /** What machines call, for the description of the API only. */
-  readonly machineRoutes: MachineRoutes
   readonly version: string
   readonly correlation: () => string
   readonly balancers: Balancers | null
@@ -85,7 +83,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
   const { store, feed, clock, timers, log, authority, metrics, turnedAway } = deps
   const budget = () => openStrangersBudget(clock, () => journaledRefusals)
   const arrivals = openArrivals(feed, timers, mostFollowers)
-  const routes: readonly Route[] = operatorRoutes({
+  const routes = operatorRoutes({
     ...deps,
     issuer: authority,
     arrivals,
@@ -97,7 +95,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
       ...deps.cutOffs.warnings(),
     ],
     notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
-    openapi: () => describe(deps, routes),
+    openapi: () => openApiDocument(deps.version, everyListener),
   })
   const recording = { store, feed, clock, strangers: budget(), acquaintances: budget() }
   const onRefusal = (refused: Refused): void => {
@@ -135,18 +133,3 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     doors,
   )
 }
-
-const describe = ({ version, machineRoutes }: OperatorPlaneDeps, routes: readonly Route[]): object =>
-  openApiDocument(version, describedPlanes(machineRoutes, routes))
-
-export type MachineRoutes = { readonly node: readonly Route[]; readonly recovery: readonly Route[] }
-
-export const describedPlanes = ({ node, recovery }: MachineRoutes, operator: readonly Route[]) => [
-  { name: 'node plane', description: 'What agents call, over TLS with a client certificate', routes: node },
-  {
-    name: 'recovery',
-    description: 'What agents call whose certificate cannot help them, on a port and a trust of its own',
-    routes: recovery,
-  },
-  { name: 'operator plane', description: 'What people and their tools call, with an operator key', routes: operator },
-]

@@ -11,7 +11,6 @@ import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
 import { openRecoveryListener, type RecoveryListener } from '#plane/http/recovery-listener.ts'
 import { recoveryRoutes, type RecoveryRouteDeps } from '#plane/recovery/recovery-routes.ts'
-import type { Route } from '#plane/http/route.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { TurnedAway } from './turned-away.ts'
 
@@ -30,13 +29,12 @@ export type RecoveryPlaneDeps = RecoveryRouteDeps &
     readonly onRefusal: (refused: Refused) => void
   }
 
-export type RecoveryPlane = { readonly routes: readonly Route[]; readonly listener: RecoveryListener }
+export type RecoveryPlane = { readonly listener: RecoveryListener }
 
 export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<RecoveryPlane> => {
   const { store, recovery, log } = deps
-  const routes = recoveryRoutes(deps)
   const listener = await openRecoveryListener({
-    routes,
+    routes: recoveryRoutes(deps),
     correlation: deps.correlation,
     timers: deps.timers,
     log,
@@ -55,5 +53,5 @@ export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<Recove
     },
   })
   recovery.onServerIdentity((identity) => listener.replaceIdentity(identity))
-  return { routes, listener }
+  return { listener }
 }

@@ -40,7 +40,7 @@ type Repeated = { readonly reply: OcspReply; readonly untilMs: number }
 export const openOcsp = (deps: AnswerOcspDeps): AnswerOcsp => {
   const repeated = new Map<string, Repeated>()
   let denials = 0
-  deps.feed.subscribe(({ writes }) => {
+  deps.feed.subscribe('OCSP answers', ({ writes }) => {
     if (!writes.some(mayRevoke)) return
     denials++
     repeated.clear()

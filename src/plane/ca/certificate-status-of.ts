@@ -33,3 +33,15 @@ export const certificateStatusOf = async (
   })
   return { record, status }
 }
+
+// One certificate by its serial number alone: people copy that, and seldom know who signed.
+
+export type FindCertificateDeps = StatusOfDeps & { readonly store: Pick<Store, 'get' | 'issuers'> }
+
+export const findCertificate = async (deps: FindCertificateDeps, serial: string): Promise<FoundStatus> => {
+  for (const { value } of await deps.store.issuers()) {
+    const row = await deps.store.get('certificate', certificateKey(value.id, serial))
+    if (row !== null) return certificateStatusOf(deps, value.id, serial)
+  }
+  return { record: null, status: { kind: 'unknown' } }
+}

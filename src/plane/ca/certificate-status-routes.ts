@@ -1,48 +1,31 @@
 // Whether certificates still hold, for operators: the revocation lists others fetch, and one certificate by its serial.
 
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
-import { findCertificate, type FindCertificateDeps } from './find-certificate.ts'
+import { type FoundStatus, findCertificate, type FindCertificateDeps } from './certificate-status-of.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RevocationLists } from './revocation-lists.ts'
-import { certificateStatusView } from './certificate-status-view.ts'
 import { isoTime } from '#platform/clock.ts'
-import { CertificateStatusView, CrlAnswer, CrlQuery, SerialParams } from '#wire/ca/certificate-status-api.ts'
-import { answer, type Answer, type Route } from '#plane/http/route.ts'
+import { certificateStatusApi, type CertificateStatusView, type CrlQuery } from '#wire/ca/certificate-status-api.ts'
+import { answer, type Route, serve } from '#plane/http/route.ts'
 
 export type StatusRoutesDeps = FindCertificateDeps & {
   readonly authority: Pick<Authority, 'view'>
   readonly revocationLists: Pick<RevocationLists, 'list'>
 }
 
-export const operatorStatusRoutes = (deps: StatusRoutesDeps): readonly Route[] => [
-  {
-    method: 'GET',
-    path: '/v1/ca/crl',
-    access: 'viewer',
-    summary: 'The revocation list of an issuing CA, full or delta',
-    query: CrlQuery,
-    answer: CrlAnswer,
-    handle: (call) => revocationList(deps, call.query),
-  },
-  {
-    method: 'GET',
-    path: '/v1/ca/certificates/:serial',
-    access: 'viewer',
-    summary: 'Whether a certificate of ours still holds',
-    params: SerialParams,
-    answer: CertificateStatusView,
-    handle: async ({ params }) => {
-      const serial = params['serial'] ?? ''
+export const operatorStatusRoutes = (deps: StatusRoutesDeps): readonly Route[] =>
+  serve(certificateStatusApi, {
+    crl: (call) => revocationList(deps, call.query),
+    show: async ({ params: { serial } }) => {
       return answer(certificateStatusView(serial, await findCertificate(deps, serial)))
     },
-  },
-]
+  })
 
 const revocationList = async (
   { authority, revocationLists }: StatusRoutesDeps,
   { issuer, delta = false }: CrlQuery,
-): Promise<Answer | Refusal> => {
+) => {
   const signing = authority.view().authorities.find((one) => one.role === 'issuing' && one.signing)
   const id = issuer ?? signing?.id
   const list = id === undefined ? null : await revocationLists.list(id, delta ? 'delta' : 'full')
@@ -60,4 +43,19 @@ const revocationList = async (
     entries: list.entries,
     crl: toPem('X509 CRL', list.der),
   })
+}
+
+const certificateStatusView = (serial: string, { record, status }: FoundStatus): CertificateStatusView => {
+  const node = record?.subject.kind === 'node' ? record.subject : null
+  return {
+    serial,
+    status: status.kind,
+    revoked_at: status.kind === 'revoked' ? isoTime(status.atMs) : null,
+    reason: status.kind === 'revoked' ? status.reason : null,
+    issuer: record === null ? null : record.issuer,
+    node: node === null ? null : node.node,
+    epoch: node === null ? null : node.epoch,
+    issued_at: record === null ? null : isoTime(record.issuedAtMs),
+    not_after: record === null ? null : isoTime(record.notAfterMs),
+  }
 }

@@ -38,7 +38,7 @@ export const openResponders = ({ store, feed, custody, clock }: RespondersDeps):
     byName = new Map(issuing.flatMap(({ value }) => namesOf(value).map((name) => [name, value])))
     await custody.refresh()
   }
-  feed.subscribe(({ writes }) => {
+  feed.subscribe('OCSP responders', ({ writes }) => {
     if (writes.some(({ put }) => put === 'issuer')) lookedAtMs = -Infinity
   })
   const known = (name: string): Responder | null => {

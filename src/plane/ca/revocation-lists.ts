@@ -103,7 +103,7 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
   }
   const listen = (): Denial[] => {
     const heard: Denial[] = []
-    feed.subscribe(({ writes }) => {
+    feed.subscribe('revocation lists', ({ writes }) => {
       for (const write of writes) if (write.put === 'denial') heard.push(write.value)
     })
     return heard

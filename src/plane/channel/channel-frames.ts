@@ -1,7 +1,7 @@
 // What the plane makes of a frame from an agent.
 
 import { Compile } from 'typebox/compile'
-import { AgentFrame } from '#wire/api/channel.ts'
+import { AgentFrame } from '#wire/channel/channel.ts'
 import { hasDuplicateKeys, unfitText } from '#wire/core/strict-json.ts'
 
 const known = Compile(AgentFrame)

@@ -16,12 +16,12 @@ import { openAbsences } from '#plane/liveness/absences.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
 import { openCutRecord } from '#plane/sessions/cut-elsewhere.ts'
 import { describeSession, openEverySession } from '#plane/sessions/every-session.ts'
-import { openAwaitReturn, openFindOtherHolder, openHasChannel } from '#plane/identity/find-other-holder.ts'
+import { openHolders } from '#plane/identity/holders.ts'
+import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { followCommits } from './follow-commits.ts'
 import { openGate } from '#plane/cluster/gate.ts'
 import { openHolding } from '#plane/sessions/holding.ts'
 import { lapseAbsent } from '#plane/liveness/lapse-nodes.ts'
-import { openLastHolders } from '#plane/identity/last-holders.ts'
 import { openPeerBook } from '#plane/network/peer-book.ts'
 import { openPeerProofs } from '#plane/network/peer-proofs.ts'
 import { openPresence } from '#plane/liveness/presence.ts'
@@ -64,7 +64,7 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
   const peerProofs = openPeerProofs({ ...base, book })
 
   const returns = openReturnSlots(clock)
-  feed.subscribe(followCommits({ sessions, presence, updates, cuts, returns }))
+  feed.subscribe('channels', followCommits({ sessions, presence, updates, cuts, returns }))
   sessions.onAbsent((node, { closedByHolder }) => {
     presence.left(node, closedByHolder)
     reports.forget(node)
@@ -74,6 +74,7 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
   replicas.onStanding(() => void sessions.mayGoOn())
   const absences = await openAbsences(base)
 
+  const holders = openHolders(base)
   const channels: OpenChannels = {
     openSessions: (node) => sessions.of(node).map(describeSession),
     everySession: (node) => everySession.of(node),
@@ -98,10 +99,8 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
     peersIntake,
     peerProofs,
     channels,
-    findOtherHolder: openFindOtherHolder(base),
-    hasChannel: openHasChannel(base),
-    awaitReturn: openAwaitReturn(base),
-    lastHolders: openLastHolders(base),
+    holders,
+    secondHolders: openSecondHolders({ store, feed, clock, holders }),
     probe: openProbe(base),
     /** With the store of a leader. */
     async sweepAbsent(asLeader: Store): Promise<void> {

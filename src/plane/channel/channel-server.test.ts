@@ -13,7 +13,7 @@ import { openReportIntake } from '#plane/node/report-intake.ts'
 import { openOverlayIntake } from '#plane/fleet/take-overlay-state.ts'
 import { openPeersIntake } from '#plane/network/take-peers-applied.ts'
 import { nothingObserved, type Store } from '#plane/store/contract/store.ts'
-import { formatEvidence } from '#wire/api/agent-evidence.ts'
+import { formatEvidence } from '#wire/core/agent-evidence.ts'
 import { evidenceOf } from '../../../test/fakes/agent-words.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
@@ -21,11 +21,12 @@ import { domainRow, nodeRow, noonMs, profileRow } from '../../../test/fakes/samp
 import { oneReplica, openTestSession, testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
 import { openChannelServer } from './channel-server.ts'
 import { cutDenied } from './cut-sessions.ts'
-import { openFindOtherHolder } from '#plane/identity/find-other-holder.ts'
+import { openHolders } from '#plane/identity/holders.ts'
+import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { openGate } from '#plane/cluster/gate.ts'
 import { openHolding } from '#plane/sessions/holding.ts'
-import { openLastHolders } from '#plane/identity/last-holders.ts'
 import { openPresence } from '#plane/liveness/presence.ts'
+import { openSilence } from '#plane/liveness/silence.ts'
 import { openSessionRegistry } from '#plane/sessions/session-registry.ts'
 
 const headers = {
@@ -59,11 +60,14 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
   const denyList = await openDenyList(store, feed)
-  feed.subscribe(cutDenied(sessions, openReturnSlots(clock)))
+  feed.subscribe('channels', cutDenied(sessions, openReturnSlots(clock)))
   const holding = openHolding({ sessions, replicas, clock, log: silentLog })
+  const presence = openPresence(clock)
+  const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: () => {} })
+  const holders = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
   const server = openChannelServer({
     ...{ store, feed, clock, sessions, denyList, log: silentLog, timers },
-    ...{ presence: openPresence(clock), holdOff: openHoldOff(), pace: openNodePace(clock, () => 1) },
+    ...{ presence, holdOff: openHoldOff(), pace: openNodePace(clock, () => 1) },
     ...{ replicas, holding, gate: openGate(replicas) },
     updates: { greeted: () => {}, changed: () => {}, changedFor: () => {}, changedIn: () => {} },
     sightings: { shown: async () => {} },
@@ -71,10 +75,11 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     sendPeers: { has: () => {}, applied: () => {} },
     peersIntake: openPeersIntake(),
     reports: openReportIntake({ store, log: silentLog, onTaken: () => {} }),
-    findOtherHolder: openFindOtherHolder({ sessions, holding, replicas, clock, timers }),
-    awaitReturn: async () => 'nothing',
-    lastHolders: openLastHolders({ store, holding, replicas }),
-    hasChannel: async () => false,
+    holders,
+    secondHolders: openSecondHolders({
+      ...{ store, feed, clock },
+      holders: { ...holders, awaitReturn: async () => 'nothing', isConnected: async () => false },
+    }),
   })
   const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
   const principal = testPrincipal('gpu-001', { epoch: 4, proof, notAfterMs: noonMs * 2 })

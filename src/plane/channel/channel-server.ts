@@ -6,21 +6,21 @@ import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { Duplex, IncomingMessage } from '#platform/tls-server.ts'
 import type { Timers } from '#platform/timers.ts'
-import { evidenceIn } from '#wire/api/agent-evidence.ts'
+import { evidenceIn } from '#wire/core/agent-evidence.ts'
 import {
   channelFrameLimit,
   channelProtocol,
   earlierSightingsCapability,
   pingEveryMs,
   sightingCapability,
-} from '#wire/api/channel.ts'
-import { overlayCapability } from '#wire/fleet/overlay.ts'
+} from '#wire/channel/channel.ts'
+import { overlayCapability } from '#wire/node/node-runs.ts'
 import { peersCapability } from '#wire/network/peers.ts'
 import { limitToCertificate } from './cut-sessions.ts'
 import { handleFrame, type FrameDeps } from './handle-frame.ts'
 import { openInbox } from './inbox.ts'
 import { judgeUpgrade } from './judge-upgrade.ts'
-import type { LastHolders } from '#plane/identity/last-holders.ts'
+import type { IdentityHolders } from '#plane/identity/holders.ts'
 import { openSession, type OpeningDeps } from './open-session.ts'
 import type { Presence } from '#plane/liveness/presence.ts'
 import type { Session } from '#plane/sessions/session.ts'
@@ -29,7 +29,7 @@ export type ChannelDeps = FrameDeps &
   OpeningDeps & {
     readonly timers: Timers
     readonly presence: Pick<Presence, 'forget'>
-    readonly lastHolders: LastHolders
+    readonly holders: Pick<IdentityHolders, 'opened'>
   }
 
 export type ChannelServer = {
@@ -64,7 +64,7 @@ export const openChannelServer = (deps: ChannelDeps): ChannelServer => {
           deps.presence.forget(principal.id)
           const session = deps.sessions.open(webSocket, principal, evidence, number)
           opened = session
-          deps.lastHolders.opened(session, node)
+          deps.holders.opened(session, node)
           limitToCertificate(session, node)
           attend(deps, session, webSocket)
         })

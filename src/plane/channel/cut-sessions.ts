@@ -7,7 +7,7 @@ import { servesUntilMs, slotsOf } from '#domain/core/slots.ts'
 import type { ReturnSlots } from '#plane/limits/return-slots.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
-import { pingEveryMs, pongWithinMs } from '#wire/api/channel.ts'
+import { pingEveryMs, pongWithinMs } from '#wire/channel/channel.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
 

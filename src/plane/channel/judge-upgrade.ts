@@ -3,7 +3,7 @@
 
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { IncomingMessage } from '#platform/tls-server.ts'
-import { channelProtocol } from '#wire/api/channel.ts'
+import { channelProtocol } from '#wire/channel/channel.ts'
 
 const keyShape = /^[+/0-9A-Za-z]{22}==$/
 

@@ -5,30 +5,26 @@
 import type { Node } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import { holderUnknown, type HasChannel } from '#plane/identity/live-holder.ts'
-import { refuseCopy, type CopyDeps } from '#plane/identity/refuse-copy.ts'
 import { useCertificate, type UseDeps } from '#plane/core/use-certificate.ts'
 import type { Holder, Replicas } from '#plane/store/contract/replicas.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
-import { endReplaced, otherSessions } from '#plane/identity/find-other-holder.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
+import { endReplaced, holderUnknown, otherSessions } from '#plane/identity/holders.ts'
+import type { SecondHolders } from '#plane/identity/second-holder.ts'
 import type { Gate } from '#plane/cluster/gate.ts'
 import type { Holding } from '#plane/sessions/holding.ts'
-import type { LastHolders } from '#plane/identity/last-holders.ts'
 import { askReplica, lookUpWithinMs, makeRoomQuestion } from '#plane/cluster/replica-questions.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
 
-export type OpeningDeps = CopyDeps &
-  UseDeps & {
-    readonly sessions: SessionRegistry
-    readonly holding: Holding
-    readonly replicas: Pick<Replicas, 'ask'>
-    readonly gate: Gate
-    readonly hasChannel: HasChannel
-    readonly lastHolders: Pick<LastHolders, 'isHolder'>
-    /** Asked in the very turn a session is registered: a denial committed while it was opening must not miss it. */
-    readonly denyList: { refusalOf(principal: NodePrincipal): Refusal | null }
-  }
+export type OpeningDeps = UseDeps & {
+  readonly sessions: SessionRegistry
+  readonly holding: Holding
+  readonly replicas: Pick<Replicas, 'ask'>
+  readonly gate: Gate
+  readonly secondHolders: Pick<SecondHolders, 'refuseCopy' | 'refuseDraining'>
+  /** Asked in the very turn a session is registered: a denial committed while it was opening must not miss it. */
+  readonly denyList: { refusalOf(principal: NodePrincipal): Refusal | null }
+}
 
 export type Opening = {
   readonly principal: NodePrincipal
@@ -49,7 +45,11 @@ export const openSession = async (
 ): Promise<'opened' | Refusal> => {
   let over: Holder | null = null
   for (let round = 0; round < rounds; round++) {
-    const no = deps.gate.refusal() ?? (await refuseReplaced(deps, opening)) ?? (await makeRoomHere(deps, opening))
+    const { principal, evidence, correlation } = opening
+    const no =
+      deps.gate.refusal() ??
+      (await deps.secondHolders.refuseDraining(principal, evidence, correlation)) ??
+      (await makeRoomHere(deps, opening))
     if (no !== null) return no
     const found: Holder | null = over
     const outcome: Claimed = await deps.holding.inTurn(opening.principal.id, () =>
@@ -101,27 +101,6 @@ const refusedNow = ({ gate, sessions, denyList }: OpeningDeps, principal: NodePr
   return gate.refusal() ?? denyList.refusalOf(principal)
 }
 
-/**
- * A certificate that was replaced drains for the process that has replaced it. A process that was never seen with it has
- * read it from a copy: whoever has the successor made it durable before its first use.
- */
-const refuseReplaced = async (
-  deps: OpeningDeps,
-  { principal, evidence, correlation }: Opening,
-): Promise<Refusal | null> => {
-  const { id, proof, source, evidenceOnly, draining } = principal
-  if (evidence === null || evidenceOnly || draining !== true) return null
-  const node = await deps.store.get('node', id)
-  if (node === null) return null
-  const { instance } = evidence
-  const observed = await deps.store.observation(id)
-  if (observed.evidence?.instance === instance || observed.report?.instance === instance) return null
-  const isHolder = (await deps.hasChannel(id, instance)) || (await deps.lastHolders.isHolder(node.value, instance))
-  if (isHolder === 'unknown') return holderUnknown(id)
-  if (isHolder) return null
-  return refuseCopy(deps, { node: id, source, serial: proof.serial, sign: 'draining-serial', evidence, correlation })
-}
-
 /** Null: nobody else is there, any more. A process that was killed leaves a channel that nobody answers on. */
 const makeRoomHere = async (deps: OpeningDeps, opening: Opening): Promise<Refusal | null> => {
   const others = otherSessions(deps.sessions, opening.principal.id, instanceOf(opening.evidence))
@@ -142,13 +121,10 @@ const makeRoomElsewhere = async (deps: OpeningDeps, opening: Opening, holder: Ho
   return asked.kind === 'no-answer' ? holderUnknown(room.node) : null
 }
 
-const refuseSecond = (deps: OpeningDeps, { principal, evidence, correlation }: Opening): Promise<Refusal | null> =>
-  refuseCopy(deps, {
-    node: principal.id,
-    source: principal.source,
-    serial: principal.proof.serial,
-    sign: 'second-instance',
-    ...{ evidence, correlation },
-  })
+const refuseSecond = (deps: OpeningDeps, { principal, evidence, correlation }: Opening): Promise<Refusal | null> => {
+  const { id: node, source, proof } = principal
+  const caller = { node, source, serial: proof.serial, evidence, correlation }
+  return deps.secondHolders.refuseCopy(caller, 'second-instance')
+}
 
 const instanceOf = (evidence: AgentEvidence | null): string | null => (evidence === null ? null : evidence.instance)

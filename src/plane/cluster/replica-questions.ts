@@ -4,7 +4,7 @@
 import { Type, type Static, type TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { Asked, ReplicaNumber, Replicas } from '#plane/store/contract/replicas.ts'
-import { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import { AgentEvidence } from '#wire/core/agent-evidence.ts'
 
 const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 

@@ -19,8 +19,8 @@ import { sortableId, type Random } from '#platform/random.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { JournalReader, Store } from '#plane/store/contract/store.ts'
-import { parseStatement } from '#wire/api/statement.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { parseStatement } from '#wire/core/statement.ts'
+import { type CommitDeps, commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 
 export type JudgeDeps = CommitDeps & {

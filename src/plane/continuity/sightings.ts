@@ -17,7 +17,7 @@ import { recordRefusal, type RefusalDeps } from '#plane/core/record-refusal.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Committed, JournalReader } from '#plane/store/contract/store.ts'
 import { placesIn } from '#plane/store/journal/places-in-journal.ts'
-import { formatStatement } from '#wire/api/statement.ts'
+import { formatStatement } from '#wire/core/statement.ts'
 import type { Gate } from '#plane/cluster/gate.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
@@ -121,7 +121,7 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
     return 'fitting'
   }
 
-  deps.feed.subscribe((committed) => {
+  deps.feed.subscribe('sightings', (committed) => {
     if (isWorthTelling(committed, made)) look()
   })
 

@@ -25,7 +25,7 @@ export type Arrivals = {
 export const openArrivals = (feed: Feed, timers: Timers, most: number): Arrivals => {
   const waiting = new Map<() => void, (entry: JournalEntry) => boolean>()
   let closed = false
-  const unsubscribe = feed.subscribe(({ entries }) => {
+  const unsubscribe = feed.subscribe('journal followers', ({ entries }) => {
     const keyRevoked = entries.some(({ entry }) => entry.type === 'operator_key.revoked')
     for (const [wake, fits] of waiting) if (keyRevoked || entries.some(({ entry }) => fits(entry))) wake()
   })

@@ -23,7 +23,7 @@ test('the loser of a race reads and decides again, and the feed hears of it once
   const feed = openFeed()
   let reads = 0
   let heard = 0
-  feed.subscribe(() => void heard++)
+  feed.subscribe('metrics', () => void heard++)
   const outcome = await commitDecision({ store, feed }, async () => ({ ...decided(change), snapshot: ++reads }))
   assert.deepEqual(outcome, { kind: 'committed', change, committed, snapshot: 4 })
   assert.equal(heard, 1)
@@ -32,7 +32,7 @@ test('the loser of a race reads and decides again, and the feed hears of it once
 test('a refusal commits nothing and is told to nobody else', async () => {
   const store = storeThatLoses(0)
   const feed = openFeed()
-  feed.subscribe(() => assert.fail('nothing was committed'))
+  feed.subscribe('metrics', () => assert.fail('nothing was committed'))
   assert.deepEqual(await commitDecision({ store, feed }, async () => refuse('NODE_REVOKED')), refuse('NODE_REVOKED'))
   assert.equal(store.commits, 0)
 })
@@ -73,7 +73,7 @@ test('an attempt that has to read what it has caused is repeated like one that l
 test('one commit is published if it came through, and only then', async () => {
   const feed = openFeed()
   let published = 0
-  feed.subscribe(() => void published++)
+  feed.subscribe('metrics', () => void published++)
   const store = storeThatLoses(1)
   assert.equal(await commitOnce({ store, feed }, change), 'lost-race')
   assert.equal(published, 0)

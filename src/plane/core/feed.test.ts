@@ -4,14 +4,25 @@ import { openFeed } from './feed.ts'
 
 const committed = { kind: 'committed', origin: 'here', writes: [], entries: [] } as const
 
+test('subscribers act in the order of the list, whatever the order in which they subscribed', () => {
+  const feed = openFeed()
+  const acted: string[] = []
+  feed.subscribe('journal followers', () => void acted.push('followers'))
+  feed.subscribe('channels', () => void acted.push('channels'))
+  feed.subscribe('deny-list', () => void acted.push('deny-list'))
+  feed.subscribe('journal followers', () => void acted.push('more followers'))
+  feed.publish(committed)
+  assert.deepEqual(acted, ['deny-list', 'channels', 'followers', 'more followers'])
+})
+
 test('a subscriber that fails keeps the news from nobody else, and does not fail in silence', () => {
   const feed = openFeed()
   const told: string[] = []
-  feed.subscribe(() => void told.push('first'))
-  feed.subscribe(() => {
+  feed.subscribe('deny-list', () => void told.push('first'))
+  feed.subscribe('deny-list', () => {
     throw new Error('out of paper')
   })
-  feed.subscribe(() => void told.push('last'))
+  feed.subscribe('metrics', () => void told.push('last'))
   assert.throws(() => feed.publish(committed), AggregateError)
   assert.deepEqual(told, ['first', 'last'])
 })
@@ -19,7 +30,7 @@ test('a subscriber that fails keeps the news from nobody else, and does not fail
 test('whoever has unsubscribed hears no more', () => {
   const feed = openFeed()
   let told = 0
-  const unsubscribe = feed.subscribe(() => void told++)
+  const unsubscribe = feed.subscribe('metrics', () => void told++)
   feed.publish(committed)
   unsubscribe()
   feed.publish(committed)

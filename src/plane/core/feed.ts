@@ -1,31 +1,74 @@
-// What has been committed, told in the same turn to those in this process who act on it: the deny-list, the open
-// channels, whoever follows the journal. A subscriber is called after the commit is durable and before it is answered.
+// What has been committed, published in the same turn to the parts of this process that act on it. A subscriber is called
+// after the commit is durable and before it is answered; what other replicas commit is published likewise.
 
 import type { Committed } from '#plane/store/contract/store.ts'
 
+/**
+ * Every subscriber, in the order in which they act, whatever the order in which they were opened. What decides about access
+ * comes before what tells others, so that a caller who reacts at once finds the new state in force. Only the leader has the
+ * last three.
+ */
+const feedOrder = [
+  // First: whatever fails below, the head of the journal is remembered outside the database.
+  'journal witness',
+  // Read by all that follow: a commit is acted on under the settings it made.
+  'domain settings',
+  'store confirmations',
+  // Before channels: they send in this turn which authorities are withdrawn.
+  'authority',
+  // Before channels: a node whose channel is cut and that comes back at once meets its denial.
+  'deny-list',
+  // Peers are sent in this turn what they are to drop; neither this nor the channels depend on each other.
+  'peer book',
+  'channels',
+  'sightings',
+  // From here on nothing depends on the order, except that readers of the journal are woken when all of it is in force.
+  'unresolved alerts',
+  'operator key book',
+  'known operator keys',
+  'metrics',
+  'failure watch',
+  'revocation lists',
+  'OCSP responders',
+  'OCSP answers',
+  'journal followers',
+  'node alerts',
+  'alert delivery',
+  'claims',
+] as const
+
+export type FeedSubscriber = (typeof feedOrder)[number]
+
 export type Feed = {
   publish(committed: Committed): void
-  subscribe(subscriber: (committed: Committed) => void): () => void
+  /** Several under one name act in the order in which they subscribed. The answer unsubscribes. */
+  subscribe(name: FeedSubscriber, subscriber: (committed: Committed) => void): () => void
 }
 
 export const openFeed = (): Feed => {
-  const subscribers = new Set<(committed: Committed) => void>()
+  const subscribers = new Map<FeedSubscriber, Set<(committed: Committed) => void>>(
+    feedOrder.map((name) => [name, new Set()]),
+  )
   return {
     publish(committed) {
       const failures: unknown[] = []
-      for (const subscriber of subscribers) {
-        try {
-          subscriber(committed)
-        } catch (error) {
-          failures.push(error)
+      for (const named of subscribers.values()) {
+        for (const subscriber of named) {
+          try {
+            subscriber(committed)
+          } catch (error) {
+            failures.push(error)
+          }
         }
       }
-      // Told to all first: whatever is wrong with one of them, a revocation still cuts channels.
+      // After all have been called: whatever is wrong with one of them, a revocation still cuts channels.
       if (failures.length > 0) throw new AggregateError(failures, 'what was committed could not be told to everybody')
     },
-    subscribe(subscriber) {
-      subscribers.add(subscriber)
-      return () => void subscribers.delete(subscriber)
+    subscribe(name, subscriber) {
+      const named = subscribers.get(name)
+      if (named === undefined) throw new Error(`${name} is not in the order of the feed`)
+      named.add(subscriber)
+      return () => void named.delete(subscriber)
     },
   }
 }

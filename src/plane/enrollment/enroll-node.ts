@@ -32,22 +32,21 @@ import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { WireguardRequest } from '#wire/network/peers.ts'
-import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { issue, readIssueFacts, type IssueDeps, type Issued } from '#plane/identity/issue.ts'
-import { claimantFacts, lastSeenFacts } from '#plane/identity/holder-facts.ts'
-import { holderUnknown } from '#plane/identity/live-holder.ts'
+import { holderUnknown } from '#plane/identity/holders.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import { raiseCopiedImage, readKeyClaims } from '#plane/identity/key-claims.ts'
-import { raiseSecondHolder } from '#plane/identity/raise-second-holder.ts'
 import {
   checkRegistration,
   keyInRequest,
   type ChallengeDeps,
   type CheckedRegistration,
 } from '#plane/identity/request-proofs.ts'
+import { callerFacts, lastSeenFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 import { checkWireguard, readWireguard } from '#plane/network/wireguard-facts.ts'
 
@@ -59,6 +58,7 @@ export type EnrollDeps = ChallengeDeps &
     readonly strangers: StrangersBudget
     readonly admission: AdmissionQueue
     readonly pace: NodePace
+    readonly secondHolders: Pick<SecondHolders, 'report'>
     /** Pings whatever channel the node has open. */
     readonly probe: (node: NodeId, enoughMs: number) => Promise<Exclude<ProbeOutcome, 'not-tried'> | 'unknown'>
   }
@@ -223,8 +223,8 @@ const joinLimit = async (deps: EnrollDeps, { source }: EnrollCall, node: NodeId)
 const alerted = async (deps: EnrollDeps, admission: Admission, record: Recorded): Promise<Recorded> => {
   if (!isAlarming(admission)) return record
   const about = { kind: 'superseded_by_hardware', subject: admission.before.id } as const
-  const standing = await deps.store.get('alert', alertKey(about))
-  const alert = supersessionAlert(admission, standing, sortableId(admission.facts.nowMs, deps.random))
+  const existing = await deps.store.get('alert', alertKey(about))
+  const alert = supersessionAlert(admission, existing, sortableId(admission.facts.nowMs, deps.random))
   return { ...record, change: withAlert(record.change, alert) }
 }
 
@@ -274,7 +274,7 @@ const readFacts = async (
 const holdersOf = async (deps: EnrollDeps, call: EnrollCall, node: Node): Promise<EnrollFacts['holders']> => {
   const { macs, bmcSerial } = call.hardware
   // What it joins by is what it has shown; its evidence may say otherwise.
-  const claimant = { ...claimantFacts(call.evidence, call.source, null), macs, bmcSerial }
+  const claimant = { ...callerFacts(call.evidence, call.source, null), macs, bmcSerial }
   return { claimant, holder: lastSeenFacts(node, await deps.store.observation(node.id)) }
 }
 
@@ -288,7 +288,7 @@ const nodeIdOf = (deps: EnrollDeps, call: EnrollCall, credential: Credential): N
 
 const alarm = async (deps: EnrollDeps, facts: EnrollFacts, by: Attribution): Promise<void> => {
   if (facts.node === null) return
-  await raiseSecondHolder(deps, {
+  await deps.secondHolders.report({
     node: facts.node.value.id,
     condition: 'spoof_suspected',
     reason: 'another key asked for this identity while the node is active',

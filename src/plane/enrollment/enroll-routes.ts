@@ -1,30 +1,22 @@
-// How a machine that has no identity yet gets one: it reads the roots of the domain, and enrols. Both routes ask for no client
-// certificate.
+// How a machine that has no identity yet gets one; no client certificate is asked for.
 
 import { boundedText } from '#domain/core/decision.ts'
 import { noHardware, type HardwareIdentity } from '#domain/core/node.ts'
-import type { Issuer } from '#plane/core/issuer.ts'
-import { answer, type Call, type Route } from '#plane/http/route.ts'
+import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
 import { identityAnswer, type IdentityAnswerDeps } from '#plane/identity/identity-routes.ts'
 import type { Issued } from '#plane/identity/issue.ts'
 import type { PeerBook } from '#plane/network/peer-book.ts'
 import { overlayConfigOf, wireguardConfigOf } from '#plane/network/wireguard-config.ts'
-import { isoTime, type Clock } from '#platform/clock.ts'
-import { BundleResponse, EnrollRequest, EnrollResponse, understoodFields } from '#wire/api/node-api.ts'
+import { enrollApi, understoodFields, type EnrollRequest, type EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { enrollNode, type EnrollDeps } from './enroll-node.ts'
 
-export const enrollRoute = (deps: EnrollDeps & EnrollmentAnswerDeps): Route => ({
-  method: 'POST',
-  path: '/v1/enroll',
-  access: 'anyone',
-  summary: 'Proves an invitation or a hardware identity, and gets a certificate',
-  body: EnrollRequest,
-  answer: EnrollResponse,
-  handle: (call) => enroll(deps, call),
-})
+export type EnrollRouteDeps = EnrollDeps & EnrollmentAnswerDeps
 
-const enroll = async (deps: EnrollDeps & EnrollmentAnswerDeps, call: Call) => {
-  const body = call.body as EnrollRequest
+export const enrollRoutes = (deps: EnrollRouteDeps): readonly Route[] =>
+  serve(enrollApi, { enroll: (call) => enroll(deps, call) })
+
+const enroll = async (deps: EnrollRouteDeps, call: CallOf<typeof enrollApi.enroll>) => {
+  const { body } = call
   const { hardware_facts: facts } = body
   const outcome = await enrollNode(deps, {
     method: body.method,
@@ -70,24 +62,3 @@ export const enrollmentAnswer = (deps: EnrollmentAnswerDeps, issued: Issued): En
     understands: [...understoodFields],
   }
 }
-
-export type BundleRouteDeps = {
-  readonly domainName: string
-  readonly issuer: Pick<Issuer, 'roots' | 'rootFingerprint'>
-  readonly clock: Clock
-}
-
-export const bundleRoute = ({ domainName, issuer, clock }: BundleRouteDeps): Route => ({
-  method: 'GET',
-  path: '/v1/bundle',
-  access: 'anyone',
-  summary: 'The roots of this domain',
-  answer: BundleResponse,
-  handle: async () =>
-    answer({
-      domain: domainName,
-      roots: issuer.roots(),
-      root_fingerprint: issuer.rootFingerprint(),
-      server_time: isoTime(clock.nowMs()),
-    }),
-})

@@ -14,8 +14,8 @@ import { peerDomains } from './peer-domains.ts'
 import { claimedState, settleElsewhere, settleEveryElsewhere, takeClaims, type TakeClaimsDeps } from './take-claims.ts'
 import { claimsOf } from '#plane/store/commit/columns.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { mostClaims, mostHardware, type Claims } from '#wire/federation/claim-api.ts'
-import { formatStatement } from '#wire/api/statement.ts'
+import { mostClaims, mostHardware, type Claims } from '#wire/core/claims.ts'
+import { formatStatement } from '#wire/core/statement.ts'
 import type { CallPeer } from './call-peer.ts'
 
 export type PublishDeps = Omit<TakeClaimsDeps, 'feed'> & {
@@ -86,7 +86,7 @@ export const publishClaims = (deps: PublishDeps): ClaimPublisher => {
   }
   const cancelRepeat = deps.timers.every(repeatEveryMs, () => next(repeat))
 
-  const unsubscribe = deps.feed.subscribe(({ writes }) => {
+  const unsubscribe = deps.feed.subscribe('claims', ({ writes }) => {
     for (const write of writes) {
       if (write.put === 'peer-domain') met(write.value)
       else if (write.put === 'node' && peers.size > 0) tell(write.value)

@@ -1,8 +1,7 @@
 // Takes what a peer domain says of machines, and says what of them is here. Only what a configured peer has signed for this
 // domain just now is believed, and all that follows is a condition.
 
-import type { Claim, PeerDomain } from '#domain/federation/peer-domain.ts'
-import { claimKey } from '#domain/federation/peer-domain.ts'
+import { type Claim, type PeerDomain, claimKey } from '#domain/federation/peer-domain.ts'
 import { decideElsewhere, decideTakeClaims } from '#domain/federation/claim-rules.ts'
 import type { Row } from '#domain/core/change.ts'
 import { hasCondition } from '#domain/core/conditions.ts'
@@ -13,9 +12,10 @@ import { verifySignature } from '#pki/keys.ts'
 import { claimsOf } from '#plane/store/commit/columns.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
-import { mostAnswered, mostHardware, type Claims, type ClaimsAnswer } from '#wire/federation/claim-api.ts'
-import { parseStatement } from '#wire/api/statement.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { mostAnswered, mostHardware, type Claims } from '#wire/core/claims.ts'
+import type { ClaimsAnswer } from '#wire/federation/claim-api.ts'
+import { parseStatement } from '#wire/core/statement.ts'
+import { type CommitDeps, commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import { peerDomains } from './peer-domains.ts'

@@ -1,5 +1,5 @@
 // Work is placed on a node and given back. What takes it away from its owner is the end of the node's identity
-// (revocation/withdraw-identity.ts, identity/settle-duplicate.ts, recovery/issue-repair-bundle.ts).
+// (revocation/withdraw-identity.ts, identity/second-holder.ts, recovery/issue-repair-bundle.ts).
 
 import { decideGiveBack, decidePlace, type Allocation } from '#domain/fleet/allocation.ts'
 import type { Attribution } from '#domain/core/decision.ts'

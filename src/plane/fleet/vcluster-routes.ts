@@ -1,130 +1,54 @@
 // vClusters, and which of them a node is in.
 
-import type { Static } from 'typebox'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse } from '#domain/core/refusal.ts'
 import type { VClusterChanges } from '#domain/fleet/vcluster.ts'
 import { assignNode, moveNode, unassignNode } from './assign-node.ts'
 import { changeVCluster, createVCluster, deleteVCluster } from './change-vclusters.ts'
+import { vclusterLine, vclusterView, vclusterApi, type ChangeVClusterRequest } from '#wire/fleet/vcluster-api.ts'
+import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
 import { everyRow } from '#plane/core/pages.ts'
-import { vclusterLine, vclusterView } from './vcluster-view.ts'
-import { NodeDetail } from '#wire/api/operator-api.ts'
-import {
-  AssignRequest,
-  ChangeVClusterRequest,
-  CreateVClusterRequest,
-  DeleteVClusterRequest,
-  MoveRequest,
-  UnassignRequest,
-  VClusterBody,
-  VClusterDeleted,
-  VClusterListAnswer,
-} from '#wire/fleet/vcluster-api.ts'
-import { attributionOf, NameParams, NodeParams, param } from '#plane/http/operator-call.ts'
 import { detailOf, type NodeRoutesDeps } from '#plane/node/operator-node-routes.ts'
-import { answer, type Answer, type Route } from '#plane/http/route.ts'
 
-export const operatorVClusterRoutes = (deps: NodeRoutesDeps): readonly Route[] => [
-  {
-    method: 'GET',
-    path: '/v1/vclusters',
-    access: 'viewer',
-    summary: 'All vClusters',
-    answer: VClusterListAnswer,
-    handle: () => listVClusters(deps),
-  },
-  {
-    method: 'POST',
-    path: '/v1/vclusters',
-    access: 'platform-admin',
-    summary: 'Makes a vCluster, under the policy of maintenance mode unless told otherwise',
-    body: CreateVClusterRequest,
-    answer: VClusterBody,
-    handle: async (call) => {
-      const { name, ...changes } = call.body as CreateVClusterRequest
+export const operatorVClusterRoutes = (deps: NodeRoutesDeps): readonly Route[] =>
+  serve(vclusterApi, {
+    list: () => listVClusters(deps),
+    create: async (call) => {
+      const { name, ...changes } = call.body
       const done = await createVCluster(deps, name, changesIn(changes), attributionOf(call))
       return done.kind === 'refused' ? done : answer(vclusterView(done.vcluster), 201)
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/vclusters/:name',
-    access: 'viewer',
-    summary: 'One vCluster, with its policy and its overlay',
-    params: NameParams,
-    answer: VClusterBody,
-    handle: async (call) => {
-      const row = await deps.store.get('vcluster', param(call, 'name'))
+    show: async (call) => {
+      const row = await deps.store.get('vcluster', call.params.name)
       const gone = row === null || row.value.deletedAtMs !== null
-      return gone ? refuse('VCLUSTER_NOT_FOUND', param(call, 'name')) : answer(vclusterView(row.value))
+      return gone ? refuse('VCLUSTER_NOT_FOUND', call.params.name) : answer(vclusterView(row.value))
     },
-  },
-  {
-    method: 'PATCH',
-    path: '/v1/vclusters/:name',
-    access: 'platform-admin',
-    summary: 'Changes a vCluster; its nodes are told at once',
-    params: NameParams,
-    body: ChangeVClusterRequest,
-    answer: VClusterBody,
-    handle: async (call) => {
-      const changes = changesIn(call.body as ChangeVClusterRequest)
-      const done = await changeVCluster(deps, param(call, 'name'), changes, attributionOf(call))
+    change: async (call) => {
+      const changes = changesIn(call.body)
+      const done = await changeVCluster(deps, call.params.name, changes, attributionOf(call))
       return done.kind === 'refused' ? done : answer(vclusterView(done.vcluster))
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/vclusters/:name/delete',
-    access: 'platform-admin',
-    summary: 'Deletes a vCluster; with force its nodes go to maintenance mode',
-    params: NameParams,
-    body: DeleteVClusterRequest,
-    answer: VClusterDeleted,
-    handle: async (call) => {
-      const { force = false } = call.body as Static<typeof DeleteVClusterRequest>
-      const done = await deleteVCluster(deps, param(call, 'name'), { force }, attributionOf(call))
+    delete: async (call) => {
+      const { force = false } = call.body
+      const done = await deleteVCluster(deps, call.params.name, { force }, attributionOf(call))
       if (done.kind === 'refused') return done
       const { name, revision } = done.vcluster
       return answer({ name, revision, unassigned: [...done.unassigned] })
     },
-  },
-  {
-    ...ofNode('assign', 'Assigns a node that is in no vCluster'),
-    body: AssignRequest,
-    handle: (call) => {
-      const { to } = call.body as Static<typeof AssignRequest>
-      return changed(deps, assignNode(deps, param(call, 'id'), to, attributionOf(call)))
+    assign: (call) => {
+      const { to } = call.body
+      return changed(deps, assignNode(deps, call.params.id, to, attributionOf(call)))
     },
-  },
-  {
-    ...ofNode('move', 'Moves a node from one vCluster to another in one step; its certificate stays'),
-    body: MoveRequest,
-    handle: (call) => {
-      const { to, force = false } = call.body as Static<typeof MoveRequest>
-      return changed(deps, moveNode(deps, param(call, 'id'), { to, force }, attributionOf(call)))
+    move: (call) => {
+      const { to, force = false } = call.body
+      return changed(deps, moveNode(deps, call.params.id, { to, force }, attributionOf(call)))
     },
-  },
-  {
-    ...ofNode('unassign', 'Takes a node out of its vCluster, into maintenance mode'),
-    body: UnassignRequest,
-    handle: (call) => {
-      const { force = false } = call.body as Static<typeof UnassignRequest>
-      return changed(deps, unassignNode(deps, param(call, 'id'), { force, deleted: null }, attributionOf(call)))
+    unassign: (call) => {
+      const { force = false } = call.body
+      return changed(deps, unassignNode(deps, call.params.id, { force, deleted: null }, attributionOf(call)))
     },
-  },
-]
+  })
 
-const ofNode = (action: string, summary: string) =>
-  ({
-    method: 'POST',
-    path: `/v1/nodes/:id/${action}`,
-    access: 'operator',
-    summary,
-    params: NodeParams,
-    answer: NodeDetail,
-  }) as const
-
-const changed = async (deps: NodeRoutesDeps, doing: ReturnType<typeof assignNode>): Promise<Answer | Refusal> => {
+const changed = async (deps: NodeRoutesDeps, doing: ReturnType<typeof assignNode>) => {
   const done = await doing
   return done.kind === 'refused' ? done : answer(await detailOf(deps, done.node))
 }
@@ -141,7 +65,7 @@ const changesIn = ({ set = {}, overlay }: ChangeVClusterRequest): VClusterChange
         },
 })
 
-const listVClusters = async ({ store }: NodeRoutesDeps): Promise<Answer> => {
+const listVClusters = async ({ store }: NodeRoutesDeps) => {
   const vclusters: ReturnType<typeof vclusterLine>[] = []
   for await (const vcluster of everyRow(store, 'vcluster', ({ name }) => name))
     if (vcluster.deletedAtMs === null) vclusters.push(vclusterLine(vcluster))

@@ -1,6 +1,6 @@
 // A clock that is wrong when a plane starts: what can be told of it before anything is signed by it.
 
-import { durationWords } from '#domain/core/duration-words.ts'
+import { durationWords } from '#domain/core/in-words.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import type { Store } from '#plane/store/contract/store.ts'

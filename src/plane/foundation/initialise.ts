@@ -2,8 +2,8 @@
 // keys are durable before it, so a crash in between leaves keys that nothing names; the next start makes new ones. Of
 // several planes that start at once one makes the domain, and has the administrator's key in its data folder.
 
-import { StoreRefused } from '#plane/store/contract/store-errors.ts'
 import * as path from 'node:path'
+import { StoreRefused } from '#plane/store/contract/store-errors.ts'
 import { decided, entry, type Attribution } from '#domain/core/decision.ts'
 import type { Write } from '#domain/core/change.ts'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
@@ -16,8 +16,7 @@ import { hashOfSecret, newOperatorSecret } from '#plane/operators/operator-secre
 import { createAuthority } from '#plane/authority/create-authority.ts'
 import { noteFirstStart, readFirstStart, setAdminKeyAside, setLeftoversAside } from './first-start.ts'
 import type { Foundation } from './foundation.ts'
-import type { PlaneConfig } from '#plane/config/config.ts'
-import { ConfigProblem } from '#plane/config/config.ts'
+import { type PlaneConfig, ConfigProblem } from '#plane/config/config.ts'
 
 const by: Attribution = { actor: 'system:first-start', source: null, correlation: null }
 

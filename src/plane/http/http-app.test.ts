@@ -5,7 +5,7 @@ import { Type } from 'typebox'
 import type { OperatorPrincipal } from '#domain/core/principal.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import { silentLog } from '#platform/log.ts'
-import { bodyLimit, httpApp, type HttpAppOptions } from './http-app.ts'
+import { bodyLimit, compiledOnFirstUse, httpApp, type HttpAppOptions } from './http-app.ts'
 import type { Standing } from '#plane/store/contract/replicas.ts'
 import type { Refused } from './http-reply.ts'
 import { answer, type Call, type Route } from './route.ts'
@@ -232,4 +232,22 @@ test('how a replica is can be asked whatever it is', async () => {
   const health: Route = { ...at('/readyz', async () => answer({ ready: false }, 503)), always: true }
   const { app } = appWith([health], { standing: () => ({ kind: 'expired', why: 'this replica has no lease' }) })
   assert.deepEqual((await app.inject('/readyz')).json(), { ready: false })
+})
+
+test('a schema is compiled once, when it is first needed, and says why something does not fit', () => {
+  const compiled: string[] = []
+  const compile = compiledOnFirstUse((schema: string) => {
+    compiled.push(schema)
+    const validate = (data: unknown): boolean => {
+      validate.errors = data === schema ? null : [`no ${schema}`]
+      return data === schema
+    }
+    validate.errors = null as string[] | null
+    return validate
+  })
+  const [one, other] = [compile('one'), compile('other')]
+  assert.deepEqual(compiled, [])
+  assert.deepEqual([one('other'), one.errors], [false, ['no one']])
+  assert.deepEqual([one('one'), one.errors, other.errors], [true, null, undefined])
+  assert.deepEqual(compiled, ['one'])
 })

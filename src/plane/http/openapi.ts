@@ -1,30 +1,13 @@
-// The API described by the same routes and schemas that serve it: OpenAPI 3.1, whose schemas are JSON Schema as they are.
+// The API described by the same declarations and schemas that serve it: OpenAPI 3.1, whose schemas are JSON Schema as they are.
 
 import type { TSchema } from 'typebox'
-import * as alertApi from '#wire/alerts/alert-api.ts'
-import * as allocationApi from '#wire/fleet/allocation-api.ts'
-import * as caApi from '#wire/ca/ca-api.ts'
-import * as caWithdrawalApi from '#wire/ca/ca-withdrawal-api.ts'
-import * as certificateStatusApi from '#wire/ca/certificate-status-api.ts'
-import * as claimApi from '#wire/federation/claim-api.ts'
-import * as hardwareApi from '#wire/fleet/hardware-api.ts'
-import * as healthApi from '#wire/fleet/health-api.ts'
-import * as issuanceApi from '#wire/identity/issuance-api.ts'
-import * as nodeApi from '#wire/api/node-api.ts'
-import * as operatorApi from '#wire/api/operator-api.ts'
-import * as planApi from '#wire/plans/plan-api.ts'
-import * as receiptApi from '#wire/revocation/receipt-api.ts'
-import * as recoveryApi from '#wire/recovery/recovery-api.ts'
-import * as schedulingApi from '#wire/fleet/scheduling-api.ts'
-import * as vclusterApi from '#wire/fleet/vcluster-api.ts'
-import type { Access, Route } from './route.ts'
-import { apiExamples } from './openapi-examples.ts'
-
-export type DescribedPlane = { readonly name: string; readonly description: string; readonly routes: readonly Route[] }
+import type { Access, Endpoint } from '#wire/core/endpoint.ts'
+import type { DescribedListener } from '#wire/listeners.ts'
+import { publishedSchemas } from '#wire/published-schemas.ts'
 
 type Json = Record<string, unknown>
 
-export const openApiDocument = (version: string, planes: readonly DescribedPlane[]): Json => ({
+export const openApiDocument = (version: string, listeners: readonly DescribedListener[]): Json => ({
   openapi: '3.1.0',
   info: {
     title: 'Muster',
@@ -32,8 +15,8 @@ export const openApiDocument = (version: string, planes: readonly DescribedPlane
     description:
       'A node trust plane. Node and operator routes never share a listener. Times are RFC 3339, durations milliseconds.',
   },
-  tags: planes.map(({ name, description }) => ({ name, description })),
-  paths: pathsOf(planes),
+  tags: listeners.map(({ name, description }) => ({ name, description })),
+  paths: pathsOf(listeners),
   components: {
     securitySchemes: {
       operatorKey: { type: 'http', scheme: 'bearer', description: 'An operator key, `muster_key_` and 43 characters' },
@@ -50,40 +33,41 @@ export const openApiDocument = (version: string, planes: readonly DescribedPlane
   },
 })
 
-const pathsOf = (planes: readonly DescribedPlane[]): Json => {
+const pathsOf = (listeners: readonly DescribedListener[]): Json => {
   const paths: Record<string, Json> = {}
-  for (const { name, routes } of planes) {
-    for (const route of routes) {
-      const path = route.path.replace(/:(\w+)/g, '{$1}')
-      const method = route.method.toLowerCase()
+  for (const { name, endpoints } of listeners) {
+    for (const declared of endpoints) {
+      const path = declared.path.replace(/:(\w+)/g, '{$1}')
+      const method = declared.method.toLowerCase()
       // What two listeners answer alike is described once, under both.
       const tags = [...((paths[path]?.[method] as { tags: string[] } | undefined)?.tags ?? []), name]
-      paths[path] = { ...paths[path], [method]: { ...operation(route), tags } }
+      paths[path] = { ...paths[path], [method]: { ...operation(declared), tags } }
     }
   }
   return paths
 }
 
-const operation = (route: Route): Json => {
-  const example = apiExamples[`${route.method} ${route.path}`]
+const operation = (declared: Endpoint): Json => {
+  const { example } = declared
   return {
-    operationId: operationId(route),
-    summary: route.summary,
-    ...security(route.access),
-    parameters: [...parameters('path', route.params), ...parameters('query', route.query)],
-    ...(route.body !== undefined && {
-      requestBody: { required: true, content: { 'application/json': content(route.body, example?.request) } },
+    operationId: operationId(declared),
+    summary: declared.summary,
+    ...security(declared.access),
+    parameters: [...parameters('path', declared.params), ...parameters('query', declared.query)],
+    ...(declared.body !== undefined && {
+      requestBody: { required: true, content: { 'application/json': content(declared.body, example?.request) } },
     }),
-    responses: { ...success(route, example), default: { $ref: '#/components/responses/Refused' } },
+    responses: { ...success(declared), default: { $ref: '#/components/responses/Refused' } },
   }
 }
 
-const success = (route: Route, example: (typeof apiExamples)[string]): Json => {
-  if (route.kind === 'upgrade') return { 101: { description: 'The connection is a channel now' } }
+const success = (declared: Endpoint): Json => {
+  const { example } = declared
+  if (declared.kind === 'upgrade') return { 101: { description: 'The connection is a channel now' } }
   const described =
-    route.answer === undefined
+    declared.answer === undefined
       ? { description: 'Done' }
-      : { description: 'Done', content: { 'application/json': content(route.answer, example?.answer) } }
+      : { description: 'Done', content: { 'application/json': content(declared.answer, example?.answer) } }
   return { [example?.status ?? 200]: described }
 }
 
@@ -116,7 +100,7 @@ const parameters = (where: 'path' | 'query', schema: TSchema | undefined): Json[
   }))
 }
 
-const operationId = ({ method, path }: Route): string =>
+const operationId = ({ method, path }: Endpoint): string =>
   method.toLowerCase() +
   path
     .split(/[^A-Za-z0-9]+/)
@@ -124,28 +108,8 @@ const operationId = ({ method, path }: Route): string =>
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('')
 
-/** Schemas that are exported by name keep it; the others stand where they are used. */
 const schemaNames: ReadonlyMap<unknown, string> = new Map(
-  Object.entries({
-    ...alertApi,
-    ...allocationApi,
-    ...caApi,
-    ...caWithdrawalApi,
-    ...certificateStatusApi,
-    ...claimApi,
-    ...hardwareApi,
-    ...healthApi,
-    ...issuanceApi,
-    ...nodeApi,
-    ...operatorApi,
-    ...planApi,
-    ...receiptApi,
-    ...recoveryApi,
-    ...schedulingApi,
-    ...vclusterApi,
-  })
-    .filter(([, value]) => typeof value === 'object' && value !== null && 'type' in value && value.type === 'object')
-    .map(([name, value]) => [value, name]),
+  Object.entries(publishedSchemas).map(([name, schema]) => [schema, name]),
 )
 
 const plain = (schema: unknown, top: unknown): unknown => {

@@ -1,66 +1,73 @@
-// A route says who may call it. There is no way to register one without saying so, and a test walks them all.
+// A declaration of wire/ with the handler that answers it. Handlers are typed by their declaration: neither a declaration
+// without a handler nor a handler without a declaration compiles, and a test walks them all.
 
-import type { TSchema } from 'typebox'
+import type { Attribution } from '#domain/core/decision.ts'
+import { actorOf, type NodePrincipal, type OperatorPrincipal, type Principal } from '#domain/core/principal.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
-import type { Principal, Role } from '#domain/core/principal.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
+import type { AnswerOf, BodyOf, Endpoint, Endpoints, Immutable, ParamsOf, QueryOf } from '#wire/core/endpoint.ts'
 
-export type Access =
-  /** No proof asked for. */
-  | 'anyone'
-  /** A node, for itself: the `{id}` of the path has to be its own. */
-  | 'node-itself'
-  /** An operator with at least this role. */
-  | Role
+export type Route = Endpoint & { handle(call: Call): Promise<Answer | Refusal> }
 
-export type Route<P extends Principal = Principal> = {
-  readonly method: 'GET' | 'POST' | 'PATCH'
-  /** With `:name` for parameters. */
-  readonly path: string
-  readonly access: Access
-  readonly summary: string
-  /** Says how the plane is, so it is answered whatever that is. */
-  readonly always?: true
-  /**
-   * Cuts somebody off, so it is carried out whatever the standing, and also for an operator whom a database that cannot be
-   * read does not know any more but this process does (authn/operator-key.ts).
-   */
-  readonly cutOff?: true
-  /** A node in quarantine may call it too, once a repair bundle has given it a certificate. */
-  readonly inQuarantine?: true
-  readonly params?: TSchema
-  readonly query?: TSchema
-  readonly body?: TSchema
-  readonly answer?: TSchema
-  /** `upgrade`: the path is taken over by the WebSocket channel instead of being answered. */
-  readonly kind?: 'upgrade'
-  handle(call: Call<P>): Promise<Answer | Refusal>
-}
-
-export type Call<P extends Principal = Principal> = {
-  readonly principal: P
+export type Call = {
+  readonly principal: Principal
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, unknown>>
-  /** Already checked against the route's schema. */
   readonly body: unknown
   readonly correlation: string
   /** What the calling agent says of its process and machine; null from those that say nothing. */
   readonly evidence: AgentEvidence | null
 }
 
-export type Answer = {
+/** A call as its handler sees it: already checked against the schemas of the declaration, by a caller who may. */
+export type CallOf<E extends Endpoint> = Pick<Call, 'correlation' | 'evidence'> & {
+  readonly principal: PrincipalOf<E['access']>
+  readonly params: ParamsOf<E>
+  readonly query: QueryOf<E>
+  readonly body: BodyOf<E>
+}
+
+type PrincipalOf<A extends Endpoint['access']> = A extends 'anyone'
+  ? Principal
+  : A extends 'node-itself'
+    ? NodePrincipal
+    : OperatorPrincipal
+
+export type Answer<T = unknown> = {
   readonly kind: 'answer'
   /** 503: not a refusal, but the plane saying that it is not ready. */
   readonly status: 200 | 201 | 503
   /** An object is sent as JSON; text and bytes as they are, under `contentType`. */
-  readonly body: object | string | Uint8Array
+  readonly body: T & (object | string | Uint8Array)
   readonly contentType?: string
   /** Names the body, so that a caller that has it already is not sent it again. */
   readonly etag?: string
 }
 
-export const answer = (body: object | string, status: Answer['status'] = 200): Answer => ({
+export const answer = <T extends object | string>(body: T, status: Answer['status'] = 200): Answer<T> => ({
   kind: 'answer',
   status,
   body,
+})
+
+type Handlers<G extends Endpoints> = {
+  readonly [K in keyof G]: (call: CallOf<G[K]>) => Promise<Answer<Immutable<AnswerOf<G[K]>>> | Refusal>
+}
+
+export const serve = <const G extends Endpoints>(endpoints: G, handlers: Handlers<G>): readonly Route[] => {
+  const undeclared = Object.keys(handlers).find((name) => !Object.hasOwn(endpoints, name))
+  if (undeclared !== undefined) throw new Error(`nothing declares what ${undeclared} handles`)
+  return Object.entries(endpoints).map(([name, declared]) => {
+    const handle = handlers[name]
+    if (handle === undefined) throw new Error(`${declared.method} ${declared.path} has no handler`)
+    // The schemas of the declaration, and `authorise`, have made the call what the handler takes.
+    return { ...declared, handle: (call) => handle(call as CallOf<G[string]>) }
+  })
+}
+
+/** In whose name a change is decided. */
+export const attributionOf = ({ principal, correlation }: Pick<Call, 'principal' | 'correlation'>): Attribution => ({
+  actor: actorOf(principal),
+  source: principal.source,
+  correlation,
 })

@@ -5,11 +5,11 @@ import { decideClear, decideRaise } from '#domain/core/conditions.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { Node } from '#domain/core/node.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { slotNameOf, slotsOf } from '#domain/core/slots.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
-import { refuseCopy, type CopyDeps } from './refuse-copy.ts'
+import type { SecondHolders } from './second-holder.ts'
 import { useCertificate, type UseDeps } from '#plane/core/use-certificate.ts'
 
 export type ConfirmDeps = UseDeps & { readonly pace: NodePace }
@@ -23,17 +23,14 @@ export type ConfirmCall = {
 export type Confirmation = { readonly persisted: boolean; readonly detail: string | null }
 
 export const confirmNode = async (
-  deps: ConfirmDeps & CopyDeps,
+  deps: ConfirmDeps & { readonly secondHolders: Pick<SecondHolders, 'refuseCopy'> },
   principal: NodePrincipal,
   { confirmation, evidence, correlation }: ConfirmCall,
 ): Promise<{ readonly kind: 'confirmed'; readonly node: Node } | Refusal> => {
   const { id: node, source, proof } = principal
   // What is said of the node here is said by the process that is connected, where there is one.
-  const copy = await refuseCopy(deps, {
-    ...{ node, source, evidence, correlation },
-    serial: proof.serial,
-    sign: 'second-instance',
-  })
+  const caller = { node, source, evidence, correlation, serial: proof.serial }
+  const copy = await deps.secondHolders.refuseCopy(caller, 'second-instance')
   if (copy !== null) return copy
   const standing = await useCertificate(deps, principal, correlation)
   if (standing.kind === 'refused') return standing

@@ -1,28 +1,18 @@
 // What a node asks in its own name, and what it is answered with a certificate. The challenge is the one call that both
 // listeners for machines answer alike, to anyone.
 
-import { Type, type Static } from 'typebox'
-import type { NodePrincipal } from '#domain/core/principal.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
 import { agentProfile, endpointSet, withdrawnPart, type PlaneUrls } from '#plane/core/configuration.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
-import { answer, type Call, type Route } from '#plane/http/route.ts'
+import { answer, serve, type Route } from '#plane/http/route.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
-import {
-  ConfirmRequest,
-  ConfirmResponse,
-  NodeIdText,
-  RenewRequest,
-  RenewResponse,
-  understoodFields,
-} from '#wire/api/node-api.ts'
-import { ChallengeRequest, ChallengeResponse } from '#wire/recovery/recovery-api.ts'
+import { understoodFields } from '#wire/enrollment/enroll-api.ts'
+import { challengeApi, identityApi, type RenewResponse } from '#wire/identity/identity-api.ts'
 import { confirmNode, type ConfirmDeps } from './confirm-node.ts'
 import { counterAndToken, type CounterAndTokenDeps, type HandedOut, type Issued } from './issue.ts'
-import type { CopyDeps } from './refuse-copy.ts'
 import { renewCertificate, type RenewDeps } from './renew-certificate.ts'
 import { issueChallenge, type ChallengeDeps } from './request-proofs.ts'
 
@@ -37,67 +27,38 @@ export type ChallengeRouteDeps = ChallengeDeps & {
  */
 export const challengeLimits = { perMinute: 120_000, perMinutePerSource: 30_000 }
 
-export const challengeRoute = (deps: ChallengeRouteDeps): Route => ({
-  method: 'POST',
-  path: '/v1/challenge',
-  access: 'anyone',
-  summary: 'A signed statement of the time, to prove a recovery key on',
-  body: ChallengeRequest,
-  answer: ChallengeResponse,
-  handle: async (call) => {
-    const { nonce, node_id: node = null } = call.body as ChallengeRequest
-    if (deps.challenges.charge(call.principal.source) === 'over')
-      return { ...refuse('RATE_LIMITED', 'too many challenges'), retryAfterMs: deps.challenges.retryAfterMs() }
-    return answer({ challenge: issueChallenge(deps, { nonce, node }) })
-  },
-})
+export const challengeRoutes = (deps: ChallengeRouteDeps): readonly Route[] =>
+  serve(challengeApi, {
+    challenge: async (call) => {
+      const { nonce, node_id: node = null } = call.body
+      if (deps.challenges.charge(call.principal.source) === 'over')
+        return { ...refuse('RATE_LIMITED', 'too many challenges'), retryAfterMs: deps.challenges.retryAfterMs() }
+      return answer({ challenge: issueChallenge(deps, { nonce, node }) })
+    },
+  })
 
-export const NodeIdParams = Type.Object({ id: NodeIdText }, { additionalProperties: false })
+export type IdentityRouteDeps = ConfirmDeps & RenewDeps & IdentityAnswerDeps
 
-export type IdentityRouteDeps = ConfirmDeps & CopyDeps & RenewDeps & IdentityAnswerDeps
-
-export const identityRoutes = (deps: IdentityRouteDeps): readonly Route[] => [
-  {
-    method: 'POST',
-    path: '/v1/nodes/:id/confirm',
-    access: 'node-itself',
-    inQuarantine: true,
-    summary: 'Says that the certificate works, and whether it could be kept',
-    params: NodeIdParams,
-    body: ConfirmRequest,
-    answer: ConfirmResponse,
-    handle: async (call) => {
-      const { persisted = true, detail = null } = call.body as Static<typeof ConfirmRequest>
-      const { evidence, correlation } = call
+export const identityRoutes = (deps: IdentityRouteDeps): readonly Route[] =>
+  serve(identityApi, {
+    confirm: async (call) => {
+      const { persisted = true, detail = null } = call.body
+      const { principal, evidence, correlation } = call
       const confirmation = { persisted, detail }
-      const outcome = await confirmNode(deps, callingNode(call), { confirmation, evidence, correlation })
+      const outcome = await confirmNode(deps, principal, { confirmation, evidence, correlation })
       if (outcome.kind === 'refused') return outcome
       const { id, membership } = outcome.node
       return answer({ node_id: id, membership: membership.kind, server_time: isoTime(deps.clock.nowMs()) })
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/nodes/:id/renew',
-    access: 'node-itself',
-    summary: 'Gets the next certificate, for a new key',
-    params: NodeIdParams,
-    body: RenewRequest,
-    answer: RenewResponse,
-    handle: async (call) => {
-      const { csr, counter = null, recovery = null } = call.body as RenewRequest
-      const { evidence, correlation } = call
-      const outcome = await renewCertificate(deps, callingNode(call), { csr, counter, recovery, evidence, correlation })
+    renew: async (call) => {
+      const { csr, counter = null, recovery = null } = call.body
+      const { principal, evidence, correlation } = call
+      const outcome = await renewCertificate(deps, principal, { csr, counter, recovery, evidence, correlation })
       return outcome.kind === 'refused' ? outcome : answer(identityAnswer(deps, outcome))
     },
-  },
-]
-
-/** The access of these routes admits nodes only. */
-const callingNode = ({ principal }: Call): NodePrincipal => {
-  if (principal.kind !== 'node') throw new Error('a route for nodes was reached by another principal')
-  return principal
-}
+    // Reached only without `Upgrade: websocket`; the listener takes upgrades over before this.
+    channel: async () => refuse('REQUEST_INVALID', 'this address is a WebSocket: send Upgrade: websocket'),
+  })
 
 export type IdentityAnswerDeps = CounterAndTokenDeps & {
   readonly issuer: Pick<Issuer, 'chainOf' | 'roots' | 'withdrawnIssuers'>

@@ -24,7 +24,7 @@ const setUp = (races = 0) => {
   const steps: string[] = []
   const commits: Change[] = []
   const feed = openFeed()
-  feed.subscribe(() => void steps.push('publish'))
+  feed.subscribe('metrics', () => void steps.push('publish'))
   const deps = {
     feed,
     store: {

@@ -16,27 +16,22 @@ import {
 import { slotsOf } from '#domain/core/slots.ts'
 import type { Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
+import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import { useCertificate, type UseDeps } from '#plane/core/use-certificate.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
-import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
-import { claimantFacts, lastSeenFacts, liveHolderFacts } from './holder-facts.ts'
 import { issue, readIssueFacts, type IssueDeps, type Issued } from './issue.ts'
 import { raiseCopiedImage, readKeyClaims } from './key-claims.ts'
-import { holderUnknown, type FindOtherHolder, type HasChannel } from './live-holder.ts'
-import { raiseSecondHolder } from './raise-second-holder.ts'
 import { checkRegistration, keyInRequest, readRenewalCounter, type ChallengeDeps } from './request-proofs.ts'
-import { settleDuplicate, type DuplicateDeps } from './settle-duplicate.ts'
+import { callerFacts, lastSeenFacts, type SecondHolders } from './second-holder.ts'
 
 export type RenewDeps = UseDeps &
   ChallengeDeps &
-  IssueDeps &
-  DuplicateDeps & {
+  IssueDeps & {
     readonly issuer: Issuer
     readonly random: Random
     readonly pace: NodePace
-    readonly findOtherHolder: FindOtherHolder
-    readonly hasChannel: HasChannel
+    readonly secondHolders: SecondHolders
   }
 
 export type RenewCall = {
@@ -58,7 +53,7 @@ export const renewCertificate = async (
   const outcome = await attemptRenewal(deps, principal, call, by)
   if (outcome.kind !== 'refused') return outcome
   if (outcome.code === 'LINEAGE_CONFLICT' || outcome.code === 'SERIAL_MISMATCH') {
-    await raiseSecondHolder(deps, {
+    await deps.secondHolders.report({
       node: principal.id,
       condition: 'duplicate_identity',
       reason: 'two holders of one certificate asked for its successor',
@@ -129,12 +124,12 @@ const holdersOf = async (
   evidence: AgentEvidence | null,
 ): Promise<Holders | Refusal> => {
   const instance = evidence === null ? null : evidence.instance
-  const live = await deps.findOtherHolder(id, instance)
-  if (live === 'unknown') return holderUnknown(id)
+  const otherHolder = await deps.secondHolders.other(id, instance)
+  if (isRefusal(otherHolder)) return otherHolder
   return {
-    claimant: claimantFacts(evidence, source, proof.serial),
-    claimantLive: instance !== null && (await deps.hasChannel(id, instance)),
-    otherHolder: live === null ? null : liveHolderFacts(live),
+    claimant: callerFacts(evidence, source, proof.serial),
+    claimantLive: instance !== null && (await deps.secondHolders.isConnected(id, instance)),
+    otherHolder,
     lastSeen: null,
   }
 }
@@ -157,7 +152,7 @@ const decide = async (
       }
       return verdict
     case 'duplicate':
-      return settleDuplicate(deps, facts.node.value.id, verdict.verdict)
+      return deps.secondHolders.settle(facts.node.value.id, verdict.verdict)
     case 'repeat':
     case 'admitted':
       return verdict

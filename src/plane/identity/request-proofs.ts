@@ -12,8 +12,8 @@ import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Random } from '#platform/random.ts'
-import { formatStatement, parseStatement, recoveryProofBytes, type Challenge } from '#wire/api/statement.ts'
-import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import { formatStatement, parseStatement, recoveryProofBytes, type Challenge } from '#wire/core/statement.ts'
+import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 
 export type CounterDeps = {
   readonly recovery: Pick<RecoveryAuthority, 'signStatement' | 'isOurStatement'>

@@ -3,15 +3,15 @@
 import type { Static } from 'typebox'
 import { entryTypes, type EntryType } from '#domain/core/journal-entry.ts'
 import { roleAllows } from '#domain/core/principal.ts'
-import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuseField } from '#domain/core/refusal.ts'
 import { readJournal, type ReadJournalDeps } from './read-journal.ts'
 import { isCursor } from '#plane/store/journal/journal-cursor.ts'
 import type { JournalWatch, Verified } from './journal-watch.ts'
-import { entryView, verificationView } from './journal-view.ts'
-import type { Clock } from '#platform/clock.ts'
-import { EmptyRequest, JournalAnswer, JournalQueryBody, VerifyAnswer } from '#wire/api/operator-api.ts'
-import { operatorOf } from '#plane/http/operator-call.ts'
-import { answer, type Answer, type Call, type Route } from '#plane/http/route.ts'
+import { isoTime, type Clock } from '#platform/clock.ts'
+import { journalApi, type EntryView, type VerifyAnswer } from '#wire/journal/journal-api.ts'
+import type { QueryOf } from '#wire/core/endpoint.ts'
+import type { StoredEntry } from '#plane/store/contract/store.ts'
+import { answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 
 const usualPage = 100
 
@@ -21,36 +21,19 @@ export type JournalRoutesDeps = ReadJournalDeps & { readonly clock: Clock; reado
 const freshForMs = 3_600_000
 
 export const operatorJournalRoutes = (deps: JournalRoutesDeps): readonly Route[] => {
-  const verify = async (call: Call): Promise<Verified> => {
+  const verify = async (call: CallOf<typeof journalApi.verify>): Promise<Verified> => {
     const last = deps.journalWatch.last()
-    const mayRepeat = roleAllows(operatorOf(call).role, 'operator')
+    const mayRepeat = roleAllows(call.principal.role, 'operator')
     const ageMs = last === null ? Infinity : deps.clock.nowMs() - last.finishedAtMs
     return last !== null && !mayRepeat && ageMs >= 0 && ageMs < freshForMs ? last : deps.journalWatch.verify()
   }
-  return [
-    {
-      method: 'GET',
-      path: '/v1/journal',
-      access: 'viewer',
-      summary: 'Entries of the journal, oldest first; with wait_ms, waits for new ones',
-      query: JournalQueryBody,
-      answer: JournalAnswer,
-      handle: (call) => read(deps, call.query),
-    },
-    {
-      method: 'POST',
-      path: '/v1/journal/verify',
-      access: 'viewer',
-      summary:
-        'Recomputes every hash, checks every signed head, and compares rows with entries; a viewer gets a result of the last hour',
-      body: EmptyRequest,
-      answer: VerifyAnswer,
-      handle: async (call) => answer(verificationView(await verify(call))),
-    },
-  ]
+  return serve(journalApi, {
+    read: (call) => read(deps, call.query),
+    verify: async (call) => answer(verificationView(await verify(call))),
+  })
 }
 
-const read = async (deps: ReadJournalDeps, query: Static<typeof JournalQueryBody>): Promise<Answer | Refusal> => {
+const read = async (deps: ReadJournalDeps, query: QueryOf<typeof journalApi.read>) => {
   const { after = null, last = null, limit = usualPage, node = null, type = null, wait_ms: waitMs = 0 } = query
   if (after !== null && !isCursor(after))
     return refuseField('REQUEST_INVALID', 'after', 'after is not a cursor of this journal')
@@ -63,3 +46,25 @@ const read = async (deps: ReadJournalDeps, query: Static<typeof JournalQueryBody
 }
 
 const isEntryType = (type: string): type is EntryType => (entryTypes as readonly string[]).includes(type)
+
+const entryView = ({ cursor, hash, bytes }: StoredEntry): Static<typeof EntryView> => ({
+  cursor,
+  hash,
+  entry: JSON.parse(bytes) as Record<string, unknown>,
+})
+
+const verificationView = ({ journal, rows, finishedAtMs }: Verified): Static<typeof VerifyAnswer> => {
+  const differences = rows.differences.map(({ row, subject, why, fence }) => ({
+    ...{ row, subject, why },
+    fenced: fence !== null,
+  }))
+  const compared = { nodes: rows.nodes, tokens: rows.tokens, differences, more: rows.more }
+  const { entries } = journal
+  const shared = { entries, rows: compared, verified_at: isoTime(finishedAtMs) }
+  if (journal.kind === 'intact') {
+    const heads = journal.heads.map(({ chain, sequence, hash, keyId }) => ({ chain, sequence, hash, key_id: keyId }))
+    return { ...shared, intact: differences.length === 0, heads, broken: null }
+  }
+  const { chain, from, to, why } = journal
+  return { ...shared, intact: false, heads: [], broken: { chain, from, to, why } }
+}

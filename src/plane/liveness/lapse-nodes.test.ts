@@ -32,7 +32,7 @@ const setUp = (kind: 'active' | 'revoked' = 'active') => {
   const elsewhere = { last: new Map<string, number>() as ReadonlyMap<string, number> | 'unknown' }
   const silence = { lastElsewhere: async () => elsewhere.last }
   const deps = { store: store as unknown as Store, feed: openFeed(), clock, presence, silence }
-  deps.feed.subscribe(({ writes }) => {
+  deps.feed.subscribe('metrics', ({ writes }) => {
     for (const write of writes) if (write.put === 'node') presence.forget(write.value.id)
   })
   return {

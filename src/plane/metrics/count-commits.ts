@@ -31,7 +31,7 @@ export const countCommits = (feed: Feed, registers: Registry[]): (() => void) =>
     countRecoveries(registers),
     countAlerts(registers),
   ]
-  return feed.subscribe((committed) => {
+  return feed.subscribe('metrics', (committed) => {
     // Whoever committed it has counted it.
     if (committed.origin === 'elsewhere') return
     commits.inc()

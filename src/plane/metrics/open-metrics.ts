@@ -12,8 +12,7 @@ import { counted, countCommits } from './count-commits.ts'
 import { openFleetGauges, type FleetGaugesDeps } from './fleet-gauges.ts'
 import { measureStatus, type StatusMeasures } from './measure-status.ts'
 import { measureStore } from './measure-store.ts'
-import { openReplicaGauges, type ReplicaGaugesDeps } from './replica-gauges.ts'
-import { openPlaneGauges, type PlaneGaugesDeps } from './plane-gauges.ts'
+import { openReplicaGauges, openPlaneGauges, type ReplicaGaugesDeps, type PlaneGaugesDeps } from './plane-gauges.ts'
 
 const listenerNames = ['node', 'recovery', 'operator', 'status'] as const
 export type ListenerName = (typeof listenerNames)[number]

@@ -5,6 +5,7 @@ import type { Node, NodeId } from '#domain/core/node.ts'
 import { groupOf, groupOnceUsed, peerOf, type Group, type Peer } from '#domain/network/peer-set.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 import type { Feed } from '#plane/core/feed.ts'
+import { everyNode, everyRow } from '#plane/core/pages.ts'
 import type { Committed, Store } from '#plane/store/contract/store.ts'
 import { PeerGroup } from './peer-group.ts'
 
@@ -30,8 +31,6 @@ export type PeersChanged = {
 /** Of a node no more than decides where it is: there may be many. */
 type Placed = Pick<Node, 'id' | 'membership' | 'assignment' | 'wireguard'>
 type Kept = { readonly node: Placed; readonly group: Exclude<Group, null> }
-
-const pageSize = 500
 
 export const openPeerBook = async (
   store: Pick<Store, 'nodes' | 'list'>,
@@ -87,7 +86,7 @@ export const openPeerBook = async (
   // What is committed while the pages are read is newer than they are.
   const told = { vclusters: new Set<string>(), nodes: new Set<NodeId>() }
   let loading = true
-  feed.subscribe((committed) => {
+  feed.subscribe('peer book', (committed) => {
     if (loading) {
       for (const write of committed.writes) {
         if (write.put === 'vcluster') told.vclusters.add(write.value.name)
@@ -96,7 +95,7 @@ export const openPeerBook = async (
     }
     follow(committed)
   })
-  for await (const vcluster of everyVCluster(store)) {
+  for await (const vcluster of everyRow(store, 'vcluster', ({ name }) => name)) {
     if (!told.vclusters.has(vcluster.name)) learn(vcluster, openNews())
   }
   for await (const node of everyNode(store)) if (!told.nodes.has(node.id)) place(node, openNews())
@@ -134,35 +133,5 @@ const openNews = (): News => {
       urgent = true
     },
     urgent: () => urgent,
-  }
-}
-
-async function* everyVCluster(store: Pick<Store, 'list'>): AsyncGenerator<VCluster> {
-  let after: string | null = null
-  for (;;) {
-    const page: Awaited<ReturnType<typeof store.list<'vcluster'>>> = await store.list('vcluster', {
-      after,
-      limit: pageSize,
-    })
-    for (const { value } of page) yield value
-    const last = page.at(-1)
-    if (last === undefined || page.length < pageSize) return
-    after = last.value.name
-  }
-}
-
-async function* everyNode(store: Pick<Store, 'nodes'>): AsyncGenerator<Node> {
-  let after: NodeId | null = null
-  for (;;) {
-    const page: Awaited<ReturnType<Store['nodes']>> = await store.nodes({
-      membership: null,
-      profile: null,
-      after,
-      limit: pageSize,
-    })
-    for (const { value } of page) yield value
-    const last = page.at(-1)
-    if (last === undefined || page.length < pageSize) return
-    after = last.value.id
   }
 }

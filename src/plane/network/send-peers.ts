@@ -3,8 +3,8 @@
 
 import type { Peer } from '#domain/network/peer-set.ts'
 import type { Clock } from '#platform/clock.ts'
-import { sleep, turn, type Timers } from '#platform/timers.ts'
-import { channelFrameLimit } from '#wire/api/channel.ts'
+import { type Timers, sleep, turn } from '#platform/timers.ts'
+import { channelFrameLimit } from '#wire/channel/channel.ts'
 import { peerOnWire, type PlanePeers } from '#wire/network/peers.ts'
 import type { Gate } from '#plane/cluster/gate.ts'
 import type { PeerBook } from './peer-book.ts'

@@ -11,11 +11,10 @@ import { slotsOf, type SlotName } from '#domain/core/slots.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 import type { OpenSession } from '#plane/core/open-channels.ts'
 import type { Observation } from '#plane/store/contract/store.ts'
-import { isoTime } from '#platform/clock.ts'
-import type { CertificateView, ConditionView, NodeDetail, NodeView } from '#wire/api/operator-api.ts'
-import { isoTimeOrNull } from '#plane/http/iso-time-or-null.ts'
-import { evidenceView, repairView } from './node-evidence-view.ts'
-import { wireguardView, type WireguardStanding } from '#plane/network/wireguard-view.ts'
+import { isoTime, isoTimeOrNull } from '#platform/clock.ts'
+import type { CertificateView, ConditionView, NodeDetail, NodeView } from '#wire/node/node-api.ts'
+import { evidenceView, repairView } from '#wire/node/node-evidence.ts'
+import { wireguardView, type WireguardStanding } from '#wire/network/wireguard-view.ts'
 
 /** What is seen of a node besides its row. */
 export type Sighting = {

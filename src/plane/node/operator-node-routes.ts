@@ -3,7 +3,7 @@
 import type { Static } from 'typebox'
 import type { Node } from '#domain/core/node.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse } from '#domain/core/refusal.ts'
 import { isSchedulable } from '#domain/fleet/scheduling.ts'
 import { noVCluster } from '#domain/fleet/vcluster.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
@@ -12,10 +12,9 @@ import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import { registerNode, type RegisterDeps } from './register-node.ts'
 import { explanationView } from './node-explanation.ts'
 import { nodeDetail, nodeView, type DetailFacts } from './node-view.ts'
-import { NodeExplanation, Recoverability } from '#wire/node/node-evidence.ts'
-import { NodeDetail, NodeListAnswer, NodeListQuery, RegisterRequest } from '#wire/api/operator-api.ts'
-import { attributionOf, NodeParams, param } from '#plane/http/operator-call.ts'
-import { answer, type Answer, type Call, type Route } from '#plane/http/route.ts'
+import { type NodeExplanation } from '#wire/node/node-evidence.ts'
+import { type NodeDetail, type NodeListQuery, nodeApi } from '#wire/node/node-api.ts'
+import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 
 export type NodeRoutesDeps = RegisterDeps & {
   readonly channels: OpenChannels
@@ -25,66 +24,28 @@ export type NodeRoutesDeps = RegisterDeps & {
 
 const usualPage = 100
 
-export const operatorNodeRoutes = (deps: NodeRoutesDeps): readonly Route[] => [
-  {
-    method: 'GET',
-    path: '/v1/nodes',
-    access: 'viewer',
-    summary: 'The registry, page by page in the order of the ids',
-    query: NodeListQuery,
-    answer: NodeListAnswer,
-    handle: (call) => listNodes(deps, call.query),
-  },
-  {
-    method: 'POST',
-    path: '/v1/nodes',
-    access: 'operator',
-    summary: 'Registers a node; nothing outside the registry ever gets a certificate',
-    body: RegisterRequest,
-    answer: NodeDetail,
-    handle: (call) => register(deps, call),
-  },
-  {
-    method: 'GET',
-    path: '/v1/nodes/:id',
-    access: 'viewer',
-    summary: 'All that is known of a node, and why it is in the state it is in',
-    params: NodeParams,
-    answer: NodeDetail,
-    handle: async (call) => {
-      const node = await deps.store.get('node', param(call, 'id'))
-      return node === null ? refuse('NODE_NOT_FOUND', param(call, 'id')) : answer(await detailOf(deps, node.value))
+export const operatorNodeRoutes = (deps: NodeRoutesDeps): readonly Route[] =>
+  serve(nodeApi, {
+    list: (call) => listNodes(deps, call.query),
+    register: (call) => register(deps, call),
+    show: async (call) => {
+      const node = await deps.store.get('node', call.params.id)
+      return node === null ? refuse('NODE_NOT_FOUND', call.params.id) : answer(await detailOf(deps, node.value))
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/nodes/:id/explain',
-    access: 'viewer',
-    summary: 'What led to the state of a node, what happens next, and what a person could do',
-    params: NodeParams,
-    answer: NodeExplanation,
-    handle: async (call) => {
-      const node = await deps.store.get('node', param(call, 'id'))
-      return node === null ? refuse('NODE_NOT_FOUND', param(call, 'id')) : answer(await explain(deps, node.value))
+    explain: async (call) => {
+      const node = await deps.store.get('node', call.params.id)
+      return node === null ? refuse('NODE_NOT_FOUND', call.params.id) : answer(await explain(deps, node.value))
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/recoverability',
-    access: 'viewer',
-    summary: 'Which share of the fleet is proven to come back by itself, and why the rest is not',
-    answer: Recoverability,
-    handle: async () => {
+    recoverability: async () => {
       const { nodes, proven, why } = await deps.recoverability()
       return answer({ nodes, proven, share: nodes === 0 ? null : proven / nodes, why })
     },
-  },
-]
+  })
 
 /** Nodes looked at for one page of those that are (not) recoverable, schedulable or assigned: a page may be short, its `next` goes on. */
 const mostLookedAt = 2000
 
-const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuery>): Promise<Answer | Refusal> => {
+const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuery>) => {
   const { membership = null, profile = null, limit = usualPage, recoverable = null, schedulable = null } = query
   const unassigned = query.vcluster === noVCluster
   const vcluster = unassigned ? null : (query.vcluster ?? null)
@@ -115,8 +76,8 @@ const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuer
   }
 }
 
-const register = async (deps: NodeRoutesDeps, call: Call): Promise<Answer | Refusal> => {
-  const { id, profile = null, macs = [], bmc_serial: bmcSerial = null } = call.body as RegisterRequest
+const register = async (deps: NodeRoutesDeps, call: CallOf<typeof nodeApi.register>) => {
+  const { id, profile = null, macs = [], bmc_serial: bmcSerial = null } = call.body
   const done = await registerNode(deps, { id, profile, macs, bmcSerial }, attributionOf(call))
   return done.kind === 'refused' ? done : answer(await detailOf(deps, done.node), 201)
 }

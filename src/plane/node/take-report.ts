@@ -12,7 +12,7 @@ import { decideRepairEvidence, repairChecksOf } from '#domain/recovery/repair.ts
 import { decideReported } from '#domain/node/reported-conditions.ts'
 import { slotsOf } from '#domain/core/slots.ts'
 import { parseIsoTime } from '#platform/clock.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { ReportBody } from '#wire/node/report.ts'
 import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'

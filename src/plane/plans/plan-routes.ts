@@ -1,58 +1,32 @@
 // Plan before harm: what an action would do is shown first, and done as it was shown or not at all.
 
-import { roleFor, type PlanAction } from '#domain/plans/plan.ts'
-import { roleAllows } from '#domain/core/principal.ts'
+import { type PlanAction, roleFor } from '#domain/plans/plan.ts'
+import { roleAllows, type OperatorPrincipal } from '#domain/core/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import { applyPlan, type ApplyPlanDeps } from './apply-plan.ts'
+import { applyPlan, type Applied, type ApplyPlanDeps, type StepDone } from './apply-plan.ts'
 import { computePlan, type ComputePlanDeps } from './compute-plan.ts'
-import { planAppliedView, planView } from './plan-view.ts'
-import { EmptyRequest } from '#wire/api/operator-api.ts'
-import { PlanApplied, PlanRequest, PlanView, type PlanActionBody } from '#wire/plans/plan-api.ts'
-import { attributionOf, IdParams, operatorOf, param } from '#plane/http/operator-call.ts'
-import { answer, type Answer, type Call, type Route } from '#plane/http/route.ts'
+import { receiptView } from '#wire/revocation/receipt-api.ts'
+import { planApi, planView, type PlanActionBody, type PlanApplied } from '#wire/plans/plan-api.ts'
+import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 
 export type PlanRoutesDeps = ComputePlanDeps & ApplyPlanDeps
 
-export const operatorPlanRoutes = (deps: PlanRoutesDeps): readonly Route[] => [
-  {
-    method: 'POST',
-    path: '/v1/plans',
-    access: 'operator',
-    summary: 'What an action would do: whom it concerns, who loses access when, what could not come back by itself',
-    body: PlanRequest,
-    answer: PlanView,
-    handle: async (call) => {
-      const action = actionIn((call.body as PlanRequest).action)
+export const operatorPlanRoutes = (deps: PlanRoutesDeps): readonly Route[] =>
+  serve(planApi, {
+    compute: async (call) => {
+      const action = actionIn(call.body.action)
       const done = forbidden(call, action) ?? (await computePlan(deps, action, attributionOf(call)))
       return isRefusal(done) ? done : answer(planView(done.plan), 201)
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/plans/:id',
-    access: 'viewer',
-    summary: 'A plan as it was shown',
-    params: IdParams,
-    answer: PlanView,
-    handle: async (call) => {
-      const plan = await deps.store.get('plan', param(call, 'id'))
-      return plan === null ? refuse('PLAN_NOT_FOUND', param(call, 'id')) : answer(planView(plan.value))
+    show: async (call) => {
+      const plan = await deps.store.get('plan', call.params.id)
+      return plan === null ? refuse('PLAN_NOT_FOUND', call.params.id) : answer(planView(plan.value))
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/plans/:id/apply',
-    access: 'operator',
-    summary: 'Does what the plan has shown, once; refused with what changed if anything has',
-    params: IdParams,
-    body: EmptyRequest,
-    answer: PlanApplied,
-    handle: (call) => apply(deps, call),
-  },
-]
+    apply: (call) => apply(deps, call),
+  })
 
-const apply = async (deps: PlanRoutesDeps, call: Call): Promise<Answer | Refusal> => {
-  const id = param(call, 'id')
+const apply = async (deps: PlanRoutesDeps, call: CallOf<typeof planApi.apply>) => {
+  const { id } = call.params
   const plan = await deps.store.get('plan', id)
   if (plan === null) return refuse('PLAN_NOT_FOUND', id)
   const done = forbidden(call, plan.value.action) ?? (await applyPlan(deps, id, attributionOf(call)))
@@ -60,8 +34,10 @@ const apply = async (deps: PlanRoutesDeps, call: Call): Promise<Answer | Refusal
 }
 
 /** Who may not do it without a plan may not do it with one, and has none computed either. */
-const forbidden = (call: Call, action: PlanAction): Refusal | null => {
-  const { role } = operatorOf(call)
+const forbidden = (
+  { principal: { role } }: { readonly principal: OperatorPrincipal },
+  action: PlanAction,
+): Refusal | null => {
   const needs = roleFor(action)
   return roleAllows(role, needs) ? null : refuse('ROLE_FORBIDDEN', `needs ${needs}, has ${role}`)
 }
@@ -82,3 +58,20 @@ const actionIn = (body: PlanActionBody): PlanAction => {
       return { kind: body.kind, compromised: body.compromised ?? null, reason: body.reason ?? 'rotated' }
   }
 }
+
+/** `replicas`: how many there are now. */
+const planAppliedView = ({ plan, steps }: Applied, replicas: number): PlanApplied => ({
+  plan: planView(plan),
+  steps: steps.map((step) => stepView(step, replicas)),
+})
+
+const stepView = ({ subject, outcome }: StepDone, replicas: number): PlanApplied['steps'][number] =>
+  outcome.kind === 'refused'
+    ? { subject, done: false, code: outcome.code, detail: outcome.detail, receipt: null }
+    : {
+        subject,
+        done: true,
+        code: null,
+        detail: null,
+        receipt: outcome.receipt === null ? null : receiptView(outcome.receipt, replicas, null),
+      }

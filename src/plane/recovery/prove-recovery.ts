@@ -8,7 +8,7 @@ import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { verifySignature } from '#pki/keys.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { bearerShape, repairTokenShape, type RecoverRequest } from '#wire/recovery/recovery-api.ts'
-import { recoveryProofBytes } from '#wire/api/statement.ts'
+import { recoveryProofBytes } from '#wire/core/statement.ts'
 import { checkChallenge, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
 
 export type RecoveryProof = {

@@ -20,31 +20,28 @@ import type { SightingJudge } from '#plane/continuity/judge-sighting.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
-import { claimantFacts, lastSeenFacts, liveHolderFacts } from '#plane/identity/holder-facts.ts'
 import { issue, readIssueFacts, type IssueDeps, type Issued } from '#plane/identity/issue.ts'
 import { credentialBan, raiseCopiedImage, readKeyClaims } from '#plane/identity/key-claims.ts'
-import { holderUnknown, type FindOtherHolder } from '#plane/identity/live-holder.ts'
 import { checkRegistration, keyInRequest, readCounter, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
-import { settleDuplicate, type DuplicateDeps } from '#plane/identity/settle-duplicate.ts'
+import { callerFacts, lastSeenFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
-import type { RecoveryRegistration } from '#wire/recovery/recovery-registration.ts'
+import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import { proveRecovery } from './prove-recovery.ts'
 
 export type RecoverDeps = ChallengeDeps &
-  IssueDeps &
-  DuplicateDeps & {
+  IssueDeps & {
     readonly store: Store
     readonly issuer: Issuer
     readonly feed: Feed
     readonly strangers: StrangersBudget
     readonly admission: AdmissionQueue
     readonly pace: NodePace
-    readonly findOtherHolder: FindOtherHolder
+    readonly secondHolders: Pick<SecondHolders, 'other' | 'settle'>
     readonly sightingJudge: SightingJudge
   }
 
@@ -137,8 +134,8 @@ const bring = (deps: RecoverDeps, call: RecoverCall, credential: PresentedRecove
 const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought): Promise<RecoverFacts | Refusal> => {
   const { store } = deps
   // Asked before the node is read: what it decides on has to be at least as new.
-  const live = await deps.findOtherHolder(call.node, call.evidence.instance)
-  if (live === 'unknown') return holderUnknown(call.node)
+  const otherHolder = await deps.secondHolders.other(call.node, call.evidence.instance)
+  if (isRefusal(otherHolder)) return otherHolder
   const { key } = brought
   const keyClaims = await readKeyClaims(store, key, brought.register)
   const node = await store.get('node', call.node)
@@ -156,8 +153,8 @@ const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought)
     domain,
     keyClaims,
     credentialBan: await credentialBan(store, brought.credential),
-    claimant: claimantFacts(call.evidence, call.source, null),
-    otherHolder: live === null ? null : liveHolderFacts(live),
+    claimant: callerFacts(call.evidence, call.source, null),
+    otherHolder,
     lastSeen: lastSeenFacts(node.value, await store.observation(call.node)),
     failure: call.failure,
   }
@@ -177,7 +174,7 @@ const decide = async (
       }
       return verdict
     case 'duplicate':
-      return settleDuplicate(deps, facts.node.value.id, verdict.verdict)
+      return deps.secondHolders.settle(facts.node.value.id, verdict.verdict)
     case 'repeat':
     case 'admitted':
       return verdict

@@ -1,36 +1,22 @@
 // What a machine may ask that has lost its identity, or rehearses how it would get it back. Each call brings its own proof.
 
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse } from '#domain/core/refusal.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { recoverNode, type RecoverDeps } from './recover-node.ts'
 import { rehearseRecovery, type RehearseDeps } from './rehearse-recovery.ts'
-import { RecoverRequest, RecoverResponse, RehearseRequest, RehearseResponse } from '#wire/recovery/recovery-api.ts'
+import { recoveryApi } from '#wire/recovery/recovery-api.ts'
+import { challengeRoutes, type ChallengeRouteDeps } from '#plane/identity/identity-routes.ts'
 import { enrollmentAnswer, type EnrollmentAnswerDeps } from '#plane/enrollment/enroll-routes.ts'
-import { challengeRoute, type ChallengeRouteDeps } from '#plane/identity/identity-routes.ts'
-import { answer, type Answer, type Call, type Route } from '#plane/http/route.ts'
+import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
 
 export type RecoveryRouteDeps = RecoverDeps & RehearseDeps & EnrollmentAnswerDeps & ChallengeRouteDeps
 
 export const recoveryRoutes = (deps: RecoveryRouteDeps): readonly Route[] => [
-  challengeRoute(deps),
-  {
-    method: 'POST',
-    path: '/v1/recover',
-    access: 'anyone',
-    summary: 'Proves a recovery credential, and gets a certificate in a new epoch',
-    body: RecoverRequest,
-    answer: RecoverResponse,
-    handle: (call) => recover(deps, call),
-  },
-  {
-    method: 'POST',
-    path: '/v1/rehearse',
-    access: 'anyone',
-    summary: 'The same ceremony, and nothing changes: says whether the node would recover',
-    body: RehearseRequest,
-    answer: RehearseResponse,
-    handle: async (call) => {
-      const body = call.body as RehearseRequest
+  ...challengeRoutes(deps),
+  ...serve(recoveryApi, {
+    recover: (call) => recover(deps, call),
+    rehearse: async (call) => {
+      const { body } = call
       const outcome = await rehearseRecovery(deps, {
         node: body.node_id,
         credential: body.credential,
@@ -44,11 +30,11 @@ export const recoveryRoutes = (deps: RecoveryRouteDeps): readonly Route[] => [
       if (outcome.kind === 'refused') return outcome
       return answer({ outcome: outcome.outcome, step: outcome.step, why: outcome.why })
     },
-  },
+  }),
 ]
 
-const recover = async (deps: RecoveryRouteDeps, call: Call): Promise<Answer | Refusal> => {
-  const body = call.body as RecoverRequest
+const recover = async (deps: RecoveryRouteDeps, call: CallOf<typeof recoveryApi.recover>) => {
+  const { body } = call
   const { since, cert_not_after: notAfter } = body.failure
   const sinceMs = parseIsoTime(since)
   const certNotAfterMs = notAfter === null ? null : parseIsoTime(notAfter)

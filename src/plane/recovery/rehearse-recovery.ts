@@ -10,28 +10,25 @@ import type { PresentedCounter } from '#domain/core/recovery-credential.ts'
 import { decideRehearsal, hasOldCounter, judgeCounter, type CounterVerdict } from '#domain/recovery/rehearsal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RehearseRequest } from '#wire/recovery/recovery-api.ts'
-import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
+import { commitOnce, nodeTries, retryLostRaces, type CommitDeps } from '#plane/core/commit-decision.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { claimantFacts } from '#plane/identity/holder-facts.ts'
 import { readCounter, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import { credentialBan } from '#plane/identity/key-claims.ts'
 import { proveRecovery } from './prove-recovery.ts'
-import { holderUnknown, type HasChannel, type LastHolder } from '#plane/identity/live-holder.ts'
-import { raiseSecondHolder } from '#plane/identity/raise-second-holder.ts'
-import { refuseCopy, type CopyDeps } from '#plane/identity/refuse-copy.ts'
+import { holderUnknown } from '#plane/identity/holders.ts'
+import { callerFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 
 export type RehearseDeps = ChallengeDeps &
-  CopyDeps & {
+  CommitDeps & {
     readonly store: Store
     readonly strangers: StrangersBudget
     readonly admission: AdmissionQueue
     readonly pace: NodePace
-    readonly hasChannel: HasChannel
-    readonly lastHolders: LastHolder
+    readonly secondHolders: Pick<SecondHolders, 'refuseCopy' | 'isConnected' | 'isCurrent' | 'report'>
     /** Counts them. */
     readonly onRehearsal: (outcome: 'passed' | 'failed') => void
   }
@@ -83,11 +80,8 @@ const rehearse = async (
   if (isRefusal(counter)) return counter
   const { source, evidence, correlation } = call
   // A copy must not be able to say how the one that is connected would fare, nor use up what that one may write.
-  const copy = await refuseCopy(deps, {
-    ...{ node: call.node, source, evidence, correlation },
-    serial: null,
-    sign: 'second-instance',
-  })
+  const caller = { node: call.node, source, evidence, correlation, serial: null }
+  const copy = await deps.secondHolders.refuseCopy(caller, 'second-instance')
   if (copy !== null) return copy
   if ((await credentialBan(deps.store, credential)) !== null) return recoveryKeyBanned(call.node)
   const by = { actor: `node:${call.node}`, source, correlation }
@@ -124,15 +118,15 @@ const senderVerdict = async (
   instance: string,
 ): Promise<CounterVerdict | 'unknown'> => {
   if (!hasOldCounter(node, counter)) return 'good'
-  const hasCurrent = await deps.lastHolders.isHolder(node, instance)
+  const hasCurrent = await deps.secondHolders.isCurrent(node, instance)
   if (hasCurrent === 'unknown') return hasCurrent
-  const connected = await deps.hasChannel(node.id, instance)
+  const connected = await deps.secondHolders.isConnected(node.id, instance)
   return judgeCounter(node, counter, { hasCurrent, connected }, deps.clock.nowMs())
 }
 
 /** Of the process that rehearses: it is connected, and yet another has been here with a newer counter. */
 const alarm = async (deps: RehearseDeps, node: Row<Node>, call: RehearseCall, by: Attribution): Promise<void> => {
-  const claimant = claimantFacts(call.evidence, call.source, null)
+  const claimant = callerFacts(call.evidence, call.source, null)
   const suspicion = suspicionOf({ node, sign: 'old-counter', claimant, otherHolder: null, lastSeen: null })
-  await raiseSecondHolder(deps, { node: call.node, condition: 'duplicate_identity', ...suspicion, by })
+  await deps.secondHolders.report({ node: call.node, condition: 'duplicate_identity', ...suspicion, by })
 }

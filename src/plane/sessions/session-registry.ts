@@ -6,7 +6,7 @@ import type { NodeId } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Replicas } from '#plane/store/contract/replicas.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { Session, type SessionSocket } from './session.ts'
 
 export type SessionRegistry = {

@@ -3,8 +3,8 @@
 
 import type { WebSocket } from 'ws'
 import type { NodePrincipal } from '#domain/core/principal.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
-import type { PlaneFrame } from '#wire/api/channel.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
+import type { PlaneFrame } from '#wire/channel/channel.ts'
 
 /** A reader that has this much unread is not reading. */
 export const mostBuffered = 256 * 1024

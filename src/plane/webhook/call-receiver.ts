@@ -1,10 +1,9 @@
 // One attempt: resolve, vet, connect to what was vetted. The name is resolved once an attempt and the connection goes to
 // that very address, so an answer of DNS that changes in between leads nowhere.
 
-import { isIP } from '#platform/resolve-name.ts'
+import { isIP, type Resolve } from '#platform/resolve-name.ts'
 import { errno } from '#platform/files.ts'
 import { postOnce } from '#platform/post-once.ts'
-import type { Resolve } from '#platform/resolve-name.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Attempt } from './delivery-window.ts'
 import { mayBeCalled } from './webhook-address.ts'

@@ -178,7 +178,7 @@ const openNews = ({ feed, timers }: DeliverDeps) => {
   let closed = false
   let wake: () => void = () => {}
   const types: readonly string[] = alertEntryTypes
-  const unsubscribe = feed.subscribe(({ entries }) => {
+  const unsubscribe = feed.subscribe('alert delivery', ({ entries }) => {
     if (!entries.some(({ entry }) => types.includes(entry.type))) return
     isNew = true
     wake()

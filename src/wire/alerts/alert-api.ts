@@ -1,9 +1,11 @@
 // Alerts as operators and webhooks see them.
 
 import { Type, type Static } from 'typebox'
-import { alertStates } from '#domain/alerts/alert.ts'
+import { acknowledgementOf, alertStates, type Alert } from '#domain/alerts/alert.ts'
+import { isoTime } from '#platform/clock.ts'
+import { endpoint } from '#wire/core/endpoint.ts'
+import { closed, IdParams, oneOf, orNull } from '#wire/core/shapes.ts'
 import { alertKinds, alertSeverities } from '#domain/alerts/alert-kinds.ts'
-import { closed, oneOf, orNull } from '#wire/core/shapes.ts'
 
 export const AlertView = Type.Object({
   id: Type.String(),
@@ -38,3 +40,42 @@ export const AcknowledgeRequest = Type.Object(
   { note: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) },
   closed,
 )
+
+export const alertView = ({ id, kind, severity, subject, node, sinceMs, reason, state }: Alert): AlertView => {
+  const acknowledged = acknowledgementOf(state)
+  return {
+    id,
+    kind,
+    severity,
+    subject,
+    node,
+    since: isoTime(sinceMs),
+    reason,
+    state: state.kind,
+    acknowledged_by: acknowledged?.by ?? null,
+    acknowledged_at: acknowledged === null ? null : isoTime(acknowledged.atMs),
+    note: acknowledged?.note ?? null,
+    resolved_at: state.kind === 'resolved' ? isoTime(state.atMs) : null,
+  }
+}
+
+export const alertApi = {
+  list: endpoint({
+    method: 'GET',
+    path: '/v1/alerts',
+    access: 'viewer',
+    summary: 'What a person should look at, oldest first, page by page',
+    query: AlertListQuery,
+    answer: AlertListAnswer,
+  }),
+  acknowledge: endpoint({
+    method: 'POST',
+    path: '/v1/alerts/:id/ack',
+    access: 'operator',
+    summary: 'Says that somebody looks after an alert; it stays until what it is about is over',
+    params: IdParams,
+    body: AcknowledgeRequest,
+    answer: AlertView,
+    example: { request: { note: 'replacing its disk' } },
+  }),
+}

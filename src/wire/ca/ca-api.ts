@@ -1,7 +1,8 @@
-// The certificate authority, as those who look after it see it.
+// The certificate authority, as those who look after it see it and withdraw it.
 
 import { Type, type Static } from 'typebox'
-import { closed, oneOf, text } from '#wire/core/shapes.ts'
+import { endpoint } from '#wire/core/endpoint.ts'
+import { closed, EmptyRequest, oneOf, text } from '#wire/core/shapes.ts'
 
 export const CaView = Type.Object({
   domain: Type.String(),
@@ -39,3 +40,94 @@ export const CaBundleAnswer = Type.Object({
   /** A join string without a secret, for machines that join by their hardware. */
   join: Type.String(),
 })
+
+/** `POST /v1/ca/withdraw` */
+export const WithdrawRequest = Type.Object(
+  {
+    /** As `GET /v1/ca` names it. */
+    issuer: Type.String({ pattern: '^[0-9a-f]{1,64}$' }),
+    reason: Type.String({ minLength: 1, maxLength: 256 }),
+  },
+  { additionalProperties: false },
+)
+export type WithdrawRequest = Static<typeof WithdrawRequest>
+
+export const WithdrawAnswer = Type.Object({
+  /** It and what was below it; none: it was withdrawn before. */
+  withdrawn: Type.Array(Type.String()),
+  /** What takes their place on this plane. */
+  successors: Type.Array(Type.String()),
+  /** On this plane; the others cut theirs as they hear of it. */
+  channels_cut: Type.Integer(),
+  ca: CaView,
+})
+export type WithdrawAnswer = Static<typeof WithdrawAnswer>
+
+/** `GET /v1/bundle` */
+export const BundleResponse = Type.Object({
+  domain: Type.String(),
+  roots: Type.Array(Type.String()),
+  root_fingerprint: Type.String(),
+  server_time: Type.String(),
+})
+
+export const caApi = {
+  show: endpoint({
+    method: 'GET',
+    path: '/v1/ca',
+    access: 'viewer',
+    summary: 'The authorities on record, and what to worry about',
+    answer: CaView,
+  }),
+  rotate: endpoint({
+    method: 'POST',
+    path: '/v1/ca/rotate',
+    access: 'platform-admin',
+    summary: 'A new issuing CA from now on',
+    body: EmptyRequest,
+    answer: CaView,
+  }),
+  withdraw: endpoint({
+    method: 'POST',
+    path: '/v1/ca/withdraw',
+    access: 'platform-admin',
+    summary: 'Somebody else may have its key: nothing this authority has signed is taken any more',
+    cutOff: true,
+    body: WithdrawRequest,
+    answer: WithdrawAnswer,
+  }),
+  request: endpoint({
+    method: 'POST',
+    path: '/v1/ca/request',
+    access: 'platform-admin',
+    summary: 'A request for an intermediate, to be carried to the offline root',
+    body: EmptyRequest,
+    answer: CaRequestAnswer,
+  }),
+  importIssued: endpoint({
+    method: 'POST',
+    path: '/v1/ca/import',
+    access: 'platform-admin',
+    summary: "Takes the root's answer to that request into service",
+    body: CaImportRequest,
+    answer: CaView,
+  }),
+  bundle: endpoint({
+    method: 'GET',
+    path: '/v1/ca/bundle',
+    access: 'viewer',
+    summary: 'The roots that nodes are given',
+    answer: CaBundleAnswer,
+  }),
+}
+
+/** On the node listener: without proof, so without anything but what a certificate of a root says anyway. */
+export const bundleApi = {
+  bundle: endpoint({
+    method: 'GET',
+    path: '/v1/bundle',
+    access: 'anyone',
+    summary: 'The roots of this domain',
+    answer: BundleResponse,
+  }),
+}

@@ -1,6 +1,7 @@
 // Whether certificates still hold, as operators ask for it. Others ask the status listener.
 
 import { Type, type Static } from 'typebox'
+import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, orNull } from '#wire/core/shapes.ts'
 
 /** `GET /v1/ca/crl` */
@@ -45,3 +46,22 @@ export const CertificateStatusView = Type.Object({
   not_after: orNull(Type.String()),
 })
 export type CertificateStatusView = Static<typeof CertificateStatusView>
+
+export const certificateStatusApi = {
+  crl: endpoint({
+    method: 'GET',
+    path: '/v1/ca/crl',
+    access: 'viewer',
+    summary: 'The revocation list of an issuing CA, full or delta',
+    query: CrlQuery,
+    answer: CrlAnswer,
+  }),
+  show: endpoint({
+    method: 'GET',
+    path: '/v1/ca/certificates/:serial',
+    access: 'viewer',
+    summary: 'Whether a certificate of ours still holds',
+    params: SerialParams,
+    answer: CertificateStatusView,
+  }),
+}

@@ -1,7 +1,10 @@
 // Whether the store is the one its nodes have seen, as operators are shown it and confirm it.
 
 import { Type, type Static } from 'typebox'
-import { orNull } from '#wire/core/shapes.ts'
+import { reasonForDoubt, type Continuity, type Doubt } from '#domain/continuity/continuity.ts'
+import { isoTime, isoTimeOrNull } from '#platform/clock.ts'
+import { endpoint } from '#wire/core/endpoint.ts'
+import { orNull, ReasonRequest } from '#wire/core/shapes.ts'
 
 export const DoubtView = Type.Object({
   since: Type.String(),
@@ -29,5 +32,41 @@ export const ContinuityView = Type.Object({
 })
 
 /** `POST /v1/store/confirm` */
-export const ConfirmStoreAnswer = Type.Object({ lineage: Type.Integer(), confirmed: DoubtView })
+const ConfirmStoreAnswer = Type.Object({ lineage: Type.Integer(), confirmed: DoubtView })
 export type ConfirmStoreAnswer = Static<typeof ConfirmStoreAnswer>
+
+export const continuityView = ({ lineage, doubt }: Continuity): Static<typeof ContinuityView> => ({
+  lineage,
+  doubt: doubt === null ? null : doubtView(doubt),
+})
+
+export const doubtView = (doubt: Doubt): DoubtView => ({
+  since: isoTime(doubt.sinceMs),
+  node: doubt.node,
+  why: doubt.why,
+  in_words: reasonForDoubt(doubt),
+  chain: doubt.chain,
+  seen: doubt.sequence,
+  ours: doubt.ours,
+  seen_lineage: doubt.lineage,
+  missing: doubt.ours !== null && doubt.sequence > doubt.ours ? doubt.sequence - doubt.ours : null,
+  newest_entry: isoTimeOrNull(doubt.newestEntryMs),
+})
+
+export const storeApi = {
+  continuity: endpoint({
+    method: 'GET',
+    path: '/v1/store/continuity',
+    access: 'viewer',
+    summary: 'Whether nodes have seen more of the journal than this store has',
+    answer: ContinuityView,
+  }),
+  confirm: endpoint({
+    method: 'POST',
+    path: '/v1/store/confirm',
+    access: 'platform-admin',
+    summary: 'Takes a store that is an older copy for what it is: issuing goes on',
+    body: ReasonRequest,
+    answer: ConfirmStoreAnswer,
+  }),
+}

@@ -1,4 +1,4 @@
-// What the schemas here are made of.
+// What the schemas here are made of, and the requests and path parameters that calls of several features share.
 
 import { Type, type TEnum, type TSchema } from 'typebox'
 
@@ -13,3 +13,28 @@ export const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type
 /** Typed by hand: `Type.Enum` forgets which strings they were when called with a type parameter. */
 export const oneOf = <const T extends readonly string[]>(values: T) =>
   Type.Enum([...values]) as unknown as TEnum<T[number][]>
+
+export const nodeIdShape = '^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$'
+export const NodeIdText = Type.String({
+  pattern: nodeIdShape,
+  maxLength: 63,
+  description: 'Lower-case letters, digits, dots, dashes and underscores',
+})
+
+/** Of profiles and vClusters. */
+export const NameText = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
+
+export const NodeParams = Type.Object({ id: NodeIdText }, closed)
+export const IdParams = Type.Object({ id: Type.String({ pattern: '^[0-9A-Za-z_-]{1,64}$' }) }, closed)
+export const NameParams = Type.Object({ name: NameText }, closed)
+
+export const EmptyRequest = Type.Object({}, closed)
+
+/** Why, for the journal. */
+export const ReasonRequest = Type.Object({ reason: text(256) }, closed)
+
+/** What is changed, by the dotted names of settings: {"certificate.lifetimeMs": 3600000}. */
+export const Settings = Type.Record(Type.String({ pattern: '^[A-Za-z]+(\\.[A-Za-z]+)*$' }), Type.Unknown(), {
+  maxProperties: 64,
+})
+export const SetRequest = Type.Object({ set: Settings }, closed)

@@ -1,8 +1,12 @@
 // Hardware profiles and what is known of machines, between operators, adapters and the plane.
 
 import { Type, type Static } from 'typebox'
-import { resourceStates } from '#domain/core/hardware-profile.ts'
-import { closed, orNull } from '#wire/core/shapes.ts'
+import { resourceStates, type HardwareProfile } from '#domain/core/hardware-profile.ts'
+import type { Node } from '#domain/core/node.ts'
+import { skuOf } from '#domain/fleet/sku.ts'
+import { isoTime } from '#platform/clock.ts'
+import { endpoint } from '#wire/core/endpoint.ts'
+import { closed, EmptyRequest, NodeParams, orNull } from '#wire/core/shapes.ts'
 
 const Evidence = Type.Record(
   Type.String({ pattern: '^[a-z0-9_]{1,40}$' }),
@@ -92,3 +96,90 @@ export const MachineView = Type.Object({
   why: Type.Array(Type.String()),
 })
 export type MachineView = Static<typeof MachineView>
+
+export const hardwareProfileView = (profile: HardwareProfile): HardwareProfileView => ({
+  tag: profile.tag,
+  description: profile.description,
+  firmware: profile.firmware,
+  tags: [...profile.tags],
+  slots: profile.slots,
+  sku: profile.sku,
+  created_at: isoTime(profile.createdAtMs),
+  created_by: profile.createdBy,
+})
+
+export const machineView = ({ id, machine }: Node, profiles: readonly HardwareProfile[]): MachineView => {
+  const { sku, profile, why } = skuOf(machine, profiles)
+  const { readiness } = machine
+  return {
+    node: id,
+    tags: [...machine.tags],
+    firmware: machine.firmware,
+    readiness:
+      readiness === null
+        ? null
+        : {
+            ready: readiness.ready,
+            evidence: { ...readiness.evidence },
+            by: readiness.by,
+            at: isoTime(readiness.atMs),
+          },
+    slots: machine.slots.map(({ name, state, detail, sinceMs }) => ({ name, state, detail, since: isoTime(sinceMs) })),
+    sku,
+    hardware_profile: profile,
+    why: [...why],
+  }
+}
+
+export const hardwareApi = {
+  profiles: endpoint({
+    method: 'GET',
+    path: '/v1/hardware-profiles',
+    access: 'viewer',
+    summary: 'The kinds of machines there are, and what each is sold as',
+    answer: HardwareProfileList,
+  }),
+  createProfile: endpoint({
+    method: 'POST',
+    path: '/v1/hardware-profiles',
+    access: 'platform-admin',
+    summary: 'A new kind: the tag that puts machines under it, and what they need to be sold as it',
+    body: CreateHardwareProfileRequest,
+    answer: HardwareProfileView,
+  }),
+  removeProfile: endpoint({
+    method: 'POST',
+    path: '/v1/hardware-profiles/:tag/remove',
+    access: 'platform-admin',
+    summary: 'From now on its tag is one like any other',
+    params: TagParams,
+    body: EmptyRequest,
+    answer: HardwareProfileView,
+  }),
+  machine: endpoint({
+    method: 'GET',
+    path: '/v1/nodes/:id/machine',
+    access: 'viewer',
+    summary: 'Tags, firmware, readiness and slots of a machine, and the SKU they come to now',
+    params: NodeParams,
+    answer: MachineView,
+  }),
+  reportMachine: endpoint({
+    method: 'POST',
+    path: '/v1/nodes/:id/machine',
+    access: 'operator',
+    summary: 'What an adapter or a person reports of a machine; what is left out stays as it was',
+    params: NodeParams,
+    body: MachineRequest,
+    answer: MachineView,
+  }),
+  tag: endpoint({
+    method: 'POST',
+    path: '/v1/nodes/:id/tags',
+    access: 'operator',
+    summary: 'Puts tags on a machine and takes them off, in one step',
+    params: NodeParams,
+    body: TagRequest,
+    answer: MachineView,
+  }),
+}

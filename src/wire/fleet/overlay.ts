@@ -1,10 +1,7 @@
-// What an agent is told to run, and what it says became of it.
+// What an agent is told to run. What it says became of it: wire/node/node-runs.ts.
 
 import { Type, type Static } from 'typebox'
 import { enforcementModes } from '#domain/fleet/policy.ts'
-
-/** What a plane offers in its hello: it takes `overlay_state` and `capabilities`. */
-export const overlayCapability = 'overlay'
 
 const ServiceName = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
 
@@ -42,47 +39,3 @@ export const ConfigOverlay = Type.Object({
   detect_drift: Type.Boolean(),
 })
 export type ConfigOverlay = Static<typeof ConfigOverlay>
-
-/** Agent: how what it was told to run stands. Sent when it changes, and once after every hello. */
-export const OverlayState = {
-  config_revision: Type.Integer({ minimum: 0 }),
-  applied: Type.Boolean(),
-  detail: Type.Union([Type.String({ maxLength: 256 }), Type.Null()]),
-  services: Type.Array(
-    Type.Object(
-      {
-        name: Type.String({ maxLength: 63 }),
-        state: Type.Union([Type.Literal('running'), Type.Literal('starting'), Type.Literal('failed')]),
-        restarts: Type.Integer({ minimum: 0 }),
-      },
-      { additionalProperties: false },
-    ),
-    { maxItems: 33 },
-  ),
-  /** What is no longer what was applied, in words: `file etc/app.conf: changed`, `service worker: not running`. */
-  drift: Type.Array(Type.String({ maxLength: 300 }), { maxItems: 16 }),
-}
-
-export const OverlayStateBody = Type.Object(OverlayState, { additionalProperties: false })
-export type OverlayStateBody = Static<typeof OverlayStateBody>
-
-/** Agent: what the machine can do. Also in maintenance mode, and then without a vCluster (R-008). */
-export const CapabilityReport = {
-  vcluster: Type.Union([Type.String({ maxLength: 63 }), Type.Null()]),
-  cpu_cores: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
-  memory_bytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
-  arch: Type.String({ maxLength: 32 }),
-  kernel: Type.String({ maxLength: 128 }),
-  /** PCI display and processing accelerators: vendor:device and how many. */
-  accelerators: Type.Array(
-    Type.Object(
-      { device: Type.String({ maxLength: 32 }), count: Type.Integer({ minimum: 1, maximum: 4096 }) },
-      { additionalProperties: false },
-    ),
-    { maxItems: 32 },
-  ),
-  services: Type.Union([Type.Literal('systemd'), Type.Literal('supervised')]),
-  wireguard: Type.Union([Type.Literal('kernel'), Type.Literal('userspace'), Type.Literal('none')]),
-}
-export const CapabilityReportBody = Type.Object(CapabilityReport, { additionalProperties: false })
-export type CapabilityReportBody = Static<typeof CapabilityReportBody>

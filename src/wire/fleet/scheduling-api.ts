@@ -1,8 +1,13 @@
-// What a scheduler watches: where work may be placed, and why not elsewhere.
+// What a scheduler watches: where work may be placed, and why not elsewhere; and what health checkers tell the plane.
 
 import { Type, type Static } from 'typebox'
-import { membershipKinds } from '#domain/core/node.ts'
-import { closed, oneOf, orNull } from '#wire/core/shapes.ts'
+import type { HardwareProfile } from '#domain/core/hardware-profile.ts'
+import { membershipKinds, type Node } from '#domain/core/node.ts'
+import { schedulingOf } from '#domain/fleet/scheduling.ts'
+import { skuOf } from '#domain/fleet/sku.ts'
+import { endpoint } from '#wire/core/endpoint.ts'
+import { closed, NameText, NodeParams, oneOf, orNull } from '#wire/core/shapes.ts'
+import { NodeDetail } from '#wire/node/node-api.ts'
 
 export const SchedulingView = Type.Object({
   node: Type.String(),
@@ -24,7 +29,7 @@ export type SchedulingView = Static<typeof SchedulingView>
  */
 export const SchedulingQuery = Type.Object(
   {
-    vcluster: Type.Optional(Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })),
+    vcluster: Type.Optional(NameText),
     after: Type.Optional(Type.String({ minLength: 1, maxLength: 8500 })),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
     /** Wait up to so long for something new. */
@@ -41,3 +46,56 @@ export const SchedulingAnswer = Type.Object({
   /** There is more to read at once. */
   more: Type.Boolean(),
 })
+
+/** `POST /v1/nodes/{id}/health`. `reason` is asked for where the state is `unhealthy`. */
+export const HealthRequest = Type.Object(
+  {
+    state: Type.Enum(['unhealthy', 'healthy']),
+    reason: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+    /** Bounded facts that support it. */
+    evidence: Type.Optional(
+      Type.Record(
+        Type.String({ pattern: '^[A-Za-z0-9_.-]{1,40}$' }),
+        Type.Union([Type.String({ maxLength: 128 }), Type.Number(), Type.Null()]),
+        { maxProperties: 8 },
+      ),
+    ),
+  },
+  closed,
+)
+export type HealthRequest = Static<typeof HealthRequest>
+
+export const schedulingView = (node: Node, profiles: readonly HardwareProfile[]): SchedulingView => {
+  const { state, reasons } = schedulingOf(node)
+  return {
+    node: node.id,
+    membership: node.membership.kind,
+    vcluster: node.assignment,
+    state,
+    reasons: [...reasons],
+    drain: node.drain,
+    allocations: node.allocations,
+    sku: skuOf(node.machine, profiles).sku,
+  }
+}
+
+export const schedulingApi = {
+  watch: endpoint({
+    method: 'GET',
+    path: '/v1/scheduling',
+    access: 'viewer',
+    summary:
+      'Where work may be placed: all nodes first, then, from the cursor given, what changes; with wait_ms, waits',
+    query: SchedulingQuery,
+    answer: SchedulingAnswer,
+  }),
+  reportHealth: endpoint({
+    method: 'POST',
+    path: '/v1/nodes/:id/health',
+    access: 'operator',
+    summary: 'What a health checker has found: an unhealthy node gets no new work until it is healthy; safe to repeat',
+    params: NodeParams,
+    body: HealthRequest,
+    answer: NodeDetail,
+  }),
+}

@@ -1,14 +1,22 @@
 // vClusters and who is in them, between operators and the plane. Requests are closed; answers may grow.
 
 import { Type, type Static } from 'typebox'
-import { peerings } from '#domain/fleet/vcluster.ts'
-import { NodeIdText } from '#wire/api/node-api.ts'
-import { SetRequest } from '#wire/api/operator-api.ts'
-import { OverlayFileBody, ServiceBody, OverlayBody } from './overlay.ts'
-import { PolicyBody } from './policy-body.ts'
-import { closed } from '#wire/core/shapes.ts'
+import type { Overlay, Service } from '#domain/fleet/overlay.ts'
+import { enforcementModes, type Policy } from '#domain/fleet/policy.ts'
+import { peerings, type VCluster } from '#domain/fleet/vcluster.ts'
+import { isoTime } from '#platform/clock.ts'
+import { endpoint } from '#wire/core/endpoint.ts'
+import { closed, NameParams, NameText, NodeIdText, NodeParams, Settings } from '#wire/core/shapes.ts'
+import { NodeDetail } from '#wire/node/node-api.ts'
+import { OverlayBody, OverlayFileBody, ServiceBody } from './overlay.ts'
 
-const VClusterName = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
+/** As vClusters and the maintenance mode of the domain have one. */
+export const PolicyBody = Type.Object({
+  enforcementMode: Type.Enum([...enforcementModes]),
+  execWhitelist: Type.Array(Type.String()),
+  shellWhitelist: Type.Array(Type.String()),
+  regulated: Type.Boolean(),
+})
 
 /** An overlay as an operator writes it: nothing in it is overlooked. */
 const OverlayRequest = Type.Object(
@@ -19,10 +27,10 @@ const OverlayRequest = Type.Object(
   closed,
 )
 
-const Changes = { set: Type.Optional(SetRequest.properties.set), overlay: Type.Optional(OverlayRequest) }
+const Changes = { set: Type.Optional(Settings), overlay: Type.Optional(OverlayRequest) }
 
 /** `POST /v1/vclusters` */
-export const CreateVClusterRequest = Type.Object({ name: VClusterName, ...Changes }, closed)
+export const CreateVClusterRequest = Type.Object({ name: NameText, ...Changes }, closed)
 export type CreateVClusterRequest = Static<typeof CreateVClusterRequest>
 
 /** `PATCH /v1/vclusters/{name}`: `set` as for profiles, e.g. {"policy.enforcementMode": "enforce"}; `overlay` replaces all of it. */
@@ -33,7 +41,7 @@ export type ChangeVClusterRequest = Static<typeof ChangeVClusterRequest>
 export const DeleteVClusterRequest = Type.Object({ force: Type.Optional(Type.Boolean()) }, closed)
 
 export const VClusterBody = Type.Object({
-  name: VClusterName,
+  name: NameText,
   description: Type.String(),
   peering: Type.Enum([...peerings]),
   /** It takes no more nodes. */
@@ -61,15 +69,113 @@ export const VClusterListAnswer = Type.Object({
   ),
 })
 export const VClusterDeleted = Type.Object({
-  name: VClusterName,
+  name: NameText,
   revision: Type.Integer(),
   /** Nodes that were in it. */
   unassigned: Type.Array(NodeIdText),
 })
 
 /** `POST /v1/nodes/{id}/assign` */
-export const AssignRequest = Type.Object({ to: VClusterName }, closed)
+export const AssignRequest = Type.Object({ to: NameText }, closed)
 /** `POST /v1/nodes/{id}/move`; `force` also with work on it, which is released. */
-export const MoveRequest = Type.Object({ to: VClusterName, force: Type.Optional(Type.Boolean()) }, closed)
+export const MoveRequest = Type.Object({ to: NameText, force: Type.Optional(Type.Boolean()) }, closed)
 /** `POST /v1/nodes/{id}/unassign` */
 export const UnassignRequest = Type.Object({ force: Type.Optional(Type.Boolean()) }, closed)
+
+export const vclusterView = (vcluster: VCluster): VClusterBody => ({
+  ...headOf(vcluster),
+  policy: policyView(vcluster.policy),
+  overlay: overlayView(vcluster.overlay),
+})
+
+export const vclusterLine = (vcluster: VCluster): Static<typeof VClusterListAnswer>['vclusters'][number] => ({
+  ...headOf(vcluster),
+  enforcement_mode: vcluster.policy.enforcementMode,
+  files: vcluster.overlay.files.length,
+  services: vcluster.overlay.services.map(({ name }) => name),
+})
+
+const headOf = ({ name, description, peering, closed, revision, createdAtMs, createdBy }: VCluster) => ({
+  ...{ name, description, peering, closed, revision },
+  created_at: isoTime(createdAtMs),
+  created_by: createdBy,
+})
+
+export const policyView = (policy: Policy): Static<typeof PolicyBody> => ({
+  ...policy,
+  execWhitelist: [...policy.execWhitelist],
+  shellWhitelist: [...policy.shellWhitelist],
+})
+
+const overlayView = ({ files, services }: Overlay): Static<typeof OverlayBody> => ({
+  files: files.map((file) => ({ ...file })),
+  services: services.map(serviceView),
+})
+
+export const serviceView = ({ name, command }: Service): Static<typeof ServiceBody> => ({ name, command: [...command] })
+
+const ofNode = <const A extends string>(action: A, summary: string) =>
+  ({
+    method: 'POST',
+    path: `/v1/nodes/:id/${action}`,
+    access: 'operator',
+    summary,
+    params: NodeParams,
+    answer: NodeDetail,
+  }) as const
+
+export const vclusterApi = {
+  list: endpoint({
+    method: 'GET',
+    path: '/v1/vclusters',
+    access: 'viewer',
+    summary: 'All vClusters',
+    answer: VClusterListAnswer,
+  }),
+  create: endpoint({
+    method: 'POST',
+    path: '/v1/vclusters',
+    access: 'platform-admin',
+    summary: 'Makes a vCluster, under the policy of maintenance mode unless told otherwise',
+    body: CreateVClusterRequest,
+    answer: VClusterBody,
+  }),
+  show: endpoint({
+    method: 'GET',
+    path: '/v1/vclusters/:name',
+    access: 'viewer',
+    summary: 'One vCluster, with its policy and its overlay',
+    params: NameParams,
+    answer: VClusterBody,
+  }),
+  change: endpoint({
+    method: 'PATCH',
+    path: '/v1/vclusters/:name',
+    access: 'platform-admin',
+    summary: 'Changes a vCluster; its nodes are told at once',
+    params: NameParams,
+    body: ChangeVClusterRequest,
+    answer: VClusterBody,
+  }),
+  delete: endpoint({
+    method: 'POST',
+    path: '/v1/vclusters/:name/delete',
+    access: 'platform-admin',
+    summary: 'Deletes a vCluster; with force its nodes go to maintenance mode',
+    params: NameParams,
+    body: DeleteVClusterRequest,
+    answer: VClusterDeleted,
+  }),
+  assign: endpoint({
+    ...ofNode('assign', 'Assigns a node that is in no vCluster'),
+    body: AssignRequest,
+  }),
+  move: endpoint({
+    ...ofNode('move', 'Moves a node from one vCluster to another in one step; its certificate stays'),
+    body: MoveRequest,
+  }),
+  unassign: endpoint({
+    ...ofNode('unassign', 'Takes a node out of its vCluster, into maintenance mode'),
+    body: UnassignRequest,
+  }),
+}

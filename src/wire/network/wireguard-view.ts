@@ -1,8 +1,10 @@
 // What operators are told of a node's place in the WireGuard network.
 
 import { Type, type Static } from 'typebox'
-import { PeerRevision, WireguardKeyText } from './peers.ts'
+import type { Node } from '#domain/core/node.ts'
+import { peerOf } from '#domain/network/peer-set.ts'
 import { orNull } from '#wire/core/shapes.ts'
+import { PeerRevision, WireguardKeyText } from './peers.ts'
 
 export const WireguardView = Type.Object({
   public_key: WireguardKeyText,
@@ -15,3 +17,14 @@ export const WireguardView = Type.Object({
   applied_revision: orNull(PeerRevision),
 })
 export type WireguardView = Static<typeof WireguardView>
+
+/** Whose nodes are its peers, and what of them its agent has brought into force. */
+export type WireguardStanding = Readonly<Pick<WireguardView, 'group'> & { applied: WireguardView['applied_revision'] }>
+
+/** Null: the node takes no part. */
+export const wireguardView = (node: Node, { group, applied }: WireguardStanding): WireguardView | null => {
+  const { wireguard } = node
+  if (wireguard === null) return null
+  const { publicKey, address } = wireguard
+  return { public_key: publicKey, address, endpoint: peerOf(node)?.endpoint ?? null, group, applied_revision: applied }
+}

@@ -1,23 +1,21 @@
 // Plans between operators and the plane.
 
 import { Type, type Static } from 'typebox'
-import { mostPlanned, planActions } from '#domain/plans/plan.ts'
-import { NodeIdText } from '#wire/api/node-api.ts'
-import { SetRequest } from '#wire/api/operator-api.ts'
+import { mostPlanned, planActions, type Plan } from '#domain/plans/plan.ts'
+import { isoTime } from '#platform/clock.ts'
+import { endpoint } from '#wire/core/endpoint.ts'
+import { closed, EmptyRequest, IdParams, NameText, NodeIdText, orNull, Settings, text } from '#wire/core/shapes.ts'
 import { ReceiptView } from '#wire/revocation/receipt-api.ts'
-import { closed, orNull } from '#wire/core/shapes.ts'
 
 const Nodes = Type.Array(NodeIdText, { minItems: 1, maxItems: mostPlanned })
-const Reason = Type.String({ minLength: 1, maxLength: 256 })
-const Id = Type.String({ pattern: '^[0-9A-Za-z_-]{1,64}$' })
-const Name = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
+const Reason = text(256)
 
 const PlanActionBody = Type.Union([
   Type.Object({ kind: Type.Literal('revoke-nodes'), nodes: Nodes, reason: Reason }, closed),
   Type.Object({ kind: Type.Literal('decommission-nodes'), nodes: Nodes, force: Type.Optional(Type.Boolean()) }, closed),
-  Type.Object({ kind: Type.Literal('revoke-token'), token: Id }, closed),
-  Type.Object({ kind: Type.Literal('delete-vcluster'), vcluster: Name }, closed),
-  Type.Object({ kind: Type.Literal('change-profile'), profile: Name, set: SetRequest.properties.set }, closed),
+  Type.Object({ kind: Type.Literal('revoke-token'), token: IdParams.properties.id }, closed),
+  Type.Object({ kind: Type.Literal('delete-vcluster'), vcluster: NameText }, closed),
+  Type.Object({ kind: Type.Literal('change-profile'), profile: NameText, set: Settings }, closed),
   Type.Object(
     {
       kind: Type.Literal('rotate-ca'),
@@ -72,3 +70,42 @@ export const PlanApplied = Type.Object({
   ),
 })
 export type PlanApplied = Static<typeof PlanApplied>
+
+export const planView = ({ id, action, effects, by, computedAtMs, expiresAtMs, applied }: Plan): PlanView => ({
+  id,
+  action: action.kind,
+  by,
+  computed_at: isoTime(computedAtMs),
+  expires_at: isoTime(expiresAtMs),
+  applied_at: applied === null ? null : isoTime(applied.atMs),
+  applied_by: applied === null ? null : applied.by,
+  effects: effects.map((line) => ({ ...line, facts: [...line.facts] })),
+})
+
+export const planApi = {
+  compute: endpoint({
+    method: 'POST',
+    path: '/v1/plans',
+    access: 'operator',
+    summary: 'What an action would do: whom it concerns, who loses access when, what could not come back by itself',
+    body: PlanRequest,
+    answer: PlanView,
+  }),
+  show: endpoint({
+    method: 'GET',
+    path: '/v1/plans/:id',
+    access: 'viewer',
+    summary: 'A plan as it was shown',
+    params: IdParams,
+    answer: PlanView,
+  }),
+  apply: endpoint({
+    method: 'POST',
+    path: '/v1/plans/:id/apply',
+    access: 'operator',
+    summary: 'Does what the plan has shown, once; refused with what changed if anything has',
+    params: IdParams,
+    body: EmptyRequest,
+    answer: PlanApplied,
+  }),
+}

@@ -1,23 +1,18 @@
-// What crosses the network at the recovery listener, and the challenge that the node listener gives too. The listener has
-// a trust of its own; nobody presents a client certificate there.
+// What crosses the network at the recovery listener, which gives challenges too (wire/identity). The listener has a trust
+// of its own; nobody presents a client certificate there.
 
 import { Type, type Static } from 'typebox'
 import { rehearsalSteps } from '#domain/core/node.ts'
 import { failureClasses } from '#domain/recovery/failure-class.ts'
-import { AgentEvidence } from '#wire/api/agent-evidence.ts'
-import { EnrollResponse, NodeIdText } from '#wire/api/node-api.ts'
-import { proof, RecoveryRegistration } from './recovery-registration.ts'
-import { longestSighting, longestStatement } from '#wire/api/statement.ts'
-import { closed, text } from '#wire/core/shapes.ts'
+import { AgentEvidence } from '#wire/core/agent-evidence.ts'
+import { endpoint } from '#wire/core/endpoint.ts'
+import { closed, NodeIdText, text } from '#wire/core/shapes.ts'
+import { longestSighting, longestStatement } from '#wire/core/statement.ts'
+import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
+import { proof, RecoveryRegistration } from '#wire/identity/identity-api.ts'
 
 const statement = text(longestStatement)
-const nonce = Type.String({ pattern: '^[A-Za-z0-9_-]{22,64}$' })
 const correlationShape = '^[A-Za-z0-9-]{8,64}$'
-
-/** `POST /v1/challenge`, on both listeners. Answered for any name: who exists is not told to strangers. */
-export const ChallengeRequest = Type.Object({ nonce, node_id: Type.Optional(NodeIdText) }, closed)
-export type ChallengeRequest = Static<typeof ChallengeRequest>
-export const ChallengeResponse = Type.Object({ challenge: Type.String({ maxLength: longestStatement }) })
 
 export const bearerShape = /^recover_[A-Za-z0-9_-]{43}$/
 export const repairTokenShape = /^repair_[A-Za-z0-9_-]{43}$/
@@ -104,3 +99,56 @@ export const RepairBundle = Type.Object({
   }),
 })
 export type RepairBundle = Static<typeof RepairBundle>
+
+const exampleEvidence = {
+  instance: 'Zm9ydHktdHdvLWFuZC1hLQ',
+  hardware: { macs: ['aa:bb:cc:dd:ee:01'], bmc_serial: null },
+  machine: null,
+  agent_version: '1.0.0',
+}
+
+export const recoveryApi = {
+  recover: endpoint({
+    method: 'POST',
+    path: '/v1/recover',
+    access: 'anyone',
+    summary: 'Proves a recovery credential, and gets a certificate in a new epoch',
+    body: RecoverRequest,
+    answer: RecoverResponse,
+    example: {
+      request: {
+        node_id: 'gpu-001',
+        credential: { kind: 'bearer', token: 'recover_(43 characters)' },
+        counter: 'counter1.(canonical JSON).(signature)',
+        csr: '-----BEGIN CERTIFICATE REQUEST-----\n(for a new key)\n-----END CERTIFICATE REQUEST-----\n',
+        failure: {
+          class: 'cert_expired',
+          code: 'CLIENT_CERT_EXPIRED',
+          since: '2026-11-15T09:30:00.000Z',
+          cert_not_after: '2026-11-15T09:30:00.000Z',
+        },
+        evidence: exampleEvidence,
+        correlation: '01KTZ4M5N6P7Q8R9S0T1V2W3X5',
+      },
+    },
+  }),
+  rehearse: endpoint({
+    method: 'POST',
+    path: '/v1/rehearse',
+    access: 'anyone',
+    summary: 'The same ceremony, and nothing changes: says whether the node would recover',
+    body: RehearseRequest,
+    answer: RehearseResponse,
+    example: {
+      request: {
+        node_id: 'gpu-001',
+        credential: { kind: 'bearer', token: 'recover_(43 characters)' },
+        counter: 'counter1.(canonical JSON).(signature)',
+        evidence: exampleEvidence,
+        disk_reserve: true,
+        clock_skew_ms: 120,
+      },
+      answer: { outcome: 'passed', step: null, why: null },
+    },
+  }),
+}

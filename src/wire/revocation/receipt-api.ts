@@ -2,9 +2,11 @@
 // milliseconds since it was decided. Requests are closed; answers may grow.
 
 import { Type, type Static } from 'typebox'
-import { receiptClocks, replicaProofs, withdrawalKinds } from '#domain/revocation/receipt.ts'
-import { NodeIdText } from '#wire/api/node-api.ts'
-import { closed, oneOf, orNull } from '#wire/core/shapes.ts'
+import { channelsCut, latencyOf, peersExpected } from '#domain/revocation/receipt-rules.ts'
+import { receiptClocks, replicaProofs, withdrawalKinds, type Receipt } from '#domain/revocation/receipt.ts'
+import { isoTime, isoTimeOrNull } from '#platform/clock.ts'
+import { endpoint } from '#wire/core/endpoint.ts'
+import { closed, IdParams, NodeIdText, oneOf, orNull } from '#wire/core/shapes.ts'
 
 const PeersView = Type.Object({
   /** How many had to drop the key: the sum of those below. */
@@ -83,3 +85,96 @@ export const ReceiptQuery = Type.Object(
   { wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: mostReceiptWaitMs })) },
   closed,
 )
+
+/** `replicas`: how many there are now. `entry`: of the withdrawal, where it is at hand. */
+export const receiptView = (receipt: Receipt, replicas: number, entry: string | null): ReceiptView => {
+  const { effectiveMs, lastCutMs, lastPeerMs } = latencyOf(receipt)
+  const { peers } = receipt
+  return {
+    id: receipt.id,
+    kind: receipt.kind,
+    node: receipt.node,
+    epoch: receipt.epoch,
+    reason: receipt.reason,
+    by: receipt.by,
+    decided_at: isoTime(receipt.decidedAtMs),
+    effective_at: isoTimeOrNull(receipt.effectiveAtMs),
+    settled_at: isoTimeOrNull(receipt.settledAtMs),
+    certificates: [...receipt.certificates],
+    channels_cut: channelsCut(receipt),
+    replicas: receipt.replicas.map(({ replica, name, how, channels, atMs }) => ({
+      replica,
+      name,
+      how,
+      channels_cut: channels,
+      after_ms: Math.max(0, atMs - receipt.decidedAtMs),
+    })),
+    replicas_unconfirmed: receipt.effectiveAtMs === null ? Math.max(1, replicas - receipt.replicas.length) : 0,
+    peers:
+      peers === null
+        ? null
+        : {
+            expected: peersExpected(peers),
+            confirmed: peers.confirmed,
+            left: peers.left,
+            ended: [...peers.ended],
+            stragglers: peers.stragglers.map(({ node, deadlineMs }) => ({ node, deadline: isoTimeOrNull(deadlineMs) })),
+          },
+    latency: {
+      effective_ms: effectiveMs,
+      last_channel_cut_ms: lastCutMs,
+      last_peer_ms: lastPeerMs,
+      clocks: receipt.clocks,
+    },
+    journal: entry,
+  }
+}
+
+/** For the description of the calls that answer one. */
+export const exampleReceipt = {
+  id: '01KA2Q7Z6W3M8X9Y0Z1A2B3C4D',
+  kind: 'revoke',
+  node: 'gpu-001',
+  epoch: 1,
+  reason: 'compromised',
+  by: 'operator:ada',
+  decided_at: '2026-11-15T11:02:03.456Z',
+  effective_at: '2026-11-15T11:02:03.471Z',
+  settled_at: null,
+  certificates: ['6f1d0c3b5a79e8f4021c3d5e7f9a0b1c2d3e4f50/5d0e8f1a2b3c4d5e6f708192a3b4c5d6'],
+  channels_cut: 1,
+  replicas: [
+    { replica: 7, name: 'plane-a 4711', how: 'itself', channels_cut: 0, after_ms: 3 },
+    { replica: 8, name: 'plane-b 815', how: 'acknowledged', channels_cut: 1, after_ms: 12 },
+  ],
+  replicas_unconfirmed: 0,
+  peers: {
+    expected: 5,
+    confirmed: 4,
+    left: 0,
+    ended: [],
+    stragglers: [{ node: 'gpu-007', deadline: '2026-11-16T04:00:00.000Z' }],
+  },
+  latency: { effective_ms: 15, last_channel_cut_ms: 12, last_peer_ms: 64, clocks: 'of the plane that decided' },
+  journal: 'bWFpbjo0Mg',
+}
+
+export const receiptApi = {
+  list: endpoint({
+    method: 'GET',
+    path: '/v1/receipts',
+    access: 'viewer',
+    summary: 'The proofs that identities were taken away, oldest first, page by page',
+    query: ReceiptListQuery,
+    answer: ReceiptListAnswer,
+  }),
+  show: endpoint({
+    method: 'GET',
+    path: '/v1/receipts/:id',
+    access: 'viewer',
+    summary: 'One of them; with wait_ms, waits until every peer has dropped the key',
+    params: IdParams,
+    query: ReceiptQuery,
+    answer: ReceiptView,
+  }),
+}

@@ -10,8 +10,8 @@ import type { HardwareIdentity, Membership, Node, NodeId } from '#domain/core/no
 import type { OperatorKey } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import type { Token } from '#domain/enrollment/token.ts'
-import type { AgentEvidence } from '#wire/api/agent-evidence.ts'
-import type { CapabilityReportBody, OverlayStateBody } from '#wire/fleet/overlay.ts'
+import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
+import type { CapabilityReportBody, OverlayStateBody } from '#wire/node/node-runs.ts'
 import type { ReportBody } from '#wire/node/report.ts'
 import type { Fence, Replicas } from './replicas.ts'
 

@@ -1,7 +1,7 @@
 // Whether this replica may act, from what it knows itself: when it last renewed its lease, up to when it has heard of
 // everything, and how far its clock is from the database's.
 
-import { durationWords } from '#domain/core/duration-words.ts'
+import { durationWords } from '#domain/core/in-words.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Standing } from '#plane/store/contract/replicas.ts'
 

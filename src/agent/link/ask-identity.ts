@@ -1,0 +1,73 @@
+// Asking the plane for an identity, by enrollment or recovery: one request on a connection that has been verified, and the
+// identity made of its answer, checked.
+
+import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { faultOfEndpoints, faultOfProfile, faultOfRoots, generationFrom } from '#agent/state/certificate-answer.ts'
+import type { Identity, KeyRequest } from '#agent/state/credentials.ts'
+import { knock, type Door } from './knock.ts'
+import type { Asked } from './next-try.ts'
+import { unusableAnswer, type PlaneFailure } from './plane-failure.ts'
+import { withdrawnNow, withdrawnWith } from './withdrawn-issuers.ts'
+
+export type IdentityCall = {
+  readonly asked: Asked
+  readonly door: Door
+  readonly request: KeyRequest
+  readonly json: object
+  readonly headers?: Readonly<Record<string, string>>
+  /** What is wrong with the answer to this call, beyond what is wrong with any; null: it is for this node. */
+  readonly faultOf: (answer: EnrollResponse) => string | null
+  readonly origin: (answer: EnrollResponse) => Identity['origin']
+  readonly recovery: (answer: EnrollResponse) => Identity['recovery']
+}
+
+export type GivenIdentity = {
+  readonly kind: 'given'
+  readonly identity: Identity
+  readonly answer: EnrollResponse
+}
+
+/** Longer than most: a holder of the same identity may be pinged before the answer. */
+const answerTimeoutMs = 60_000
+const usualToleranceMs = 300_000
+
+export const askIdentity = async (agent: AgentParts, call: IdentityCall): Promise<GivenIdentity | PlaneFailure> => {
+  const { asked, door, request, json, headers = {} } = call
+  const path = asked === 'enroll' ? '/v1/enroll' : '/v1/recover'
+  const answered = await knock(agent, door, { path, json, headers, answer: EnrollResponse, timeoutMs: answerTimeoutMs })
+  if (answered.kind !== 'answer') return answered
+  agent.reached(`${asked}: answered`)
+  const answer = answered.value
+  const facts = { at: door.purpose, certificate: null }
+  const fault =
+    faultOfRoots(answer.roots) ??
+    faultOfProfile(answer.profile) ??
+    faultOfEndpoints(answer.endpoints) ??
+    call.faultOf(answer) ??
+    // What is taken has to be what the credential store reads again at the next start.
+    (answer.epoch < 0 || answer.liveness_grace_ms < 0 ? 'an epoch or a grace below zero' : null)
+  if (fault !== null) return unusableAnswer(fault, facts)
+  const made = generationFrom(request, answer.certificate_chain)
+  if (made.kind === 'unusable') return unusableAnswer(made.why, facts)
+  const identity: Identity = {
+    source: 'plane',
+    nodeId: answer.node_id,
+    domain: answer.domain,
+    epoch: answer.epoch,
+    profile: answer.profile,
+    endpoints: answer.endpoints,
+    roots: answer.roots,
+    withdrawnIssuers: withdrawnWith(withdrawnNow(agent), answer.withdrawn_issuers),
+    trustRevision: 0,
+    graceMs: answer.liveness_grace_ms,
+    understands: answer.understands,
+    origin: call.origin(answer),
+    current: made.generation,
+    counter: answer.counter ?? null,
+    recovery: call.recovery(answer),
+    clockToleranceMs: answer.clock_tolerance_ms ?? usualToleranceMs,
+    previous: null,
+  }
+  return { kind: 'given', identity, answer }
+}

@@ -1,0 +1,78 @@
+// Looking at the agent of this machine and at the machine itself, and what to say to somebody who may not.
+
+import { defaultStateFolder } from '#agent/core/config.ts'
+import { errno } from '#platform/files.ts'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { Failure, asCalled } from '#cli/kit/failure.ts'
+import { agentStatus } from '#agent/diagnostics/status.ts'
+import { printer } from '#cli/kit/print.ts'
+import { printable, printableJson } from '#cli/kit/printable.ts'
+import { explainAgent, explanationLines } from '#agent/diagnostics/explain.ts'
+import { systemReport, writeHardwareFile } from '#agent/core/hardware-report.ts'
+
+export type AgentFolderOptions = { readonly state?: string }
+
+export const agentFolder = (cli: Cli, { state }: AgentFolderOptions): string =>
+  state ?? cli.env['MUSTER_AGENT_STATE'] ?? cli.env['STATE_DIRECTORY'] ?? defaultStateFolder
+
+/** What `look` finds in the folder of an agent, whose files are for its own user. */
+export const lookedAt = <T>(look: () => T): T => {
+  try {
+    return look()
+  } catch (error) {
+    if (!['EACCES', 'EPERM'].includes(errno(error) ?? '')) throw error
+    throw notPermitted(error instanceof Error ? error.message : String(error))
+  }
+}
+
+export const notPermitted = (detail: string): Failure =>
+  new Failure({
+    exit: exitCodes.notAllowed,
+    code: 'NOT_PERMITTED',
+    sentence: 'You may not see what the agent says of itself.',
+    detail,
+    next: 'Run this as the user of the agent, or as root',
+  })
+
+export const showAgentStatus = (cli: Cli, options: GlobalOptions & AgentFolderOptions): Promise<void> => {
+  const status = lookedAt(() => agentStatus(agentFolder(cli, options), cli.clock))
+  printer(cli, options).answer(status, () =>
+    status.sentences.map((sentence) => asCalled(printable(sentence), cli.program)),
+  )
+  if (!status.healthy) cli.finish(exitCodes.notReady)
+  return Promise.resolve()
+}
+
+/** The answer is the explanation, whatever it is of: this succeeds also where nothing else does. */
+export const agentExplain = (cli: Cli, options: GlobalOptions & AgentFolderOptions): Promise<void> => {
+  const told = lookedAt(() => explainAgent(agentFolder(cli, options), cli.clock))
+  printer(cli, options).answer(told, () => explanationLines(told).map((line) => asCalled(printable(line), cli.program)))
+  return Promise.resolve()
+}
+
+export const agentReadHardware = (cli: Cli, options: GlobalOptions & { readonly out?: string }): Promise<void> => {
+  const { hardware_identity, hardware_facts } = systemReport()
+  const report = { ...hardware_identity, facts: hardware_facts }
+  const print = printer(cli, options)
+  if (options.out !== undefined) {
+    write(options.out)
+    print.note(`written to ${options.out}`)
+  }
+  if (options.out === undefined || print.json) print.answer(report, () => [printableJson(report, 2)])
+  return Promise.resolve()
+}
+
+const write = (file: string): void => {
+  try {
+    writeHardwareFile(file)
+  } catch (error) {
+    throw new Failure({
+      exit: exitCodes.notAllowed,
+      code: 'NOT_PERMITTED',
+      sentence: `${file} cannot be written.`,
+      detail: errno(error),
+      next: 'Run this as root, or give --out a place you may write to',
+    })
+  }
+}

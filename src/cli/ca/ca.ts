@@ -1,0 +1,277 @@
+// `muster ca`: the certificate authority, asked of the plane. What needs the keys themselves: ca-offline.ts.
+
+import { Option, type Command } from 'commander'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { noun, loads, performs, plans, verb } from '#cli/kit/verb.ts'
+import { planeOptions } from '#cli/plane/plane.ts'
+import { parseIsoTime } from '#platform/clock.ts'
+import { type CaView, caApi } from '#wire/ca/ca-api.ts'
+import { formatAgo, formatSpan } from '#cli/kit/duration.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { type Paint, printer } from '#cli/kit/print.ts'
+import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
+import { printable, pemLines } from '#cli/kit/printable.ts'
+import { readText } from '#cli/kit/arguments.ts'
+import { renderFacts, renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+import { replaceFile } from '#platform/files.ts'
+import { certificateStatusApi, type CertificateStatusView } from '#wire/ca/certificate-status-api.ts'
+import { usageFailure } from '#cli/kit/failure.ts'
+
+export const declareCa = (program: Command, cli: Cli): void => {
+  const ca = noun(program, 'ca', 'The certificate authority of the domain', [
+    ['muster ca show', ''],
+    ['muster ca bundle > roots.pem', 'what others verify our certificates against'],
+  ])
+  const init = planeOptions(
+    verb(ca, 'init', 'Make the data folder, the root and the first keys, without starting a plane', [
+      ['muster ca init', 'root key sealed in ./data'],
+      ['muster ca init --root-out /media/usb', 'root key kept off the plane'],
+    ]),
+  )
+  loads(cli, init, async () => (await import('./ca-offline.ts')).caInit)
+
+  const show = verb(ca, 'show', 'Authorities, who signs now, and until when', [['muster ca show', '']])
+  performs(cli, show, caShow)
+
+  const bundle = verb(ca, 'bundle', 'Print the root certificates (PEM)', [
+    ['muster ca bundle > roots.pem', ''],
+    ['muster ca bundle --join > /etc/muster/join', 'into the image of machines that join by their hardware'],
+  ]).option('--join', 'print a join string without a secret instead, for machines that join by their hardware')
+  performs(cli, bundle, caBundle)
+
+  const crl = verb(
+    ca,
+    'crl',
+    'Print the revocation list of an issuing CA (PEM), for those who verify our certificates',
+    [
+      ['muster ca crl --out /srv/www/muster.crl', 'in a timer; or let them fetch it: muster plane --status-listen'],
+      ['muster ca crl --delta', 'what was revoked since the full list before last'],
+    ],
+  )
+    .option('--issuer <authority>', 'an AUTHORITY of muster ca show; without it whichever signs now')
+    .option('--delta', 'a delta instead of the full list')
+    .option('--out <file>', 'write it there instead, in one step')
+  performs(cli, crl, caCrl)
+
+  const status = verb(ca, 'status <serial>', 'Whether a certificate still holds, and since when not', [
+    ['muster ca status 5f:0a:91:c2', 'as openssl x509 -serial prints it, colons or not'],
+  ])
+  performs(cli, status, caStatus)
+
+  const rotate = verb(ca, 'rotate', 'Replace the issuing key; certificates in use stay valid', [
+    ['muster ca rotate', ''],
+    ['muster ca rotate --compromised 3f9a... --plan', 'who would lose what, and could not come back by itself'],
+    ['muster ca rotate --compromised 3f9a... --reason "its backup was stolen"', 'an AUTHORITY of muster ca show'],
+  ])
+    .option(
+      '--compromised <authority>',
+      'somebody else may have its key: drop it, take nothing it has signed, and let its nodes recover',
+    )
+    .option('--reason <text>', 'with --compromised: why; goes into the journal and the alert')
+  plans(rotate)
+  performs(cli, rotate, caRotate)
+
+  const request = verb(ca, 'request', 'Print a request for a new intermediate, to carry to an offline root', [
+    ['muster ca request > intermediate.csr', 'on the plane'],
+  ])
+  performs(cli, request, caRequest)
+
+  const sign = verb(ca, 'sign', 'Sign such a request where the root key is; talks to no plane', [
+    ['muster ca sign --root-key root.key --root-cert root.crt --request intermediate.csr > intermediate.pem', ''],
+  ])
+    .requiredOption('--root-key <file>', 'private key of the root (PEM)')
+    .requiredOption('--root-cert <file>', 'certificate of the root (PEM)')
+    .requiredOption('--request <file>', 'what ca request printed (- for standard input)')
+    .addOption(new Option('--lifetime <duration>', 'how long the intermediate is good for').default('1826d'))
+  loads(cli, sign, async () => (await import('./ca-offline.ts')).caSign)
+
+  const replaceLost = planeOptions(
+    verb(
+      ca,
+      'replace-lost <key...>',
+      'Make keys anew that are gone for good: issuing, recovery, statement, bearer, journal',
+      [
+        ['muster ca replace-lost issuing statement --data /srv/muster', 'what that would cost; nothing is done'],
+        [
+          'muster ca replace-lost recovery --data /srv/muster --reason "disk lost, no backup"',
+          'on the host of the stopped plane, when no backup has it',
+        ],
+      ],
+    ),
+  )
+  // What else a plane is set up with is taken and makes no difference to most: it would only hide what does.
+  for (const option of replaceLost.options) option.hideHelp(!['--store', '--seal-key'].includes(option.long ?? ''))
+  replaceLost
+    .option('--reason <text>', 'do it; the journal keeps why. Without it, what would be done is only shown')
+    .addHelpText(
+      'after',
+      () => `\nWhat it costs:\n${replacementCosts.map(([key, cost]) => `  ${key.padEnd(9)}  ${cost}`).join('\n')}`,
+    )
+  loads(cli, replaceLost, async () => (await import('./ca-offline.ts')).caReplaceLost)
+
+  const imported = verb(ca, 'import <file>', 'Hand what ca sign printed to the plane', [
+    ['muster ca import intermediate.pem', 'on the plane'],
+  ])
+  performs(cli, imported, caImport)
+}
+
+const caShow = async (cli: Cli, options: GlobalOptions): Promise<void> =>
+  showCa(cli, options, await connect(cli, options).ask(caApi.show))
+
+type RotateOptions = PlanOptions & { readonly compromised?: string; readonly reason?: string }
+
+const caRotate = withPlan(
+  'rotate-ca',
+  ({ compromised, reason }: RotateOptions) => ({
+    kind: 'rotate-ca' as const,
+    ...(compromised === undefined ? {} : { compromised, reason: reason ?? usualReason }),
+  }),
+  async (cli: Cli, options: RotateOptions) => {
+    if (options.compromised !== undefined) return withdraw(cli, options, options.compromised)
+    showCa(cli, options, await connect(cli, options).ask(caApi.rotate))
+  },
+)
+
+const usualReason = 'its key may be known to others'
+
+const withdraw = async (cli: Cli, options: RotateOptions, issuer: string): Promise<void> => {
+  const body = { issuer, reason: options.reason ?? usualReason }
+  const plane = connect(cli, options)
+  const done = await plane.ask(caApi.withdraw, { body })
+  const print = printer(cli, options)
+  print.answer(done, (paint) => [
+    ...renderFacts([
+      ['withdrawn', done.withdrawn.length === 0 ? `${issuer}, before now` : done.withdrawn],
+      ['successors', done.successors.length === 0 ? 'none needed: others sign here' : done.successors],
+      ['channels cut', `${done.channels_cut} here`],
+    ]),
+    '',
+    ...caLines(done.ca, cli.clock.nowMs(), paint),
+  ])
+  print.note('Its nodes recover by themselves, a few dozen a second; who waits for people: muster alert list')
+}
+
+const caImport = async (cli: Cli, options: GlobalOptions, file: string): Promise<void> => {
+  const certificate = await readText(cli, file, 16_384)
+  const plane = connect(cli, options)
+  showCa(cli, options, await plane.ask(caApi.importIssued, { body: { certificate } }))
+}
+
+const caRequest = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask(caApi.request)
+  const print = printer(cli, options)
+  print.answer(answer, () => pemLines(answer.csr))
+  print.note('next: where the root key is: muster ca sign --root-key FILE --root-cert FILE --request FILE')
+}
+
+const caBundle = async (cli: Cli, options: GlobalOptions & { readonly join?: boolean }): Promise<void> => {
+  const answer = await connect(cli, options).ask(caApi.bundle)
+  const print = printer(cli, options)
+  print.answer(answer, () => (options.join === true ? [printable(answer.join)] : answer.roots.flatMap(pemLines)))
+  print.note(`root fingerprint sha256:${answer.root_fingerprint}`)
+}
+
+const showCa = (cli: Cli, options: GlobalOptions, ca: CaView): void =>
+  printer(cli, options).answer(ca, (paint) => caLines(ca, cli.clock.nowMs(), paint))
+
+const caLines = (ca: CaView, nowMs: number, paint: Paint): string[] => [
+  ...renderFacts([
+    ['domain', ca.domain],
+    ['root', `sha256:${ca.root_fingerprint}, its key ${ca.root_online ? 'on this plane' : 'offline'}`],
+    [
+      'sealing',
+      ca.sealing_protected
+        ? 'protected'
+        : 'unprotected: the sealing key lies beside what it seals, or others may read it',
+    ],
+    ['server', `${ca.server_certificate.names.join(', ')}, ${until(ca.server_certificate.not_after, nowMs)}`],
+    ...ca.warnings.map((warning) => ['warning', warning] as const),
+  ]),
+  '',
+  ...renderHeadedTable(
+    ['AUTHORITY', 'ROLE', 'KEY', 'SIGNS', 'VALID', 'SUBJECT'],
+    ca.authorities.map((authority) => [
+      authority.id,
+      authority.role,
+      authority.custody,
+      signs(authority),
+      until(authority.not_after, nowMs),
+      authority.subject,
+    ]),
+    paint,
+  ),
+]
+
+const signs = ({ signing, withdrawn_at: withdrawn }: CaView['authorities'][number]): Cell => {
+  if (withdrawn !== undefined) return { text: 'withdrawn', colour: 'red' }
+  return signing ? { text: 'yes', colour: 'green' } : 'no'
+}
+
+const until = (notAfter: string, nowMs: number): string => {
+  const ms = parseIsoTime(notAfter)
+  if (ms === null) return notAfter
+  return ms > nowMs ? `for ${formatSpan(ms - nowMs)}` : `expired ${formatAgo(ms, nowMs)}`
+}
+
+type CrlOptions = GlobalOptions & {
+  readonly issuer?: string
+  readonly delta?: boolean
+  readonly out?: string
+}
+
+const caCrl = async (cli: Cli, options: CrlOptions): Promise<void> => {
+  const query = {
+    ...(options.issuer === undefined ? {} : { issuer: options.issuer }),
+    ...(options.delta === true ? { delta: true } : {}),
+  }
+  const list = await connect(cli, options).ask(certificateStatusApi.crl, { query })
+  const print = printer(cli, options)
+  // Fetched again and again into the same file: whoever reads it meanwhile sees one list or the other.
+  if (options.out !== undefined) replaceFile(options.out, list.crl, 0o644)
+  print.answer(list, () => (options.out === undefined ? pemLines(list.crl) : []))
+  const kind = list.base_number === null ? 'full list' : `delta to ${list.base_number}`
+  print.note(`${kind} ${list.number} of ${list.issuer}: ${list.entries} revoked, good until ${list.next_update}`)
+}
+
+const caStatus = async (cli: Cli, options: GlobalOptions, given: string): Promise<void> => {
+  // As tools print it: with colons, in capitals, with zeros in front.
+  const serial = given
+    .replaceAll(':', '')
+    .toLowerCase()
+    .replace(/^0+(?=.)/, '')
+  if (!/^[0-9a-f]{1,40}$/.test(serial)) throw usageFailure('SERIAL is a serial number in hexadecimal digits.')
+  const status = await connect(cli, options).ask(certificateStatusApi.show, { params: { serial } })
+  printer(cli, options).answer(status, () => renderFacts(factsOf(status)))
+}
+
+const factsOf = (status: CertificateStatusView): readonly (readonly [string, string])[] => [
+  ['serial', status.serial],
+  [
+    'status',
+    status.revoked_at === null
+      ? status.status
+      : `revoked since ${status.revoked_at} (${status.reason ?? 'unspecified'})`,
+  ],
+  ...(status.issuer === null || status.issued_at === null || status.not_after === null
+    ? [['on record', 'no: not one of ours, or long expired'] as const]
+    : [
+        ['of', status.node === null ? 'the plane itself' : `${status.node}, epoch ${status.epoch ?? ''}`] as const,
+        ['issuer', status.issuer] as const,
+        ['issued', status.issued_at] as const,
+        ['ends', status.not_after] as const,
+      ]),
+]
+
+/** What it costs to have a lost key made anew. Here, so that the help can be printed without loading a plane. */
+export const costOfReplacing = {
+  issuing: 'certificates in use stay valid; revocation lists of the lost CA can no longer be signed',
+  recovery:
+    'connected machines learn the new recovery root; one that is off meanwhile needs muster node repair-bundle or a new token',
+  statement:
+    'machines take the new key with their next renewal; one whose certificate ends before that needs muster node repair-bundle',
+  bearer: 'bearer tokens that were handed out before no longer work; machines get new ones with their next renewal',
+  journal:
+    'heads that the lost key has signed are verified by its public half in keys/journal.KEY_ID.key, which has to be there; with PostgreSQL restart every plane, so that it signs with the new key',
+} as const
+
+const replacementCosts = Object.entries(costOfReplacing)

@@ -1,0 +1,137 @@
+// `muster token`: what a machine is invited with.
+
+import type { Command } from 'commander'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { noun, performs, plans, verb } from '#cli/kit/verb.ts'
+import { parseJoinString } from '#wire/core/join-string.ts'
+import { type CreateTokenRequest, tokenApi, type TokenView } from '#wire/enrollment/token-api.ts'
+import { parseIsoTime } from '#platform/clock.ts'
+import { formatSpan, formatAgo } from '#cli/kit/duration.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { durationOption, nodeName } from '#cli/kit/arguments.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { printer } from '#cli/kit/print.ts'
+import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
+import { printable } from '#cli/kit/printable.ts'
+
+export const declareToken = (program: Command, cli: Cli): void => {
+  const token = noun(program, 'token', 'Invitations for machines, each good for one enrollment', [
+    ['muster token create --node gpu-001', ''],
+  ])
+
+  const create = verb(
+    token,
+    'create',
+    'Print a join string, alone on standard output; the only time its secret is shown',
+    [
+      ['muster token create --node gpu-001', 'registers gpu-001 if it is not known'],
+      ['muster token create --node gpu-001 --replace', 'for a machine that was reinstalled while active'],
+      ['muster token create --profile mesh-paas --expires 1h', 'a token of the domain: whichever machine brings it'],
+      ['muster token create --node gpu-001 | ssh gpu-001 sudo tee /etc/muster/join >/dev/null', ''],
+    ],
+  )
+    .option('--node <id>', 'the node it is for; without it, a token of the domain')
+    .option('--replace', 'may take the place of the node while it is active')
+    .option('--expires <duration>', 'how long it is good for, such as 30m (default: the profile says; at most 24h)')
+    .option('--profile <name>', "profile of the node it registers (default: the domain's)")
+  performs(cli, create, tokenCreate)
+
+  const list = verb(token, 'list', 'List tokens, newest first; never their secrets', [
+    ['muster token list', ''],
+    ['muster token list --node gpu-001', ''],
+  ]).option('--node <id>', 'only tokens for this node')
+  performs(cli, list, tokenList)
+
+  const revoke = verb(token, 'revoke [id]', 'Withdraw a token that has not been used', [
+    ['muster token revoke 01JCQ7Z6W3M8', 'an id as token list shows it'],
+    ['muster token revoke 01JCQ7Z6W3M8 --plan', 'who could not join without it'],
+  ])
+  plans(revoke)
+  performs(cli, revoke, tokenRevoke)
+}
+
+type Options = GlobalOptions & {
+  readonly node?: string
+  readonly replace?: boolean
+  readonly expires?: string
+  readonly profile?: string
+}
+
+const tokenCreate = async (cli: Cli, options: Options): Promise<void> => {
+  const request: CreateTokenRequest = {
+    ...(options.node === undefined ? {} : { node: nodeName(options.node) }),
+    ...(options.profile === undefined ? {} : { profile: options.profile }),
+    ...(options.replace === true ? { replace: true } : {}),
+    ...(options.expires === undefined ? {} : { expires_ms: durationOption('--expires', options.expires) }),
+  }
+  const answer = await connect(cli, options).ask(tokenApi.create, {
+    body: request,
+    about: { ID: options.node ?? 'ID', PROFILE: options.profile ?? 'PROFILE' },
+  })
+  if (parseJoinString(answer.join) === null) throw notAJoinString()
+
+  const { token } = answer
+  const print = printer(cli, options)
+  print.answer(answer, () => [answer.join])
+  const spanMs = (parseIsoTime(token.expires_at) ?? 0) - cli.clock.nowMs()
+  const whose = token.node === null ? 'one node of the domain' : `node ${token.node}`
+  if (answer.registered) print.note(`registered ${token.node} with profile ${token.profile}`)
+  // Half a second of grace, or a token of 30 minutes would be announced with 29.
+  print.note(`token ${token.id} for ${whose}, profile ${token.profile}, good once, for ${formatSpan(spanMs + 500)}`)
+  if (cli.out.isTerminal && !print.json) {
+    print.note('next: on the machine, save that line to a file and run: muster agent run --join-file FILE')
+  }
+}
+
+const notAJoinString = (): Failure =>
+  new Failure({
+    exit: exitCodes.fault,
+    code: 'UNEXPECTED_ANSWER',
+    sentence: 'The plane answered something that is not a join string.',
+    next: 'Compare the versions: muster version, here and on the plane',
+  })
+
+const tokenList = async (cli: Cli, options: GlobalOptions & { node?: string }): Promise<void> => {
+  const answer = await connect(cli, options).ask(tokenApi.list, { query: { node: options.node } })
+  const nowMs = cli.clock.nowMs()
+  printer(cli, options).answer(answer, (paint) =>
+    renderHeadedTable(
+      ['TOKEN', 'STATE', 'FOR', 'PROFILE', 'EXPIRES', 'CREATED BY', 'USED BY'],
+      answer.tokens.map((token) => tokenRow(token, nowMs)),
+      paint,
+    ),
+  )
+}
+
+/** A code in front of a sentence says it shortly. */
+const stateOf = ({ state, why = null }: TokenView): string =>
+  why === null ? state : `${state} (${why.split(':', 1)[0]})`
+
+export const tokenRow = (token: TokenView, nowMs: number): Cell[] => {
+  const expiresMs = parseIsoTime(token.expires_at) ?? nowMs
+  return [
+    token.id,
+    { text: stateOf(token), colour: token.state === 'unused' ? 'green' : 'dim' },
+    (token.node ?? 'any node') + (token.replace ? ' (replace)' : ''),
+    token.profile,
+    expiresMs > nowMs ? `in ${formatSpan(expiresMs - nowMs)}` : formatAgo(expiresMs, nowMs),
+    token.created_by,
+    token.used_by ?? '-',
+  ]
+}
+
+const tokenRevoke = withPlan(
+  'revoke-token',
+  (_options: PlanOptions, id: string | undefined) => ({ kind: 'revoke-token' as const, token: named(id) }),
+  async (cli: Cli, options: PlanOptions, id: string | undefined) => {
+    const token = await connect(cli, options).ask(tokenApi.revoke, { params: { id: named(id) } })
+    printer(cli, options).answer(token, () => [`token ${printable(token.id)} ${token.state}`])
+  },
+)
+
+const named = (id: string | undefined): string => {
+  if (id === undefined) throw usageFailure('Which token?', 'muster token revoke ID, or --apply PLAN')
+  return id
+}

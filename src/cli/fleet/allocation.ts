@@ -1,0 +1,140 @@
+// `muster allocation`: work on nodes, placed and given back.
+
+import { Option, type Command } from 'commander'
+import { allocationStates } from '#domain/fleet/allocation.ts'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { noun, performs, verb } from '#cli/kit/verb.ts'
+import { parseIsoTime } from '#platform/clock.ts'
+import { type AllocationView, allocationApi, type AllocationListQuery } from '#wire/fleet/allocation-api.ts'
+import { formatAgo, moment } from '#cli/kit/duration.ts'
+import { connect, everyPage, type OperatorClient } from '#cli/kit/operator-client.ts'
+import { printer } from '#cli/kit/print.ts'
+import { renderFacts, renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+
+export const declareAllocation = (program: Command, cli: Cli): void => {
+  const allocation = noun(program, 'allocation', 'Work on nodes: who has placed what where', [
+    ['muster allocation list --node gpu-001', ''],
+    ['muster allocation create job-17 --node gpu-001 --vcluster training --owner slurm', ''],
+    ['muster allocation release job-17', ''],
+  ])
+  const create = verb(allocation, 'create <id>', 'Place work on a schedulable node; safe to repeat with the same id', [
+    ['muster allocation create job-17 --node gpu-001 --vcluster training --owner slurm', ''],
+  ])
+    .requiredOption('--node <id>', 'the node it runs on')
+    .requiredOption('--vcluster <name>', 'the vCluster the node has to be in')
+    .requiredOption('--owner <name>', 'who is told when it has to go')
+  performs(cli, create, allocationCreate)
+
+  const list = verb(allocation, 'list', 'List allocations: where, whose, in which state', [
+    ['muster allocation list', 'all that are not released'],
+    ['muster allocation list --node gpu-001 --state releasing', 'what a drain still waits for'],
+    ['muster allocation list -o json', 'for scripts'],
+  ])
+    .option('--node <id>', 'only those on this node')
+    .option('--vcluster <name>', 'only those of this vCluster')
+    .addOption(
+      new Option('--state <state>', 'only those in this state; live is running or releasing')
+        .choices(['live', 'all', ...allocationStates])
+        .default('live'),
+    )
+  performs(cli, list, allocationList)
+
+  const show = verb(allocation, 'show <id>', 'One allocation, and what became of it', [
+    ['muster allocation show job-17', ''],
+  ])
+  performs(cli, show, allocationShow)
+
+  const release = verb(allocation, 'release <id>', 'Give work back; the last of a node that drains ends the drain', [
+    ['muster allocation release job-17', ''],
+    ['muster allocation release job-17 --reason "moved to gpu-002"', ''],
+  ]).option('--reason <text>', 'why; goes into the journal')
+  performs(cli, release, allocationRelease)
+}
+
+type CreateOptions = GlobalOptions & { readonly node: string; readonly vcluster: string; readonly owner: string }
+
+const allocationCreate = async (cli: Cli, options: CreateOptions, id: string): Promise<void> => {
+  const { node, vcluster, owner } = options
+  const allocation = await connect(cli, options).ask(allocationApi.create, {
+    body: { id, node, vcluster, owner },
+    about: { ID: node },
+  })
+  show(cli, options, allocation)
+}
+
+const allocationShow = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> =>
+  show(cli, options, await connect(cli, options).ask(allocationApi.show, { params: { id } }))
+
+const allocationRelease = async (
+  cli: Cli,
+  options: GlobalOptions & { readonly reason?: string },
+  id: string,
+): Promise<void> => {
+  const allocation = await connect(cli, options).ask(allocationApi.release, {
+    params: { id },
+    body: options.reason === undefined ? {} : { reason: options.reason },
+  })
+  show(cli, options, allocation)
+}
+
+type ListOptions = GlobalOptions & {
+  readonly node?: string
+  readonly vcluster?: string
+  readonly state: NonNullable<AllocationListQuery['state']>
+}
+
+const allocationList = async (cli: Cli, options: ListOptions): Promise<void> => {
+  const allocations = await everyAllocation(connect(cli, options), options)
+  const nowMs = cli.clock.nowMs()
+  const print = printer(cli, options)
+  print.answer({ allocations }, (paint) =>
+    allocations.length === 0
+      ? []
+      : renderHeadedTable(
+          ['ALLOCATION', 'NODE', 'VCLUSTER', 'OWNER', 'STATE', 'CREATED', 'WHY'],
+          allocations.map((one) => allocationRow(one, nowMs)),
+          paint,
+        ),
+  )
+  if (allocations.length === 0) print.note('no such allocations; released ones too: muster allocation list --state all')
+}
+
+const everyAllocation = async (plane: OperatorClient, options: ListOptions): Promise<AllocationView[]> => {
+  const { node, vcluster, state } = options
+  return everyPage(
+    (after) =>
+      plane.ask(allocationApi.list, {
+        query: { node, vcluster, state, after, limit: 1000 },
+      }),
+    (page) => page.allocations,
+  )
+}
+
+const allocationRow = (allocation: AllocationView, nowMs: number): Cell[] => [
+  allocation.id,
+  allocation.node,
+  allocation.vcluster,
+  allocation.owner,
+  { text: stateText(allocation), colour: allocation.state === 'releasing' ? 'yellow' : 'plain' },
+  formatAgo(parseIsoTime(allocation.created_at) ?? nowMs, nowMs),
+  allocation.why ?? '',
+]
+
+const stateText = ({ state, forced }: AllocationView): string => (forced ? `${state} by force` : state)
+
+const show = (cli: Cli, options: GlobalOptions, allocation: AllocationView): void => {
+  const nowMs = cli.clock.nowMs()
+  const { changed_at: changedAt, released_by: releasedBy, why } = allocation
+  printer(cli, options).answer(allocation, () =>
+    renderFacts([
+      ['allocation', allocation.id],
+      ['node', allocation.node],
+      ['vcluster', allocation.vcluster],
+      ['owner', allocation.owner],
+      ['state', `${stateText(allocation)}${changedAt === null ? '' : `, since ${moment(changedAt, nowMs)}`}`],
+      ...(why === null ? [] : [['why', why] as const]),
+      ...(releasedBy === null ? [] : [['released by', releasedBy] as const]),
+      ['created', `${moment(allocation.created_at, nowMs)} by ${allocation.created_by}`],
+    ]),
+  )
+}

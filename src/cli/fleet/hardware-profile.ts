@@ -1,0 +1,96 @@
+// `muster hardware-profile`: kinds of machines, and what each is sold as.
+
+import type { Command } from 'commander'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { collect, noun, performs, verb } from '#cli/kit/verb.ts'
+import { type HardwareProfileView, hardwareApi } from '#wire/fleet/hardware-api.ts'
+import { usageFailure } from '#cli/kit/failure.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { printer } from '#cli/kit/print.ts'
+import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
+
+export const declareHardwareProfile = (program: Command, cli: Cli): void => {
+  const profile = noun(program, 'hardware-profile', 'Kinds of machines, and what each can be sold as', [
+    ['muster hardware-profile list', ''],
+    ['muster node machine gpu-001', 'what a machine comes to, and what is missing'],
+  ])
+  const list = verb(profile, 'list', 'List hardware profiles', [['muster hardware-profile list', '']])
+  performs(cli, list, hardwareProfileList)
+
+  const create = verb(
+    profile,
+    'create <tag>',
+    'A new kind; machines with the tag, the firmware, evidence that they are ready and enough slots have the SKU',
+    [
+      ['muster hardware-profile create h100 --firmware slice-vm --slots 8 --sku h100-slice', ''],
+      ['muster hardware-profile create a100 --firmware baremetal --tag nvlink --slots 1 --sku a100-metal', ''],
+    ],
+  )
+    .requiredOption('--firmware <name>', 'the firmware profile a machine has to run')
+    .requiredOption('--sku <name>', 'what it is sold as')
+    .requiredOption('--slots <number>', 'how many approved slots it has to have')
+    .option('--tag <tag>', 'a further tag it has to carry; may be repeated', collect)
+    .option('--description <text>', 'for people')
+  performs(cli, create, hardwareProfileCreate)
+
+  const remove = verb(profile, 'remove <tag>', 'Machines keep the tag, which is one like any other from then on', [
+    ['muster hardware-profile remove h100', ''],
+  ])
+  performs(cli, remove, hardwareProfileRemove)
+}
+
+const hardwareProfileList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask(hardwareApi.profiles)
+  const print = printer(cli, options)
+  print.answer(answer, (paint) =>
+    answer.hardware_profiles.length === 0
+      ? []
+      : renderHeadedTable(
+          ['TAG', 'SKU', 'FIRMWARE', 'SLOTS', 'FURTHER TAGS', 'DESCRIPTION'],
+          answer.hardware_profiles.map((profile) => [
+            profile.tag,
+            profile.sku,
+            profile.firmware,
+            String(profile.slots),
+            profile.tags.join(', '),
+            profile.description,
+          ]),
+          paint,
+        ),
+  )
+  if (answer.hardware_profiles.length === 0) print.note('there are none; see: muster hardware-profile create --help')
+}
+
+type CreateOptions = GlobalOptions & {
+  readonly firmware: string
+  readonly sku: string
+  readonly slots: string
+  readonly tag?: readonly string[]
+  readonly description?: string
+}
+
+const hardwareProfileCreate = async (cli: Cli, options: CreateOptions, tag: string): Promise<void> => {
+  const { firmware, sku, slots, tag: tags = [], description } = options
+  if (!/^\d{1,2}$/.test(slots)) throw usageFailure(`--slots takes a number from 0 to 64, not ${slots}`)
+  const body = { tag, firmware, sku, tags, slots: Number(slots), ...(description === undefined ? {} : { description }) }
+  show(cli, options, await connect(cli, options).ask(hardwareApi.createProfile, { body, about: { TAG: tag } }))
+}
+
+const hardwareProfileRemove = async (cli: Cli, options: GlobalOptions, tag: string): Promise<void> => {
+  show(
+    cli,
+    options,
+    await connect(cli, options).ask(hardwareApi.removeProfile, { params: { tag }, about: { TAG: tag } }),
+  )
+}
+
+const show = (cli: Cli, options: GlobalOptions, profile: HardwareProfileView): void =>
+  printer(cli, options).answer(profile, () =>
+    renderFacts([
+      ['tag', profile.tag],
+      ['sku', profile.sku],
+      ['firmware', profile.firmware],
+      ['slots', String(profile.slots)],
+      ['further tags', profile.tags.length === 0 ? 'none' : profile.tags.join(', ')],
+    ]),
+  )

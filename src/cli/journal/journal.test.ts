@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { journalLine } from './journal.ts'
+
+test('an entry is one line: place, time, type, node, actor, and what else it says', () => {
+  const entry = {
+    schema: 1,
+    sequence: 7,
+    atMs: 1_800_000_000_000,
+    type: 'host.revoked',
+    actor: 'operator:admin',
+    node: 'gpu-001',
+    epoch: 1,
+    serial: null,
+    body: { reason: 'odd\u001b[2J traffic\nforged line', channels: 1 },
+  }
+  assert.equal(
+    journalLine({ cursor: 'c7', hash: 'ab', entry }),
+    '7  2027-01-15T08:00:00.000Z  host.revoked  gpu-001  by operator:admin  epoch=1  ' +
+      'reason="odd\\u001b[2J traffic\\nforged line"  channels=1',
+  )
+})

@@ -1,0 +1,14 @@
+import type { Command } from 'commander'
+import type { Cli, GlobalOptions } from './cli.ts'
+import { performs, verb } from './verb.ts'
+
+export const declareVersion = (program: Command, cli: Cli): void => {
+  const version = verb(program, 'version', 'Print the version', [['muster version', '']])
+  performs(cli, version, printVersion)
+}
+
+const printVersion = (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const text = options.output === 'json' ? JSON.stringify({ version: cli.version }) : `muster ${cli.version}`
+  cli.out.write(text + '\n')
+  return Promise.resolve()
+}

@@ -1,0 +1,79 @@
+// `muster key`: who may use the operator plane.
+
+import { Option, type Command } from 'commander'
+import { roles } from '#domain/core/principal.ts'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { noun, performs, verb } from '#cli/kit/verb.ts'
+import type { Static } from 'typebox'
+import { parseIsoTime } from '#platform/clock.ts'
+import { type KeyView, keyApi } from '#wire/operators/key-api.ts'
+import { formatAgo } from '#cli/kit/duration.ts'
+import type { OfflineOptions } from './key-create-offline.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { printer } from '#cli/kit/print.ts'
+import { printable } from '#cli/kit/printable.ts'
+import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+
+export const declareKey = (program: Command, cli: Cli): void => {
+  const key = noun(program, 'key', 'Operator keys: who may use the operator plane', [['muster key list', '']])
+  const create = verb(key, 'create <name>', 'Print a new key, alone on standard output; the only time it is shown', [
+    ['(umask 077; muster key create alice --role operator > alice.key)', ''],
+    ['muster --key-file alice.key node list', 'using it'],
+    [
+      '(umask 077; muster key create alice --role platform-admin --offline --data /srv/muster > alice.key)',
+      'when every key is lost: on the host of the stopped plane, with its sealing key',
+    ],
+  ])
+    .addOption(new Option('--role <role>', 'what it may do').choices(roles).makeOptionMandatory())
+    .option('--offline', 'write it into the store itself, without a plane and without a key')
+    .option('--store <sqlite|postgres>', 'with --offline: as for muster plane (MUSTER_STORE)')
+    .option('--seal-key <file>', 'with --offline: as for muster plane (MUSTER_SEAL_KEY)')
+  performs(cli, create, keyCreate)
+
+  const list = verb(key, 'list', 'List keys; never the keys themselves', [['muster key list', '']])
+  performs(cli, list, keyList)
+
+  const revoke = verb(key, 'revoke <id>', 'Withdraw a key, at once', [
+    ['muster key revoke 01JCQ7Z6W3M8', 'an id as key list shows it'],
+  ])
+  performs(cli, revoke, keyRevoke)
+}
+
+const keyCreate = async (
+  cli: Cli,
+  options: OfflineOptions & { readonly offline?: boolean },
+  name: string,
+): Promise<void> => {
+  const { role, offline } = options
+  const answer =
+    offline === true
+      ? await (await import('./key-create-offline.ts')).keyMadeOffline(cli, options, name)
+      : await connect(cli, options).ask(keyApi.create, { body: { name, role } })
+  const print = printer(cli, options)
+  print.answer(answer, () => [printable(answer.secret)])
+  print.note(`key ${answer.key.id} of ${answer.key.name} with role ${answer.key.role}; it is not shown again`)
+  print.note('next: keep it in a file of mode 0600 and pass --key-file FILE or set MUSTER_KEY_FILE')
+}
+
+const keyList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask(keyApi.list)
+  const nowMs = cli.clock.nowMs()
+  const ago = (time: string) => formatAgo(parseIsoTime(time) ?? nowMs, nowMs)
+  printer(cli, options).answer(answer, (paint) =>
+    renderHeadedTable(
+      ['KEY', 'NAME', 'ROLE', 'CREATED', 'BY', 'STATE'],
+      answer.keys.map((key) => [key.id, key.name, key.role, ago(key.created_at), key.created_by, stateOf(key, ago)]),
+      paint,
+    ),
+  )
+}
+
+const stateOf = ({ forged, revoked_at: revokedAt }: Static<typeof KeyView>, ago: (time: string) => string): Cell => {
+  if (forged === true) return { text: 'forged, grants nothing', colour: 'red' }
+  return revokedAt === null ? { text: 'valid', colour: 'green' } : { text: `revoked ${ago(revokedAt)}`, colour: 'dim' }
+}
+
+const keyRevoke = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
+  const key = await connect(cli, options).ask(keyApi.revoke, { params: { id } })
+  printer(cli, options).answer(key, () => [`key ${printable(key.id)} of ${printable(key.name)} revoked`])
+}

@@ -1,0 +1,91 @@
+// `muster receipt`: the proof that identities were taken away.
+
+import type { Command } from 'commander'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { noun, performs, verb } from '#cli/kit/verb.ts'
+import { parseIsoTime } from '#platform/clock.ts'
+import { type ReceiptView, receiptApi } from '#wire/revocation/receipt-api.ts'
+import { formatAgo } from '#cli/kit/duration.ts'
+import { connect, everyPage, type OperatorClient } from '#cli/kit/operator-client.ts'
+import { printer } from '#cli/kit/print.ts'
+import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+import { askReceipt, awaitReceipt, showReceipt } from './receipt-lines.ts'
+import { durationOption } from '#cli/kit/arguments.ts'
+
+export const declareReceipt = (program: Command, cli: Cli): void => {
+  const receipt = noun(program, 'receipt', 'The proof that an identity was taken away', [
+    ['muster receipt list --open', ''],
+    ['muster receipt show 01KA2Q7Z6W3M8X9Y0Z1A2B3C4D', ''],
+  ])
+
+  const list = verb(receipt, 'list', 'List receipts, oldest first: whose, how fast, and who is waited for', [
+    ['muster receipt list', ''],
+    ['muster receipt list --open', 'those that some peer has not confirmed yet'],
+    ['muster receipt list --node gpu-001 -o json', 'for scripts'],
+  ])
+    .option('--node <id>', 'those of one node')
+    .option('--open', 'those that are not settled')
+  performs(cli, list, receiptList)
+
+  const show = verb(receipt, 'show <id>', 'Show a receipt: replicas, channels, peers, stragglers, latency', [
+    ['muster receipt show 01KA2Q7Z6W3M8X9Y0Z1A2B3C4D', 'an id as receipt list shows it'],
+    ['muster receipt show 01KA2Q7Z6W3M8X9Y0Z1A2B3C4D --wait 30s', 'wait until every peer has dropped the key'],
+  ]).option('--wait <duration>', 'wait for it to be settled, at most so long')
+  performs(cli, show, receiptShow)
+}
+
+type ReceiptListOptions = GlobalOptions & { readonly node?: string; readonly open?: boolean }
+
+const receiptList = async (cli: Cli, options: ReceiptListOptions): Promise<void> => {
+  const receipts = await everyReceipt(connect(cli, options), options)
+  const nowMs = cli.clock.nowMs()
+  const print = printer(cli, options)
+  print.answer({ receipts }, (paint) =>
+    receipts.length === 0
+      ? []
+      : renderHeadedTable(
+          ['RECEIPT', 'NODE', 'KIND', 'DECIDED', 'EFFECTIVE', 'PEERS', 'REASON'],
+          receipts.map((receipt) => receiptRow(receipt, nowMs)),
+          paint,
+        ),
+  )
+  if (receipts.length === 0)
+    print.note(
+      options.open === true ? 'no receipt is open; all: muster receipt list' : 'no identity was taken away yet',
+    )
+}
+
+const everyReceipt = async (plane: OperatorClient, { node, open }: ReceiptListOptions): Promise<ReceiptView[]> => {
+  return everyPage(
+    (after) =>
+      plane.ask(receiptApi.list, {
+        query: { node, open: open === true ? true : undefined, after, limit: 1000 },
+      }),
+    (page) => page.receipts,
+  )
+}
+
+const receiptRow = (receipt: ReceiptView, nowMs: number): Cell[] => [
+  receipt.id,
+  receipt.node,
+  receipt.kind,
+  formatAgo(parseIsoTime(receipt.decided_at) ?? nowMs, nowMs),
+  receipt.effective_at === null
+    ? { text: 'not yet', colour: 'red' }
+    : { text: `after ${receipt.latency.effective_ms ?? '?'} ms`, colour: 'plain' },
+  peersCell(receipt),
+  receipt.reason,
+]
+
+const peersCell = ({ peers, settled_at }: ReceiptView): Cell => {
+  if (peers === null) return { text: '-', colour: 'dim' }
+  const dropped = `${peers.expected - peers.stragglers.length} of ${peers.expected}`
+  return settled_at === null ? { text: dropped, colour: 'yellow' } : dropped
+}
+
+const receiptShow = async (cli: Cli, options: GlobalOptions & { wait?: string }, id: string): Promise<void> => {
+  const plane = connect(cli, options)
+  const waitMs = options.wait === undefined ? 0 : durationOption('--wait', options.wait)
+  const receipt = await askReceipt(plane, id, 0)
+  showReceipt(cli, printer(cli, options), await awaitReceipt(cli, plane, receipt, waitMs))
+}

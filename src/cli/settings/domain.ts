@@ -1,0 +1,54 @@
+// `muster domain`: values that hold for the whole trust domain.
+
+import type { Command } from 'commander'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { noun, performs, verb } from '#cli/kit/verb.ts'
+import type { Static } from 'typebox'
+import { issuanceApi } from '#wire/identity/issuance-api.ts'
+import { DomainBody, settingsApi } from '#wire/settings/settings-api.ts'
+import { issuanceFacts } from '#cli/identity/issuance.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { printer } from '#cli/kit/print.ts'
+import { parseSettings, settingLines } from '#cli/kit/settings.ts'
+import { renderFacts } from '#cli/kit/table.ts'
+
+export const declareDomain = (program: Command, cli: Cli): void => {
+  const domain = noun(program, 'domain', 'Values that hold for the whole trust domain', [['muster domain show', '']])
+  const show = verb(domain, 'show', 'Show them, in words that domain set takes', [['muster domain show', '']])
+  performs(cli, show, domainShow)
+
+  const set = verb(domain, 'set <settings...>', 'Change them', [
+    ['muster domain set livenessGraceMs=10m', 'how long a node may be silent before it is inactive'],
+    ['muster domain set strangersPerMinute=50 defaultProfile=mesh-paas', ''],
+    [
+      `muster domain set 'maintenance.timeSync={"name":"chronyd","command":["/usr/sbin/chronyd","-d"]}'`,
+      'runs on every node, also in maintenance mode',
+    ],
+    ['muster domain set overlayPrefix=fd12:3456:789a::/64', 'before the first node of the WireGuard network'],
+  ])
+  performs(cli, set, domainSet)
+}
+
+const domainShow = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const plane = connect(cli, options)
+  const domain = await plane.ask(settingsApi.domain)
+  const issuance = await plane.ask(issuanceApi.show)
+  const print = printer(cli, options)
+  print.answer(domain, () => renderFacts(domainLines(domain)))
+  // No setting, and so not among them.
+  if (issuance.state === 'halted') print.note(renderFacts(issuanceFacts(issuance)).join('\n'))
+}
+
+const domainSet = async (cli: Cli, options: GlobalOptions, pairs: readonly string[]): Promise<void> => {
+  const domain = await connect(cli, options).ask(settingsApi.changeDomain, {
+    body: { set: parseSettings(DomainBody, pairs) },
+  })
+  printer(cli, options).answer(domain, () => renderFacts(domainLines(domain)))
+}
+
+/** A service is set as a whole, so it is shown as one. */
+const domainLines = ({ maintenance, ...rest }: Static<typeof DomainBody>): [name: string, value: string][] => {
+  const { timeSync } = maintenance
+  const shown = timeSync === null ? null : JSON.stringify(timeSync)
+  return settingLines({ ...rest, maintenance: { ...maintenance, timeSync: shown } })
+}

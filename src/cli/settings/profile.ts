@@ -1,0 +1,104 @@
+// `muster profile`: named policies.
+
+import type { Command } from 'commander'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { noun, performs, plans, verb } from '#cli/kit/verb.ts'
+import { ProfileBody, settingsApi } from '#wire/settings/settings-api.ts'
+import { formatDuration } from '#wire/core/duration.ts'
+import { usageFailure } from '#cli/kit/failure.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
+import { printer } from '#cli/kit/print.ts'
+import { parseSettings, settingLines } from '#cli/kit/settings.ts'
+import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
+
+export const declareProfile = (program: Command, cli: Cli): void => {
+  const profile = noun(program, 'profile', 'Named policies: lifetimes, keys, ways to join and to come back', [
+    ['muster profile list', ''],
+  ])
+  const list = verb(profile, 'list', 'List profiles', [['muster profile list', '']])
+  performs(cli, list, profileList)
+
+  const show = verb(profile, 'show <name>', 'Show a profile, in words that profile set takes', [
+    ['muster profile show gpu-cloud', ''],
+  ])
+  performs(cli, show, profileShow)
+
+  const create = verb(profile, 'create <name> [settings...]', 'Make a profile from another one', [
+    ['muster profile create short --from gpu-cloud certificate.lifetimeMs=1h', ''],
+  ]).option('--from <name>', "profile to start from (default: the domain's)")
+  performs(cli, create, profileCreate)
+
+  const set = verb(profile, 'set [name] [settings...]', 'Change a profile; nodes take it up at their next renewal', [
+    ['muster profile set gpu-cloud certificate.lifetimeMs=12h', 'durations: 30m, 24h, 3d'],
+    ['muster profile set gpu-cloud onActiveConflict=reject', ''],
+    ['muster profile set hpc-diskless probeSilenceMs=60s', 'how long a silent node keeps its identity'],
+    ['muster profile set gpu-cloud certificate.keyTypes=p256,p384', 'lists with commas'],
+    ['muster profile set gpu-cloud recovery.mode=deny --plan', 'who could not come back by itself then'],
+  ])
+  plans(set)
+  performs(cli, set, profileSet)
+}
+
+const profileList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask(settingsApi.profiles)
+  printer(cli, options).answer(answer, (paint) =>
+    renderHeadedTable(
+      ['PROFILE', 'JOIN', 'LIFETIME', 'KEY', 'DESCRIPTION'],
+      answer.profiles.map((profile) => [
+        profile.name,
+        profile.join.allOf.join('+'),
+        formatDuration(profile.certificate.lifetimeMs),
+        profile.keyStorage,
+        profile.description,
+      ]),
+      paint,
+    ),
+  )
+}
+
+const profileShow = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> => {
+  const profile = await connect(cli, options).ask(settingsApi.profile, { params: { name } })
+  printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
+}
+
+const profileCreate = async (
+  cli: Cli,
+  options: GlobalOptions & { readonly from?: string },
+  name: string,
+  pairs: readonly string[],
+): Promise<void> => {
+  const profile = await connect(cli, options).ask(settingsApi.createProfile, {
+    body: {
+      name,
+      ...(options.from === undefined ? {} : { from: options.from }),
+      ...(pairs.length === 0 ? {} : { set: parseSettings(ProfileBody, pairs) }),
+    },
+    about: { NAME: name },
+  })
+  printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
+}
+
+const profileSet = withPlan(
+  'change-profile',
+  (_options: PlanOptions, name: string | undefined, pairs: readonly string[]) => ({
+    kind: 'change-profile' as const,
+    ...changeOf(name, pairs),
+  }),
+  async (cli: Cli, options: PlanOptions, given: string | undefined, pairs: readonly string[]) => {
+    const { profile: name, set } = changeOf(given, pairs)
+    const profile = await connect(cli, options).ask(settingsApi.changeProfile, {
+      params: { name },
+      body: { set },
+      about: { NAME: name },
+    })
+    printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
+  },
+)
+
+const changeOf = (name: string | undefined, pairs: readonly string[]) => {
+  if (name === undefined || pairs.length === 0) {
+    throw usageFailure('Which profile, and what of it?', 'muster profile set NAME KEY=VALUE, or --apply PLAN')
+  }
+  return { profile: name, set: parseSettings(ProfileBody, pairs) }
+}

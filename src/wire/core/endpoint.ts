@@ -1,0 +1,64 @@
+// One call of an API, declared once: the plane binds a handler to it, clients call it, OpenAPI describes it. There is no
+// way to declare one without saying who may call it.
+
+import type { Static, TSchema } from 'typebox'
+import type { Role } from '#domain/core/principal.ts'
+
+export type Access =
+  /** No proof asked for. */
+  | 'anyone'
+  /** A node, for itself: the `{id}` of the path has to be its own. */
+  | 'node-itself'
+  /** An operator with at least this role. */
+  | Role
+
+export type Endpoint = {
+  readonly method: 'GET' | 'POST' | 'PATCH'
+  /** With `:name` for parameters. */
+  readonly path: string
+  readonly access: Access
+  readonly summary: string
+  /** Says how the plane is, so it is answered whatever that is. */
+  readonly always?: true
+  /**
+   * Cuts somebody off, so it is carried out whatever the standing, and also for an operator whom a database that cannot be
+   * read does not know any more but this process does (authn/operator-key.ts).
+   */
+  readonly cutOff?: true
+  /** A node in quarantine may call it too, once a repair bundle has given it a certificate. */
+  readonly inQuarantine?: true
+  /** `upgrade`: the path is taken over by the WebSocket channel instead of being answered. */
+  readonly kind?: 'upgrade'
+  readonly params?: TSchema
+  readonly query?: TSchema
+  readonly body?: TSchema
+  /** Left out where the answer is no JSON. */
+  readonly answer?: TSchema
+  /** For those who read the description. A test holds it against the schemas. */
+  readonly example?: {
+    /** What success looks like, where it is not 200. */
+    readonly status?: 201
+    readonly request?: object
+    readonly answer?: object
+  }
+}
+
+/** The calls of one noun, by what they do. */
+export type Endpoints = Readonly<Record<string, Endpoint>>
+
+/** Keeps what exactly was declared, so that callers and handlers are typed by it. */
+export const endpoint = <const E extends Endpoint>(declared: E): E => declared
+
+type Part<E extends Endpoint, P extends 'params' | 'query' | 'body', Otherwise> = E extends {
+  readonly [key in P]: infer S extends TSchema
+}
+  ? Static<S>
+  : Otherwise
+
+export type ParamsOf<E extends Endpoint> = Part<E, 'params', Readonly<Record<never, never>>>
+export type QueryOf<E extends Endpoint> = Part<E, 'query', Readonly<Record<never, never>>>
+export type BodyOf<E extends Endpoint> = Part<E, 'body', Readonly<Record<never, never>>>
+/** What is only sent may be read-only. */
+export type Immutable<T> = T extends object ? { readonly [K in keyof T]: Immutable<T[K]> } : T
+
+export type AnswerOf<E extends Endpoint> = E extends { readonly answer: infer S extends TSchema } ? Static<S> : unknown

@@ -1,0 +1,96 @@
+// How a refusal looks on the wire, on every listener and on bare sockets.
+
+import { Type, type Static } from 'typebox'
+import type { Refusal } from '#domain/core/refusal.ts'
+import { refusals } from '#domain/core/refusal-table.ts'
+import { redactSecrets } from '#platform/secret-shapes.ts'
+
+/** Every refusal, on every listener. */
+export const ErrorBody = Type.Object({
+  code: Type.String(),
+  message: Type.String(),
+  detail: Type.Union([Type.String(), Type.Null()]),
+  next: Type.String(),
+  retry_after_ms: Type.Union([Type.Integer(), Type.Null()]),
+  /** The field of the request that is at fault, as a path: `wireguard.public_key`. Left out where it is no single one. */
+  field: Type.Optional(Type.String()),
+  /** True: the plane does not know the field. Agents send a request again without an optional part that is not known. */
+  field_unknown: Type.Optional(Type.Boolean()),
+  /** True: a cut-off that could not be committed is in force at the replica that answers. */
+  in_force_here: Type.Optional(Type.Boolean()),
+  /** With it: the replicas that do not know of it, and where the order is kept until it is committed. */
+  replicas_unaware: Type.Optional(Type.Array(Type.String())),
+  kept_in: Type.Optional(Type.Union([Type.Literal('data folder'), Type.Literal('memory')])),
+})
+export type ErrorBody = Static<typeof ErrorBody>
+
+export const errorBody = (refusal: Refusal): ErrorBody => {
+  const { message } = refusals[refusal.code]
+  const next = nextOf(refusal)
+  // Clocks count fractions of a millisecond, the schema whole ones: an agent would not know what else to make of it.
+  const retryAfterMs = refusal.retryAfterMs === null ? null : Math.ceil(refusal.retryAfterMs)
+  // A detail may repeat what the caller sent, and answers end up in logs.
+  const detail = refusal.detail === null ? null : redactSecrets(refusal.detail)
+  const body = { code: refusal.code, message, detail, next, retry_after_ms: retryAfterMs, ...fieldIn(refusal) }
+  if (refusal.inForceHere === undefined) return body
+  const { unaware, kept } = refusal.inForceHere
+  return { ...body, in_force_here: true, replicas_unaware: [...unaware], kept_in: kept }
+}
+
+/** Left out where no single field is at fault. Its path repeats what the caller sent. */
+const fieldIn = ({ field }: Refusal): Pick<ErrorBody, 'field' | 'field_unknown'> => {
+  if (field === undefined) return {}
+  const path = redactSecrets(field.path)
+  return field.unknown ? { field: path, field_unknown: true } : { field: path }
+}
+
+/** What is known of the caller is filled in, where a shell would not take it apart. */
+const nextOf = (refusal: Refusal): string => {
+  const { node = null, profile = null } = refusal.about ?? {}
+  const fill = (text: string, word: RegExp, value: string | null): string =>
+    value === null || !pasteable.test(value) ? text : text.replace(word, value)
+  return fill(fill(hintOf(refusal), /\bID\b/g, node), /\bPROFILE\b/g, profile)
+}
+
+const pasteable = /^[A-Za-z0-9._:@/+-]+$/
+const mostMacs = 8
+
+/** Whoever joins by hardware cannot use a token, and shows what it has to be registered by. */
+const hintOf = ({ code, about }: Refusal): string => {
+  const hint: string = refusals[code].next
+  if (about?.hardware === undefined) return hint
+  if (code === 'ALREADY_ACTIVE')
+    return 'If this machine is to take its place, stop the other: it is admitted once that is silent. If the other is the right one: muster node settle ID --reason REASON'
+  if (code !== 'NODE_NOT_ENROLLED') return hint
+  const { macs, bmcSerial } = about.hardware
+  const options = [
+    ...macs.slice(0, mostMacs).map((mac) => ` --mac ${pasteable.test(mac) ? mac : 'MAC'}`),
+    // A serial number is not for the logs that an answer may end up in.
+    ...(bmcSerial === null ? [] : [' --bmc-serial SERIAL']),
+  ]
+  return options.length === 0 ? hint : `Register it: muster node enroll ID --profile hpc-diskless${options.join('')}`
+}
+
+export type RefusalResponse = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export const refusalResponse = (refusal: Refusal): RefusalResponse => ({
+  status: refusals[refusal.code].status,
+  headers: {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+    ...(refusal.retryAfterMs !== null && { 'retry-after': String(Math.ceil(refusal.retryAfterMs / 1000)) }),
+  },
+  body: JSON.stringify(errorBody(refusal)),
+})
+
+/** The whole answer as text, for a socket that has no response object: a WebSocket upgrade, an unreadable request. */
+export const refusalText = (refusal: Refusal): string => {
+  const { status, headers, body } = refusalResponse(refusal)
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  // The reason phrase may be left empty, the space before it may not (RFC 9112, 4).
+  return `HTTP/1.1 ${status} \r\n${lines.join('')}content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
+}

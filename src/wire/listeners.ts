@@ -1,0 +1,75 @@
+// Every call there is, by the listener that answers it, in the order the description of the API lists them.
+
+import { alertApi } from '#wire/alerts/alert-api.ts'
+import { bundleApi, caApi } from '#wire/ca/ca-api.ts'
+import { certificateStatusApi } from '#wire/ca/certificate-status-api.ts'
+import { storeApi } from '#wire/continuity/store-api.ts'
+import type { Endpoint, Endpoints } from '#wire/core/endpoint.ts'
+import { healthApi } from '#wire/core/health-api.ts'
+import { enrollApi } from '#wire/enrollment/enroll-api.ts'
+import { tokenApi } from '#wire/enrollment/token-api.ts'
+import { claimApi } from '#wire/federation/claim-api.ts'
+import { peerDomainApi } from '#wire/federation/peer-domain-api.ts'
+import { allocationApi } from '#wire/fleet/allocation-api.ts'
+import { hardwareApi } from '#wire/fleet/hardware-api.ts'
+import { schedulingApi } from '#wire/fleet/scheduling-api.ts'
+import { vclusterApi } from '#wire/fleet/vcluster-api.ts'
+import { challengeApi, identityApi } from '#wire/identity/identity-api.ts'
+import { issuanceApi } from '#wire/identity/issuance-api.ts'
+import { journalApi } from '#wire/journal/journal-api.ts'
+import { nodeActionApi } from '#wire/node/node-action-api.ts'
+import { nodeApi } from '#wire/node/node-api.ts'
+import { keyApi } from '#wire/operators/key-api.ts'
+import { planApi } from '#wire/plans/plan-api.ts'
+import { recoveryApi } from '#wire/recovery/recovery-api.ts'
+import { receiptApi } from '#wire/revocation/receipt-api.ts'
+import { settingsApi } from '#wire/settings/settings-api.ts'
+
+export type DescribedListener = {
+  readonly name: string
+  readonly description: string
+  readonly endpoints: readonly Endpoint[]
+}
+
+const all = (...groups: readonly Endpoints[]): readonly Endpoint[] => groups.flatMap((group) => Object.values(group))
+
+export const nodeListener: DescribedListener = {
+  name: 'node plane',
+  description: 'What agents call, over TLS with a client certificate',
+  endpoints: all(enrollApi, challengeApi, identityApi, claimApi, bundleApi),
+}
+
+export const recoveryListener: DescribedListener = {
+  name: 'recovery',
+  description: 'What agents call whose certificate cannot help them, on a port and a trust of its own',
+  endpoints: all(challengeApi, recoveryApi),
+}
+
+/** Viewers read; operators look after nodes and tokens; platform-admins set policy. */
+export const operatorListener: DescribedListener = {
+  name: 'operator plane',
+  description: 'What people and their tools call, with an operator key',
+  endpoints: all(
+    nodeApi,
+    nodeActionApi,
+    receiptApi,
+    schedulingApi,
+    allocationApi,
+    vclusterApi,
+    tokenApi,
+    settingsApi,
+    caApi,
+    certificateStatusApi,
+    issuanceApi,
+    planApi,
+    hardwareApi,
+    peerDomainApi,
+    alertApi,
+    journalApi,
+    keyApi,
+    storeApi,
+    healthApi,
+  ),
+}
+
+export const everyListener = [nodeListener, recoveryListener, operatorListener] as const

@@ -1,0 +1,77 @@
+// What operators do to nodes.
+
+import { Type } from 'typebox'
+import { endpoint } from '#wire/core/endpoint.ts'
+import { closed, EmptyRequest, NodeParams, ReasonRequest } from '#wire/core/shapes.ts'
+import { RepairBundle } from '#wire/recovery/recovery-api.ts'
+import { exampleReceipt, ReceiptView } from '#wire/revocation/receipt-api.ts'
+import { NodeDetail } from './node-api.ts'
+
+/** `POST /v1/nodes/{id}/drain`; `done` says that nothing runs there any more. */
+export const DrainRequest = Type.Object({ done: Type.Optional(Type.Boolean()) }, closed)
+/** `POST /v1/nodes/{id}/decommission` */
+export const DecommissionRequest = Type.Object({ force: Type.Optional(Type.Boolean()) }, closed)
+
+const changing = <const A extends string>(action: A, summary: string) =>
+  ({
+    method: 'POST',
+    path: `/v1/nodes/:id/${action}`,
+    access: 'operator',
+    summary,
+    params: NodeParams,
+    body: EmptyRequest,
+    answer: NodeDetail,
+  }) as const
+
+const withdrawing = <const A extends string, const R extends 'operator' | 'platform-admin'>(
+  action: A,
+  summary: string,
+  access: R,
+) => ({ ...changing(action, summary), access, answer: ReceiptView }) as const
+
+export const nodeActionApi = {
+  drain: endpoint({
+    ...changing('drain', 'Places nothing new on a node; with done, nothing runs there any more'),
+    body: DrainRequest,
+    example: { request: { done: false } },
+  }),
+  undrain: endpoint({
+    ...changing('undrain', 'Lets work onto a node again'),
+  }),
+  release: endpoint({
+    ...changing('release', 'Ends a quarantine; the node comes back in a new epoch'),
+  }),
+  approve: endpoint({
+    ...changing('approve', "One person's yes to a node: to its return, or to one recovery more"),
+  }),
+  settle: endpoint({
+    ...changing('settle', "One person's word that the machine that is connected now is the right one"),
+    body: ReasonRequest,
+  }),
+  deny: endpoint({
+    ...changing('deny', "One person's no to the recoveries of a node, until it is approved"),
+  }),
+  repairBundle: endpoint({
+    ...changing('repair-bundle', 'Quarantines a node, and makes the one credential it may recover with'),
+    access: 'platform-admin',
+    body: ReasonRequest,
+    answer: RepairBundle,
+  }),
+  quarantine: endpoint({
+    ...withdrawing('quarantine', 'Denies the epoch of a node at once and keeps its record', 'operator'),
+    cutOff: true,
+    body: ReasonRequest,
+    example: { request: { reason: 'two machines with one identity' }, answer: exampleReceipt },
+  }),
+  revoke: endpoint({
+    ...withdrawing('revoke', 'Takes the identity of a node away for good', 'operator'),
+    cutOff: true,
+    body: ReasonRequest,
+    example: { request: { reason: 'compromised' }, answer: exampleReceipt },
+  }),
+  decommission: endpoint({
+    ...withdrawing('decommission', 'Revokes a node that has served its time', 'platform-admin'),
+    body: DecommissionRequest,
+    example: { request: { force: false }, answer: exampleReceipt },
+  }),
+}

@@ -1,0 +1,198 @@
+// The schemas that have a name in the description of the API, in its order; the others stand where they are used. The
+// names are a promise to those who generate code from it.
+
+import { AcknowledgeRequest, AlertListAnswer, AlertListQuery, AlertView } from '#wire/alerts/alert-api.ts'
+import {
+  BundleResponse,
+  CaBundleAnswer,
+  CaImportRequest,
+  CaRequestAnswer,
+  CaView,
+  WithdrawAnswer,
+  WithdrawRequest,
+} from '#wire/ca/ca-api.ts'
+import { CertificateStatusView, CrlAnswer, CrlQuery, SerialParams } from '#wire/ca/certificate-status-api.ts'
+import { HardwareIdentityBody } from '#wire/core/agent-evidence.ts'
+import { Claims } from '#wire/core/claims.ts'
+import { ErrorBody } from '#wire/core/error-body.ts'
+import { Readiness } from '#wire/core/health-api.ts'
+import { EmptyRequest, ReasonRequest, SetRequest } from '#wire/core/shapes.ts'
+import { EnrollRequest, HardwareFactsBody } from '#wire/enrollment/enroll-api.ts'
+import {
+  CreateTokenAnswer,
+  CreateTokenRequest,
+  TokenListAnswer,
+  TokenListQuery,
+  TokenView,
+} from '#wire/enrollment/token-api.ts'
+import { ClaimsAnswer, ClaimsRequest } from '#wire/federation/claim-api.ts'
+import { PeerDomainIntroduction, PeerDomainList, PeerDomainView } from '#wire/federation/peer-domain-api.ts'
+import {
+  AllocationListAnswer,
+  AllocationListQuery,
+  AllocationParams,
+  AllocationView,
+  CreateAllocationRequest,
+  ReleaseAllocationRequest,
+} from '#wire/fleet/allocation-api.ts'
+import {
+  CreateHardwareProfileRequest,
+  HardwareProfileList,
+  HardwareProfileView,
+  MachineRequest,
+  MachineView,
+  TagParams,
+  TagRequest,
+} from '#wire/fleet/hardware-api.ts'
+import { HealthRequest, SchedulingAnswer, SchedulingQuery, SchedulingView } from '#wire/fleet/scheduling-api.ts'
+import {
+  AssignRequest,
+  ChangeVClusterRequest,
+  CreateVClusterRequest,
+  DeleteVClusterRequest,
+  MoveRequest,
+  UnassignRequest,
+  VClusterBody,
+  VClusterDeleted,
+  VClusterListAnswer,
+  VClusterSettings,
+} from '#wire/fleet/vcluster-api.ts'
+import {
+  ChallengeRequest,
+  ChallengeResponse,
+  ConfirmRequest,
+  ConfirmResponse,
+  RecoveryTrust,
+  RenewRequest,
+  RenewResponse,
+} from '#wire/identity/identity-api.ts'
+import { HaltRequest, IssuanceView } from '#wire/identity/issuance-api.ts'
+import { EntryView, JournalAnswer, JournalQueryBody, VerifyAnswer } from '#wire/journal/journal-api.ts'
+import { DecommissionRequest, DrainRequest } from '#wire/node/node-action-api.ts'
+import {
+  CertificateView,
+  ConditionView,
+  NodeDetail,
+  NodeListAnswer,
+  NodeListQuery,
+  NodeView,
+  RegisterRequest,
+} from '#wire/node/node-api.ts'
+import { CreateKeyAnswer, CreateKeyRequest, KeyListAnswer, KeyView, WhoAmI } from '#wire/operators/key-api.ts'
+import { PlanApplied, PlanRequest, PlanView } from '#wire/plans/plan-api.ts'
+import {
+  RecoverRequest,
+  RecoverResponse,
+  RehearseRequest,
+  RehearseResponse,
+  RepairBundle,
+} from '#wire/recovery/recovery-api.ts'
+import { ReceiptListAnswer, ReceiptListQuery, ReceiptQuery, ReceiptView } from '#wire/revocation/receipt-api.ts'
+import { CreateProfileRequest, DomainBody, ProfileBody, ProfileListAnswer } from '#wire/settings/settings-api.ts'
+
+export const publishedSchemas = {
+  AcknowledgeRequest,
+  AlertListAnswer,
+  AlertListQuery,
+  AlertView,
+  AllocationListAnswer,
+  AllocationListQuery,
+  AllocationParams,
+  AllocationView,
+  CreateAllocationRequest,
+  ReleaseAllocationRequest,
+  CaBundleAnswer,
+  CaImportRequest,
+  CaRequestAnswer,
+  CaView,
+  WithdrawAnswer,
+  WithdrawRequest,
+  CertificateStatusView,
+  CrlAnswer,
+  CrlQuery,
+  SerialParams,
+  Claims,
+  ClaimsAnswer,
+  ClaimsRequest,
+  PeerDomainIntroduction,
+  PeerDomainList,
+  PeerDomainView,
+  CreateHardwareProfileRequest,
+  HardwareProfileList,
+  HardwareProfileView,
+  MachineRequest,
+  MachineView,
+  TagParams,
+  TagRequest,
+  HealthRequest,
+  HaltRequest,
+  IssuanceView,
+  BundleResponse,
+  ConfirmRequest,
+  ConfirmResponse,
+  EnrollRequest,
+  RecoverResponse,
+  ErrorBody,
+  HardwareFactsBody,
+  HardwareIdentityBody,
+  RecoveryTrust,
+  RenewRequest,
+  RenewResponse,
+  CertificateView,
+  ConditionView,
+  CreateKeyAnswer,
+  CreateKeyRequest,
+  CreateProfileRequest,
+  CreateTokenAnswer,
+  CreateTokenRequest,
+  DecommissionRequest,
+  DomainBody,
+  DrainRequest,
+  EmptyRequest,
+  EntryView,
+  JournalAnswer,
+  JournalQueryBody,
+  KeyListAnswer,
+  KeyView,
+  NodeDetail,
+  NodeListAnswer,
+  NodeListQuery,
+  NodeView,
+  ProfileBody,
+  ProfileListAnswer,
+  Readiness,
+  ReasonRequest,
+  RegisterRequest,
+  SetRequest,
+  TokenListAnswer,
+  TokenListQuery,
+  TokenView,
+  VerifyAnswer,
+  WhoAmI,
+  PlanApplied,
+  PlanRequest,
+  PlanView,
+  ReceiptListAnswer,
+  ReceiptListQuery,
+  ReceiptQuery,
+  ReceiptView,
+  ChallengeRequest,
+  ChallengeResponse,
+  RecoverRequest,
+  RehearseRequest,
+  RehearseResponse,
+  RepairBundle,
+  SchedulingAnswer,
+  SchedulingQuery,
+  SchedulingView,
+  AssignRequest,
+  ChangeVClusterRequest,
+  CreateVClusterRequest,
+  DeleteVClusterRequest,
+  MoveRequest,
+  UnassignRequest,
+  VClusterBody,
+  VClusterDeleted,
+  VClusterListAnswer,
+  VClusterSettings,
+}

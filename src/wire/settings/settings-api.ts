@@ -1,0 +1,152 @@
+// Profiles and the values of the domain: policy that is data.
+
+import { Type, type Static } from 'typebox'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { joinMethods, keyTypes } from '#domain/core/profile.ts'
+import { wireguardModes } from '#domain/core/wireguard.ts'
+import { endpoint } from '#wire/core/endpoint.ts'
+import { closed, NameParams, NameText, oneOf, orNull, SetRequest, Settings, text } from '#wire/core/shapes.ts'
+import { ServiceBody } from '#wire/fleet/overlay.ts'
+import { PolicyBody, policyView, serviceView } from '#wire/fleet/vcluster-api.ts'
+
+export const ProfileBody = Type.Object(
+  {
+    name: NameText,
+    description: Type.String({ maxLength: 256 }),
+    join: Type.Object(
+      {
+        allOf: Type.Array(oneOf(joinMethods), { minItems: 1, maxItems: 3 }),
+        tokenScope: oneOf(['node', 'domain']),
+        tokenTtlMs: Type.Integer({ minimum: 1000 }),
+      },
+      closed,
+    ),
+    certificate: Type.Object(
+      {
+        lifetimeMs: Type.Integer({ minimum: 1000 }),
+        renewFrom: Type.Number({ exclusiveMinimum: 0, exclusiveMaximum: 1 }),
+        renewTo: Type.Number({ exclusiveMinimum: 0, exclusiveMaximum: 1 }),
+        keyTypes: Type.Array(oneOf(keyTypes), { minItems: 1, maxItems: 3 }),
+        subject: Type.Object({ cn: text(64), o: text(64), ou: text(64) }, closed),
+        uriSan: Type.Boolean(),
+        aiaUrl: orNull(text(256)),
+        cdpUrl: orNull(text(256)),
+      },
+      closed,
+    ),
+    keyStorage: oneOf(['file', 'memory', 'tpm']),
+    onActiveConflict: oneOf(['prove', 'probe', 'reject']),
+    probeSilenceMs: Type.Integer({ minimum: 6000, maximum: 3_600_000 }),
+    comeback: Type.Object(
+      { by: oneOf(['certificate', 'join', 'approve']), people: Type.Integer({ minimum: 0, maximum: 10 }) },
+      closed,
+    ),
+    recovery: Type.Object(
+      {
+        mode: oneOf(['auto', 'approve', 'deny']),
+        limit: Type.Integer({ minimum: 0, maximum: 1000 }),
+        windowMs: Type.Integer({ minimum: 1000 }),
+        rehearseEveryMs: Type.Integer({ minimum: 1000 }),
+      },
+      closed,
+    ),
+    onDuplicate: oneOf(['keep-live', 'fence']),
+    wireguard: Type.Object(
+      {
+        mode: oneOf(wireguardModes),
+        listenPort: Type.Integer({ minimum: 1, maximum: 65_535 }),
+        mtu: Type.Integer({ minimum: 1280, maximum: 9000 }),
+      },
+      closed,
+    ),
+  },
+  closed,
+)
+
+/** Copies `from` and changes what `set` names, e.g. {"certificate.lifetimeMs": 3600000}. */
+export const CreateProfileRequest = Type.Object(
+  { name: ProfileBody.properties.name, from: Type.Optional(text(64)), set: Type.Optional(Settings) },
+  closed,
+)
+export const ProfileListAnswer = Type.Object({ profiles: Type.Array(ProfileBody) })
+
+export const DomainBody = Type.Object({
+  name: Type.String(),
+  defaultProfile: Type.String(),
+  livenessGraceMs: Type.Integer({ minimum: 0 }),
+  strangersPerMinute: Type.Integer({ minimum: 1 }),
+  strangersPerMinutePerSource: Type.Integer({ minimum: 1 }),
+  clockToleranceMs: Type.Integer({ minimum: 0 }),
+  stuckEnrollmentMs: Type.Integer({ minimum: 1000 }),
+  drainMs: Type.Integer({ minimum: 0 }),
+  /** Of nodes without a vCluster. */
+  maintenance: Type.Object({ policy: PolicyBody, timeSync: orNull(ServiceBody) }),
+  /** Of the WireGuard network; null: made from the name of the domain. */
+  overlayPrefix: orNull(Type.String()),
+})
+
+/** What of the domain is a setting. */
+export const domainView = ({
+  continuity: _kept,
+  issuance: _told,
+  maintenance: { policy, timeSync },
+  ...settings
+}: DomainSettings): Static<typeof DomainBody> => ({
+  ...settings,
+  maintenance: { policy: policyView(policy), timeSync: timeSync === null ? null : serviceView(timeSync) },
+})
+
+export const settingsApi = {
+  profiles: endpoint({
+    method: 'GET',
+    path: '/v1/profiles',
+    access: 'viewer',
+    summary: 'All profiles',
+    answer: ProfileListAnswer,
+  }),
+  createProfile: endpoint({
+    method: 'POST',
+    path: '/v1/profiles',
+    access: 'platform-admin',
+    summary: 'Makes a profile: a copy of another with some settings changed',
+    body: CreateProfileRequest,
+    answer: ProfileBody,
+    example: {
+      status: 201,
+      request: { name: 'gpu-short', from: 'gpu-cloud', set: { 'certificate.lifetimeMs': 3_600_000 } },
+    },
+  }),
+  profile: endpoint({
+    method: 'GET',
+    path: '/v1/profiles/:name',
+    access: 'viewer',
+    summary: 'One profile',
+    params: NameParams,
+    answer: ProfileBody,
+  }),
+  changeProfile: endpoint({
+    method: 'PATCH',
+    path: '/v1/profiles/:name',
+    access: 'platform-admin',
+    summary: 'Changes settings of a profile',
+    params: NameParams,
+    body: SetRequest,
+    answer: ProfileBody,
+  }),
+  domain: endpoint({
+    method: 'GET',
+    path: '/v1/domain',
+    access: 'viewer',
+    summary: 'The values of the domain',
+    answer: DomainBody,
+  }),
+  changeDomain: endpoint({
+    method: 'PATCH',
+    path: '/v1/domain',
+    access: 'platform-admin',
+    summary: 'Changes values of the domain',
+    body: SetRequest,
+    answer: DomainBody,
+    example: { request: { set: { livenessGraceMs: 600_000 } } },
+  }),
+}
