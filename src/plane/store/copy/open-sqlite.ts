@@ -1,42 +1,29 @@
-// The embedded store of a data folder that no plane runs on.
+// The embedded store of a data folder: for what is done beside its plane, or without it.
 
 import * as path from 'node:path'
 import { faultOfPrivateFolder, type FolderLock } from '#platform/private-folder.ts'
-import { openDatabaseToRead, sqliteTrouble, type Database, type Statement } from '#platform/sqlite.ts'
+import { openDatabaseToRead, sqliteTrouble, type Database } from '#platform/sqlite.ts'
 import { pathExists } from '#platform/paths.ts'
 import { lockDataFolder } from '#plane/store/sqlite/data-folder-lock.ts'
 import { checkSchema, newestSchema, schemaVersion } from '#plane/store/sqlite/migrations.ts'
+import { openSqliteSql } from '#plane/store/sqlite/sqlite-sql.ts'
 import { notAStore, StoreRefused } from '#plane/store/contract/store-errors.ts'
 import { isMoved, keysInFolder } from '#plane/keys/key-files.ts'
-import type { Dialect, ReadableStore } from './stored-records.ts'
-import { TransferRefused } from './transfer-errors.ts'
+import { CopyRefused } from './copy-refusal.ts'
+import type { ReadableStore } from './stored-records.ts'
 
 /** A plane may hold the file for a moment. */
 const busyMs = 5000
 
 export const databaseFile = (folder: string): string => path.join(folder, 'muster.db')
 
-const dialect: Dialect = {
-  store: 'sqlite',
-  tokenOrder: 'rowid',
-  chains: 'SELECT chain, domain, sequence, hash, signature, key_id FROM journal_base',
-  chainColumn: false,
-  heads: null,
-}
+export const movedKeysIn = (folder: string): ReadonlyMap<string, string> =>
+  new Map([...keysInFolder(folder)].filter(([name]) => isMoved(name)))
 
-export const readableSqlite = (database: Database, keys: ReadableStore['keys']): ReadableStore => {
-  const statements = new Map<string, Statement>()
-  const prepared = (text: string): Statement => {
-    const known = statements.get(text) ?? database.prepare(text)
-    statements.set(text, known)
-    return known
-  }
-  return {
-    dialect,
-    keys,
-    query: async (text, values) => prepared(text).all(...values),
-  }
-}
+export const readableSqlite = (database: Database, keys: ReadonlyMap<string, string>): ReadableStore => ({
+  sql: openSqliteSql(database, () => {}),
+  keys: async () => keys,
+})
 
 export type OpenedSqlite = { readonly database: Database; readonly schema: number }
 
@@ -54,65 +41,46 @@ export const openSqliteToRead = (folder: string): OpenedSqlite => {
   }
 }
 
+/** The same, of the schema that this release writes. */
+export const openCurrentSqlite = (folder: string): Database => {
+  const { database, schema } = openSqliteToRead(folder)
+  if (schema === newestSchema) return database
+  database.close()
+  throw schemaOld(schema, newestSchema)
+}
+
 const openOrRefuse = (file: string): Database => {
   try {
     return openDatabaseToRead(file, busyMs)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new TransferRefused('FILE_UNUSABLE', `${file} cannot be opened: ${why}`, asItsUser)
+    throw new CopyRefused('FILE_UNUSABLE', `${file} cannot be opened: ${why}`, asItsUser)
   }
 }
 
 const asItsUser = 'Run this as the user the plane runs as, on a folder that only that user can change (chmod 700)'
 
-/** Nobody else writes as long as it is open. */
-export const openSqliteSource = (
-  folder: string,
-): ReadableStore & { readonly schema: number; close(): Promise<void> } => {
-  if (!pathExists(databaseFile(folder))) throw noStore(folder)
-  const lock = lockStopped(folder)
-  try {
-    const { database, schema } = openSqliteToRead(folder)
-    if (schema < newestSchema) {
-      database.close()
-      throw schemaOld(schema, newestSchema)
-    }
-    const keys = new Map([...keysInFolder(folder)].filter(([name]) => isMoved(name)))
-    return {
-      ...readableSqlite(database, async () => keys),
-      schema,
-      async close() {
-        database.close()
-        lock.release()
-      },
-    }
-  } catch (error) {
-    lock.release()
-    throw error
-  }
-}
-
 /** The folder is there, and only its owner changes it. */
 export const lockStopped = (folder: string): FolderLock => {
   const fault = faultOfPrivateFolder(folder)
-  if (fault !== null) throw new TransferRefused('FILE_UNUSABLE', `the data folder ${folder} ${fault}`, asItsUser)
+  if (fault !== null) throw new CopyRefused('FILE_UNUSABLE', `the data folder ${folder} ${fault}`, asItsUser)
   try {
     return lockDataFolder(folder)
   } catch (error) {
     if (!(error instanceof StoreRefused)) throw error
-    throw new TransferRefused('STORE_IN_USE', error.message, 'Stop that plane first')
+    throw new CopyRefused('STORE_IN_USE', error.message, 'Stop that plane first')
   }
 }
 
-const noStore = (folder: string): TransferRefused =>
-  new TransferRefused(
+export const noStore = (folder: string): CopyRefused =>
+  new CopyRefused(
     'NO_STORE',
     `there is no store in the data folder ${folder}`,
     'Name its data folder: --data FOLDER; or, where it lies in PostgreSQL: --store postgres',
   )
 
-export const schemaOld = (schema: number, newest: number): TransferRefused =>
-  new TransferRefused(
+export const schemaOld = (schema: number, newest: number): CopyRefused =>
+  new CopyRefused(
     'SCHEMA_OLD',
     `the store has schema ${schema}, and this release of Muster writes ${newest}`,
     'Bring it up to date first: muster store migrate',

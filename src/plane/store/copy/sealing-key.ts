@@ -1,4 +1,4 @@
-// The sealing key of a domain that is moved or copied: given by whoever does it, and never made here.
+// The sealing key of a domain that is copied: given by the operator, and never made here.
 
 import * as path from 'node:path'
 import { loadPrivateKey } from '#pki/keys.ts'
@@ -8,7 +8,7 @@ import type { SealingKey } from '#plane/keys/seal.ts'
 import { credentialName, findSealingKey, type FoundSealingKey } from '#plane/keys/sealing-key.ts'
 import type { HeadSigner } from '#plane/store/contract/store.ts'
 import { headKeyName } from '#plane/keys/key-files.ts'
-import { TransferRefused } from './transfer-errors.ts'
+import { CopyRefused } from './copy-refusal.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
 import { headSigner } from '#plane/foundation/journal-key.ts'
 
@@ -21,7 +21,7 @@ export const givenSealingKey = ({ dataFolder, sealKeyFile, credentialsFolder }: 
   const credential = credentialsFolder === null ? [] : [path.join(credentialsFolder, credentialName)]
   const places = sealKeyFile === null ? [...credential, ownSealingKeyFile(dataFolder)] : [sealKeyFile]
   if (!places.some(pathExists))
-    throw new TransferRefused(
+    throw new CopyRefused(
       'SEALING_KEY_MISSING',
       `there is no sealing key${sealKeyFile === null ? ` in ${dataFolder}` : ` at ${sealKeyFile}`}`,
       'Give the one the domain has: --seal-key FILE',
@@ -37,7 +37,7 @@ export const openSealedKeys = (sealing: SealingKey, keys: ReadonlyMap<string, st
     if (name === headKeyName) head = text
   }
   if (head === null)
-    throw new TransferRefused(
+    throw new CopyRefused(
       'KEY_MISSING',
       'the key that signs heads of the journal is missing',
       'Restore the last good backup',
@@ -49,7 +49,7 @@ const unsealed = (sealing: SealingKey, name: string, sealed: string): string => 
   try {
     return sealing.unseal(name, sealed)
   } catch (error) {
-    throw new TransferRefused(
+    throw new CopyRefused(
       'SEALING_KEY_WRONG',
       `the sealing key does not open the keys of this domain: ${error instanceof Error ? error.message : String(error)}`,
       'Give the one they were sealed with: --seal-key FILE',

@@ -1,4 +1,5 @@
-// What a store holds, a record at a time: one line of an export each, and the same from whichever store it comes.
+// What a store holds, a record at a time, the same from whichever store it comes. A line of the export files of 0.2 was one
+// record.
 
 import { Type, type Static, type TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
@@ -60,18 +61,18 @@ const schemas = {
 type Schemas = typeof schemas
 type RecordKind = keyof Schemas
 export type RecordOf<K extends RecordKind> = Static<Schemas[K]>
-export type TransferRecord = { [K in RecordKind]: { readonly kind: K } & { readonly record: RecordOf<K> } }[RecordKind]
+export type StoreRecord = { [K in RecordKind]: { readonly kind: K } & { readonly record: RecordOf<K> } }[RecordKind]
 
 const kinds = Object.keys(schemas) as RecordKind[]
 const checks = Object.fromEntries(kinds.map((kind) => [kind, Compile(schemas[kind])]))
 
-export const recordLine = ({ record }: TransferRecord): string => JSON.stringify(record)
+export const recordLine = ({ record }: StoreRecord): string => JSON.stringify(record)
 
 /** Null: it is no record of this format. */
-export const readRecord = (value: object): TransferRecord | null => {
+export const readRecord = (value: object): StoreRecord | null => {
   const kind = kinds.find((one) => Object.hasOwn(value, one))
   if (kind === undefined || checks[kind]?.Check(value) !== true) return null
-  return { kind, record: value } as TransferRecord
+  return { kind, record: value } as StoreRecord
 }
 
 /** What records are counted under. */
@@ -83,9 +84,9 @@ export const countLabels: readonly CountLabel[] = [
   ...kinds.filter((kind): kind is Exclude<RecordKind, 'row'> => kind !== 'row'),
 ]
 
-export const labelOf = (record: TransferRecord): CountLabel => (record.kind === 'row' ? record.record.row : record.kind)
+export const labelOf = (record: StoreRecord): CountLabel => (record.kind === 'row' ? record.record.row : record.kind)
 
-export const startCount = (): { add(record: TransferRecord): void; counts(): Counts } => {
+export const startCount = (): { add(record: StoreRecord): void; counts(): Counts } => {
   const counts = Object.fromEntries(countLabels.map((label) => [label, 0])) as Record<CountLabel, number>
   return { add: (record) => void counts[labelOf(record)]++, counts: () => ({ ...counts }) }
 }
