@@ -8,9 +8,8 @@ import * as path from 'node:path'
 import { test } from 'node:test'
 import type { Command } from 'commander'
 import { metricsText } from '#agent/diagnostics/metrics.ts'
-import { openVitals } from '#agent/core/vitals.ts'
+import { noFigures } from '#agent/diagnostics/figures.ts'
 import { testCli, wholeProgram } from '../fakes/test-cli.ts'
-import { manualClock } from '../fakes/manual-clock.ts'
 import { repository } from '../process/child.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
@@ -67,7 +66,7 @@ test('every metric that the dashboard and the rules name is shown by a plane or 
     metricsText({
       nowMs: 0,
       notAfterMs: 1,
-      signs: openVitals(manualClock(0)).signs(),
+      figures: noFigures,
       mounts: [{ mount: '/', availableBytes: 1 }],
     }),
   )
