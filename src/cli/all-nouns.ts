@@ -100,7 +100,7 @@ export const allNouns: readonly Noun[] = [
   {
     name: 'store',
     summary: 'What a plane keeps: look at it, move it, copy it',
-    load: async () => (await import('./store/store-noun.ts')).declareStore,
+    load: async () => (await import('#cli/store/store.ts')).declareStore,
   },
   {
     name: 'key',

@@ -1,8 +1,11 @@
+// Where a store is, what is in it and which planes are at it; and bringing its schema up to date.
+
 import { storeStatus, type LeasedReplica, type StoreContent, type StoreStatus } from '#plane/store/copy/store-status.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { printer } from '#cli/kit/print.ts'
 import { withStore, type StoreOptions } from './store-run.ts'
 import { renderFacts } from '#cli/kit/table.ts'
+import { migrateStore, type Migrated } from '#plane/store/copy/migrate-store.ts'
 
 export const storeStatusVerb = async (cli: Cli, options: StoreOptions): Promise<void> => {
   const status = await withStore(cli, options, 'The store cannot be looked at.', storeStatus)
@@ -63,3 +66,15 @@ const replicaWords = ({ number, name, version, leaseMs, leads }: LeasedReplica):
     ...(leaseMs === null ? [] : [`lease for ${Math.ceil(leaseMs / 1000)}s`]),
     ...(leads ? ['leads'] : []),
   ].join(', ')
+
+export const storeMigrate = async (cli: Cli, options: StoreOptions & { readonly dryRun?: boolean }): Promise<void> => {
+  const dryRun = options.dryRun === true
+  const done = await withStore(cli, options, 'Nothing was changed.', (config) => migrateStore(config, dryRun))
+  printer(cli, options).answer({ from: done.from, to: done.to, dry_run: dryRun }, () => [sentence(done, dryRun)])
+}
+
+const sentence = ({ from, to }: Migrated, dryRun: boolean): string => {
+  if (from === to) return `schema ${to} is the newest; there is nothing to do`
+  const before = from === null ? 'no schema' : `schema ${from}`
+  return dryRun ? `${before} would become schema ${to}; nothing was changed` : `${before} became schema ${to}`
+}
