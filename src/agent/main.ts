@@ -19,21 +19,21 @@ import { damagedCode, soundCredentials } from '#agent/state/sound-credentials.ts
 import { openJudgedClock } from '#agent/core/judged-clock.ts'
 import { openKnownAddresses } from '#agent/link/known-addresses.ts'
 import { openSightingKeeper } from '#agent/continuity/last-sighting.ts'
-import { observedTrouble } from '#agent/core/observed-trouble.ts'
+import { observedTrouble } from '#agent/core/trouble.ts'
 import type { AgentOutcome } from '#agent/core/outcome.ts'
-import { showMetrics } from '#agent/diagnostics/metrics-server.ts'
+import { showMetrics } from '#agent/diagnostics/metrics.ts'
 import { openOverlayKeeper } from '#agent/fleet/overlay-keeper.ts'
 import { openEpisode } from '#agent/recovery/episode.ts'
-import { nudgedPause } from '#agent/core/nudged-pause.ts'
+import { nudgedPause } from '#agent/core/pause.ts'
 import { openRepairBundles } from '#agent/recovery/repair-file.ts'
-import { waitForNews } from '#agent/recovery/wait-for-news.ts'
+import { waitForNews, type NewsWatcher } from '#agent/recovery/wait-for-news.ts'
 import { openOutbox } from '#agent/diagnostics/outbox.ts'
-import { openSenses, type Senses } from '#agent/diagnostics/senses.ts'
+import { openDiagnostics, type Diagnostics } from '#agent/diagnostics/open-diagnostics.ts'
 import { serve } from './serve.ts'
-import { takeStateFolder } from './state-folder.ts'
+import { takeStateFolder } from '#agent/identity/state-folder.ts'
 import { withReserve, type AgentStorage } from '#agent/state/storage.ts'
-import { isInvitedAnew, noWayIn, waysIn } from './ways-in.ts'
-import { openWireguardFor } from '#agent/network/open-wireguard.ts'
+import { isInvitedAnew, noWayIn, waysIn } from '#agent/identity/ways-in.ts'
+import { openWireguardFor } from '#agent/network/wireguard-network.ts'
 
 export type { AgentDeps } from '#agent/core/agent-deps.ts'
 export type { AgentOutcome } from '#agent/core/outcome.ts'
@@ -61,8 +61,8 @@ export const runAgent = async (
 type JudgingDeps = AgentDeps & Pick<AgentParts, 'clock'>
 
 const runHere = async (config: AgentConfig, deps: JudgingDeps, better: BetterSources): Promise<AgentOutcome> => {
-  const { senses, close } = openSenses(config, deps)
-  const outcome = await live(config, deps, senses, better)
+  const { diagnostics, close } = openDiagnostics(config, deps)
+  const outcome = await live(config, deps, diagnostics, better)
   close(outcome)
   return outcome
 }
@@ -70,16 +70,16 @@ const runHere = async (config: AgentConfig, deps: JudgingDeps, better: BetterSou
 const live = async (
   config: AgentConfig,
   deps: JudgingDeps,
-  senses: Senses,
+  diagnostics: Diagnostics,
   better: BetterSources,
 ): Promise<AgentOutcome> => {
-  const { storage, vitals } = senses
+  const { storage, record } = diagnostics
   const keeper = openedKeeper(config, storage, deps.log)
   if ('kind' in keeper) return keeper
   const instance = deps.random.bytes(16).toString('base64url')
   const episode = openEpisode(deps, keeper.credentials().request)
   const lastConfig = openConfigKeeper(config.stateFolder)
-  const wireguard = openWireguardFor({ ...deps, ...senses, config, lastConfig, keeper })
+  const wireguard = openWireguardFor({ ...deps, ...diagnostics, config, lastConfig, keeper })
   const parts: Omit<AgentParts, 'overlay'> = {
     ...deps,
     config,
@@ -88,11 +88,13 @@ const live = async (
     keeper,
     lastConfig,
     sightings: openSightingKeeper(config.stateFolder, storage),
-    ...senses,
-    board: episode.listening(senses.board),
+    ...diagnostics,
+    record: episode.listening(record),
     episode,
     instance,
-    outbox: openOutbox(instance, (count) => vitals.dropped('reports', 'superseded', count)),
+    outbox: openOutbox(instance, (count) =>
+      record.count({ kind: 'dropped', source: 'reports', reason: 'superseded', count }),
+    ),
     wireguard,
   }
   const overlay = openOverlayKeeper({ ...parts, wireguard: wireguard.kind })
@@ -126,9 +128,9 @@ const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): 
     if (end.kind === 'revoked' && !isInvitedAnew(agent)) return end
     const lasted = agent.clock.monotonicMs() - sinceMs > settledMs(agent)
     shortLived = lasted || provided.kind === 'failed' ? 0 : shortLived + 1
-    agent.board.phase('rejoining')
+    agent.record.phase('rejoining')
     const slotMs = end.kind === 'rejoin' ? Math.min(end.afterMs, longestRejoinMs) : 0
-    agent.board.trouble('enrollment', end.trouble, slotMs === 0 ? null : agent.clock.nowMs() + slotMs)
+    agent.record.trouble('enrollment', end.trouble, slotMs === 0 ? null : agent.clock.nowMs() + slotMs)
     agent.log.warn(
       { code: end.trouble.code, next: end.trouble.next },
       `this identity is not taken any more: ${end.trouble.text}`,
@@ -145,7 +147,7 @@ const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): 
 }
 
 /** A minute, or half the life of a certificate that has less. */
-const settledMs = ({ keeper }: AgentParts): number =>
+const settledMs = ({ keeper }: Pick<AgentParts, 'keeper'>): number =>
   Math.min(60_000, (keeper.credentials().identity?.profile.lifetime_ms ?? 120_000) / 2)
 
 const shortestRejoinMs = 2_000
@@ -190,14 +192,16 @@ const begunAnew = (store: CredentialStore, { message }: Error, log: AgentDeps['l
   return openKeeper(store)
 }
 
+type PatientAgent = NewsWatcher & Pick<AgentParts, 'record' | 'log' | 'random'>
+
 const waitMs = 30_000
 
 /** An agent that had an identity stays up: an operator may release the node, or bring a join string or a bundle. */
-const worthWaiting = async (agent: AgentParts, need: Need, outcome: AgentOutcome): Promise<boolean> => {
+const worthWaiting = async (agent: PatientAgent, need: Need, outcome: AgentOutcome): Promise<boolean> => {
   if (need === 'start' || outcome.kind === 'stopped' || outcome.kind === 'revoked') return false
   const { code, next, text } = outcome.trouble
   const delayMs = waitMs * (1 + agent.random.unit())
-  agent.board.trouble('enrollment', outcome.trouble, agent.clock.nowMs() + delayMs)
+  agent.record.trouble('enrollment', outcome.trouble, agent.clock.nowMs() + delayMs)
   agent.log.warn({ code, next, waitMs: Math.round(delayMs) }, text)
   await waitForNews(agent, delayMs)
   return true

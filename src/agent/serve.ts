@@ -3,13 +3,13 @@
 
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { keepChannel } from '#agent/channel/keep-channel.ts'
-import { betterIdentity } from '#agent/identity/better-source.ts'
+import { betterIdentity } from '#agent/identity/acquire.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { keepRenewed } from '#agent/identity/keep-renewed.ts'
 import type { IdentityProvider } from '#agent/state/provider.ts'
 import { storageReporter } from '#agent/identity/report-storage.ts'
 import { keepRehearsed } from '#agent/recovery/rehearse.ts'
-import { keepReporting } from '#agent/diagnostics/keep-reporting.ts'
+import { keepReporting } from '#agent/diagnostics/outbox.ts'
 import type { RunEnd } from '#agent/core/outcome.ts'
 
 export const serve = async (agent: AgentParts, providers: readonly IdentityProvider[]): Promise<RunEnd> => {
@@ -20,7 +20,7 @@ export const serve = async (agent: AgentParts, providers: readonly IdentityProvi
     if (identity === null) throw new Error('a session without an identity')
     return identity
   }
-  agent.board.phase('running')
+  agent.record.phase('running')
   const reporter = storageReporter(session, identityNow)
   await reporter.check()
   const tasks = [
@@ -35,8 +35,8 @@ export const serve = async (agent: AgentParts, providers: readonly IdentityProvi
   } finally {
     over.abort()
     await Promise.allSettled(tasks)
-    agent.board.clear('channel', 'untold')
-    agent.board.clear('renewal', 'untold')
+    agent.record.clear('channel', 'untold')
+    agent.record.clear('renewal', 'untold')
   }
 }
 

@@ -1,29 +1,124 @@
-// Every noun of `muster`, in the order its help lists them.
+// Every noun of `muster`, in the order its help lists them. Nothing of a noun is loaded for the list itself.
 
 import type { Noun } from '#cli/kit/cli.ts'
+import { agentNoun, versionNoun } from './node-nouns.ts'
 
 export const allNouns: readonly Noun[] = [
-  { name: 'plane', load: async () => (await import('./plane/plane.ts')).declarePlane },
-  { name: 'demo', load: async () => (await import('./demo/demo.ts')).declareDemo },
-  { name: 'token', load: async () => (await import('./enrollment/token.ts')).declareToken },
-  { name: 'node', load: async () => (await import('./node/node.ts')).declareNode },
-  { name: 'plan', load: async () => (await import('./plans/plan.ts')).declarePlan },
-  { name: 'vcluster', load: async () => (await import('./fleet/vcluster.ts')).declareVCluster },
-  { name: 'allocation', load: async () => (await import('./fleet/allocation.ts')).declareAllocation },
-  { name: 'scheduling', load: async () => (await import('./fleet/scheduling.ts')).declareScheduling },
-  { name: 'profile', load: async () => (await import('./settings/profile.ts')).declareProfile },
-  { name: 'hardware-profile', load: async () => (await import('./fleet/hardware-profile.ts')).declareHardwareProfile },
-  { name: 'domain', load: async () => (await import('./settings/domain.ts')).declareDomain },
-  { name: 'peer-domain', load: async () => (await import('./federation/peer-domain.ts')).declarePeerDomain },
-  { name: 'ca', load: async () => (await import('./ca/ca.ts')).declareCa },
-  { name: 'issuance', load: async () => (await import('./identity/issuance.ts')).declareIssuance },
-  { name: 'receipt', load: async () => (await import('./revocation/receipt.ts')).declareReceipt },
-  { name: 'alert', load: async () => (await import('./alerts/alert.ts')).declareAlert },
-  { name: 'journal', load: async () => (await import('./journal/journal.ts')).declareJournal },
-  { name: 'store', load: async () => (await import('./store/store-noun.ts')).declareStore },
-  { name: 'key', load: async () => (await import('./operators/key.ts')).declareKey },
-  { name: 'agent', load: async () => (await import('./agent/agent.ts')).declareAgent },
-  { name: 'explain', load: async () => (await import('./node/explain.ts')).declareExplain },
-  { name: 'completion', load: async () => (await import('./kit/completion.ts')).declareCompletion },
-  { name: 'version', load: async () => (await import('./kit/version.ts')).declareVersion },
+  {
+    name: 'plane',
+    usage: 'plane [options]',
+    summary: 'Run a plane; its data folder is made at the first start',
+    load: async () => (await import('./plane/plane.ts')).declarePlane,
+  },
+  {
+    name: 'demo',
+    usage: 'demo [options]',
+    summary: 'A plane with real agents in a temporary folder, to look around in; Ctrl-C removes it',
+    load: async () => (await import('./demo/demo.ts')).declareDemo,
+  },
+  {
+    name: 'demo-agents',
+    hidden: true,
+    summary: '',
+    load: async () => (await import('./demo/demo.ts')).declareDemoAgents,
+  },
+  {
+    name: 'token',
+    summary: 'Invitations for machines, each good for one enrollment',
+    load: async () => (await import('./enrollment/token.ts')).declareToken,
+  },
+  {
+    name: 'node',
+    summary: 'The machines this domain knows',
+    load: async () => (await import('./node/node.ts')).declareNode,
+  },
+  {
+    name: 'plan',
+    summary: 'What a command would do, shown with --plan and done with plan apply',
+    load: async () => (await import('./plans/plan.ts')).declarePlan,
+  },
+  {
+    name: 'vcluster',
+    summary: 'Groups of nodes: what they run, and who may do what there',
+    load: async () => (await import('./fleet/vcluster.ts')).declareVCluster,
+  },
+  {
+    name: 'allocation',
+    summary: 'Work on nodes: who has placed what where',
+    load: async () => (await import('./fleet/allocation.ts')).declareAllocation,
+  },
+  {
+    name: 'scheduling',
+    summary: 'Where work may be placed, as a scheduler sees it',
+    load: async () => (await import('./fleet/scheduling.ts')).declareScheduling,
+  },
+  {
+    name: 'profile',
+    summary: 'Named policies: lifetimes, keys, ways to join and to come back',
+    load: async () => (await import('./settings/profile.ts')).declareProfile,
+  },
+  {
+    name: 'hardware-profile',
+    summary: 'Kinds of machines, and what each can be sold as',
+    load: async () => (await import('./fleet/hardware-profile.ts')).declareHardwareProfile,
+  },
+  {
+    name: 'domain',
+    summary: 'Values that hold for the whole trust domain',
+    load: async () => (await import('./settings/domain.ts')).declareDomain,
+  },
+  {
+    name: 'peer-domain',
+    summary: 'Other domains that may have the same machines in their registries',
+    load: async () => (await import('./federation/peer-domain.ts')).declarePeerDomain,
+  },
+  {
+    name: 'ca',
+    summary: 'The certificate authority of the domain',
+    load: async () => (await import('./ca/ca.ts')).declareCa,
+  },
+  {
+    name: 'issuance',
+    summary: 'Whether certificates are issued at all',
+    load: async () => (await import('./identity/issuance.ts')).declareIssuance,
+  },
+  {
+    name: 'receipt',
+    summary: 'The proof that an identity was taken away',
+    load: async () => (await import('./revocation/receipt.ts')).declareReceipt,
+  },
+  {
+    name: 'alert',
+    summary: 'What a person should look at',
+    load: async () => (await import('./alerts/alert.ts')).declareAlert,
+  },
+  {
+    name: 'journal',
+    summary: 'The hash-chained record of everything that happened',
+    load: async () => (await import('./journal/journal.ts')).declareJournal,
+  },
+  {
+    name: 'store',
+    summary: 'What a plane keeps: look at it, move it, copy it',
+    load: async () => (await import('./store/store-noun.ts')).declareStore,
+  },
+  {
+    name: 'key',
+    summary: 'Operator keys: who may use the operator plane',
+    load: async () => (await import('./operators/key.ts')).declareKey,
+  },
+  agentNoun,
+  {
+    name: 'explain',
+    usage: 'explain <code>',
+    summary: 'Say what the short code of a node without a network means',
+    load: async () => (await import('./node/explain.ts')).declareExplain,
+  },
+  {
+    name: 'completion',
+    usage: 'completion <shell>',
+    summary: 'Print a script that completes commands in your shell',
+    load: async () => (await import('./kit/completion.ts')).declareCompletion,
+  },
+  versionNoun,
 ]

@@ -2,7 +2,16 @@
 
 import type { Noun } from '#cli/kit/cli.ts'
 
-export const nodeNouns: readonly Noun[] = [
-  { name: 'agent', load: async () => (await import('./agent/agent.ts')).declareAgent },
-  { name: 'version', load: async () => (await import('./kit/version.ts')).declareVersion },
-]
+export const agentNoun: Noun = {
+  name: 'agent',
+  summary: 'The process on a node',
+  load: async () => (await import('./agent/agent.ts')).declareAgent,
+}
+
+export const versionNoun: Noun = {
+  name: 'version',
+  summary: 'Print the version',
+  load: async () => (await import('./kit/version.ts')).declareVersion,
+}
+
+export const nodeNouns: readonly Noun[] = [agentNoun, versionNoun]

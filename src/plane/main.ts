@@ -1,37 +1,34 @@
 // A plane, from its configuration to its end. Everything real is made here and in foundation/foundation.ts, and nowhere else.
 
 import { cutOffKey } from '#domain/core/cut-off.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import type { NodeId } from '#domain/core/node.ts'
 import { isIP } from '#platform/resolve-name.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
 import { sortableId } from '#platform/random.ts'
 import { openAlerting } from '#plane/alerts/alerting.ts'
-import { leadSharedKeys } from '#plane/identity/shared-keys.ts'
 import { openBalancers } from '#plane/boot/balancers.ts'
-import { callPeer } from '#plane/federation/call-peer.ts'
-import { publishClaims } from '#plane/federation/publish-claims.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
 import { openClockWarning } from '#plane/foundation/clock-check.ts'
 import { nodeUrlOf, type PlaneConfig } from '#plane/config/config.ts'
 import { openKeyBook } from '#plane/authn/operator-key-book.ts'
 import { raisePutBack } from '#plane/alerts/alert-sources.ts'
-import { openFeed, type Feed } from '#plane/core/feed.ts'
+import type { Core } from '#plane/core/core.ts'
+import { followSettings } from '#plane/core/domain-settings-row.ts'
+import { startBackground } from '#plane/boot/background.ts'
+import { openFeed } from '#plane/core/feed.ts'
 import { recoverabilityCounts } from '#plane/core/count-recoverable.ts'
-import { recordLosses } from '#plane/continuity/record-loss.ts'
+import { followConfirmations, recordLosses } from '#plane/continuity/record-loss.ts'
 import { openCutOffFiles } from '#plane/cut-off/cut-off-files.ts'
 import { barredByPending, forbiddenByPending, openPendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import { performCutOff } from '#plane/boot/perform-cut-off.ts'
 import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
-import { asUsual, layFoundation, type Foundation, type LaidFoundation } from '#plane/foundation/foundation.ts'
+import { asUsual, layFoundation, type LaidFoundation } from '#plane/foundation/foundation.ts'
 import { adminKeyFile } from '#plane/foundation/initialise.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/open-recovery-authority.ts'
 import type { Refused } from '#plane/http/http-reply.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
-import { startLeading } from '#plane/cluster/leading.ts'
 import { byServerName, connectionShares, refuseTakenPorts, urlOf } from '#plane/boot/listen-places.ts'
 import { openJournalWatch } from '#plane/journal/journal-watch.ts'
 import { openLivedTime } from '#plane/core/lived-time.ts'
@@ -44,7 +41,6 @@ import { notReady, readyBut } from '#plane/boot/readiness.ts'
 import { endFirstStart } from '#plane/foundation/first-start.ts'
 import { openStatusPlane } from '#plane/boot/status-plane.ts'
 import { openTurnedAway } from '#plane/boot/turned-away.ts'
-import { startUpkeep, type UpkeepTask } from '#plane/core/upkeep.ts'
 
 export type PlaneReady = {
   readonly nodeUrl: string
@@ -90,24 +86,25 @@ export const runPlane = async (
 const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const cutOffFiles = openCutOffFiles(config.dataFolder, laid.log)
   const pending = new Map(cutOffFiles.all().map((one) => [cutOffKey(one.order), one]))
-  const foundation = { ...laid, store: forbiddenByPending(laid.store, () => pending.values()) }
-  const { store, clock, random } = foundation
+  const { clock, random, timers, log, custody, keySeal, witness, keeping } = laid
+  const store = forbiddenByPending(laid.store, () => pending.values())
   const feed = openFeed()
+  const core: Core = { store, feed, clock, random, timers, log }
   // Before anything is loaded: what is committed elsewhere meanwhile is then seen twice, and never missed.
   store.onForeignCommit((committed) => feed.publish(committed))
-  feed.subscribe('journal witness', ({ entries }) => foundation.keeping.note(entries.map(({ entry }) => entry)))
-  const settings = await followSettings(foundation, feed)
-  followConfirmations(foundation, feed)
-  recordLosses({ ...foundation, feed, planeName: processName() })
+  feed.subscribe('journal witness', ({ entries }) => keeping.note(entries.map(({ entry }) => entry)))
+  const settings = await followSettings(core)
+  followConfirmations(witness, feed)
+  recordLosses({ ...core, witness, planeName: processName() })
   const certificates = {
     domain: settings().name,
     serverNames: { dns: config.serverNames.filter((name) => !isIP(name)), ip: config.serverNames.filter(isIP) },
     serverLifetimeMs: config.serverCertificateLifetimeMs,
   }
-  const recovery = await openRecoveryAuthority({ ...foundation, feed, options: certificates })
+  const recovery = await openRecoveryAuthority({ ...core, custody, options: certificates })
   const authority = await openAuthority({
-    ...foundation,
-    feed,
+    ...core,
+    custody,
     recovery,
     options: {
       ...certificates,
@@ -129,63 +126,101 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   })
   let stopping = false
   const correlation = (): string => sortableId(clock.nowMs(), random)
-  const recoverability = recoverabilityCounts(store, clock, foundation.timers)
-  const balancers = openBalancers({ ...foundation, onRefused: (why) => metrics.unproxied(why) }, config.proxyFrom)
+  const recoverability = recoverabilityCounts(store, clock, timers)
+  const balancers = openBalancers({ ...core, onRefused: (why) => metrics.unproxied(why) }, config.proxyFrom)
   const turnedAway = openTurnedAway(
     {
-      ...foundation,
+      ...core,
       onCut: (listener, reason) => metrics.cut(listener, reason),
       onAborted: (listener) => metrics.aborted(listener),
     },
     config.connectionsPerSource,
   )
-  const lived = openLivedTime(foundation)
-  const clockWarnings = await openClockWarning(foundation)
-  const followed = { lived, feed, settings, correlation, urls, recoverability }
-  const parts = { ...foundation, ...followed, authority, recovery, balancers, turnedAway }
+  const lived = openLivedTime(core)
+  const clockWarnings = await openClockWarning(core)
   // Not the recovery listener's certificate: whoever takes the plane out of service for that takes the runtime away too.
   // There is an alert for it.
   const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])
-  const seen = {
-    onRefusal(refused: Refused): void {
-      metrics.refused(refused.refusal.code, refused.path)
-      alerting.onRefusal(refused)
-    },
-    onReport: () => metrics.reported(),
-    onRehearsal: (outcome: 'passed' | 'failed') => metrics.rehearsed(outcome),
+  const onRefusal = (refused: Refused): void => {
+    metrics.refused(refused.refusal.code, refused.path)
+    alerting.onRefusal(refused)
   }
   const connections = connectionShares(openFileLimit())
-  const barred = (node: NodeId) => barredByPending(pending, node)
-  const nodePlane = await openNodePlane({ ...parts, ...seen, barred, connections: connections.node })
-  const recoveryPlane = await openRecoveryPlane({ ...nodePlane.shared, ...seen, connections: connections.recovery })
-  const { channels, receipts, denyList } = nodePlane
-  const { sessions, peerProofs } = nodePlane.shared
-  const epochsHere = (node: NodeId) => sessions.of(node).map(({ principal }) => principal.epoch)
-  const cutOffs = openPendingCutOffs({ ...parts, denyList, files: cutOffFiles, epochsHere }, pending)
+  const nodePlane = await openNodePlane({
+    ...core,
+    authority,
+    recovery,
+    settings,
+    urls,
+    lived,
+    correlation,
+    balancers,
+    turnedAway,
+    connections: connections.node,
+    barred: (node) => barredByPending(pending, node),
+    onRefusal,
+    onReport: () => metrics.reported(),
+  })
+  const { receipts, channel } = nodePlane
+  const { channels, peerProofs } = channel
+  const recoveryPlane = await openRecoveryPlane({
+    ...core,
+    authority,
+    recovery,
+    domainName: settings().name,
+    urls,
+    correlation,
+    balancers,
+    turnedAway,
+    connections: connections.recovery,
+    limits: nodePlane.limits,
+    channel,
+    sightingJudge: nodePlane.sightingJudge,
+    onRefusal,
+    onRehearsal: (outcome) => metrics.rehearsed(outcome),
+  })
+  const cutOffs = openPendingCutOffs(
+    {
+      ...core,
+      denyList: nodePlane.denyList,
+      files: cutOffFiles,
+      epochsHere: (node) => channel.sessions.of(node).map(({ principal }) => principal.epoch),
+    },
+    pending,
+  )
   cutOffs.enforce()
   const alerts = await openUnresolvedAlerts(store, feed)
   const domainName = (): string => settings().name
-  await raisePutBack({ ...foundation, feed, domainName }, foundation.keeping.putBack)
-  const keyBook = await openKeyBook({ ...foundation, feed, alerts })
-  const journalWatch = openJournalWatch({ ...foundation, feed, alerts, keyBook, domainName })
+  await raisePutBack({ ...core, domainName }, keeping.putBack)
+  const keyBook = await openKeyBook({ ...core, keySeal, alerts })
+  const journalWatch = openJournalWatch({ ...core, alerts, keyBook, domainName })
   const metrics = openMetrics({
-    ...parts,
+    ...core,
+    authority,
     channels,
     alerts,
     journalWatch,
-    admissionQueue: () => nodePlane.admission.waiting(),
+    admissionQueue: () => nodePlane.limits.admission.waiting(),
     waitingDeliveries: () => alerting.waitingDeliveries(),
     notReady: () => notReady({ store, authority, clock, besides: unready }),
   })
   const alerting = openAlerting({
-    ...parts,
+    ...core,
+    authority,
     alerts,
     servers: () => ({ node: authority.serverIdentity(), recovery: recovery.serverIdentity() }),
     webhook: config.alertWebhook,
     clockToleranceMs: config.clockToleranceMs,
     onDelivery: (outcome) => metrics.delivered(outcome),
   })
-  const statusPlane = openStatusPlane({ ...parts, statusUrl: config.statusUrl, measures: metrics.status })
+  const statusPlane = openStatusPlane({
+    ...core,
+    custody,
+    lived,
+    turnedAway,
+    statusUrl: config.statusUrl,
+    measures: metrics.status,
+  })
   const stopMachineDoors = (withinMs: number): Promise<unknown> =>
     Promise.all([nodePlane, recoveryPlane, statusPlane].map(({ listener }) => listener.stop(withinMs)))
 
@@ -193,7 +228,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   // Before operators can call. One that cannot be written now is adopted when it is presented.
   await keyBook
     .lookAtAll()
-    .catch((error: unknown) => foundation.log.warn({ err: error }, 'the operator keys could not all be looked at'))
+    .catch((error: unknown) => log.warn({ err: error }, 'the operator keys could not all be looked at'))
   const socket = (store.sealedKeys === null ? soleSocket : takeSocket)(config.dataFolder)
   const openDoors = async (): Promise<OperatorListener> => {
     ports.node = await nodePlane.listener.listen({ ...config.nodeListen, shared })
@@ -203,9 +238,18 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     }
     return openOperatorPlane(
       {
-        ...parts,
+        ...core,
+        authority,
+        recovery,
+        settings,
+        urls,
         nodeUrl: () => urls().node,
+        recoverability,
+        correlation,
+        balancers,
+        turnedAway,
         channels,
+        keySeal,
         keyBook,
         journalWatch,
         alerts,
@@ -233,46 +277,20 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     socket.release()
     throw error
   })
-  const upkeep: readonly UpkeepTask[] = [
-    ...nodePlane.upkeep,
-    ...statusPlane.upkeep,
-    { name: 'operator keys', where: 'leader', everyMs: operatorKeysEveryMs, run: () => keyBook.lookAtAll() },
-    {
-      name: 'pending cut-offs',
-      where: 'each',
-      everyMs: 1000,
-      run: () => cutOffs.repeat((order) => performCutOff({ ...parts, channels, receipts, peers: peerProofs }, order)),
-    },
-    { name: 'authority', where: 'each', everyMs: authorityEveryMs, run: maintain },
-    // Apart from the other: trouble of one trust must not let the other grow old.
-    { name: 'recovery authority', where: 'each', everyMs: authorityEveryMs, run: () => recovery.maintain() },
-  ]
-  const tasksOf = (where: UpkeepTask['where']) => upkeep.filter((task) => task.where === where)
-  const endUpkeep = startUpkeep(foundation, tasksOf('each'))
-  const leading = startLeading(foundation, (asLeader) => {
-    const endSweeps = startUpkeep({ ...foundation, store: asLeader }, tasksOf('leader'))
-    const alertsLed = alerting.lead(asLeader)
-    const keysLed = leadSharedKeys({ ...parts, alerts, store: asLeader })
-    const journalLed = journalWatch.lead()
-    const claimsLed = publishClaims({
-      ...parts,
-      store: asLeader,
-      domainName: settings().name,
-      sign: (bytes) => recovery.signStatement(bytes),
-      call: callPeer,
-    })
-    return {
-      async stop() {
-        endSweeps()
-        await journalLed.stop()
-        await alertsLed.stop()
-        await keysLed.stop()
-        await claimsLed.stop()
-      },
-    }
+  const background = startBackground(core, {
+    tasks: [...nodePlane.upkeep, ...statusPlane.upkeep],
+    performCutOff: (order) => performCutOff({ ...core, authority, channels, receipts, peers: peerProofs }, order),
+    maintainAuthority: maintain,
+    recovery,
+    cutOffs,
+    keyBook,
+    alerts,
+    alerting,
+    journalWatch,
+    domainName: settings().name,
   })
 
-  const { rootKeyFile } = foundation
+  const { rootKeyFile } = laid
   const ready: PlaneReady = {
     nodeUrl: urls().node,
     recoveryUrl: urls().recovery,
@@ -282,7 +300,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     rootFingerprint: authority.rootFingerprint(),
     domain: settings().name,
     dataFolder: config.dataFolder,
-    firstRun: foundation.firstRun,
+    firstRun: laid.firstRun,
     adminKeyHere: pathExists(adminKeyFile(config.dataFolder)),
     warnings: [
       ...readyBut(settings(), [], store),
@@ -295,10 +313,10 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     ready,
     async stop() {
       stopping = true
-      endUpkeep()
+      background.endUpkeep()
       nodePlane.endChannels()
       await Promise.all([stopMachineDoors(drainWithinMs), operators.stop(drainWithinMs)])
-      await leading.stop()
+      await background.stop()
       await alerting.stop()
       metrics.close()
       socket.release()
@@ -307,35 +325,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
 }
 
 /** Resolves when this process may not go on with its store: another one has to read it anew. */
-const storeLost = ({ store }: Foundation): Promise<Error> => new Promise((resolve) => store.onLost(resolve))
-
-/** A row that nobody presents is found by this; there are few of them. */
-const operatorKeysEveryMs = 30_000
-
-/** Cheap when nothing is due. */
-const authorityEveryMs = 5000
-
-/** On any plane. A domain that is in doubt has not been confirmed, whatever its lineage. */
-const followConfirmations = ({ witness }: Foundation, feed: Feed): void => {
-  feed.subscribe('store confirmations', ({ writes }) => {
-    for (const write of writes) {
-      if (write.put !== 'domain') continue
-      const { lineage, doubt } = write.value.continuity
-      if (doubt === null) witness.confirmed(lineage)
-    }
-  })
-}
-
-/** The domain's settings as last committed, without a read on every use. */
-const followSettings = async ({ store }: Foundation, feed: Feed): Promise<() => DomainSettings> => {
-  let heard: DomainSettings | null = null
-  feed.subscribe('domain settings', ({ writes }) => {
-    for (const write of writes) if (write.put === 'domain') heard = write.value
-  })
-  const row = await store.get('domain', 'domain')
-  if (row === null) throw new Error('the store has no domain')
-  return () => heard ?? row.value
-}
+const storeLost = ({ store }: LaidFoundation): Promise<Error> => new Promise((resolve) => store.onLost(resolve))
 
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { linesOf, newLineFile } from './line-file.ts'
+import { linesOf } from './line-file.ts'
 
 const place = (t: TestContext): string => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-lines-'))
@@ -13,34 +13,6 @@ const place = (t: TestContext): string => {
 
 const read = (file: string, longest = 1000): [string, boolean][] =>
   [...linesOf(file, longest)].map(({ bytes, ended }) => [Buffer.from(bytes).toString('utf8'), ended])
-
-test('a file has its name once it is whole, and only its owner reads it', (t) => {
-  const file = place(t)
-  const lines = newLineFile(file)
-  lines.add('one')
-  lines.add('zwölf')
-  assert.equal(fs.existsSync(file), false)
-  assert.equal(lines.finish(), 'created')
-  assert.equal(fs.statSync(file).mode & 0o777, 0o600)
-  assert.deepEqual(read(file), [
-    ['one', true],
-    ['zwölf', true],
-  ])
-  assert.deepEqual(fs.readdirSync(path.dirname(file)), ['lines'])
-})
-
-test('what is there is not overwritten, and what is abandoned leaves nothing', (t) => {
-  const file = place(t)
-  const abandoned = newLineFile(file)
-  abandoned.add('x'.repeat(3 << 20))
-  abandoned.abandon()
-  assert.deepEqual(fs.readdirSync(path.dirname(file)), [])
-  const late = newLineFile(file)
-  fs.writeFileSync(file, 'mine\n')
-  assert.equal(late.finish(), 'exists')
-  assert.equal(fs.readFileSync(file, 'utf8'), 'mine\n')
-  assert.deepEqual(fs.readdirSync(path.dirname(file)), ['lines'])
-})
 
 test('lines longer than a piece are read whole, and too long ones are not', (t) => {
   const file = place(t)

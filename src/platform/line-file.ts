@@ -1,78 +1,8 @@
-// Long files of lines, written and read a piece at a time: they may be larger than memory.
+// Long files of lines, read a piece at a time: they may be larger than memory.
 
 import * as fs from 'node:fs'
-import * as path from 'node:path'
-import { errno, flushFolder } from './files.ts'
-
-export type NewLineFile = {
-  /** One line; what ends it is added. */
-  add(line: string): void
-  /** Durable and whole under its name when it returns `created`. What is there already is never overwritten. */
-  finish(): 'created' | 'exists'
-  /** Leaves nothing behind. */
-  abandon(): void
-}
 
 const pieceBytes = 1 << 20
-
-/** Under its own name only once it is finished; read by nobody but its owner. */
-export const newLineFile = (file: string): NewLineFile => {
-  const beside = `${file}.${process.pid}.new`
-  fs.rmSync(beside, { force: true })
-  const fd = fs.openSync(beside, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, 0o600)
-  let open = true
-  let gathered: string[] = []
-  let length = 0
-  const flush = (): void => {
-    fs.writeFileSync(fd, gathered.join(''))
-    gathered = []
-    length = 0
-  }
-  const close = (): void => {
-    if (open) fs.closeSync(fd)
-    open = false
-  }
-  const abandon = (): void => {
-    close()
-    fs.rmSync(beside, { force: true })
-  }
-  return {
-    add(line) {
-      gathered.push(line, '\n')
-      length += line.length + 1
-      if (length >= pieceBytes) flush()
-    },
-    finish() {
-      try {
-        flush()
-        fs.fchmodSync(fd, 0o600)
-        fs.fsyncSync(fd)
-        close()
-        giveName(beside, file)
-      } catch (error) {
-        if (errno(error) === 'EEXIST') return 'exists'
-        throw error
-      } finally {
-        abandon()
-      }
-      flushFolder(path.dirname(file))
-      return 'created'
-    },
-    abandon,
-  }
-}
-
-const giveName = (beside: string, file: string): void => {
-  try {
-    // Unlike a rename, a link fails where the name is taken.
-    fs.linkSync(beside, file)
-  } catch (error) {
-    // A memory stick knows no links.
-    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes(errno(error) ?? '')) throw error
-    fs.closeSync(fs.openSync(file, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, 0o600))
-    fs.renameSync(beside, file)
-  }
-}
 
 /** `ended`: false for a last line that nothing ends, as in a file that was cut off. */
 export type FileLine = { readonly bytes: Uint8Array; readonly ended: boolean }

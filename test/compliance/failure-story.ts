@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import type { FailureClass } from '#domain/recovery/failure-class.ts'
-import { readRecord, type RecordedEvent } from '#agent/diagnostics/record.ts'
+import type { RecordedEvent } from '#agent/diagnostics/events.ts'
+import { readRecord } from '#agent/diagnostics/record-files.ts'
 import { readStatusFile, type Place, type StatusTrouble } from '#agent/diagnostics/status-file.ts'
 import { makeProfile, type Member } from '../process/agent-member.ts'
 import { eventually } from '../process/eventually.ts'

@@ -3,7 +3,7 @@
 import * as path from 'node:path'
 import type { AgentConfig } from '#agent/core/config.ts'
 import { runAgent, type AgentDeps, type AgentOutcome, type BetterSources } from '#agent/main.ts'
-import { openNudging } from '#agent/core/nudge.ts'
+import { openNudging } from '#agent/core/pause.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
@@ -28,7 +28,7 @@ export const testAgentConfig = (t: Scope, join: JoinString, change: Partial<Agen
   hardwareFile: null,
   nodeId: null,
   recovery: 'key',
-  admission: null,
+  bootstrap: null,
   metricsListen: null,
   reportEveryMs: 60_000,
   rehearseEveryMs: null,

@@ -1,8 +1,10 @@
 // A command line without a terminal: what is written is kept.
 
+import type { Command } from 'commander'
 import { allNouns } from '#cli/all-nouns.ts'
 import { openHttpClient } from '#platform/http-client.ts'
 import type { Cli, CliDeps } from '#cli/kit/cli.ts'
+import { buildProgram } from '#cli/kit/program.ts'
 import { manualClock, type ManualClock } from './manual-clock.ts'
 import { manualTimers } from './manual-timers.ts'
 import { seededRandom } from './seeded-random.ts'
@@ -13,6 +15,18 @@ export type TestCli = {
   readonly clock: ManualClock
   stdout(): string
   stderr(): string
+}
+
+/** The command line with every noun loaded. */
+export const wholeProgram = async (cli: Cli): Promise<Command> => {
+  const program = await buildProgram(cli, [])
+  for (const [at, { load }] of cli.nouns.entries()) {
+    const command = program.commands[at]
+    if (command === undefined) throw new Error('a noun has no command')
+    const declare = await load()
+    declare(command, cli)
+  }
+  return program
 }
 
 export const testCli = (given: { env?: Record<string, string>; input?: string; nowMs?: number }): TestCli => {

@@ -10,7 +10,7 @@ import { openKeeper } from '#agent/state/identity-keeper.ts'
 import { memoryCredentialStore } from '#agent/state/credential-store.ts'
 import { openJudgedClock } from '#agent/core/judged-clock.ts'
 import { openOverlayKeeper, type OverlayKeeper } from '#agent/fleet/overlay-keeper.ts'
-import { openSenses } from '#agent/diagnostics/senses.ts'
+import { openDiagnostics } from '#agent/diagnostics/open-diagnostics.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemTimers } from '#platform/timers.ts'
@@ -47,14 +47,14 @@ const held = (t: TestContext, from = '/'): Held => {
   const given = testAgentConfig(t, join, {})
   const config = { ...given, stateFolder: from === '/' ? given.stateFolder : path.relative(from, given.stateFolder) }
   const deps = { clock: openJudgedClock(systemClock), timers: systemTimers, log: silentLog }
-  const { senses } = openSenses(config, deps)
+  const { diagnostics } = openDiagnostics(config, deps)
   const lastConfig = openConfigKeeper(config.stateFolder)
   const keeper = openKeeper(memoryCredentialStore)
   const told: OverlayStateBody[] = []
   const capabilities: CapabilityReportBody[] = []
   const overlay = openOverlayKeeper({
     ...deps,
-    ...senses,
+    ...diagnostics,
     config,
     keeper,
     lastConfig,
@@ -70,7 +70,7 @@ const held = (t: TestContext, from = '/'): Held => {
     state: config.stateFolder,
     told,
     capabilities,
-    news: () => senses.board.story().map(({ code }) => code),
+    news: () => diagnostics.record.now().events.map(({ code }) => code),
     send: (changes, vcluster = 'training') => {
       revision += 1
       const policy = { enforcement_mode: 'observe', exec_whitelist: [], shell_whitelist: [], regulated: false } as const

@@ -7,7 +7,6 @@ import * as path from 'node:path'
 import { test } from 'node:test'
 import { openSightingKeeper } from '#agent/continuity/last-sighting.ts'
 import { openStorage, reserveBytes } from '#agent/state/storage.ts'
-import { openVitals } from '#agent/core/vitals.ts'
 import { generateKey, type PrivateKey } from '#pki/keys.ts'
 import { allocatedBytes } from '#platform/disk-space.ts'
 import { formatStatement } from '#wire/core/statement.ts'
@@ -24,8 +23,7 @@ const seen = (sequence: number, lineage = 0, of = domain): string => {
 }
 
 const storageOn = (folder: string) => {
-  const clock = manualClock(0)
-  return openStorage({ clock, vitals: openVitals(clock) }, folder, true)
+  return openStorage({ clock: manualClock(0), writeFailed: () => {} }, folder, true)
 }
 
 const anyDisk = { pressure: () => false, diagnosticWrite: () => {} }

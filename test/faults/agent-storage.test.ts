@@ -8,12 +8,12 @@ import { test } from 'node:test'
 import { fileCredentialStore } from '#agent/state/credential-store.ts'
 import { noCredentials, type Credentials } from '#agent/state/credentials.ts'
 import { openKeeper } from '#agent/state/identity-keeper.ts'
-import { openRecord, readRecord, recordPath } from '#agent/diagnostics/record.ts'
-import { openStatusBoard } from '#agent/diagnostics/status-board.ts'
+import { openRecord, type AgentRecord } from '#agent/diagnostics/record.ts'
+import { keepRecordFiles, readRecord, recordPath } from '#agent/diagnostics/record-files.ts'
+import { conditionsOf } from '#agent/diagnostics/report.ts'
 import { readStatusFile } from '#agent/diagnostics/status-file.ts'
 import { openStorage, reserveBytes, withReserve } from '#agent/state/storage.ts'
 import { trouble } from '#agent/core/trouble.ts'
-import { openVitals } from '#agent/core/vitals.ts'
 import { silentLog } from '#platform/log.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
 import { manualTimers } from '../fakes/manual-timers.ts'
@@ -22,15 +22,17 @@ import { cleanup, type Scope } from '../process/cleanup.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { mountTmpfs } from '../process/tmpfs.ts'
 
+/** `files`: begins to write the record down. */
 const setUp = (folder: string) => {
   const clock = manualClock(Date.UTC(2026, 10, 15))
   const timers = manualTimers(clock)
-  const vitals = openVitals(clock)
-  const storage = openStorage({ clock, vitals }, folder, true)
-  const record = openRecord({ clock, timers, storage, vitals }, folder)
+  const writeFailed = (errno: string): void => record.count({ kind: 'diagnostic-write-failed', errno })
+  const storage = openStorage({ clock, writeFailed }, folder, true)
+  const record: AgentRecord = openRecord({ clock, storage }, readRecord(folder))
+  const files = () => keepRecordFiles({ clock, timers, log: silentLog, record, storage }, folder)
   const keeper = openKeeper(withReserve(fileCredentialStore(folder), storage))
-  const board = () => openStatusBoard({ clock, timers, log: silentLog, vitals, storage }, folder)
-  return { clock, timers, vitals, storage, record, keeper, board }
+  const conditions = () => conditionsOf(record.now().status.troubles, record.pressedSince(), storage.freeBytes())
+  return { clock, timers, storage, record, files, keeper, conditions }
 }
 
 /** A request makes credentials of any size. */
@@ -45,18 +47,6 @@ const holding = (size: number): Credentials => ({
     recoveryKey: null,
     madeFor: null,
   },
-})
-
-const event = (text: string) => ({
-  place: 'renewal',
-  event: 'failed' as const,
-  class: 'disk_full' as const,
-  code: text,
-  text,
-  next: '',
-  correlation: null,
-  next_try: null,
-  evidence: {},
 })
 
 const readOnly = (t: Scope, folder: string): { undo(): void } => {
@@ -132,31 +122,31 @@ test('a reserve that could not be made is made as soon as there is room', (t) =>
 test('little room is pressure before it is a full disk', (t) => {
   if (withPeer(t, 'tmpfs') === null) return
   const disk = mountTmpfs(t, tempFolder(t), 8 * 1024 * 1024)
-  const { storage, clock, board, timers, vitals } = setUp(path.join(disk.folder, 'state'))
-  const shown = board()
+  const { storage, clock, record, files, conditions, timers } = setUp(path.join(disk.folder, 'state'))
+  files()
   assert.equal(storage.pressure(), false)
-  assert.deepEqual(shown.conditions(), [])
+  assert.deepEqual(conditions(), [])
   disk.fill(512 * 1024)
   clock.advance(1_000)
   assert.equal(storage.pressure(), true)
   assert.equal(storage.fault(), null)
   assert.equal(storage.identityWritable(), true)
-  const [pressed] = shown.conditions()
+  const [pressed] = conditions()
   assert.equal(pressed?.name, 'node_observability_disk_pressure')
   assert.ok(Number(pressed?.evidence['free_bytes']) <= 512 * 1024)
 
   for (let time = 0; time < 5; time++) {
-    shown.attempt('renewal', 'renew the certificate')
-    shown.facts({ node_id: `gpu-${time}` })
+    record.attempt('renewal', 'renew the certificate')
+    record.facts({ node_id: `gpu-${time}` })
   }
   timers.advance(5_000)
   assert.equal(readStatusFile(path.join(disk.folder, 'state'))?.node_id, 'gpu-4')
-  const dropped = vitals.signs().dropped.map(({ source, reason, count }) => [source, reason, count])
+  const dropped = record.now().figures.dropped.map(({ source, reason, count }) => [source, reason, count])
   assert.deepEqual(dropped, [
     ['record', 'disk_pressure', 5],
     ['status', 'disk_pressure', 4],
   ])
-  const [still] = shown.conditions()
+  const [still] = conditions()
   assert.equal(still?.since, pressed?.since)
 })
 
@@ -164,17 +154,18 @@ test('the record and the status are still written on a disk without a free byte'
   if (withPeer(t, 'tmpfs') === null) return
   const disk = mountTmpfs(t, tempFolder(t), 4 * 1024 * 1024)
   const folder = path.join(disk.folder, 'state')
-  const { board, timers, vitals, storage } = setUp(folder)
-  const shown = board()
-  shown.facts({ node_id: 'gpu-001' })
+  const { record, files, timers, storage } = setUp(folder)
+  files()
+  record.news('agent', 'started', 'The agent was started.')
+  record.facts({ node_id: 'gpu-001' })
   timers.advance(1_000)
   disk.fill(0)
   timers.advance(1_000)
-  shown.trouble('renewal', trouble('disk_full', 'Full.', 'make room'), null)
+  record.trouble('renewal', trouble('disk_full', 'Full.', 'make room'), null)
   timers.advance(5_000)
   assert.equal(readStatusFile(folder)?.troubles[0]?.code, 'disk_full')
   assert.equal(readRecord(folder).at(-1)?.code, 'disk_full')
-  assert.deepEqual(vitals.signs().diagnosticWriteFailures, {})
+  assert.deepEqual(record.now().figures.diagnosticWriteFailures, {})
   assert.equal(storage.diagnosticsWritable(), true)
   assert.equal(fs.existsSync(path.join(folder, 'status.json.new')), false)
 })
@@ -183,7 +174,8 @@ test('a read-only disk is the same condition with EROFS; the agent goes on in me
   if (withPeer(t, 'tmpfs') === null) return
   const disk = mountTmpfs(t, tempFolder(t), 4 * 1024 * 1024)
   const folder = path.join(disk.folder, 'state')
-  const { keeper, storage, record, clock, timers, vitals } = setUp(folder)
+  const { keeper, storage, record, files, clock, timers } = setUp(folder)
+  files()
   keeper.keep(holding(1))
   const mount = readOnly(t, disk.folder)
   clock.advance(1_000)
@@ -193,16 +185,16 @@ test('a read-only disk is the same condition with EROFS; the agent goes on in me
   assert.ok(!kept.persisted)
   assert.equal(storage.notKept(kept, 'Only in memory').evidence['errno'], 'EROFS')
   assert.equal(keeper.credentials().request?.keyPem.length, 2)
-  record.note(event('read-only'))
+  record.news('renewal', 'read-only', 'It happened.')
   timers.advance(1_000)
-  assert.deepEqual(vitals.signs().diagnosticWriteFailures, { EROFS: 1 })
+  assert.deepEqual(record.now().figures.diagnosticWriteFailures, { EROFS: 1 })
   assert.equal(storage.diagnosticsWritable(), false)
-  assert.equal(record.events().at(-1)?.code, 'read-only')
+  assert.equal(record.now().events.at(-1)?.code, 'read-only')
 
   mount.undo()
   clock.advance(1_000)
   assert.equal(keeper.retry().persisted, true)
-  record.note(event('writable'))
+  record.news('renewal', 'writable', 'It happened.')
   timers.advance(1_000)
   storage.check()
   assert.equal(storage.fault(), null)
@@ -216,7 +208,7 @@ test('a read-only disk is the same condition with EROFS; the agent goes on in me
 test('keys that stay in memory need no reserve', (t) => {
   const folder = tempFolder(t)
   const clock = manualClock(0)
-  const storage = openStorage({ clock, vitals: openVitals(clock) }, folder, false)
+  const storage = openStorage({ clock, writeFailed: () => {} }, folder, false)
   storage.check()
   assert.equal(storage.reserve(), true)
   assert.deepEqual(fs.readdirSync(folder), [])
@@ -225,8 +217,9 @@ test('keys that stay in memory need no reserve', (t) => {
 test('a record that was torn by a power cut is the one before it', (t) => {
   const folder = tempFolder(t)
   const first = setUp(folder)
+  first.files()
   for (const name of ['one', 'two', 'three']) {
-    first.record.note(event(name))
+    first.record.news('renewal', name, 'It happened.')
     first.timers.advance(1_000)
   }
   const whole = fs.readFileSync(recordPath(folder))
@@ -246,8 +239,9 @@ test('a record that was torn by a power cut is the one before it', (t) => {
   fs.writeFileSync(recordPath(folder), 'not a record')
   assert.deepEqual(readRecord(folder), [])
   const again = setUp(folder)
-  again.record.note(event('four'))
-  again.record.flush()
+  const files = again.files()
+  again.record.news('renewal', 'four', 'It happened.')
+  files.close()
   assert.deepEqual(
     readRecord(folder).map(({ code }) => code),
     ['four'],
@@ -257,11 +251,12 @@ test('a record that was torn by a power cut is the one before it', (t) => {
 
 test('the record outlives the process, and stays within its size whatever is noted', (t) => {
   const folder = tempFolder(t)
-  const { record, timers } = setUp(folder)
-  for (let number = 0; number < 200; number++) record.note({ ...event(`code ${number}`), text: 'x'.repeat(5000) })
+  const { record, files, timers } = setUp(folder)
+  files()
+  for (let number = 0; number < 200; number++) record.news('renewal', `code ${number}`, 'x'.repeat(5000))
   timers.advance(1_000)
   assert.equal(fs.statSync(recordPath(folder)).size, 64 * 1024)
   const next = setUp(folder)
-  assert.equal(next.record.events().at(-1)?.code, 'code 199')
-  assert.ok(next.record.events().length > 20)
+  assert.equal(next.record.now().events.at(-1)?.code, 'code 199')
+  assert.ok(next.record.now().events.length > 20)
 })

@@ -96,7 +96,7 @@ test('an answer is an exchange, and a clock that agrees with it is left alone', 
   const identity = identityOf(plane, now)
   const agent = callingAgent(t, identity)
   await callPlane(agent, identity, confirm)
-  assert.notEqual(agent.vitals.signs().lastExchangeMs, null)
+  assert.notEqual(agent.record.now().figures.lastExchangeMs, null)
   assert.deepEqual([agent.clock.offsetMs(), agent.troubles.size], [0, 0])
 })
 
@@ -111,7 +111,7 @@ for (const minutes of [-10, 10]) {
     assert.equal(agent.troubles.get('clock')?.class, 'clock_skew')
     confirmedAt(plane, systemClock.nowMs())
     await callPlane(agent, identity, confirm)
-    assert.deepEqual([agent.clock.offsetMs(), agent.vitals.signs().clockSkewMs, agent.troubles.size], [0, 0, 0])
+    assert.deepEqual([agent.clock.offsetMs(), agent.record.now().figures.clockSkewMs, agent.troubles.size], [0, 0, 0])
   })
 }
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { openClockDoubt } from '#agent/identity/clock-doubt.ts'
+import { openClockCheck } from '#agent/identity/clock-check.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { openJudgedClock } from '#agent/core/judged-clock.ts'
 import { systemClock } from '#platform/clock.ts'
@@ -35,12 +35,12 @@ test('the plane is asked what time it is once for every jump of the clock, and f
   const asked = (): number => plane.calls.length
 
   // Nobody has been heard of yet.
-  const untold = openClockDoubt(agent)
+  const untold = openClockCheck(agent)
   assert.equal(await untold.settle(identity), null)
   assert.equal(asked(), 1)
 
-  agent.vitals.exchanged()
-  const doubt = openClockDoubt(agent)
+  agent.record.count({ kind: 'exchanged' })
+  const doubt = openClockCheck(agent)
   doubt.look(300_000)
   await doubt.settle(identity)
   assert.equal(asked(), 1)

@@ -76,7 +76,7 @@ for (const { what, times } of worlds) {
       ['/hello', true],
     ])
     assert.equal(agent.troubles.get('clock')?.class, 'clock_skew')
-    assert.ok(Math.abs(agent.vitals.signs().clockSkewMs - agent.clock.offsetMs()) < 60_000)
+    assert.ok(Math.abs(agent.record.now().figures.clockSkewMs - agent.clock.offsetMs()) < 60_000)
   })
 
   test(`a clock ${what} that has been told the time once is not told again`, async (t) => {

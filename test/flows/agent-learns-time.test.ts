@@ -6,8 +6,9 @@ import { explainAgent } from '#agent/diagnostics/explain.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { openJudgedClock } from '#agent/core/judged-clock.ts'
 import { learnTime, reviewClock, type TimeLearner } from '#agent/link/learn-time.ts'
-import { expired } from '#agent/state/expired.ts'
-import { openSenses } from '#agent/diagnostics/senses.ts'
+import { expired } from '#agent/state/sound-credentials.ts'
+import { openDiagnostics } from '#agent/diagnostics/open-diagnostics.ts'
+import { conditionsOf } from '#agent/diagnostics/report.ts'
 import { silentLog } from '#platform/log.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
 import { manualTimers } from '../fakes/manual-timers.ts'
@@ -27,39 +28,40 @@ const startedAhead = (t: TestContext, aheadMs: number) => {
   const timers = manualTimers(system)
   const clock = openJudgedClock(system)
   const stateFolder = tempFolder(t)
-  const { senses } = openSenses({ stateFolder, keyStorage: 'file' }, { clock, timers, log: silentLog })
+  const { diagnostics } = openDiagnostics({ stateFolder, keyStorage: 'file' }, { clock, timers, log: silentLog })
   const keeper = { credentials: () => ({ identity, request: null }) } as unknown as TimeLearner['keeper']
-  const { board } = senses
-  board.trouble('enrollment', expired({ clock }, identity), null, 'the-story')
+  const { record, storage } = diagnostics
+  const conditions = () => conditionsOf(record.now().status.troubles, record.pressedSince(), storage.freeBytes())
+  record.trouble('enrollment', expired({ clock }, identity), null, 'the-story')
   const wrong = (): string => {
     timers.advance(5_000)
     return explainAgent(stateFolder, system).wrong.join('\n')
   }
   assert.match(wrong(), /cert_expired at enrollment/)
-  return { system, agent: { ...senses, clock, keeper }, board, wrong }
+  return { system, agent: { ...diagnostics, clock, keeper }, record, conditions, wrong }
 }
 
 test('what a wrong clock made of the certificate is taken back in the moment a statement shows that it is wrong', (t) => {
-  const { agent, board, wrong } = startedAhead(t, 10 * year)
+  const { agent, record, conditions, wrong } = startedAhead(t, 10 * year)
   learnTime(agent, trueMs + 5_000)
   assert.deepEqual(
-    board.conditions().map(({ name }) => name),
+    conditions().map(({ name }) => name),
     ['clock_skew'],
   )
   assert.match(wrong(), /clock_skew/)
   assert.doesNotMatch(wrong(), /cert_expired/)
-  const back = board.story().findLast(({ place }) => place === 'enrollment')
+  const back = record.now().events.findLast(({ place }) => place === 'enrollment')
   assert.deepEqual([back?.event, back?.code, back?.correlation], ['succeeded', 'cert_expired', 'the-story'])
 })
 
 test('a clock that is ahead by less than is tolerated is right, and the plane still has the last word on the certificate', (t) => {
-  const { agent, board } = startedAhead(t, hour + 60_000)
+  const { agent, record, conditions } = startedAhead(t, hour + 60_000)
   learnTime(agent, agent.clock.nowMs() - 120_000)
-  assert.deepEqual(board.conditions(), [])
-  board.trouble('enrollment', expired(agent, identity), null)
+  assert.deepEqual(conditions(), [])
+  record.trouble('enrollment', expired(agent, identity), null)
   learnTime(agent, agent.clock.nowMs())
-  assert.equal(board.story().at(-1)?.code, 'cert_expired')
-  assert.equal(board.story().at(-1)?.event, 'failed')
+  assert.equal(record.now().events.at(-1)?.code, 'cert_expired')
+  assert.equal(record.now().events.at(-1)?.event, 'failed')
 })
 
 test('an expired certificate stays one when the clock is learned to be wrong the other way', (t) => {

@@ -64,13 +64,13 @@ test('drift is counted once while it lasts, is over when the name is back, and i
   leads.addresses = []
   await connect()
   await connect()
-  assert.equal(agent.vitals.signs().driftTotal, 1)
+  assert.equal(agent.record.now().figures.driftTotal, 1)
   leads.addresses = ['127.0.0.1']
   await connect()
   assert.equal(agent.troubles.has('endpoints'), false)
   leads.addresses = []
   await connect()
-  assert.equal(agent.vitals.signs().driftTotal, 2)
+  assert.equal(agent.record.now().figures.driftTotal, 2)
 })
 
 test('a name that leads where nobody answers is healed too', async (t) => {
@@ -79,7 +79,7 @@ test('a name that leads where nobody answers is healed too', async (t) => {
   leads.addresses = ['127.0.0.2', '::1']
   const healed = await connect()
   assert.equal(healed.kind === 'connected' && healed.address, '127.0.0.1')
-  assert.equal(agent.troubles.get('endpoints')?.evidence['code'], 'ECONNREFUSED')
+  assert.equal(agent.troubles.get('endpoints')?.evidence?.['code'], 'ECONNREFUSED')
 })
 
 test('a name that leads to a stranger is healed by its last good address, and the stranger is told nothing', async (t) => {
@@ -89,7 +89,7 @@ test('a name that leads to a stranger is healed by its last good address, and th
   leads.addresses = ['127.0.0.2']
   const healed = await connect()
   assert.equal(healed.kind === 'connected' && healed.address, '127.0.0.1')
-  assert.equal(agent.troubles.get('endpoints')?.evidence['code'], 'SELF_SIGNED_CERT_IN_CHAIN')
+  assert.equal(agent.troubles.get('endpoints')?.evidence?.['code'], 'SELF_SIGNED_CERT_IN_CHAIN')
   assert.deepEqual(stranger.calls, [])
 })
 

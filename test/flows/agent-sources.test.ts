@@ -8,7 +8,7 @@ import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import type { IdentityProvider, Need, Provided } from '#agent/state/provider.ts'
 import type { BetterSources } from '#agent/main.ts'
-import { openNudging } from '#agent/core/nudge.ts'
+import { openNudging } from '#agent/core/pause.ts'
 import { trouble } from '#agent/core/trouble.ts'
 import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
@@ -136,10 +136,10 @@ test('where the network asks for a certificate, that of the image is shown, and 
   const small = await startSmallPlane(t, Date.now(), pemOf(image.root))
   const { keyPem, chainPem, serial } = certified(image)
   const folder = tempFolder(t)
-  const admission = { certificateFile: path.join(folder, 'cert.pem'), keyFile: path.join(folder, 'key.pem') }
-  fs.writeFileSync(admission.certificateFile, chainPem)
-  fs.writeFileSync(admission.keyFile, keyPem)
-  const config = testAgentConfig(t, small.join, { admission })
+  const bootstrap = { certificateFile: path.join(folder, 'cert.pem'), keyFile: path.join(folder, 'key.pem') }
+  fs.writeFileSync(bootstrap.certificateFile, chainPem)
+  fs.writeFileSync(bootstrap.keyFile, keyPem)
+  const config = testAgentConfig(t, small.join, { bootstrap })
   runTestAgent(t, config)
   await eventually('a channel', () => small.channels.length === 1)
   assert.equal(small.calls[0]?.path, '/v1/enroll')
@@ -152,8 +152,8 @@ test('where the network asks for a certificate, that of the image is shown, and 
 test('without a certificate of the image such a network lets nobody through; a broken one keeps nobody from trying', async (t) => {
   const small = await startSmallPlane(t, Date.now(), pemOf(hierarchy('p256', Date.now()).root))
   const nowhere = { certificateFile: '/nowhere/cert.pem', keyFile: '/nowhere/key.pem' }
-  for (const admission of [null, nowhere]) {
-    const config = testAgentConfig(t, small.join, { admission })
+  for (const bootstrap of [null, nowhere]) {
+    const config = testAgentConfig(t, small.join, { bootstrap })
     const agent = runTestAgent(t, config)
     const troubles = (): string =>
       fs.existsSync(path.join(config.stateFolder, 'status.json'))

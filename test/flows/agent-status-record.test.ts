@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readRecord } from '#agent/diagnostics/record.ts'
-import { openSenses } from '#agent/diagnostics/senses.ts'
+import { openDiagnostics } from '#agent/diagnostics/open-diagnostics.ts'
+import { readRecord } from '#agent/diagnostics/record-files.ts'
 import { readStatusFile } from '#agent/diagnostics/status-file.ts'
 import { trouble } from '#agent/core/trouble.ts'
 import { silentLog } from '#platform/log.ts'
@@ -13,14 +13,14 @@ test('whoever reads in the status how the agent is finds in its record how that 
   const clock = manualClock(Date.UTC(2026, 10, 15))
   const timers = manualTimers(clock)
   const stateFolder = tempFolder(t)
-  const { senses } = openSenses({ stateFolder, keyStorage: 'file' }, { clock, timers, log: silentLog })
-  const { board } = senses
+  const { diagnostics } = openDiagnostics({ stateFolder, keyStorage: 'file' }, { clock, timers, log: silentLog })
+  const { record } = diagnostics
   // The record was written a moment later than the status, so that its next turn comes later too.
   timers.advance(600)
-  board.attempt('channel', 'Connect.')
+  record.attempt('channel', 'Connect.')
   timers.advance(500)
-  board.trouble('channel', trouble('channel_closed', 'The channel ended.', 'Wait'), null)
-  board.channel(true, 'wss://plane.example.test')
+  record.trouble('channel', trouble('channel_closed', 'The channel ended.', 'Wait'), null)
+  record.channel(true, 'wss://plane.example.test')
   for (let waitedMs = 0; readStatusFile(stateFolder)?.channel.open !== true; waitedMs += 50) {
     assert.ok(waitedMs < 1_500, 'never written')
     timers.advance(50)

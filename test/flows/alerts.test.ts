@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { acknowledgeAlert } from '#plane/alerts/acknowledge-alert.ts'
+import { acknowledgeAlert } from '#plane/alerts/alert-routes.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { agingSource } from '#plane/alerts/alert-sources.ts'
 import { followNodes } from '#plane/alerts/follow-nodes.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { generateKey } from '#pki/keys.ts'
-import { confirmStore } from '#plane/continuity/confirm-store.ts'
+import { confirmStore } from '#plane/continuity/store-routes.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { openSightingJudge } from '#plane/continuity/judge-sighting.ts'
 import { silentLog } from '#platform/log.ts'

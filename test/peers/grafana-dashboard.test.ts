@@ -8,10 +8,8 @@ import * as path from 'node:path'
 import { test } from 'node:test'
 import type { Command } from 'commander'
 import { metricsText } from '#agent/diagnostics/metrics.ts'
-import { openVitals } from '#agent/core/vitals.ts'
-import { buildProgram } from '#cli/kit/program.ts'
-import { testCli } from '../fakes/test-cli.ts'
-import { manualClock } from '../fakes/manual-clock.ts'
+import { noFigures } from '#agent/diagnostics/figures.ts'
+import { testCli, wholeProgram } from '../fakes/test-cli.ts'
 import { repository } from '../process/child.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
@@ -68,7 +66,7 @@ test('every metric that the dashboard and the rules name is shown by a plane or 
     metricsText({
       nowMs: 0,
       notAfterMs: 1,
-      signs: openVitals(manualClock(0)).signs(),
+      figures: noFigures,
       mounts: [{ mount: '/', availableBytes: 1 }],
     }),
   )
@@ -89,7 +87,7 @@ test('every metric that the dashboard and the rules name is shown by a plane or 
 })
 
 test('every command that a rule tells somebody to type exists', async () => {
-  const program = await buildProgram(testCli({}).cli, [])
+  const program = await wholeProgram(testCli({}).cli)
   const commands = [...rules.matchAll(/\bmuster ((?:[a-z]+ )?[a-z]+)/g)].map(([, words]) => (words ?? '').split(' '))
   assert.ok(commands.length > 20)
   for (const words of commands) {

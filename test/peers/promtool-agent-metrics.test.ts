@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import * as http from 'node:http'
 import { test } from 'node:test'
-import { showMetrics } from '#agent/diagnostics/metrics-server.ts'
-import { openVitals } from '#agent/core/vitals.ts'
+import { showMetrics } from '#agent/diagnostics/metrics.ts'
+import { openRecord } from '#agent/diagnostics/record.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemTimers } from '#platform/timers.ts'
@@ -13,13 +13,13 @@ import { cleanup, type Scope } from '../process/cleanup.ts'
 import { withPeer } from './peer.ts'
 
 const show = async (t: Scope, port = 0): Promise<number | null> => {
-  const vitals = openVitals(systemClock)
-  vitals.dropped('a "quoted" source', 'line\nbreak and \\', 1)
+  const record = openRecord({ clock: systemClock, storage: { pressure: () => false } })
+  record.count({ kind: 'dropped', source: 'a "quoted" source', reason: 'line\nbreak and \\', count: 1 })
   const shown = await showMetrics({
     clock: systemClock,
     timers: systemTimers,
     log: silentLog,
-    vitals,
+    record,
     keeper: { credentials: () => ({ identity: null, request: null }) },
     storage: { mounts: () => [{ mount: '/a "b"', availableBytes: 12 }] },
     config: { metricsListen: { host: '127.0.0.1', port } },

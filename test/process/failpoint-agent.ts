@@ -4,7 +4,7 @@
 import { agentSteps, type AgentStep } from '#agent/core/agent-deps.ts'
 import { agentConfig } from '#agent/core/config.ts'
 import { runAgent } from '#agent/main.ts'
-import { openNudging } from '#agent/core/nudge.ts'
+import { openNudging } from '#agent/core/pause.ts'
 import { systemClock } from '#platform/clock.ts'
 import { openLog } from '#platform/log.ts'
 import { onNudgeSignal, stopSignal } from '#platform/signals.ts'

@@ -6,13 +6,12 @@ import * as path from 'node:path'
 import { test } from 'node:test'
 import type { Command } from 'commander'
 import { refusals } from '#domain/core/refusal-table.ts'
-import { buildProgram } from '#cli/kit/program.ts'
-import { testCli } from '../fakes/test-cli.ts'
+import { testCli, wholeProgram } from '../fakes/test-cli.ts'
 
 const documents = ['README.md', ...fs.readdirSync('docs').map((name) => path.join('docs', name))].filter((name) =>
   name.endsWith('.md'),
 )
-const program = await buildProgram(testCli({}).cli, [])
+const program = await wholeProgram(testCli({}).cli)
 
 /** From code spans and indented lines: `muster node show ID`, up to what ends a command in a shell or a sentence. */
 const commandsIn = (text: string): string[] => {

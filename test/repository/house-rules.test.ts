@@ -52,6 +52,11 @@ test('no index.ts only re-exports', () => {
   )
 })
 
+test('files of the agent name the parts they use: only its root is handed all of them', () => {
+  const inFolders = sources.filter((file) => /^src\/agent\/[^/]+\//.test(file))
+  assert.deepEqual(matches(inFolders, /[:=] AgentParts\b(?!\[| &)/), [])
+})
+
 test('names of TypeScript files are lower case with dashes', () => {
   const ours = files.filter((file) => file.endsWith('.ts'))
   assert.deepEqual(

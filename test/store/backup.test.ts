@@ -6,8 +6,7 @@ import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test, type TestContext } from 'node:test'
 import { backupStore } from '#plane/store/copy/backup-store.ts'
-import { exportStore } from '#plane/store/copy/export-store.ts'
-import { importStore } from '#plane/store/copy/import-store.ts'
+import { copyStore } from '#plane/store/copy/copy-store.ts'
 import { migrateStore } from '#plane/store/copy/migrate-store.ts'
 import { storeStatus } from '#plane/store/copy/store-status.ts'
 import { StoreRefused } from '#plane/store/contract/store-errors.ts'
@@ -48,7 +47,7 @@ test('a backup made amid commits is a data folder of one moment, with a journal 
     assert.equal(done.withSealingKey, true)
   })
   assert.equal(modeOf(copy), 0o700)
-  const names = ['admin.key', 'keys', 'muster.db', 'seal.key']
+  const names = ['admin.key', 'keys', 'manifest.json', 'muster.db', 'seal.key']
   assert.deepEqual(fs.readdirSync(copy).sort(), names)
   for (const name of names.filter((one) => one !== 'keys')) assert.equal(modeOf(path.join(copy, name)), 0o600, name)
   assert.deepEqual(fs.readdirSync(path.join(copy, 'keys')), fs.readdirSync(path.join(config.dataFolder, 'keys')))
@@ -66,7 +65,7 @@ test('a sealing key that lies elsewhere is not in the backup, nor is the adminis
   const copy = path.join(folder, 'copy')
   const done = await backupStore(onSqlite(config.dataFolder, elsewhere), copy, run)
   assert.equal(done.withSealingKey, false)
-  assert.deepEqual(fs.readdirSync(copy).sort(), ['keys', 'muster.db'])
+  assert.deepEqual(fs.readdirSync(copy).sort(), ['keys', 'manifest.json', 'muster.db'])
 })
 
 test('a backup is refused where the folder exists, where the key does not fit, and where the journal was altered', async (t) => {
@@ -85,7 +84,10 @@ test('a backup is refused where the folder exists, where the key does not fit, a
   database.exec("UPDATE journal SET bytes = replace(bytes, 'gpu-001', 'gpu-009') WHERE sequence = 2")
   database.close()
   await assert.rejects(backupStore(config, copy, run), { code: 'JOURNAL_BROKEN' })
-  await assert.rejects(exportStore(config, copy, run), { code: 'JOURNAL_BROKEN' })
+  await assert.rejects(copyStore(config, onSqlite(copy, path.join(config.dataFolder, 'seal.key')), null, run), {
+    code: 'JOURNAL_BROKEN',
+  })
+  fs.rmSync(copy, { recursive: true })
   assert.deepEqual(fs.readdirSync(folder).sort(), ['data', 'there', 'wrong.key'])
   assert.deepEqual(fs.readdirSync(there), [])
 })
@@ -104,7 +106,9 @@ test('an older schema is told, migrated when asked, and left alone before', asyn
   database.close()
   const old = await storeStatus(config)
   assert.deepEqual([old.schema, old.newestSchema, old.content], [1, newestSchema, null])
-  await assert.rejects(exportStore(config, path.join(folder, 'export'), run), { code: 'SCHEMA_OLD' })
+  const sealKey = path.join(config.dataFolder, 'seal.key')
+  const elsewhere = onSqlite(path.join(folder, 'elsewhere'), sealKey)
+  await assert.rejects(copyStore(config, elsewhere, null, run), { code: 'SCHEMA_OLD' })
   await assert.rejects(backupStore(config, path.join(folder, 'copy'), run), { code: 'SCHEMA_OLD' })
   assert.deepEqual(await migrateStore(config, true), { from: 1, to: newestSchema })
   assert.equal((await storeStatus(config)).schema, 1)
@@ -144,11 +148,11 @@ test('the status of PostgreSQL names its place, its planes and who leads, and no
   if (withPeer(t, 'postgres') === null) return
   const { folder, config, signer } = place(t)
   await withStoreIn(config.dataFolder, signer, furnishStore)
-  const file = path.join(folder, 'export')
-  await exportStore(config, file, run)
   const database = await postgresDatabase(t)
-  const there = onPostgres(database, path.join(config.dataFolder, 'seal.key'))
-  await assert.rejects(exportStore(there, path.join(folder, 'none'), run), { code: 'NO_STORE' })
+  const sealKey = path.join(config.dataFolder, 'seal.key')
+  const there = onPostgres(database, sealKey)
+  const into = (name: string) => onSqlite(path.join(folder, name), sealKey)
+  await assert.rejects(copyStore(there, into('none'), null, run), { code: 'NO_STORE' })
   assert.deepEqual(await migrateStore(there, true), { from: null, to: migrations.length })
   assert.equal((await storeStatus(there)).schema, null)
   assert.deepEqual(await migrateStore(there, false), { from: null, to: migrations.length })
@@ -157,7 +161,7 @@ test('the status of PostgreSQL names its place, its planes and who leads, and no
   await session.exec(`INSERT INTO replica (name, version, started_at, expires_at)
       VALUES ('plane-a', '1', now(), now() + interval '1 minute'), ('plane-b', '1', now(), now() - interval '1 minute');
     UPDATE leadership SET number = 7, replica = 1`)
-  await assert.rejects(importStore(there, file, null, run), { code: 'STORE_IN_USE' })
+  await assert.rejects(copyStore(config, there, null, run), { code: 'STORE_IN_USE' })
   const { place: where, replicas, content, writeFault } = await storeStatus(there)
   assert.match(where, new RegExp(`/${database.name} as `))
   assert.deepEqual([content?.domain, writeFault], [null, null])
@@ -166,11 +170,12 @@ test('the status of PostgreSQL names its place, its planes and who leads, and no
     [['plane-a', true]],
   )
   await session.exec("UPDATE replica SET expires_at = now() - interval '1 second'")
-  await importStore(there, file, null, run)
+  await copyStore(config, there, null, run)
   await session.exec(`DELETE FROM journal WHERE sequence > (SELECT max(sequence) FROM journal WHERE signature IS NOT NULL
     AND sequence < (SELECT max(sequence) FROM journal))`)
-  await assert.rejects(exportStore(there, path.join(folder, 'cut'), run), { code: 'JOURNAL_BROKEN' })
+  await assert.rejects(copyStore(there, into('cut'), null, run), { code: 'JOURNAL_BROKEN' })
+  await assert.rejects(backupStore(there, path.join(folder, 'copy'), run), { code: 'JOURNAL_BROKEN' })
   await session.exec("UPDATE replica SET expires_at = now() + interval '1 minute' WHERE number = 1")
-  await assert.rejects(exportStore(there, path.join(folder, 'second'), run), { code: 'STORE_IN_USE' })
-  await assert.rejects(backupStore(there, path.join(folder, 'copy'), run), { code: 'NOT_FOR_POSTGRES' })
+  await assert.rejects(copyStore(there, into('second'), null, run), { code: 'STORE_IN_USE' })
+  assert.equal(fs.existsSync(path.join(folder, 'copy')), false)
 })

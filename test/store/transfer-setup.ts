@@ -10,9 +10,9 @@ import { sealingKeyOf } from '#plane/keys/seal.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
 import type { HeadSigner, Store } from '#plane/store/contract/store.ts'
-import { openSealedKeys } from '#plane/store/copy/transfer-keys.ts'
-import type { TransferRun } from '#plane/store/copy/transfer-run.ts'
-import { systemClock, type Clock } from '#platform/clock.ts'
+import { openSealedKeys } from '#plane/store/copy/sealing-key.ts'
+import type { CopyRun } from '#plane/store/copy/copy-run.ts'
+import { systemClock } from '#platform/clock.ts'
 import { systemRandom } from '#platform/random.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { fleetRows, newRowsOf } from '../fakes/fleet-rows.ts'
@@ -21,7 +21,7 @@ import { newNode, note, putNode, read, someCertificate, someTimeMs, someToken, s
 
 const domainName = 'lab.example'
 
-export const run: TransferRun & { readonly clock: Clock } = {
+export const run: CopyRun = {
   timers: systemTimers,
   clock: systemClock,
   stop: new AbortController().signal,

@@ -1,18 +1,23 @@
-// A domain from one store into another: everything it holds, and nothing of what is wrong with a file.
+// A domain from one store into another, and out of a backup or an old export: everything it holds, and nothing of what is wrong.
 
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, test, type TestContext } from 'node:test'
 import fc from 'fast-check'
-import { exportStore } from '#plane/store/copy/export-store.ts'
-import { importStore } from '#plane/store/copy/import-store.ts'
+import { backupStore } from '#plane/store/copy/backup-store.ts'
+import { CopyRefused, type CopyRefusedCode } from '#plane/store/copy/copy-refusal.ts'
+import { copyStore, restoreStore } from '#plane/store/copy/copy-store.ts'
+import type { Manifest } from '#plane/store/copy/manifest.ts'
 import { migrateStore } from '#plane/store/copy/migrate-store.ts'
 import { storeStatus } from '#plane/store/copy/store-status.ts'
-import { movedTables } from '#plane/store/copy/stored-records.ts'
-import { TransferRefused, type TransferRefusedCode } from '#plane/store/copy/transfer-errors.ts'
+import { copiedTables } from '#plane/store/copy/stored-records.ts'
+import { examineFolder } from '#plane/foundation/data-folder.ts'
+import { writeOldExport } from './old-export.ts'
 import { withPeer } from '../peers/peer.ts'
+import { eventually } from '../process/eventually.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { newNode, openPostgresStoreOn, someToken } from './harness.ts'
@@ -28,38 +33,41 @@ import {
   withStoreIn,
 } from './transfer-setup.ts'
 
-const body = (file: string): string[] => fs.readFileSync(file, 'utf8').split('\n').slice(1, -2)
+const domainName = (): string => 'lab.example'
 
-const refused = async (doing: Promise<unknown>, code: TransferRefusedCode): Promise<TransferRefused> => {
+const refused = async (doing: Promise<unknown>, code: CopyRefusedCode): Promise<CopyRefused> => {
   const error = await doing.then(
     () => assert.fail('it was done'),
     (thrown: unknown) => thrown,
   )
-  assert(error instanceof TransferRefused, String(error))
+  assert(error instanceof CopyRefused, String(error))
   assert.equal(error.code, code, error.message)
   return error
 }
 
-const exported = async (t: TestContext) => {
+const furnished = async (t: TestContext) => {
   const folder = tempFolder(t)
   const config = onSqlite(path.join(folder, 'data'))
   const signer = furnishFolder(config.dataFolder)
   await withStoreIn(config.dataFolder, signer, furnishStore)
-  const file = path.join(folder, 'export')
-  const done = await exportStore(config, file, run)
-  return { folder, config, file, done, signer, sealKey: path.join(config.dataFolder, 'seal.key') }
+  return { folder, config, signer, sealKey: path.join(config.dataFolder, 'seal.key') }
 }
 
-describe('export and import', () => {
+const manifestIn = (folder: string): Manifest =>
+  JSON.parse(fs.readFileSync(path.join(folder, 'manifest.json'), 'utf8')) as Manifest
+
+describe('store copy', () => {
   test('what comes out of SQLite and goes into SQLite comes out of it again the same', async (t) => {
-    const { folder, file, done, sealKey, signer } = await exported(t)
-    assert.equal(fs.statSync(file).mode & 0o777, 0o600)
+    const { folder, config, sealKey, signer } = await furnished(t)
     const other = onSqlite(path.join(folder, 'other'), sealKey)
-    assert.deepEqual((await importStore(other, file, 'lab.example', run)).heads, done.heads)
-    const again = path.join(folder, 'again')
-    assert.deepEqual((await exportStore(other, again, run)).heads, done.heads)
-    assert.deepEqual(body(again), body(file))
-    assert.deepEqual(fs.readdirSync(other.dataFolder).sort(), ['keys', 'muster.db', 'plane.lock'])
+    const done = await copyStore(config, other, 'lab.example', run)
+    assert.deepEqual(fs.readdirSync(other.dataFolder).sort(), ['keys', 'manifest.json', 'muster.db', 'plane.lock'])
+    for (const name of ['muster.db', 'manifest.json'])
+      assert.equal(fs.statSync(path.join(other.dataFolder, name)).mode & 0o777, 0o600, name)
+    assert.deepEqual(manifestIn(other.dataFolder), done.manifest)
+    assert.deepEqual(done.manifest.heads, done.heads)
+    const again = await copyStore(other, onSqlite(path.join(folder, 'again'), sealKey), null, run)
+    assert.deepEqual([again.sha256, again.heads, again.counts], [done.sha256, done.heads, done.counts])
 
     await withStoreIn(other.dataFolder, signer, async (store) => {
       const verified = await store.journal.verify()
@@ -78,59 +86,98 @@ describe('export and import', () => {
 
   test('through PostgreSQL and back it is the same, entry by entry', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { folder, file, done, sealKey } = await exported(t)
+    const { folder, config, sealKey } = await furnished(t)
     const database = await postgresDatabase(t)
     const there = onPostgres(database, sealKey)
-    assert.deepEqual((await importStore(there, file, null, run)).heads, done.heads)
-    const fromThere = path.join(folder, 'from-postgres')
-    assert.deepEqual((await exportStore(there, fromThere, run)).heads, done.heads)
-    assert.deepEqual(body(fromThere), body(file))
+    const done = await copyStore(config, there, null, run)
 
     const session = await database.connect()
     const { rows } = await session.run({ name: 'chain', text: 'SELECT chain, sequence, writer FROM chain' })
     const [head] = done.heads
     assert.deepEqual(rows, [{ chain: head?.chain, sequence: head?.sequence, writer: null }])
 
-    const back = onSqlite(path.join(folder, 'back'), sealKey)
-    await importStore(back, fromThere, null, run)
-    const again = path.join(folder, 'again')
-    await exportStore(back, again, run)
-    assert.deepEqual(body(again), body(file))
+    const back = await copyStore(there, onSqlite(path.join(folder, 'back'), sealKey), null, run)
+    assert.deepEqual([back.sha256, back.heads, back.counts], [done.sha256, done.heads, done.counts])
 
-    await refused(importStore(there, file, null, run), 'STORE_NOT_EMPTY')
+    await refused(copyStore(config, there, null, run), 'STORE_NOT_EMPTY')
     assert.equal((await storeStatus(there)).content?.entries, done.counts.entry)
   })
 
-  test('the chains of two planes on PostgreSQL stay two in another PostgreSQL, and SQLite takes neither', async (t) => {
+  test('the chains of two planes on PostgreSQL stay two in another PostgreSQL and in SQLite, which continues one of them', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { folder, file, done, sealKey, signer } = await exported(t)
+    const { folder, config, sealKey, signer } = await furnished(t)
     const [one, other] = [await postgresDatabase(t), await postgresDatabase(t)]
-    await importStore(onPostgres(one, sealKey), file, null, run)
-    const domainName = (): string => 'lab.example'
+    const [first] = (await copyStore(config, onPostgres(one, sealKey), null, run)).heads
     const planes = [
       await openPostgresStoreOn(one.target, signer, { domainName }),
       await openPostgresStoreOn(one.target, signer, { domainName }),
     ]
     for (const [at, plane] of planes.entries()) assert.notEqual(await plane.commit(newNode(`more-${at}`)), 'lost-race')
-    await refused(exportStore(onPostgres(one, sealKey), path.join(folder, 'early'), run), 'STORE_IN_USE')
+    await refused(copyStore(onPostgres(one, sealKey), onPostgres(other, sealKey), null, run), 'STORE_IN_USE')
     for (const plane of planes) await plane.close()
 
-    const two = path.join(folder, 'two')
-    const { heads } = await exportStore(onPostgres(one, sealKey), two, run)
+    const { heads, sha256 } = await copyStore(onPostgres(one, sealKey), onPostgres(other, sealKey), null, run)
     assert.equal(heads.length, 2)
-    assert.ok(heads.some((head) => head.chain === done.heads[0]?.chain && head.sequence > done.heads[0].sequence))
-    assert.deepEqual((await importStore(onPostgres(other, sealKey), two, null, run)).heads, heads)
+    assert.ok(heads.some((head) => head.chain === first?.chain && head.sequence > first.sequence))
     const store = await openPostgresStoreOn(other.target, signer, { domainName })
-    t.after(() => store.close())
     const verified = await store.journal.verify()
     assert(verified.kind === 'intact')
     assert.deepEqual(
       verified.heads.map(({ chain, sequence, hash }) => ({ chain, sequence, hash })),
       heads,
     )
+    const entries = await store.journal.read({ after: null, last: null, limit: 1000, node: null, type: null })
+    await store.close()
+
     const sqlite = onSqlite(path.join(folder, 'sqlite'), sealKey)
-    await refused(importStore(sqlite, two, null, run), 'SEVERAL_CHAINS')
-    assert.equal(fs.existsSync(sqlite.dataFolder), false)
+    const there = await copyStore(onPostgres(one, sealKey), sqlite, null, run)
+    assert.deepEqual([there.heads, there.sha256], [heads, sha256])
+    let cursor = entries[3]?.cursor ?? null
+    await withStoreIn(sqlite.dataFolder, signer, async (moved) => {
+      const found = await moved.journal.verify({ known: heads })
+      assert(found.kind === 'intact', JSON.stringify(found))
+      assert.deepEqual(
+        found.heads.map(({ chain, sequence, hash }) => ({ chain, sequence, hash })),
+        heads,
+      )
+      assert.equal(await moved.journal.isWhole(), true)
+      for (const { chain, sequence } of heads) assert.equal(await moved.journal.isProven(chain, sequence), true)
+      const everything = { last: null, limit: 1000, node: null, type: null } as const
+      assert.deepEqual(await moved.journal.read({ ...everything, after: null }), entries)
+      assert.deepEqual(await moved.journal.read({ ...everything, after: cursor }), entries.slice(4))
+      assert.deepEqual(await moved.journal.read({ ...everything, after: null, last: 3 }), entries.slice(-3))
+      const ofNode = { ...everything, after: null, node: 'more-1' }
+      assert.deepEqual(
+        (await moved.journal.read(ofNode)).map(({ hash }) => hash),
+        entries.filter(({ entry }) => entry.node === 'more-1').map(({ hash }) => hash),
+      )
+      const committed = await moved.commit(newNode('goes-on'))
+      assert(committed !== 'lost-race')
+      cursor = committed.entries[0]?.cursor ?? null
+      // The cursor of a commit stands behind every chain, not only behind its own.
+      assert.deepEqual(await moved.journal.read({ ...everything, after: cursor }), [])
+      const grown = await moved.journal.heads()
+      assert.equal(grown.length, 2)
+      assert.ok(grown.some((head) => heads.some((old) => old.chain === head.chain && old.sequence < head.sequence)))
+      assert.equal((await moved.journal.verify()).kind, 'intact')
+    })
+    await withStoreIn(sqlite.dataFolder, signer, async (moved) => {
+      await moved.commit(newNode('after-a-restart'))
+      assert.equal((await moved.journal.verify()).kind, 'intact')
+    })
+
+    // An entry of a closed chain that is altered, or cut off at a signed head, is found.
+    const closed = (text: string): number => {
+      const database = new DatabaseSync(path.join(sqlite.dataFolder, 'muster.db'))
+      const { changes } = database.prepare(text).run()
+      database.close()
+      return Number(changes)
+    }
+    assert.equal(closed('DELETE FROM closed_entry WHERE sequence = (SELECT max(sequence) FROM closed_entry)'), 1)
+    await withStoreIn(sqlite.dataFolder, signer, async (moved) =>
+      assert.equal((await moved.journal.verify()).kind, 'broken'),
+    )
+    await refused(copyStore(sqlite, onSqlite(path.join(folder, 'cut'), sealKey), null, run), 'JOURNAL_BROKEN')
   })
 
   test('any domain survives the way there and back', async (t) => {
@@ -150,27 +197,27 @@ describe('export and import', () => {
           for (const id of nodes) await store.commit(newNode(id, { registeredBy: id }))
           for (const id of tokens) await store.commit(newRows({ put: 'token', value: someToken(id) }))
         })
-        const [first, second] = [path.join(place, 'first'), path.join(place, 'second')]
-        await exportStore(config, first, run)
-        const other = onSqlite(path.join(place, 'other'), path.join(config.dataFolder, 'seal.key'))
-        await importStore(other, first, null, run)
-        await exportStore(other, second, run)
-        assert.deepEqual(body(second), body(first))
+        const sealKey = path.join(config.dataFolder, 'seal.key')
+        const other = onSqlite(path.join(place, 'other'), sealKey)
+        const first = await copyStore(config, other, null, run)
+        const second = await copyStore(other, onSqlite(path.join(place, 'third'), sealKey), null, run)
+        assert.equal(second.sha256, first.sha256)
       }),
       { numRuns: 8 },
     )
   })
 
-  test('every table of a store is moved, or known not to be', async (t) => {
-    const { config } = await exported(t)
+  test('every table of a store is copied, or known not to be', async (t) => {
+    const { config } = await furnished(t)
     const database = new DatabaseSync(path.join(config.dataFolder, 'muster.db'), { readOnly: true })
     const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all()
     database.close()
-    const moved = [...movedTables.map(([, table]) => table), 'journal_base']
+    const journal = ['journal', 'journal_base', 'closed_chain', 'closed_entry']
+    const copied = [...copiedTables.map(([, table]) => table), ...journal]
     assert.deepEqual(
-      tables.map((row) => String(row['name'])).filter((name) => !moved.includes(name)),
-      // Lived time begins anew where a store is moved to: it may lag, and never leads. Nothing closes a chain yet.
-      ['write_probe', 'lived', 'closed_chain', 'closed_entry'],
+      tables.map((row) => String(row['name'])).filter((name) => !copied.includes(name)),
+      // Lived time begins anew where a store is copied to: it may lag, and never leads.
+      ['write_probe', 'lived'],
     )
     if (withPeer(t, 'postgres') === null) return
     const there = await postgresDatabase(t)
@@ -182,16 +229,157 @@ describe('export and import', () => {
     })
     // Who is where, and who leads, is of the planes that run; lived time begins anew.
     const ofTheMoment = ['holder', 'leadership', 'lived', 'muster_schema', 'replica']
-    const known = [...movedTables.map(([, table]) => table), 'chain', 'sealed_key']
+    const known = [...copiedTables.map(([, table]) => table), 'chain', 'journal', 'sealed_key']
     assert.deepEqual(
       rows.map((row) => String(row['tablename'])).filter((name) => !known.includes(name)),
       ofTheMoment,
     )
   })
+
+  test('a copy that is killed in the middle leaves nothing a plane would start on, and is made anew', async (t) => {
+    const { folder, config, sealKey, signer } = await furnished(t)
+    const other = onSqlite(path.join(folder, 'other'), sealKey)
+    const program = `
+      import { copyStore } from '#plane/store/copy/copy-store.ts'
+      import { onSqlite, run } from ${JSON.stringify(path.join(import.meta.dirname, 'transfer-setup.ts'))}
+      const [from, to, sealKey] = process.argv.slice(1)
+      const stand = new Int32Array(new SharedArrayBuffer(4))
+      const onProgress = ({ doing }) => {
+        if (doing !== 'reading it back') return
+        console.log('all of it is written')
+        Atomics.wait(stand, 0, 0)
+      }
+      await copyStore(onSqlite(from), onSqlite(to, sealKey), null, { ...run, onProgress })`
+    const args = ['--input-type=module', '-e', program, config.dataFolder, other.dataFolder, sealKey]
+    const child = spawn(process.execPath, args, { cwd: path.join(import.meta.dirname, '../..') })
+    t.after(() => child.kill('SIGKILL'))
+    let said = ''
+    child.stdout.on('data', (bytes: Buffer) => (said += bytes.toString()))
+    await eventually('the copy to be in the middle', () => said.includes('all of it is written') || null)
+    const ended = new Promise((resolve) => child.on('close', resolve))
+    child.kill('SIGKILL')
+    await ended
+    assert.ok(fs.existsSync(path.join(other.dataFolder, 'muster.db.importing')))
+    assert.throws(() => examineFolder(other.dataFolder), { code: 'DATA_FOLDER_INCOMPLETE' })
+    const done = await copyStore(config, other, null, run)
+    assert.equal(fs.existsSync(path.join(other.dataFolder, 'muster.db.importing')), false)
+    await withStoreIn(other.dataFolder, signer, async (store) =>
+      assert.equal((await store.journal.verify({ known: done.heads })).kind, 'intact'),
+    )
+  })
+
+  test('is refused into a store that is not empty, or that a plane runs on', async (t) => {
+    const { folder, config, signer, sealKey } = await furnished(t)
+    const source = onSqlite(path.join(folder, 'source'), sealKey)
+    await copyStore(config, source, null, run)
+    const before = fs.readFileSync(path.join(config.dataFolder, 'muster.db'))
+    await refused(copyStore(source, config, null, run), 'STORE_NOT_EMPTY')
+    const halfway = onSqlite(path.join(folder, 'halfway'), sealKey)
+    furnishFolder(halfway.dataFolder)
+    await refused(copyStore(source, halfway, null, run), 'STORE_NOT_EMPTY')
+    await refused(copyStore(source, onSqlite(path.join(folder, 'new')), 'prod.example', run), 'OTHER_DOMAIN')
+    await withStoreIn(config.dataFolder, signer, async () => {
+      await refused(copyStore(source, config, null, run), 'STORE_IN_USE')
+      await refused(copyStore(config, onSqlite(path.join(folder, 'new'), sealKey), null, run), 'STORE_IN_USE')
+      await refused(migrateStore(config, false), 'STORE_IN_USE')
+    })
+    assert.deepEqual(fs.readFileSync(path.join(config.dataFolder, 'muster.db')), before)
+    assert.equal(fs.existsSync(path.join(folder, 'new')), false)
+  })
 })
 
-describe('a file that is refused', () => {
-  test('is one that was cut off anywhere, and nothing is touched', async (t) => {
+describe('store restore', () => {
+  test('brings a backup into SQLite and into PostgreSQL, with the keys that lie in it', async (t) => {
+    const { folder, config, signer, sealKey } = await furnished(t)
+    const backup = path.join(folder, 'monday')
+    const made = await backupStore(config, backup, run)
+    const other = onSqlite(path.join(folder, 'other'))
+    const restored = await restoreStore(backup, other, 'lab.example', run)
+    assert.deepEqual([restored.sha256, restored.withSealingKey], [made.sha256, true])
+    assert.deepEqual(fs.readFileSync(path.join(other.dataFolder, 'seal.key')), fs.readFileSync(sealKey))
+    assert.ok(fs.existsSync(path.join(other.dataFolder, 'admin.key')))
+    await withStoreIn(other.dataFolder, signer, async (store) =>
+      assert.equal((await store.journal.verify({ known: made.heads })).kind, 'intact'),
+    )
+    if (withPeer(t, 'postgres') === null) return
+    const database = await postgresDatabase(t)
+    const there = onPostgres(database, sealKey)
+    assert.equal((await restoreStore(backup, there, null, run)).sha256, made.sha256)
+    const plane = await openPostgresStoreOn(database.target, signer, { domainName })
+    // Its planes go on meanwhile.
+    const fromThere = await backupStore(there, path.join(folder, 'tuesday'), run)
+    await plane.close()
+    assert.deepEqual([fromThere.sha256, fromThere.withSealingKey], [made.sha256, false])
+    assert.deepEqual(fs.readdirSync(path.join(folder, 'tuesday')).sort(), ['keys', 'manifest.json', 'muster.db'])
+    const home = onSqlite(path.join(folder, 'home'), sealKey)
+    assert.equal((await restoreStore(path.join(folder, 'tuesday'), home, null, run)).sha256, made.sha256)
+  })
+
+  test('refuses a backup that is not what its manifest says, and a folder that is none', async (t) => {
+    const { folder, config, sealKey } = await furnished(t)
+    const backup = path.join(folder, 'monday')
+    await backupStore(config, backup, run)
+    const other = onSqlite(path.join(folder, 'other'))
+    const spoil = (name: string, how: (copy: string) => void): string => {
+      const copy = path.join(folder, name)
+      fs.cpSync(backup, copy, { recursive: true })
+      how(copy)
+      return copy
+    }
+    const rewritten = spoil('rewritten', (copy) => {
+      const database = new DatabaseSync(path.join(copy, 'muster.db'))
+      database.exec(`UPDATE token SET doc = replace(doc, 'mesh-paas', 'gpu-cloud'); UPDATE token SET doc = replace(doc, '"t1"', '"t9"');
+        PRAGMA journal_mode = DELETE`)
+      database.close()
+    })
+    await refused(restoreStore(rewritten, other, null, run), 'BACKUP_DAMAGED')
+    const relabelled = spoil('relabelled', (copy) => {
+      const manifest = { ...manifestIn(copy), made_at: '2001-01-01T00:00:00.000Z' }
+      fs.writeFileSync(path.join(copy, 'manifest.json'), JSON.stringify(manifest))
+    })
+    const { message } = await refused(restoreStore(relabelled, other, null, run), 'BACKUP_DAMAGED')
+    assert.match(message, /not signed by the key of this domain/)
+    const unlabelled = spoil('unlabelled', (copy) => fs.rmSync(path.join(copy, 'manifest.json')))
+    await refused(restoreStore(unlabelled, other, null, run), 'BACKUP_UNKNOWN')
+    await refused(restoreStore(config.dataFolder, other, null, run), 'BACKUP_UNKNOWN')
+    const cut = spoil('cut', (copy) => {
+      const database = new DatabaseSync(path.join(copy, 'muster.db'))
+      database.exec(
+        'DELETE FROM journal WHERE sequence = (SELECT max(sequence) FROM journal); PRAGMA journal_mode = DELETE',
+      )
+      database.close()
+    })
+    await assert.rejects(restoreStore(cut, other, null, run), CopyRefused)
+    await refused(restoreStore(backup, other, 'prod.example', run), 'OTHER_DOMAIN')
+    await refused(restoreStore(backup, onSqlite(config.dataFolder, sealKey), null, run), 'STORE_NOT_EMPTY')
+    assert.equal(fs.existsSync(path.join(other.dataFolder, 'muster.db')), false)
+    assert.deepEqual(fs.existsSync(other.dataFolder) ? fs.readdirSync(other.dataFolder) : [], ['plane.lock'])
+  })
+})
+
+describe('an export file of 0.2', () => {
+  const exported = async (t: TestContext) => {
+    const all = await furnished(t)
+    const file = path.join(all.folder, 'export')
+    await writeOldExport(all.config, file, all.signer)
+    return { ...all, file }
+  }
+
+  test('is restored as a whole', async (t) => {
+    const { folder, file, config, signer, sealKey } = await exported(t)
+    const direct = await copyStore(config, onSqlite(path.join(folder, 'direct'), sealKey), null, run)
+    const other = onSqlite(path.join(folder, 'other'), sealKey)
+    const restored = await restoreStore(file, other, 'lab.example', run)
+    assert.deepEqual([restored.sha256, restored.heads], [direct.sha256, direct.heads])
+    await withStoreIn(other.dataFolder, signer, async (store) =>
+      assert.equal((await store.journal.verify()).kind, 'intact'),
+    )
+    if (withPeer(t, 'postgres') === null) return
+    const there = onPostgres(await postgresDatabase(t), sealKey)
+    assert.equal((await restoreStore(file, there, null, run)).sha256, direct.sha256)
+  })
+
+  test('is refused where it was cut off anywhere, and nothing is touched', async (t) => {
     const { folder, file, sealKey } = await exported(t)
     const whole = fs.readFileSync(file)
     const other = onSqlite(path.join(folder, 'other'), sealKey)
@@ -203,16 +391,16 @@ describe('a file that is refused', () => {
       Math.floor(whole.length / 2),
     ]) {
       fs.writeFileSync(cut, whole.subarray(0, length))
-      await refused(importStore(other, cut, null, run), 'EXPORT_DAMAGED')
+      await refused(restoreStore(cut, other, null, run), 'BACKUP_DAMAGED')
     }
     fs.writeFileSync(cut, '')
-    await refused(importStore(other, cut, null, run), 'EXPORT_UNKNOWN')
+    await refused(restoreStore(cut, other, null, run), 'BACKUP_UNKNOWN')
     fs.writeFileSync(cut, Buffer.concat([whole, Buffer.from('{}\n')]))
-    await refused(importStore(other, cut, null, run), 'EXPORT_DAMAGED')
+    await refused(restoreStore(cut, other, null, run), 'BACKUP_DAMAGED')
     assert.equal(fs.existsSync(other.dataFolder), false)
   })
 
-  test('is one in which any byte was altered', async (t) => {
+  test('is refused where any byte was altered', async (t) => {
     const { folder, file, sealKey } = await exported(t)
     const whole = fs.readFileSync(file)
     const other = onSqlite(path.join(folder, 'other'), sealKey)
@@ -222,14 +410,14 @@ describe('a file that is refused', () => {
         const bytes = Buffer.from(whole)
         bytes[at] = (bytes[at] ?? 0) ^ by
         fs.writeFileSync(altered, bytes)
-        await assert.rejects(importStore(other, altered, null, run), TransferRefused)
+        await assert.rejects(restoreStore(altered, other, null, run), CopyRefused)
         assert.equal(fs.existsSync(other.dataFolder), false)
       }),
       { numRuns: 60 },
     )
   })
 
-  test('is one whose hash was made to fit what was altered', async (t) => {
+  test('is refused where its hash was made to fit what was altered', async (t) => {
     const { folder, file, sealKey } = await exported(t)
     const { createHash } = await import('node:crypto')
     const lines = fs.readFileSync(file, 'utf8').split('\n')
@@ -247,20 +435,20 @@ describe('a file that is refused', () => {
     lines[lines.length - 2] = JSON.stringify(end)
     fs.writeFileSync(file, lines.join('\n'))
     const { message } = await refused(
-      importStore(onSqlite(path.join(folder, 'other'), sealKey), file, null, run),
-      'EXPORT_DAMAGED',
+      restoreStore(file, onSqlite(path.join(folder, 'other'), sealKey), null, run),
+      'BACKUP_DAMAGED',
     )
     assert.match(message, /not signed by the key of this domain/)
   })
 
-  test('is one of another domain, of another format, for another sealing key, or with several chains for SQLite', async (t) => {
+  test('is refused where it is of another domain, of another format, or for another sealing key', async (t) => {
     const { folder, file, sealKey } = await exported(t)
     const other = onSqlite(path.join(folder, 'other'), sealKey)
-    await refused(importStore(other, file, 'prod.example', run), 'OTHER_DOMAIN')
+    await refused(restoreStore(file, other, 'prod.example', run), 'OTHER_DOMAIN')
     const wrong = path.join(folder, 'wrong.key')
     fs.writeFileSync(wrong, `${'00'.repeat(32)}\n`, { mode: 0o600 })
-    await refused(importStore(onSqlite(path.join(folder, 'other'), wrong), file, null, run), 'SEALING_KEY_WRONG')
-    await refused(importStore(onSqlite(path.join(folder, 'other')), file, null, run), 'SEALING_KEY_MISSING')
+    await refused(restoreStore(file, onSqlite(path.join(folder, 'other'), wrong), null, run), 'SEALING_KEY_WRONG')
+    await refused(restoreStore(file, onSqlite(path.join(folder, 'other')), null, run), 'SEALING_KEY_MISSING')
     const text = fs.readFileSync(file, 'utf8')
     const with_ = (change: (header: string) => string): string => {
       const altered = path.join(folder, 'altered')
@@ -269,38 +457,23 @@ describe('a file that is refused', () => {
     }
     for (const another of [1, 3]) {
       const file = with_((header) => header.replace('"format":2', `"format":${another}`))
-      const { message } = await refused(importStore(other, file, null, run), 'EXPORT_UNKNOWN')
+      const { message } = await refused(restoreStore(file, other, null, run), 'BACKUP_UNKNOWN')
       assert.match(message, new RegExp(`it has format ${another}, and this release of Muster reads format 2`))
     }
     const older = with_((header) => header.replace(/"schema":\d+/, '"schema":1'))
-    await refused(importStore(other, older, null, run), 'EXPORT_UNKNOWN')
+    await refused(restoreStore(older, other, null, run), 'BACKUP_UNKNOWN')
     const chains = with_((header) => header.replace('"chain":1', '"chain":2'))
-    assert.match((await refused(importStore(other, chains, null, run), 'SEVERAL_CHAINS')).next, /postgres/)
+    await refused(restoreStore(chains, other, null, run), 'BACKUP_DAMAGED')
     await refused(
-      importStore(
-        other,
+      restoreStore(
         with_(() => 'hello\n'),
+        other,
         null,
         run,
       ),
-      'EXPORT_UNKNOWN',
+      'BACKUP_UNKNOWN',
     )
-    await refused(importStore(other, path.join(folder, 'nowhere'), null, run), 'FILE_UNUSABLE')
+    await refused(restoreStore(path.join(folder, 'nowhere'), other, null, run), 'FILE_UNUSABLE')
     assert.equal(fs.existsSync(other.dataFolder), false)
-  })
-
-  test('is one for a store that is not empty, or that a plane runs on', async (t) => {
-    const { folder, file, config, signer, sealKey } = await exported(t)
-    const before = fs.readFileSync(path.join(config.dataFolder, 'muster.db'))
-    await refused(importStore(config, file, null, run), 'STORE_NOT_EMPTY')
-    const halfway = onSqlite(path.join(folder, 'halfway'), sealKey)
-    furnishFolder(halfway.dataFolder)
-    await refused(importStore(halfway, file, null, run), 'STORE_NOT_EMPTY')
-    await withStoreIn(config.dataFolder, signer, async () => {
-      await refused(importStore(config, file, null, run), 'STORE_IN_USE')
-      await refused(exportStore(config, path.join(folder, 'second'), run), 'STORE_IN_USE')
-      await refused(migrateStore(config, false), 'STORE_IN_USE')
-    })
-    assert.deepEqual(fs.readFileSync(path.join(config.dataFolder, 'muster.db')), before)
   })
 })

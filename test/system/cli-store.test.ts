@@ -65,27 +65,28 @@ test('a domain moves from SQLite to PostgreSQL and back, and its agents do not n
     Promise.all(['gpu-001', 'gpu-002'].map(async (id) => (await of.api('GET', `/v1/nodes/${id}`)).body.epoch as number))
   const epochsBefore = await epochs(plane)
   const at = { ...sqliteEnv, MUSTER_DATA: plane.data, MUSTER_SEAL_KEY: sealKey }
-  const file = path.join(folder, 'domain.export')
+  const database = await postgresDatabase(t)
+  const there = { ...database.env, MUSTER_STORE: 'postgres', MUSTER_SEAL_KEY: sealKey }
+  const copying = ['copy', '--from', plane.data, '--to', 'postgres']
 
-  const running = await store(at, 'export', file)
+  const running = await store({ ...at, ...there }, ...copying)
   assert.equal(running.code, 75)
   assert.match(
     running.stderr,
-    /^error STORE_IN_USE: Nothing was exported\.\ndetail: .*process \d+.*\nnext: Stop that plane first\n$/,
+    /^error STORE_IN_USE: Nothing was copied\.\ndetail: .*process \d+.*\nnext: Stop that plane first\n$/,
   )
   await plane.stop()
-  const exported = await done(store(at, 'export', file, '-o', 'json'))
-  const { heads } = JSON.parse(exported.stdout)
-  assert.match(exported.stderr, /the sealing key is not in it/)
-  assert.equal(fs.readFileSync(file, 'utf8').includes('5a'.repeat(32)), false)
-  assert.equal(fs.statSync(file).mode & 0o777, 0o600)
-
-  const there = { ...(await postgresDatabase(t)).env, MUSTER_STORE: 'postgres', MUSTER_SEAL_KEY: sealKey }
-  const imported = await done(store(there, 'import', file, '--store', 'postgres', '-o', 'json'))
-  assert.deepEqual(JSON.parse(imported.stdout).heads, heads)
-  const again = await store(there, 'import', file, '--store', 'postgres')
+  const manifest = path.join(folder, 'manifest')
+  const copied = await done(store({ ...at, ...there }, ...copying, '--manifest', manifest, '-o', 'json'))
+  const { heads, sha256 } = JSON.parse(copied.stdout)
+  assert.match(copied.stderr, /admin.key stays in the old data folder/)
+  const signed = fs.readFileSync(manifest, 'utf8')
+  assert.deepEqual([JSON.parse(signed).sha256, JSON.parse(signed).heads], [sha256, heads])
+  assert.equal(signed.includes('5a'.repeat(32)), false)
+  assert.equal(fs.statSync(manifest).mode & 0o777, 0o600)
+  const again = await store({ ...at, ...there }, ...copying)
   assert.equal(again.code, 1)
-  assert.match(again.stderr, /^error STORE_NOT_EMPTY: Nothing was imported\./)
+  assert.match(again.stderr, /^error STORE_NOT_EMPTY: Nothing was copied\./)
 
   const moved = await plane.restart({ env: there })
   for (const id of ['gpu-001', 'gpu-002']) await channelOpen(moved, id)
@@ -110,10 +111,8 @@ test('a domain moves from SQLite to PostgreSQL and back, and its agents do not n
   const status = JSON.parse((await done(store(there, 'status', '--store', 'postgres', '-o', 'json'))).stdout)
   assert.deepEqual([status.replicas.length, status.replicas[0].leads, status.content.nodes.revoked], [1, true, 1])
   await moved.stop()
-  const back = path.join(folder, 'back.export')
-  await done(store(there, 'export', back, '--store', 'postgres'))
   const data = path.join(folder, 'back')
-  await done(store({ ...sqliteEnv, MUSTER_SEAL_KEY: sealKey }, 'import', back, '--store', 'sqlite', '--data', data))
+  await done(store(there, 'copy', '--from', 'postgres', '--to', data))
   fs.copyFileSync(path.join(plane.data, 'admin.key'), path.join(data, 'admin.key'))
   const home = await plane.restart({ data, env: { ...sqliteEnv, MUSTER_SEAL_KEY: sealKey } })
   for (const id of ['gpu-001', 'gpu-002']) await channelOpen(home, id)
@@ -141,7 +140,9 @@ test('a backup made amid a storm of enrollments becomes a plane that verifies an
   assert.equal(fs.statSync(copy).mode & 0o777, 0o700)
   await plane.stop()
 
-  const restored = await startPlane(t, { data: copy, env: sqliteEnv })
+  const data = path.join(folder, 'restored')
+  await done(store(sqliteEnv, 'restore', copy, '--store', 'sqlite', '--data', data))
+  const restored = await startPlane(t, { data, env: sqliteEnv })
   assert.match((await done(restored.muster('journal', 'verify'))).stdout, /^chain intact/)
   assert.equal((await restored.api('GET', '/v1/nodes/before')).body.membership, 'active')
   await activeNode(restored, 'after')
@@ -152,22 +153,34 @@ test('what is wrong is said before anything is touched', async (t) => {
   const plane = await startPlane(t, { env: sqliteEnv })
   await plane.stop()
   const at = { ...sqliteEnv, MUSTER_DATA: plane.data }
-  const file = path.join(folder, 'export')
-  await done(store(at, 'export', file))
-  const seal = path.join(plane.data, 'seal.key')
-  const whole = fs.readFileSync(file)
-  fs.writeFileSync(path.join(folder, 'cut'), whole.subarray(0, -200))
+  const backup = path.join(folder, 'backup')
+  await done(store(at, 'backup', backup))
+  const seal = path.join(folder, 'seal.key')
+  fs.renameSync(path.join(backup, 'seal.key'), seal)
+  const cut = path.join(folder, 'cut')
+  fs.cpSync(backup, cut, { recursive: true })
+  fs.writeFileSync(path.join(cut, 'manifest.json'), '{}')
   const into = ['--store', 'sqlite', '--data', path.join(folder, 'new')]
 
   const wrong: readonly (readonly [args: readonly string[], code: number, says: RegExp])[] = [
-    [['export', file], 2, /FILE_EXISTS/],
-    [['export', path.join(folder, 'no', 'where')], 2, /there is no folder/],
+    [['backup', backup], 2, /FILE_EXISTS/],
+    [['backup', path.join(folder, 'no', 'where')], 2, /there is no folder/],
     [['backup', folder], 2, /FILE_EXISTS/],
-    [['import', path.join(folder, 'cut'), ...into, '--seal-key', seal], 2, /EXPORT_DAMAGED.*\n.*cut off/],
-    [['import', file, ...into], 2, /SEALING_KEY_MISSING/],
-    [['import', file, ...into, '--seal-key', seal, '--domain', 'prod.example'], 2, /OTHER_DOMAIN/],
-    [['import', file, '--store', 'sqlite'], 1, /STORE_NOT_EMPTY/],
-    [['import', file], 2, /--store/],
+    [['restore', cut, ...into, '--seal-key', seal], 2, /BACKUP_DAMAGED.*\n.*manifest.json/],
+    [['restore', backup, ...into], 2, /SEALING_KEY_MISSING/],
+    [['restore', backup, ...into, '--seal-key', seal, '--domain', 'prod.example'], 2, /OTHER_DOMAIN/],
+    [['restore', backup, '--store', 'sqlite', '--seal-key', seal], 1, /STORE_NOT_EMPTY/],
+    [['restore', backup], 2, /--store/],
+    [['restore', path.join(folder, 'nowhere'), ...into], 2, /FILE_UNUSABLE/],
+    [['copy', '--from', plane.data], 2, /--to/],
+    [
+      ['copy', '--from', path.join(folder, 'nowhere'), '--to', path.join(folder, 'new'), '--seal-key', seal],
+      3,
+      /NO_STORE/,
+    ],
+    [['copy', '--from', plane.data, '--to', 'postgres://admin:hunter2@db/muster'], 2, /postgres:FILE/],
+    [['export', path.join(folder, 'file')], 2, /store export is gone.*\n.*store copy --from/],
+    [['import', path.join(folder, 'file'), '--store', 'postgres'], 2, /store import is gone.*\n.*store restore/],
     [['status', '--data', path.join(folder, 'new')], 3, /NO_STORE/],
     [['status', '--store', 'postgres://admin:hunter2@db/muster'], 2, /MUSTER_STORE_FILE/],
     [['backup', path.join(folder, 'copy'), '--store', 'postgres'], 2, /PGHOST/],
@@ -180,8 +193,7 @@ test('what is wrong is said before anything is touched', async (t) => {
     assert.equal(ran.stdout, '')
     assert.doesNotMatch(ran.stderr, /hunter2/)
   }
-  assert.deepEqual(fs.readdirSync(folder).sort(), ['cut', 'export'])
-  assert.deepEqual(fs.readFileSync(file), whole)
+  assert.deepEqual(fs.readdirSync(folder).sort(), ['backup', 'cut', 'seal.key'])
   assert.match(
     (await done(store(at, 'migrate', '--dry-run'))).stdout,
     /^schema \d+ is the newest; there is nothing to do\n$/,

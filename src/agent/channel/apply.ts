@@ -4,14 +4,18 @@
 import type { PlaneTrust } from '#wire/channel/channel.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { faultOfNewRoots } from '#agent/state/certificate-answer.ts'
-import type { Identity } from '#agent/state/credentials.ts'
+import { mergeWithdrawn, type Identity } from '#agent/state/credentials.ts'
 import type { Kept } from '#agent/state/identity-keeper.ts'
-import { withdrawnNow, withdrawnWith } from '#agent/link/withdrawn-issuers.ts'
 import type { Applied, ChannelUser, Revisions } from './channel.ts'
 
-export const channelUser = (agent: AgentParts): ChannelUser => {
-  const { keeper, lastConfig, board, log, outbox, sightings } = agent
-  board.facts({ vcluster: lastConfig.current()?.vcluster ?? null })
+export type ApplyingAgent = Pick<
+  AgentParts,
+  'keeper' | 'lastConfig' | 'record' | 'log' | 'outbox' | 'sightings' | 'wireguard' | 'overlay'
+>
+
+export const channelUser = (agent: ApplyingAgent): ChannelUser => {
+  const { keeper, lastConfig, record, log, outbox, sightings } = agent
+  record.facts({ vcluster: lastConfig.current()?.vcluster ?? null })
 
   const revisions = (): Revisions => ({
     config_revision: lastConfig.current()?.revision ?? 0,
@@ -26,7 +30,7 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
     revisions,
     reported: ({ instance, number }) => {
       outbox.acknowledge(instance, number)
-      board.facts({ reports: outbox.counts() })
+      record.facts({ reports: outbox.counts() })
     },
     sighting: () => sightings.newest(domainNow(agent)),
     earlierSightings: () => sightings.earlier(domainNow(agent)),
@@ -44,7 +48,7 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
     config: (next) => {
       // Another revision, not a higher one: the plane decides which is in force, also after it was restored from a backup.
       if (next.revision === lastConfig.current()?.revision) return applied()
-      board.facts({ vcluster: next.vcluster, profile: next.profile.name })
+      record.facts({ vcluster: next.vcluster, profile: next.profile.name })
       log.info({ revision: next.revision, vcluster: next.vcluster, profile: next.profile.name }, 'new configuration')
       const kept = applied(amend(agent, { profile: next.profile, endpoints: next.endpoints }), lastConfig.keep(next))
       agent.wireguard.configured(next.wireguard)
@@ -58,7 +62,10 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
         log.error({ revision: next.revision, fault }, 'roots were not taken')
         return applied({ persisted: false, detail: `the roots of revision ${next.revision} were not taken: ${fault}` })
       }
-      const withdrawnIssuers = withdrawnWith(withdrawnNow(agent), next.withdrawn_issuers)
+      const withdrawnIssuers = mergeWithdrawn(
+        agent.keeper.credentials().identity?.withdrawnIssuers ?? [],
+        next.withdrawn_issuers,
+      )
       const told = { revision: next.revision, roots: next.roots.length, withdrawn: withdrawnIssuers.length }
       log.info(told, 'new roots')
       return applied(amend(agent, { roots: next.roots, withdrawnIssuers, trustRevision: next.revision }))
@@ -66,14 +73,14 @@ export const channelUser = (agent: AgentParts): ChannelUser => {
   }
 }
 
-const domainNow = ({ keeper }: AgentParts): string => keeper.credentials().identity?.domain ?? ''
+const domainNow = ({ keeper }: ApplyingAgent): string => keeper.credentials().identity?.domain ?? ''
 
-const stillUnwritten = ({ keeper, lastConfig }: AgentParts): Kept =>
+const stillUnwritten = ({ keeper, lastConfig }: ApplyingAgent): Kept =>
   keeper.isPersisted() && lastConfig.isPersisted()
     ? { persisted: true }
     : { persisted: false, detail: 'what was received before could not be written yet' }
 
-const amend = ({ keeper }: AgentParts, change: Partial<Identity>): Kept => {
+const amend = ({ keeper }: ApplyingAgent, change: Partial<Identity>): Kept => {
   const { identity, request } = keeper.credentials()
   if (identity === null) return { persisted: false, detail: 'the agent has no identity' }
   return keeper.keep({ identity: { ...identity, ...change }, request })

@@ -22,7 +22,8 @@ import { overlayCapability, type CapabilityReportBody, type OverlayStateBody } f
 import { peersCapability, type PlanePeers } from '#wire/network/peers.ts'
 import type { ReportBody } from '#wire/node/report.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { agentVersion } from '#agent/core/agent-version.ts'
+import { musterVersion as agentVersion } from '#platform/this-process.ts'
+import type { ConnectingAgent } from '#agent/link/connect-at.ts'
 import { connectPlane } from '#agent/link/connect-plane.ts'
 import { evidenceHeaders } from '#agent/link/evidence.ts'
 import type { Identity } from '#agent/state/credentials.ts'
@@ -30,6 +31,8 @@ import { learnTime } from '#agent/link/learn-time.ts'
 import { failureFrom, refusalFrom, type PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { PeersSender } from '#agent/network/wireguard-network.ts'
 import { readPlaneFrame } from './plane-frame.ts'
+
+export type ChannelAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'instance' | 'config'>
 
 export type Revisions = { readonly config_revision: number; readonly trust_revision: number }
 
@@ -82,9 +85,9 @@ const healthCheck = 'health'
 /** The plane reads slowly or not at all: nothing we send is worth keeping then. */
 const mostWaitingBytes = 1 << 20
 
-const offered = ({ config }: AgentParts): string[] => (config.wireguard === null ? [] : [peersCapability])
+const offered = ({ config }: ChannelAgent): string[] => (config.wireguard === null ? [] : [peersCapability])
 
-export const openChannel = (agent: AgentParts, identity: Identity, url: string, user: ChannelUser): Channel => {
+export const openChannel = (agent: ChannelAgent, identity: Identity, url: string, user: ChannelUser): Channel => {
   const opened = Promise.withResolvers<PlaneHello | null>()
   const ended = Promise.withResolvers<ChannelEnd>()
   const giveUp = new AbortController()
@@ -157,7 +160,7 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
         },
         heard: () => {
           heardAtMs = agent.clock.monotonicMs()
-          if (hello) agent.vitals.exchanged()
+          if (hello) agent.record.count({ kind: 'exchanged' })
         },
         pong: (payload) => {
           if (payload !== healthCheck) return
@@ -202,7 +205,7 @@ export const openChannel = (agent: AgentParts, identity: Identity, url: string, 
     // From a server that has proved itself just now, so it may be believed about the time.
     const timeMs = parseIsoTime(said.server_time)
     if (timeMs !== null) learnTime(agent, timeMs)
-    agent.vitals.exchanged()
+    agent.record.count({ kind: 'exchanged' })
     takesOverlay = said.capabilities.includes(overlayCapability)
     if (said.capabilities.includes(sightingCapability)) {
       const earlier = said.capabilities.includes(earlierSightingsCapability) ? user.earlierSightings() : []

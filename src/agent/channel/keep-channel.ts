@@ -8,19 +8,21 @@ import { markProven } from '#agent/identity/report-storage.ts'
 import { toldToLeave, type Refused } from '#agent/link/plane-failure.ts'
 import type { RunEnd } from '#agent/core/outcome.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
-import { channelUser } from './apply.ts'
-import { channelUrl } from './channel-address.ts'
-import { openChannel, type Channel, type ChannelEnd } from './channel.ts'
+import { channelUser, type ApplyingAgent } from './apply.ts'
+import { addresses, under } from '#agent/link/plane-client.ts'
+import { openChannel, type Channel, type ChannelAgent, type ChannelEnd } from './channel.ts'
 import type { ChannelId, Credential, Ended, RotationAction, RotationEvent, RotationState } from './rotation-state.ts'
 import { rotate, unconnected } from './rotation.ts'
+
+type ConnectedAgent = ChannelAgent & ApplyingAgent & Pick<AgentParts, 'nudge' | 'reached'>
 
 type Held = { readonly channel: Channel; readonly identity: Identity; readonly url: string }
 
 const lookEveryMs = 1_000
 
 /** Ends only when the agent is stopped or the plane does not take the identity any more. */
-export const keepChannel = async (agent: AgentParts, identityNow: () => Identity): Promise<RunEnd> => {
-  const { keeper, outbox, overlay, board, log, clock, timers } = agent
+export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Identity): Promise<RunEnd> => {
+  const { keeper, outbox, overlay, record, log, clock, timers } = agent
   const user = channelUser(agent)
   const over = new AbortController()
   const done = Promise.withResolvers<RunEnd>()
@@ -77,13 +79,13 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
   const tellOpen = (id: ChannelId): void => {
     const serving = held.get(id)
     if (serving === undefined) return
-    board.channel(true, serving.url)
-    board.clear('channel')
+    record.channel(true, serving.url)
+    record.clear('channel')
   }
   const tellClosed = (): void => {
     outbox.use(null)
     overlay.use(null)
-    board.channel(false, null)
+    record.channel(false, null)
   }
 
   const swap = (id: ChannelId): void => {
@@ -106,7 +108,7 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
     cancelWait()
     cancelWait = timers.after(ms, () => happened({ kind: 'tick' }))
     log.warn({ code: lastTrouble.code, next: lastTrouble.next, waitMs: ms }, lastTrouble.text)
-    board.trouble('channel', lastTrouble, clock.nowMs() + ms)
+    record.trouble('channel', lastTrouble, clock.nowMs() + ms)
   }
 
   const giveUp = (serial: string): void => {
@@ -187,6 +189,13 @@ export const keepChannel = async (agent: AgentParts, identityNow: () => Identity
 }
 
 const notYet = trouble('endpoint_unreachable', 'There has been no channel yet.', 'The agent connects by itself')
+
+/** One address after the other; the one that worked is kept until it does not. `place` counts those that did not. */
+const channelUrl = (identity: Identity, place: number): string => {
+  const bases = addresses(identity.endpoints.stream, identity.origin.url.replace(/^https:/, 'wss:'))
+  const base = bases[place % bases.length] ?? identity.origin.url
+  return under(base.replace(/^https:/, 'wss:'), `/v1/nodes/${identity.nodeId}/channel`)
+}
 
 const credentialOf = ({ serial, notAfterMs }: Generation): Credential => ({ serial, notAfterMs })
 

@@ -15,9 +15,8 @@ import type { OverlayKeeper } from '#agent/fleet/overlay-keeper.ts'
 import type { Episode } from '#agent/recovery/episode.ts'
 import type { RepairBundles } from '#agent/recovery/repair-file.ts'
 import type { Outbox } from '#agent/diagnostics/outbox.ts'
-import type { StatusBoard } from '#agent/diagnostics/status-board.ts'
+import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import type { AgentStorage } from '#agent/state/storage.ts'
-import type { Vitals } from './vitals.ts'
 import type { WireguardNetwork } from '#agent/network/wireguard-network.ts'
 
 export type AgentDeps = {
@@ -60,7 +59,7 @@ export type Nudge = {
   count(): number
 }
 
-/** The agent itself: what it was given, and what it keeps. */
+/** The agent itself: what it was given, and what it keeps. Only the root has all of it; other files name what they use. */
 export type AgentParts = AgentDeps & {
   readonly clock: JudgedClock
   readonly config: AgentConfig
@@ -69,8 +68,8 @@ export type AgentParts = AgentDeps & {
   readonly bundles: RepairBundles
   readonly keeper: IdentityKeeper
   readonly lastConfig: ConfigKeeper
-  readonly board: StatusBoard
-  readonly vitals: Vitals
+  /** What happened to this agent, how it stands, and what it has counted. */
+  readonly record: AgentRecord
   /** What is wrong with how the plane takes us, from the first failure on. */
   readonly episode: Episode
   /** The disk under the state folder, and the room kept back on it. */

@@ -35,7 +35,7 @@ test('without options the agent looks where the packages put things', async () =
     hardwareFile: null,
     nodeId: null,
     recovery: 'key',
-    admission: null,
+    bootstrap: null,
     metricsListen: null,
     reportEveryMs: 60_000,
     rehearseEveryMs: null,
@@ -98,13 +98,13 @@ test('systemd says where the state folder is; an option or our own variable goes
   assert.equal((await config({ state: '/z' }, { MUSTER_AGENT_STATE: '/y' })).stateFolder, '/z')
 })
 
-test('recovery, admission, metrics and rhythms come from options or from the environment', async () => {
+test('recovery, bootstrap certificate, metrics and rhythms come from options or from the environment', async () => {
   const given = await config(
     { recovery: 'bearer', staticCertificate: '/c', staticKey: '/k', metricsListen: '[::1]:9464' },
     { MUSTER_REPORT_EVERY: '5s', MUSTER_REHEARSE_EVERY: '1h' },
   )
   assert.equal(given.recovery, 'bearer')
-  assert.deepEqual(given.admission, { certificateFile: '/c', keyFile: '/k' })
+  assert.deepEqual(given.bootstrap, { certificateFile: '/c', keyFile: '/k' })
   assert.deepEqual(given.metricsListen, { host: '::1', port: 9464 })
   assert.equal(given.reportEveryMs, 5_000)
   assert.equal(given.rehearseEveryMs, 3_600_000)

@@ -22,7 +22,7 @@ export type AgentConfig = {
   /** What to register at enrollment for the day the certificate cannot help any more. */
   readonly recovery: 'key' | 'bearer' | 'none'
   /** From the image: lets the machine through to the plane where a network asks for a certificate. Never an identity. */
-  readonly admission: { readonly certificateFile: string; readonly keyFile: string } | null
+  readonly bootstrap: { readonly certificateFile: string; readonly keyFile: string } | null
   /** Where the metrics are shown to this machine; null: nowhere. */
   readonly metricsListen: { readonly host: string; readonly port: number } | null
   readonly reportEveryMs: number
@@ -94,8 +94,8 @@ export const agentConfig = async (
   if (found.source.kind === 'given' && isOfAnotherRoot(found.source.join, pinned)) return invalid(anotherRoot)
   const recovery = recoveryOf(options.recovery ?? env['MUSTER_RECOVERY'], keyStorage)
   if (recovery === null) return invalid('--recovery takes key, bearer or none; with keys in memory only none')
-  const admission = admissionOf(options, env)
-  if (admission === 'half') return invalid('--static-certificate and --static-key are given together or not at all')
+  const bootstrap = bootstrapOf(options, env)
+  if (bootstrap === 'half') return invalid('--static-certificate and --static-key are given together or not at all')
   const metricsListen = loopbackOf(options.metricsListen ?? env['MUSTER_METRICS_LISTEN'])
   if (metricsListen === 'wrong') return invalid('--metrics-listen takes a loopback address and a port: 127.0.0.1:9464')
   const reportEveryMs = everyOf(options.reportEvery ?? env['MUSTER_REPORT_EVERY'] ?? '60s', 50)
@@ -118,7 +118,7 @@ export const agentConfig = async (
       hardwareFile: options.hardwareFile ?? env['MUSTER_HARDWARE_FILE'] ?? null,
       nodeId,
       recovery,
-      admission,
+      bootstrap,
       metricsListen,
       reportEveryMs,
       rehearseEveryMs,
@@ -144,7 +144,7 @@ const recoveryOf = (
   return wanted === 'key' || wanted === 'bearer' || wanted === 'none' ? wanted : null
 }
 
-const admissionOf = (options: AgentOptions, env: Env): AgentConfig['admission'] | 'half' => {
+const bootstrapOf = (options: AgentOptions, env: Env): AgentConfig['bootstrap'] | 'half' => {
   const certificateFile = options.staticCertificate ?? env['MUSTER_STATIC_CERTIFICATE']
   const keyFile = options.staticKey ?? env['MUSTER_STATIC_KEY']
   if (certificateFile === undefined && keyFile === undefined) return null

@@ -1,4 +1,8 @@
+// How the agent waits. A wait ends early when the agent is stopped, and some also when an operator nudges it to try
+// everything now (`muster agent renew --now`).
+
 import type { Timers } from '#platform/timers.ts'
+import type { AgentDeps, Nudge } from './agent-deps.ts'
 
 /** Waits, or less when the agent is stopped meanwhile. */
 export const pause = (timers: Timers, ms: number, signal: AbortSignal): Promise<void> =>
@@ -12,3 +16,41 @@ export const pause = (timers: Timers, ms: number, signal: AbortSignal): Promise<
     const cancel = timers.after(ms, done)
     signal.addEventListener('abort', done)
   })
+
+/** Waits, or less when somebody wants everything tried now, or when the agent is stopped. */
+export const nudgedPause = async (
+  { timers, nudge, signal }: Pick<AgentDeps, 'timers' | 'nudge' | 'signal'>,
+  ms: number,
+): Promise<void> => {
+  const over = new AbortController()
+  const either = AbortSignal.any([signal, over.signal])
+  await Promise.race([pause(timers, ms, either), nudge.wait(either)])
+  over.abort()
+}
+
+export type Nudging = { readonly nudge: Nudge; fire(): void }
+
+export const openNudging = (): Nudging => {
+  const waiting = new Set<() => void>()
+  let count = 0
+  return {
+    nudge: {
+      count: () => count,
+      wait: (signal) =>
+        new Promise((resolve) => {
+          const wake = (): void => {
+            waiting.delete(wake)
+            signal.removeEventListener('abort', wake)
+            resolve()
+          }
+          if (signal.aborted) return resolve()
+          waiting.add(wake)
+          signal.addEventListener('abort', wake)
+        }),
+    },
+    fire: () => {
+      count += 1
+      for (const wake of [...waiting]) wake()
+    },
+  }
+}

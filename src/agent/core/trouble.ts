@@ -1,6 +1,6 @@
 // What is wrong, for people: a code to search for, a sentence, and what to do.
 
-import type { FailureClass } from '#domain/recovery/failure-class.ts'
+import { classify, type FailureClass, type Observed } from '#domain/recovery/failure-class.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 
 export type Trouble = {
@@ -35,3 +35,30 @@ export const tidy = (text: string, limit: number): string =>
     .replace(/\p{Cc}+/gu, ' ')
     .trim()
     .slice(0, limit)
+
+/** Trouble with its class, the evidence for it and the next step, all from what was seen. */
+export const observedTrouble = (
+  code: string,
+  text: string,
+  ...observed: readonly [Observed, ...Observed[]]
+): Trouble => {
+  const verdict = classify(...observed)
+  return classified(trouble(code, text, verdict.next), verdict.class, verdict.evidence)
+}
+
+const longestValue = 128
+const mostEvidence = 8
+
+/** What fits the schemas of records and reports, whatever it came from. */
+export const boundedEvidence = (evidence: Trouble['evidence'] | undefined): Trouble['evidence'] =>
+  Object.fromEntries(
+    Object.entries(evidence ?? {})
+      .filter(([name]) => /^[a-z0-9_]{1,40}$/.test(name))
+      .slice(0, mostEvidence)
+      .map(([name, value]) => [name, boundedValue(value)]),
+  )
+
+const boundedValue = (value: string | number | null): string | number | null => {
+  if (typeof value === 'string') return tidy(value, longestValue)
+  return typeof value === 'number' && !Number.isFinite(value) ? null : value
+}

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decodeShortCode, nodeMark } from '#domain/recovery/short-code.ts'
 import { explanationLines, explanationOf, type IdentityFacts } from './explain.ts'
-import type { RecordedEvent } from './record.ts'
+import type { RecordedEvent } from './events.ts'
 import type { StatusFile, StatusTrouble } from './status-file.ts'
 
 const nowMs = Date.UTC(2026, 10, 15, 12)

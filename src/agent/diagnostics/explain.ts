@@ -7,10 +7,10 @@ import { durationWords } from '#domain/core/in-words.ts'
 import { certificateLeftMs, codeOf, worstOf } from './agent-code.ts'
 import { DamagedCredentials, fileCredentialStore } from '#agent/state/credential-store.ts'
 import type { Identity } from '#agent/state/credentials.ts'
-import { readRecord, type RecordedEvent } from './record.ts'
+import type { RecordedEvent } from './events.ts'
+import { readRecord } from './record-files.ts'
 import { ago, fromNow, isRunning, judgedNowMs, readOut, times } from './status.ts'
-import { readStatus } from './read-only-status.ts'
-import type { StatusFile, StatusTrouble } from './status-file.ts'
+import { readStatus, type StatusFile, type StatusTrouble } from './status-file.ts'
 
 export type Explanation = {
   readonly running: boolean

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { metricPrefix, metricsText, type MetricFacts } from './metrics.ts'
 import { classified, trouble } from '#agent/core/trouble.ts'
-import { openVitals } from '#agent/core/vitals.ts'
+import { counted, noFigures, type Counted } from './figures.ts'
 
 const nowMs = Date.UTC(2026, 10, 15)
 
 const facts = (change: Partial<MetricFacts> = {}): MetricFacts => ({
   nowMs,
   notAfterMs: nowMs + 3_600_000,
-  signs: openVitals(manualClock(nowMs)).signs(),
+  figures: noFigures,
   mounts: [{ mount: '/', availableBytes: 1024 }],
   ...change,
 })
@@ -39,20 +38,21 @@ test('the eleven metrics of 003 are there from the start, under the prefix of Mu
 })
 
 test('what the agent counts is what the metrics say', () => {
-  const clock = manualClock(nowMs)
-  const vitals = openVitals(clock)
   const full = classified(trouble('disk_full', 'Full.', 'make room'), 'disk_full')
-  vitals.renewalTried()
-  vitals.renewalTried()
-  vitals.renewalFailed(full)
-  vitals.recoveryTried('cert_expired')
-  vitals.recoveryFailed(full)
-  vitals.recovered()
-  vitals.exchanged()
-  vitals.drifted()
-  vitals.diagnosticWriteFailed('EROFS')
-  vitals.dropped('log', 'disk_pressure', 3)
-  const text = metricsText(facts({ signs: vitals.signs() }))
+  const seen: readonly Counted[] = [
+    { kind: 'renewal-tried' },
+    { kind: 'renewal-tried' },
+    { kind: 'renewal-failed', trouble: full },
+    { kind: 'recovery-tried', because: 'cert_expired' },
+    { kind: 'recovery-failed', trouble: full },
+    { kind: 'recovered' },
+    { kind: 'exchanged' },
+    { kind: 'drifted' },
+    { kind: 'diagnostic-write-failed', errno: 'EROFS' },
+    { kind: 'dropped', source: 'log', reason: 'disk_pressure', count: 3 },
+  ]
+  const figures = seen.reduce((so, what) => counted(so, what, nowMs), noFigures)
+  const text = metricsText(facts({ figures }))
   assert.equal(value(text, 'cert_expiry_seconds'), '3600')
   assert.equal(value(text, 'cert_renewal_attempts_total'), '2')
   assert.equal(value(text, 'cert_renewal_failures_total{reason="disk_full"}'), '1')

@@ -1,8 +1,11 @@
-// The eleven figures of 003, as Prometheus reads them. Written by hand: a library would be a third of the agent's memory.
+// The eleven figures of 003, as Prometheus reads them, at GET /metrics for this machine. Written by hand: a library would be
+// a third of the agent's memory.
 
+import { boundServer } from '#platform/bounded-server.ts'
+import { createHttpServer, listenTcp, stopServer, type HttpRequest, type HttpServer } from '#platform/http-server.ts'
 import { failureClasses } from '#domain/recovery/failure-class.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import type { ByClass, VitalSigns } from '#agent/core/vitals.ts'
+import type { ByClass, Figures } from './figures.ts'
 
 type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 type Metric = {
@@ -17,22 +20,22 @@ export type MetricFacts = {
   readonly nowMs: number
   /** Null: there is no certificate. */
   readonly notAfterMs: number | null
-  readonly signs: VitalSigns
+  readonly figures: Figures
   readonly mounts: readonly { readonly mount: string; readonly availableBytes: number }[]
 }
 
 /** What the metrics need of an agent. */
-export type Measured = {
+type Measured = {
   readonly clock: Pick<AgentParts['clock'], 'nowMs'>
   readonly keeper: Pick<AgentParts['keeper'], 'credentials'>
-  readonly vitals: Pick<AgentParts['vitals'], 'signs'>
+  readonly record: Pick<AgentParts['record'], 'now'>
   readonly storage: Pick<AgentParts['storage'], 'mounts'>
 }
 
-export const metricFacts = ({ clock, keeper, vitals, storage }: Measured): MetricFacts => ({
+const metricFacts = ({ clock, keeper, record, storage }: Measured): MetricFacts => ({
   nowMs: clock.nowMs(),
   notAfterMs: keeper.credentials().identity?.current.notAfterMs ?? null,
-  signs: vitals.signs(),
+  figures: record.now().figures,
   mounts: storage.mounts(),
 })
 
@@ -48,33 +51,39 @@ export const metricsText = (facts: MetricFacts): string =>
     ])
     .join('\n') + '\n'
 
-const metricsOf = ({ nowMs, notAfterMs, signs, mounts }: MetricFacts): readonly Metric[] => [
+const metricsOf = ({ nowMs, notAfterMs, figures, mounts }: MetricFacts): readonly Metric[] => [
   gauge(
     'cert_expiry_seconds',
     'Seconds until the certificate expires; below zero since it has.',
     notAfterMs === null ? [] : [one((notAfterMs - nowMs) / 1000)],
   ),
-  counter('cert_renewal_attempts_total', 'Renewals that were tried.', [one(signs.renewal.attempts)]),
-  counter('cert_renewal_failures_total', 'Renewals that failed, by class.', byClass(signs.renewal.failures)),
+  counter('cert_renewal_attempts_total', 'Renewals that were tried.', [one(figures.renewal.attempts)]),
+  counter('cert_renewal_failures_total', 'Renewals that failed, by class.', byClass(figures.renewal.failures)),
   counter(
     'recovery_enrollment_attempts_total',
     'Recoveries that were tried, by what made them necessary.',
-    byClass(signs.recovery.attempts),
+    byClass(figures.recovery.attempts),
   ),
-  counter('recovery_enrollment_success_total', 'Recoveries that gave a new identity.', [one(signs.recovery.successes)]),
-  counter('recovery_enrollment_failures_total', 'Recoveries that failed, by class.', byClass(signs.recovery.failures)),
+  counter('recovery_enrollment_success_total', 'Recoveries that gave a new identity.', [
+    one(figures.recovery.successes),
+  ]),
+  counter(
+    'recovery_enrollment_failures_total',
+    'Recoveries that failed, by class.',
+    byClass(figures.recovery.failures),
+  ),
   gauge(
     'last_successful_mtls_task_poll_timestamp',
     'When the plane last answered an authenticated call, in seconds since 1970; zero for never.',
-    [one((signs.lastExchangeMs ?? 0) / 1000)],
+    [one((figures.lastExchangeMs ?? 0) / 1000)],
   ),
   counter('endpoint_profile_drift_total', 'Times the plane was reached elsewhere than where it was said to be.', [
-    one(signs.driftTotal),
+    one(figures.driftTotal),
   ]),
   counter(
     'local_diagnostic_write_failures_total',
     'Writes of the local record that failed, by errno.',
-    Object.entries({ ENOSPC: 0, EROFS: 0, ...signs.diagnosticWriteFailures }).map(([reason, count]) => [
+    Object.entries({ ENOSPC: 0, EROFS: 0, ...figures.diagnosticWriteFailures }).map(([reason, count]) => [
       { reason },
       count,
     ]),
@@ -84,7 +93,11 @@ const metricsOf = ({ nowMs, notAfterMs, signs, mounts }: MetricFacts): readonly 
     'Bytes the agent may still write, by mount point.',
     mounts.map(({ mount, availableBytes }) => [{ mount }, availableBytes]),
   ),
-  counter('observability_dropped_records_total', 'Records that were dropped, by source and reason.', droppedOf(signs)),
+  counter(
+    'observability_dropped_records_total',
+    'Records that were dropped, by source and reason.',
+    droppedOf(figures),
+  ),
 ]
 
 const gauge = (name: string, help: string, samples: readonly Sample[]): Metric => ({
@@ -107,7 +120,7 @@ const byClass = (counts: ByClass): readonly Sample[] =>
 
 const pressureSources = ['log', 'record', 'status'] as const
 
-const droppedOf = ({ dropped }: VitalSigns): readonly Sample[] => [
+const droppedOf = ({ dropped }: Figures): readonly Sample[] => [
   ...pressureSources
     .filter((source) => !dropped.some((one) => one.source === source && one.reason === 'disk_pressure'))
     .map((source): Sample => [{ source, reason: 'disk_pressure' }, 0]),
@@ -120,3 +133,55 @@ const labelText = (labels: Sample[0]): string => {
 }
 
 const escaped = (value: string): string => value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
+
+export type ShownMetrics = { readonly port: number | null; close(): Promise<void> }
+
+type Showing = Measured &
+  Pick<AgentParts, 'timers' | 'log'> & {
+    readonly config: Pick<AgentParts['config'], 'metricsListen'>
+  }
+
+const mostConnections = 16
+const closeWithinMs = 500
+const unreadable = (): string => 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n'
+
+/** A port that is taken is said, and is no reason not to run. */
+export const showMetrics = async (agent: Showing): Promise<ShownMetrics> => {
+  const { metricsListen } = agent.config
+  if (metricsListen === null) return { port: null, close: () => Promise.resolve() }
+  const server = metricsServer(agent)
+  try {
+    const port = await listenTcp(server, metricsListen.host, metricsListen.port)
+    agent.log.info({ host: metricsListen.host, port }, 'metrics are shown at /metrics')
+    return { port, close: () => stopServer(server, agent.timers, closeWithinMs) }
+  } catch (error) {
+    agent.log.warn({ err: error, code: 'metrics_port' }, 'metrics are not shown: the address cannot be listened on')
+    return { port: null, close: () => Promise.resolve() }
+  }
+}
+
+/** Asked for by any other name: a page in a browser of this machine, whose name was made to lead here. */
+const ownName = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)(?::\d{1,5})?$/i
+
+const statusOf = ({ method, url, headers }: HttpRequest): number => {
+  if (!ownName.test(headers.host ?? 'localhost')) return 421
+  if (url !== '/metrics') return 404
+  return method === 'GET' || method === 'HEAD' ? 200 : 405
+}
+
+const metricsServer = (agent: Showing): HttpServer => {
+  const server = createHttpServer((request, response) => {
+    const status = statusOf(request)
+    response.writeHead(status, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+    response.end(status === 200 ? metricsText(metricFacts(agent)) : '')
+  })
+  boundServer(server, {
+    connections: mostConnections,
+    perSource: null,
+    perCaller: null,
+    timers: agent.timers,
+    onCut: (reason, source) => agent.log.debug({ code: reason, from: source }, 'a connection for metrics was closed'),
+    unreadable,
+  })
+  return server
+}

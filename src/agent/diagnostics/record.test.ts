@@ -1,88 +1,114 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
-import { Value } from 'typebox/value'
-import { withEvent, RecordedEvent, type NewEvent } from './record.ts'
+import { isoTime } from '#platform/clock.ts'
+import { classified, trouble } from '#agent/core/trouble.ts'
+import { manualClock } from '../../../test/fakes/manual-clock.ts'
+import { openRecord } from './record.ts'
 
-const event = (change: Partial<NewEvent>): NewEvent => ({
-  place: 'renewal',
-  event: 'failed',
-  class: 'endpoint_unreachable',
-  code: 'ECONNREFUSED',
-  text: 'Nobody answers.',
-  next: 'wait',
-  correlation: null,
-  next_try: null,
-  evidence: {},
-  ...change,
+const startMs = Date.UTC(2026, 10, 15)
+const away = classified(trouble('ECONNREFUSED', 'Nobody answers.', 'wait'), 'endpoint_unreachable')
+const full = classified(trouble('disk_full', 'Full.', 'make room'), 'disk_full')
+
+const setUp = (pressure = false) => {
+  const clock = manualClock(startMs)
+  const disk = { pressed: pressure }
+  const record = openRecord({ clock, storage: { pressure: () => disk.pressed } })
+  const changes: string[] = []
+  record.watch((what) => void changes.push(what))
+  const troubles = () =>
+    record.now().status.troubles.map(({ place, code, attempts, since }) => [place, code, attempts, since])
+  const events = () => record.now().events.map(({ place, event, code, times }) => [place, event, code, times])
+  return { clock, disk, record, changes, troubles, events }
+}
+
+test('a trouble is how it stands and what happened: attempts are counted while its code stays', () => {
+  const { clock, record, troubles, events } = setUp()
+  record.trouble('renewal', away, startMs + 60_000, 'story')
+  clock.advance(5_000)
+  record.trouble('renewal', away, null)
+  record.trouble('channel', full, null)
+  assert.deepEqual(troubles(), [
+    ['renewal', 'ECONNREFUSED', 2, isoTime(startMs)],
+    ['channel', 'disk_full', 1, isoTime(startMs + 5_000)],
+  ])
+  assert.deepEqual(events(), [
+    ['renewal', 'failed', 'ECONNREFUSED', 2],
+    ['channel', 'failed', 'disk_full', 1],
+  ])
 })
-const at = (second: number): string => `2026-11-15T12:00:${String(second).padStart(2, '0')}.000Z`
-const tried = event({ event: 'tried', class: null, code: '', text: 'renew the certificate' })
 
-test('a failure that repeats is one event with its first and last time', () => {
-  let events: readonly RecordedEvent[] = []
-  for (let second = 0; second < 10; second += 2) {
-    events = withEvent(events, tried, at(second))
-    events = withEvent(events, event({ text: `Nobody answers: try ${second}.` }), at(second + 1))
-  }
+test('what went well ends the trouble of its place, and only that', () => {
+  const { record, troubles, events } = setUp()
+  record.trouble('renewal', away, null, 'story')
+  record.trouble('channel', away, null)
+  record.success('renewal', 'It was renewed.')
   assert.deepEqual(
-    events.map(({ event: what, times, first, at: last, text }) => [what, times, first, last, text]),
+    troubles().map(([place]) => place),
+    ['channel'],
+  )
+  assert.equal(record.now().events.at(-1)?.correlation, 'story')
+  record.clear('channel', 'untold')
+  record.clear('storage')
+  assert.deepEqual(troubles(), [])
+  assert.deepEqual(events().at(-1), ['renewal', 'succeeded', '', 1])
+})
+
+test('a code that was a mistake is taken back at every place', () => {
+  const { record, troubles } = setUp()
+  record.trouble('renewal', away, null)
+  record.trouble('channel', away, null)
+  record.trouble('storage', full, null)
+  record.withdraw('ECONNREFUSED', 'It was the clock.')
+  assert.deepEqual(
+    troubles().map(([place]) => place),
+    ['storage'],
+  )
+})
+
+test('figures change nothing that is written to disk, and everything else does', () => {
+  const { record, changes } = setUp()
+  record.count({ kind: 'exchanged' })
+  record.count({ kind: 'recovered' })
+  assert.deepEqual(changes, [])
+  assert.equal(record.now().figures.lastExchangeMs, startMs)
+  record.attempt('recovery', 'Recover.')
+  record.phase('rejoining')
+  record.phase('rejoining')
+  record.trouble('recovery', away, null)
+  assert.deepEqual(changes, ['events', 'status', 'events', 'status'])
+})
+
+test('a source that changes is an event, and one that stays is none', () => {
+  const { record, events } = setUp()
+  for (const source of ['plane', 'static', 'static', 'plane'] as const) record.source(source)
+  assert.deepEqual(
+    events().map(([place, , code]) => [place, code]),
     [
-      ['tried', 5, at(0), at(8), 'renew the certificate'],
-      ['failed', 5, at(1), at(9), 'Nobody answers: try 8.'],
+      ['agent', 'source'],
+      ['agent', 'source'],
     ],
   )
+  assert.equal(record.now().figures.source, 'plane')
 })
 
-test('once a place has gone well, the same failure is a new one', () => {
-  let events = withEvent([], event({}), at(1))
-  events = withEvent(events, event({ event: 'succeeded', class: null, text: 'renewed' }), at(2))
-  events = withEvent(events, event({}), at(3))
-  assert.deepEqual(
-    events.map(({ event: what, times, first }) => [what, times, first]),
-    [
-      ['failed', 1, at(1)],
-      ['succeeded', 1, at(2)],
-      ['failed', 1, at(3)],
-    ],
-  )
+test('on a disk with little room tries are counted and not noted, and since when is remembered', () => {
+  const { clock, disk, record, events } = setUp(true)
+  record.attempt('renewal', 'Renew.')
+  record.trouble('renewal', away, null)
+  assert.deepEqual(events(), [['renewal', 'failed', 'ECONNREFUSED', 1]])
+  assert.deepEqual(record.now().figures.dropped, [{ source: 'record', reason: 'disk_pressure', count: 1 }])
+  assert.equal(record.pressedSince(), isoTime(startMs))
+  clock.advance(1_000)
+  assert.equal(record.pressedSince(), isoTime(startMs))
+  disk.pressed = false
+  assert.equal(record.pressedSince(), null)
 })
 
-test('a place that goes well again and again is one event, so that it does not push failures out', () => {
-  let events = withEvent([], event({ place: 'channel' }), at(0))
-  for (let second = 1; second < 50; second++)
-    events = withEvent(
-      events,
-      event({ event: 'succeeded', code: '', text: 'rehearsed', place: 'rehearsal' }),
-      at(second),
-    )
-  assert.equal(events.length, 2)
-  assert.equal(events[1]?.times, 49)
-})
-
-test('whatever is noted, the record is bounded and can be read again', () => {
-  const anything = fc.record({
-    place: fc.constantFrom('renewal', 'channel', 'agent'),
-    event: fc.constantFrom('failed' as const, 'tried' as const, 'succeeded' as const, 'changed' as const),
-    class: fc.constantFrom(null, 'disk_full' as const),
-    code: fc.string({ maxLength: 200 }),
-    text: fc.string({ maxLength: 2000 }),
-    next: fc.string({ maxLength: 2000 }),
-    correlation: fc.option(fc.string({ maxLength: 200 }), { nil: null }),
-    next_try: fc.constant(null),
-    evidence: fc.dictionary(fc.string(), fc.oneof(fc.string({ maxLength: 500 }), fc.double(), fc.constant(null))),
-  })
-  fc.assert(
-    fc.property(fc.array(anything, { maxLength: 100 }), (all) => {
-      const events = all.reduce<readonly RecordedEvent[]>((so, one) => withEvent(so, one, at(1)), [])
-      assert.ok(events.length <= 64)
-      assert.ok(events.every((one) => Value.Check(RecordedEvent, JSON.parse(JSON.stringify(one)))))
-    }),
-    { numRuns: 50 },
-  )
-})
-
-test('a secret in a text does not reach the record', () => {
-  const secret = `enroll_${'a'.repeat(43)}`
-  assert.ok(!JSON.stringify(withEvent([], event({ text: `token ${secret}` }), at(1))).includes(secret))
+test('the last word says how the agent ended, with its channel closed', () => {
+  const { record } = setUp()
+  record.channel(true, 'wss://plane.example.test')
+  record.end({ kind: 'refused', trouble: full })
+  const { status, events } = record.now()
+  assert.deepEqual([status.phase, status.outcome?.code, status.channel.open], ['stopped', 'disk_full', false])
+  assert.deepEqual([events.at(-1)?.code, events.at(-1)?.next], ['refused', 'make room'])
 })

@@ -1,152 +1,182 @@
-// What happened to this agent, in a file of fixed size: the causal chain for `muster agent explain`, which has to be there
-// after a crash, on a full disk and without a network. Equal events are one, counted. No secrets.
+// The record of an agent: what happened to it, how it stands, and what it has counted. The parts of the agent note it here,
+// and everything the agent says of itself is a projection of it: its status, its explanation, its reports with their
+// conditions, and its metrics. In memory; record-files.ts keeps on disk what has to be there after a crash.
 
-import * as path from 'node:path'
-import { Type, type Static } from 'typebox'
-import { Value } from 'typebox/value'
-import { failureClasses } from '#domain/recovery/failure-class.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
-import { makeFolder } from '#platform/files.ts'
-import { openSlottedFile, readSlottedFile } from '#platform/slotted-file.ts'
-import type { Timers } from '#platform/timers.ts'
-import { boundedEvidence } from './reported-conditions.ts'
+import { takesNudges } from '#platform/signals.ts'
+import { ownMark } from '#platform/process-mark.ts'
+import { musterVersion as agentVersion } from '#platform/this-process.ts'
+import type { AgentOutcome } from '#agent/core/outcome.ts'
+import type { Trouble } from '#agent/core/trouble.ts'
 import type { AgentStorage } from '#agent/state/storage.ts'
-import { tidy } from '#agent/core/trouble.ts'
-import type { Vitals } from '#agent/core/vitals.ts'
+import { withEvent, type NewEvent, type RecordedEvent } from './events.ts'
+import { counted, noFigures, type Counted, type Figures } from './figures.ts'
+import type { Phase, Place, StatusFile, StatusTrouble } from './status-file.ts'
 
-const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-const time = Type.String({ maxLength: 32 })
-const short = Type.String({ maxLength: 64 })
-const text = Type.String({ maxLength: 512 })
-
-export const RecordedEvent = Type.Object({
-  first: time,
-  /** The last time it happened. */
-  at: time,
-  place: short,
-  event: Type.Union([
-    Type.Literal('failed'),
-    Type.Literal('tried'),
-    Type.Literal('succeeded'),
-    Type.Literal('changed'),
-  ]),
-  class: orNull(Type.Enum([...failureClasses])),
-  code: short,
-  text,
-  next: text,
-  times: Type.Integer({ minimum: 1 }),
-  correlation: orNull(short),
-  next_try: orNull(time),
-  evidence: Type.Record(short, Type.Union([Type.String({ maxLength: 128 }), Type.Number(), Type.Null()])),
-})
-export type RecordedEvent = Static<typeof RecordedEvent>
-
-export type NewEvent = Omit<RecordedEvent, 'first' | 'at' | 'times'>
-
-export type LocalRecord = {
-  note(event: NewEvent): void
-  /** The newest last. */
-  events(): readonly RecordedEvent[]
-  /** Writes what is not written yet. */
-  flush(): void
+/** One moment of a record. */
+export type Recorded = {
+  /** How it stands: the status file, but for what the figures say of the plane. */
+  readonly status: Omit<StatusFile, 'plane'>
+  readonly figures: Figures
+  /** What happened, the newest last. */
+  readonly events: readonly RecordedEvent[]
 }
 
-const mostEvents = 64
-const slotBytes = 32 * 1024
-const writeEveryMs = 1_000
-
-export const recordPath = (stateFolder: string): string => path.join(stateFolder, 'record')
+/** What the parts of the agent note. */
+export type AgentRecord = {
+  phase(phase: Phase): void
+  /** Who the node is and what it holds; only what is given changes. */
+  facts(
+    facts: Partial<
+      Pick<
+        StatusFile,
+        'node_id' | 'domain' | 'profile' | 'vcluster' | 'certificate' | 'reports' | 'overlay' | 'wireguard'
+      >
+    >,
+  ): void
+  channel(open: boolean, url: string | null): void
+  /** Where the identity in use comes from. */
+  source(source: Figures['source']): void
+  /** Something about the node is not as it was, in a sentence. An event only. */
+  news(place: string, code: string, text: string): void
+  /** Something is about to be tried, in a sentence: "renew the certificate". An event only. */
+  attempt(place: Place, text: string): void
+  /** It went well: trouble of that place is over. */
+  success(place: Place, text: string): void
+  /** Attempts are counted while the same code stays. `correlation`: of the episode, as the plane is told. */
+  trouble(place: Place, trouble: Trouble, nextTryAtMs: number | null, correlation?: string | null): void
+  /** `untold`: nothing is tried there any more, which does not mean that it went well. */
+  clear(place: Place, untold?: 'untold'): void
+  /** It never was so: what was said under that code is taken back at every place. */
+  withdraw(code: string, why: string): void
+  count(what: Counted): void
+  /** The last word. */
+  end(outcome: AgentOutcome): void
+  now(): Recorded
+  /** Since when there is little room on the disk, as far as this was asked; null: there is enough now. */
+  pressedSince(): string | null
+  /** Called after each change of what is written to disk. */
+  watch(changed: (what: 'status' | 'events') => void): void
+}
 
 type RecordDeps = {
   readonly clock: Clock
-  readonly timers: Timers
-  readonly storage: Pick<AgentStorage, 'pressure' | 'diagnosticWrite'>
-  readonly vitals: Pick<Vitals, 'dropped'>
+  readonly storage: Pick<AgentStorage, 'pressure'>
 }
 
-export const openRecord = (deps: RecordDeps, stateFolder: string): LocalRecord => {
-  const { clock, timers, storage, vitals } = deps
-  let events = readIfAllowed(stateFolder)
-  let file: ReturnType<typeof openSlottedFile> | null = null
-  let cancelWrite: (() => void) | null = null
-  let writtenAtMs = -Infinity
+/** `before`: the events that earlier processes have left. */
+export const openRecord = ({ clock, storage }: RecordDeps, before: readonly RecordedEvent[] = []): AgentRecord => {
+  const timeNow = (): string => isoTime(clock.nowMs())
+  let status = begun(timeNow())
+  let figures = noFigures
+  let events = before
+  let pressedSince: string | null = null
+  let changed: (what: 'status' | 'events') => void = () => {}
 
-  const write = (): void => {
-    cancelWrite = null
-    writtenAtMs = clock.monotonicMs()
-    try {
-      makeFolder(stateFolder, 0o700)
-      file ??= openSlottedFile(recordPath(stateFolder), slotBytes)
-      file.write(fitting(events, file.longest))
-      storage.diagnosticWrite(null)
-    } catch (error) {
-      storage.diagnosticWrite(error)
-    }
+  const change = (patch: Partial<StatusFile>): void => {
+    status = { ...status, ...patch }
+    changed('status')
   }
+  const count = (what: Counted): void => {
+    figures = counted(figures, what, clock.nowMs())
+  }
+  const note = (place: string, event: NewEvent['event'], what: Partial<NewEvent> & { readonly text: string }): void => {
+    if (event === 'tried' && storage.pressure())
+      return count({ kind: 'dropped', source: 'record', reason: 'disk_pressure', count: 1 })
+    const nothing = { code: '', next: '', class: null, correlation: null, next_try: null, evidence: {} }
+    events = withEvent(events, { ...nothing, ...what, place, event }, timeNow())
+    changed('events')
+  }
+  const troubleAt = (place: Place): StatusTrouble | undefined => status.troubles.find((entry) => entry.place === place)
+  const over = (place: Place): void => change({ troubles: status.troubles.filter((entry) => entry.place !== place) })
+
   return {
-    note: (event) => {
-      if (event.event === 'tried' && storage.pressure()) return vitals.dropped('record', 'disk_pressure', 1)
-      events = withEvent(events, event, isoTime(clock.nowMs()))
-      const waitMs = Math.max(0, writtenAtMs + writeEveryMs - clock.monotonicMs())
-      cancelWrite ??= timers.after(waitMs, write, 'background')
+    phase: (phase) => {
+      if (phase !== status.phase) change({ phase, phase_since: timeNow() })
     },
-    events: () => events,
-    flush: () => {
-      if (cancelWrite === null) return
-      cancelWrite()
-      write()
+    facts: change,
+    channel: (open, url) => {
+      if (open !== status.channel.open) note('channel', 'changed', channelEvent(open, url))
+      change({ channel: { open, url, since: timeNow() } })
+    },
+    source: (source) => {
+      if (source !== figures.source)
+        note('agent', 'changed', { code: 'source', text: `Its identity comes from ${source} now.` })
+      figures = { ...figures, source }
+      change({ source })
+    },
+    news: (place, code, text) => note(place, 'changed', { code, text }),
+    attempt: (place, text) => note(place, 'tried', { text }),
+    success: (place, text) => {
+      note(place, 'succeeded', { text, correlation: troubleAt(place)?.correlation ?? null })
+      over(place)
+    },
+    trouble: (place, trouble, nextTryAtMs, correlation = null) => {
+      const earlier = troubleAt(place)
+      const same = earlier !== undefined && earlier.code === trouble.code
+      const entry: StatusTrouble = {
+        ...trouble,
+        place,
+        since: same ? earlier.since : timeNow(),
+        attempts: same ? earlier.attempts + 1 : 1,
+        next_try_at: nextTryAtMs === null ? null : isoTime(nextTryAtMs),
+        correlation,
+      }
+      note(place, 'failed', { ...trouble, correlation, next_try: entry.next_try_at })
+      change({ troubles: [...status.troubles.filter((other) => other.place !== place), entry] })
+    },
+    clear: (place, untold) => {
+      const was = troubleAt(place)
+      if (was === undefined) return
+      if (untold === undefined)
+        note(place, 'succeeded', { code: was.code, text: 'That is over.', correlation: was.correlation ?? null })
+      over(place)
+    },
+    withdraw: (code, why) => {
+      for (const { place, correlation = null } of status.troubles.filter((entry) => entry.code === code)) {
+        note(place, 'succeeded', { code, text: why, correlation })
+        over(place)
+      }
+    },
+    count,
+    end: (outcome) => {
+      const said = outcome.kind === 'stopped' ? { code: null, text: null, next: null } : outcome.trouble
+      change({ phase: 'stopped', phase_since: timeNow(), outcome: { kind: outcome.kind, ...said } })
+      change({ channel: { open: false, since: timeNow(), url: null } })
+      note('agent', 'changed', {
+        code: outcome.kind,
+        text: said.text ?? 'The agent was stopped.',
+        next: said.next ?? '',
+      })
+    },
+    now: () => ({ status, figures, events }),
+    pressedSince: () => (pressedSince = storage.pressure() ? (pressedSince ?? timeNow()) : null),
+    watch: (listener) => {
+      changed = listener
     },
   }
 }
 
-/** Pure. The same again, since its place last went well, is counted and moves to the end. */
-export const withEvent = (events: readonly RecordedEvent[], event: NewEvent, at: string): readonly RecordedEvent[] => {
-  const wentWell = events.findLastIndex(({ place, event: what }) => place === event.place && what === 'succeeded')
-  const same = events.find(
-    (other, index) =>
-      (index > wentWell || event.event === 'succeeded') &&
-      other.place === event.place &&
-      other.event === event.event &&
-      other.code === event.code &&
-      (event.event === 'failed' || other.text === event.text),
-  )
-  const entry: RecordedEvent = {
-    ...event,
-    code: tidy(event.code, 64),
-    text: tidy(event.text, 512),
-    next: tidy(event.next, 512),
-    correlation: event.correlation === null ? null : tidy(event.correlation, 64),
-    evidence: boundedEvidence(event.evidence),
-    first: same?.first ?? at,
-    at,
-    times: (same?.times ?? 0) + 1,
-  }
-  return [...events.filter((other) => other !== same), entry].slice(-mostEvents)
-}
+const begun = (at: string): Recorded['status'] => ({
+  version: 1,
+  ...ownMark(),
+  nudges: takesNudges(),
+  agent_version: agentVersion,
+  started_at: at,
+  written_at: at,
+  phase: 'starting',
+  phase_since: at,
+  node_id: null,
+  domain: null,
+  profile: null,
+  vcluster: null,
+  certificate: null,
+  channel: { open: false, since: at, url: null },
+  troubles: [],
+  outcome: null,
+})
 
-/** The oldest are left out until the rest fits. */
-const fitting = (events: readonly RecordedEvent[], longest: number): string => {
-  const content = JSON.stringify({ version: 1, events })
-  return Buffer.byteLength(content) <= longest || events.length === 0 ? content : fitting(events.slice(1), longest)
-}
-
-const Stored = Type.Object({ version: Type.Literal(1), events: Type.Array(RecordedEvent, { maxItems: mostEvents }) })
-
-/** None when there is no record, or a damaged one. Throws when it may not be read. */
-export const readRecord = (stateFolder: string): readonly RecordedEvent[] => {
-  const content = readSlottedFile(recordPath(stateFolder), slotBytes)
-  try {
-    const value: unknown = JSON.parse(content ?? 'null')
-    return Value.Check(Stored, value) ? value.events : []
-  } catch {
-    return []
-  }
-}
-
-const readIfAllowed = (stateFolder: string): readonly RecordedEvent[] => {
-  try {
-    return readRecord(stateFolder)
-  } catch {
-    return []
-  }
-}
+const channelEvent = (open: boolean, url: string | null): { readonly code: string; readonly text: string } =>
+  open
+    ? { code: 'channel_open', text: `The channel to ${url} is open.` }
+    : { code: 'channel_closed', text: 'The channel is closed.' }

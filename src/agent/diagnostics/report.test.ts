@@ -7,9 +7,9 @@ import { rehearsalSteps } from '#domain/core/node.ts'
 import { channelFrameLimit } from '#wire/channel/channel.ts'
 import { ReportBody } from '#wire/node/report.ts'
 import type { Identity } from '#agent/state/credentials.ts'
-import { withEvent, type RecordedEvent } from './record.ts'
-import { reportOf } from './report.ts'
-import { reportedOf } from './reported-conditions.ts'
+import { withEvent, type RecordedEvent } from './events.ts'
+import type { Recorded } from './record.ts'
+import { conditionsOf, reportOf } from './report.ts'
 import { places } from './status-file.ts'
 
 const text = fc.string({ maxLength: 3000, unit: 'binary' })
@@ -103,8 +103,10 @@ test('a report fits the schema whatever the agent has seen', () => {
             request: null,
           }),
         },
-        vitals: { signs: () => seen },
-        board: { conditions: () => reportedOf(now, '2026-11-15T12:00:00.000Z', free), story: () => story },
+        record: {
+          now: () => ({ figures: seen, events: story, status: { troubles: now } as unknown as Recorded['status'] }),
+          pressedSince: () => '2026-11-15T12:00:00.000Z',
+        },
         storage: {
           reserve: () => false,
           errno: () => word,
@@ -135,7 +137,7 @@ test('conditions are claimed for the classes that are conditions, each once, wit
     evidence: { errno: 'ENOSPC', 'Not A Name': 1 },
   })
   const free = { identity: 1, diagnostic: 2, retry: 3, runtime: 4 }
-  const claimed = reportedOf(
+  const claimed = conditionsOf(
     [
       standingFor('storage', '2026-02-01', 'disk_full'),
       standingFor('renewal', '2026-01-01', 'disk_full'),
@@ -149,7 +151,7 @@ test('conditions are claimed for the classes that are conditions, each once, wit
     { name: 'disk_full', since: '2026-01-01', reason: 'text of renewal', evidence: { errno: 'ENOSPC' } },
   ])
   assert.deepEqual(
-    reportedOf([], '2026-01-01', free).map(({ name, evidence: facts }) => [name, facts]),
+    conditionsOf([], '2026-01-01', free).map(({ name, evidence: facts }) => [name, facts]),
     [['node_observability_disk_pressure', { free_bytes: 2 }]],
   )
 })

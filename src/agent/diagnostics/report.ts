@@ -2,21 +2,23 @@
 // report that is refused would hide the very trouble it is about.
 
 import { isoTime } from '#platform/clock.ts'
+import { reportedConditions } from '#domain/node/reported-conditions.ts'
 import { failureClasses, type FailureClass } from '#domain/recovery/failure-class.ts'
 import type { ReportBody } from '#wire/node/report.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Identity } from '#agent/state/credentials.ts'
-import type { RecordedEvent } from './record.ts'
-import { tidy } from '#agent/core/trouble.ts'
-import type { ByClass, FailureSeen, RehearsalSeen, VitalSigns } from '#agent/core/vitals.ts'
+import { boundedEvidence, tidy } from '#agent/core/trouble.ts'
+import type { FreeBytes } from '#agent/state/storage.ts'
+import type { RecordedEvent } from './events.ts'
+import type { ByClass, FailureSeen, Figures, RehearsalSeen } from './figures.ts'
+import type { StatusTrouble } from './status-file.ts'
 
 export type Report = Omit<ReportBody, 'instance' | 'number'>
 
 type Reporting = {
   readonly clock: Pick<AgentParts['clock'], 'nowMs'>
   readonly keeper: Pick<AgentParts['keeper'], 'credentials'>
-  readonly board: Pick<AgentParts['board'], 'conditions' | 'story'>
-  readonly vitals: Pick<AgentParts['vitals'], 'signs'>
+  readonly record: Pick<AgentParts['record'], 'now' | 'pressedSince'>
   readonly storage: Pick<
     AgentParts['storage'],
     'reserve' | 'errno' | 'freeBytes' | 'identityWritable' | 'diagnosticsWritable'
@@ -31,46 +33,44 @@ const mostKinds = 16
 export const reportOf = (agent: Reporting): Report => {
   const { identity } = agent.keeper.credentials()
   if (identity === null) throw new Error('a report of an agent without an identity')
-  const signs = agent.vitals.signs()
+  const { figures, status, events } = agent.record.now()
   const byClass = countsFor(identity)
   const classOf = classFor(identity)
   return {
     at: timeOf(agent.clock.nowMs()),
-    source: signs.source,
+    source: figures.source,
     certificate: { serial: identity.current.serial.slice(0, 64), not_after: timeOf(identity.current.notAfterMs) },
-    clock_skew_ms: whole(signs.clockSkewMs),
+    clock_skew_ms: whole(figures.clockSkewMs),
     endpoint_set: {
       id: identity.endpoints.id.slice(0, 128),
       revision: whole(identity.endpoints.revision),
-      drift_total: count(signs.driftTotal),
+      drift_total: count(figures.driftTotal),
     },
-    last_exchange: timeOrNull(signs.lastExchangeMs),
+    last_exchange: timeOrNull(figures.lastExchangeMs),
     renewal: {
-      attempts: count(signs.renewal.attempts),
-      failures: byClass(signs.renewal.failures),
-      last_attempt: timeOrNull(signs.renewal.lastAttemptMs),
-      last_failure: failureOf(signs.renewal.lastFailure, classOf),
+      attempts: count(figures.renewal.attempts),
+      failures: byClass(figures.renewal.failures),
+      last_attempt: timeOrNull(figures.renewal.lastAttemptMs),
+      last_failure: failureOf(figures.renewal.lastFailure, classOf),
     },
     recovery: {
-      attempts: byClass(signs.recovery.attempts),
-      successes: count(signs.recovery.successes),
-      failures: byClass(signs.recovery.failures),
-      last_attempt: timeOrNull(signs.recovery.lastAttemptMs),
-      last_failure: failureOf(signs.recovery.lastFailure, classOf),
+      attempts: byClass(figures.recovery.attempts),
+      successes: count(figures.recovery.successes),
+      failures: byClass(figures.recovery.failures),
+      last_attempt: timeOrNull(figures.recovery.lastAttemptMs),
+      last_failure: failureOf(figures.recovery.lastFailure, classOf),
     },
-    rehearsal: rehearsalOf(signs.rehearsal),
-    storage: storageOf(agent, signs),
-    conditions: agent.board.conditions().map((what) => ({ ...what, since: what.since.slice(0, 32) })),
-    story: latestLines(
-      agent.board
-        .story()
-        .slice(-storyLines)
-        .map((event) => lineOf(event, classOf)),
-    ),
+    rehearsal: rehearsalOf(figures.rehearsal),
+    storage: storageOf(agent, figures),
+    conditions: conditionsOf(status.troubles, agent.record.pressedSince(), agent.storage.freeBytes()).map((what) => ({
+      ...what,
+      since: what.since.slice(0, 32),
+    })),
+    story: latestLines(events.slice(-storyLines).map((event) => lineOf(event, classOf))),
   }
 }
 
-const storageOf = ({ storage }: Reporting, signs: VitalSigns): Report['storage'] => {
+const storageOf = ({ storage }: Reporting, figures: Figures): Report['storage'] => {
   const free = storage.freeBytes()
   return {
     identity_writable: storage.identityWritable(),
@@ -84,12 +84,12 @@ const storageOf = ({ storage }: Reporting, signs: VitalSigns): Report['storage']
       runtime: count(free.runtime),
     },
     diagnostic_write_failures: Object.fromEntries(
-      Object.entries(signs.diagnosticWriteFailures)
+      Object.entries(figures.diagnosticWriteFailures)
         .filter(([errno]) => /^[A-Za-z0-9_]{1,32}$/.test(errno))
         .slice(0, mostKinds)
         .map(([errno, failures]) => [errno, count(failures)]),
     ),
-    dropped_records: signs.dropped.slice(0, mostKinds).map(({ source, reason, count: dropped }) => ({
+    dropped_records: figures.dropped.slice(0, mostKinds).map(({ source, reason, count: dropped }) => ({
       source: tidy(source, 64),
       reason: tidy(reason, 64),
       count: count(dropped),
@@ -176,3 +176,38 @@ const latestMs = 253_402_214_400_000
 const timeOf = (ms: number): string => isoTime(Math.min(latestMs, count(ms)))
 
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : timeOf(ms))
+
+type ReportedCondition = ReportBody['conditions'][number]
+
+const longestReason = 256
+
+/** One of each name: the trouble that has lasted longest. `pressedSince`: little room on the disk, or null. */
+export const conditionsOf = (
+  troubles: readonly StatusTrouble[],
+  pressedSince: string | null,
+  free: FreeBytes,
+): readonly ReportedCondition[] => {
+  const reported = [...troubles]
+    .sort((a, b) => (a.since < b.since ? -1 : 1))
+    .flatMap((what) => conditionOf(what) ?? [])
+    .filter(({ name }, index, all) => all.findIndex((other) => other.name === name) === index)
+  return pressedSince === null ? reported : [...reported, pressure(pressedSince, free)]
+}
+
+const conditionOf = (what: StatusTrouble): ReportedCondition | null => {
+  const name = reportedConditions.find((condition) => condition === what.class)
+  if (name === undefined) return null
+  return {
+    name,
+    since: what.since,
+    reason: what.text.slice(0, longestReason),
+    evidence: boundedEvidence(what.evidence),
+  }
+}
+
+const pressure = (since: string, free: FreeBytes): ReportedCondition => ({
+  name: 'node_observability_disk_pressure',
+  since,
+  reason: 'Little room is left on the disk of the agent; it drops logs and records, and keeps its credentials.',
+  evidence: { free_bytes: free.diagnostic },
+})

@@ -5,8 +5,7 @@ import { diskSpace } from '#platform/disk-space.ts'
 import { stillRuns } from '#platform/process-mark.ts'
 import { counted, durationWords } from '#domain/core/in-words.ts'
 import { codeOf } from './agent-code.ts'
-import { readStatus } from './read-only-status.ts'
-import type { StatusFile } from './status-file.ts'
+import { readStatus, type StatusFile } from './status-file.ts'
 
 export type AgentStatus = {
   readonly running: boolean

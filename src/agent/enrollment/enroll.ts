@@ -13,9 +13,9 @@ import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import { hardwareReport, type HardwareReport } from '#agent/core/hardware-report.ts'
-import { nudgedPause } from '#agent/core/nudged-pause.ts'
+import { nudgedPause } from '#agent/core/pause.ts'
 import { trouble } from '#agent/core/trouble.ts'
-import { askIdentity, type GivenIdentity, type IdentityCall } from '#agent/link/ask-identity.ts'
+import { askIdentity, type AskingAgent, type GivenIdentity, type IdentityCall } from '#agent/link/ask-identity.ts'
 import { agentEvidence } from '#agent/link/evidence.ts'
 import { askChallenge, isUnknownAddress, type Door } from '#agent/link/knock.ts'
 import { learnTime } from '#agent/link/learn-time.ts'
@@ -30,7 +30,10 @@ import { madeForAnother, madeForNow } from '#agent/state/made-for.ts'
 import type { Provided } from '#agent/state/provider.ts'
 import { dropUsedJoin } from './join-source.ts'
 
-export const enroll = async (agent: AgentParts, join: JoinString): Promise<Provided> => {
+export type EnrollingAgent = AskingAgent &
+  Pick<AgentParts, 'wireguard' | 'storage' | 'nudge' | 'instance' | 'lastConfig' | 'sightings' | 'episode'>
+
+export const enroll = async (agent: EnrollingAgent, join: JoinString): Promise<Provided> => {
   for (let attempt = 0; !agent.signal.aborted; attempt++) {
     const tried = await tryOnce(agent, join)
     if (tried.kind === 'given') return accept(agent, tried)
@@ -42,7 +45,7 @@ export const enroll = async (agent: AgentParts, join: JoinString): Promise<Provi
     if (next.forget === 'key') agent.keeper.keep(withRequest(agent.keeper.credentials(), null))
     if (tried.kind === 'refused' && tried.retry === 'when-free') proveWithFormerKey(agent)
     const nextTryAtMs = agent.clock.nowMs() + next.waitMs
-    agent.board.trouble('enrollment', tried.trouble, nextTryAtMs)
+    agent.record.trouble('enrollment', tried.trouble, nextTryAtMs)
     agent.log.warn(
       { code: tried.trouble.code, next: tried.trouble.next, nextTry: isoTime(nextTryAtMs) },
       `${tried.trouble.text} ${next.intent}`.trim(),
@@ -52,7 +55,7 @@ export const enroll = async (agent: AgentParts, join: JoinString): Promise<Provi
   return { kind: 'failed', outcome: { kind: 'stopped' } }
 }
 
-const tryOnce = async (agent: AgentParts, join: JoinString): Promise<GivenIdentity | PlaneFailure> => {
+const tryOnce = async (agent: EnrollingAgent, join: JoinString): Promise<GivenIdentity | PlaneFailure> => {
   const { keeper, config, clock } = agent
   const purpose = { kind: 'enroll' } as const
   const open = requestFor(keeper.credentials(), purpose, config.keyType)
@@ -78,14 +81,14 @@ const tryOnce = async (agent: AgentParts, join: JoinString): Promise<GivenIdenti
 }
 
 /** It was kept on another machine, or for another invitation: in an image whose clones would all have these keys. */
-const dropCopied = ({ keeper, wireguard, log }: AgentParts, changed: 'join string' | 'machine'): void => {
+const dropCopied = ({ keeper, wireguard, log }: EnrollingAgent, changed: 'join string' | 'machine'): void => {
   log.warn({ changed }, `A request kept here was made for another ${changed}: its keys are dropped and new ones made.`)
   // An agent that has been somebody keeps the key its peers know.
   if (keeper.credentials().identity === null) wireguard.keyRefused()
 }
 
 /** The node is active, perhaps as nobody else than us: the recovery key it registered then shows that (ruling 3). */
-const proveWithFormerKey = ({ keeper }: AgentParts): void => {
+const proveWithFormerKey = ({ keeper }: EnrollingAgent): void => {
   const { identity, request } = keeper.credentials()
   const former = identity?.recovery?.credential
   if (request?.purpose.kind !== 'enroll' || request.recoveryKey === null || former?.kind !== 'key') return
@@ -94,7 +97,7 @@ const proveWithFormerKey = ({ keeper }: AgentParts): void => {
 }
 
 const askToEnroll = async (
-  agent: AgentParts,
+  agent: EnrollingAgent,
   join: JoinString,
   request: KeyRequest,
 ): Promise<GivenIdentity | PlaneFailure> => {
@@ -131,7 +134,7 @@ const askToEnroll = async (
 }
 
 /** At first only the root is known, by its fingerprint; a machine that was enrolled before has keys for statements too. */
-const doorOf = ({ keeper }: AgentParts, join: JoinString): Door => {
+const doorOf = ({ keeper }: EnrollingAgent, join: JoinString): Door => {
   const { identity } = keeper.credentials()
   const statementKeys = identity?.domain === join.domain ? (identity.recovery?.trust.statement_keys ?? []) : []
   return {
@@ -146,7 +149,7 @@ type Registration = { readonly kind: 'registration'; readonly body: RecoveryRegi
 
 /** The plane is asked for a challenge even where no key signs it: one that does not know the address knows no recovery. */
 const registrationFor = async (
-  agent: AgentParts,
+  agent: EnrollingAgent,
   door: Door,
   request: KeyRequest,
 ): Promise<Registration | PlaneFailure> => {
@@ -212,14 +215,14 @@ const faultOfMembership = (join: JoinString, answer: EnrollResponse): string | n
   return known ? null : 'the root of the join string is not among its roots'
 }
 
-const accept = (agent: AgentParts, { identity, answer }: GivenIdentity): Provided => {
+const accept = (agent: EnrollingAgent, { identity, answer }: GivenIdentity): Provided => {
   agent.lastConfig.forget()
   agent.sightings.enrolledUnder(identity.recovery?.trust.statement_keys ?? [])
   agent.wireguard.enrolled(wireguardIn(answer), identity.profile.key_storage === 'file')
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('enroll: identity kept')
   agent.episode.begunAnew('other')
-  agent.board.success('enrollment', `Enrolled as ${identity.nodeId}, epoch ${identity.epoch}.`)
+  agent.record.success('enrollment', `Enrolled as ${identity.nodeId}, epoch ${identity.epoch}.`)
   agent.log.info(
     { node: identity.nodeId, epoch: identity.epoch, serial: identity.current.serial, persisted: kept.persisted },
     'enrolled',

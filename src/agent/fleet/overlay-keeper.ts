@@ -10,7 +10,7 @@ import type { ConfigOverlay } from '#wire/fleet/overlay.ts'
 import { openOverlayFiles, overlayFolder } from './apply-files.ts'
 import { driftLines, driftOfFiles, driftOfServices } from './drift.ts'
 import { openRunner, runnerKind } from './open-runner.ts'
-import { openOverlayTeller, type Configured, type OverlayTell, type Standing } from './overlay-teller.ts'
+import { openOverlayTeller, type Configured, type OverlayTell, type AppliedOverlay } from './overlay-teller.ts'
 import type { RunningService, ServiceRunner } from './service-runner.ts'
 import { putInForce, type InForce } from './services.ts'
 import { wantedServices } from './wanted-services.ts'
@@ -30,7 +30,7 @@ export type OverlayKeeper = {
 
 export type OverlayDeps = Pick<
   AgentParts,
-  'clock' | 'timers' | 'log' | 'lastConfig' | 'keeper' | 'board' | 'config'
+  'clock' | 'timers' | 'log' | 'lastConfig' | 'keeper' | 'record' | 'config'
 > & {
   readonly wireguard: () => CapabilityReportBody['wireguard']
   readonly driftEveryMs?: number
@@ -40,15 +40,15 @@ const lookEveryMs = 1_000
 const driftEveryMs = 30_000
 
 export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
-  const { timers, clock, log, lastConfig, board } = deps
+  const { timers, clock, log, lastConfig, record } = deps
   // Services run elsewhere, and systemd knows no place but from the root.
   const stateFolder = path.resolve(deps.config.stateFolder)
   const files = openOverlayFiles(stateFolder)
-  const teller = openOverlayTeller(board)
+  const teller = openOverlayTeller(record)
   const waiting = new Set<string>()
   let runner: ServiceRunner | null = null
   let kind: ServiceRunner['kind'] | null = null
-  let standing: Standing | null = null
+  let standing: AppliedOverlay | null = null
   let busy: Promise<void> = Promise.resolve()
   let isOver = false
   let lookedAtMs = -Infinity
@@ -108,10 +108,10 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
   const tellApplied = ({ applied, detail, stopped, started }: InForce): void => {
     if (!applied) log.error({ detail }, 'the overlay is not in force')
     if (!applied && detail !== standing?.detail)
-      board.news('overlay', 'overlay_failed', `It is not in force: ${detail}`)
+      record.news('overlay', 'overlay_failed', `It is not in force: ${detail}`)
     if (stopped.length === 0 && started.length === 0) return
     log.info({ stopped, started }, 'the services of the overlay have changed')
-    board.news('overlay', 'services', `Services stopped: ${listed(stopped)}; started: ${listed(started)}.`)
+    record.news('overlay', 'services', `Services stopped: ${listed(stopped)}; started: ${listed(started)}.`)
   }
 
   /** How the services are, and nothing else. */
@@ -133,7 +133,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     const drift = isCompared ? await driftNow(config) : []
     if (drift.length > 0 && drift.join() !== before.join()) {
       log.warn({ drift }, 'what was applied is not what is there any more')
-      board.news('overlay', 'drift', `Drift: ${drift.join('; ')}`)
+      record.news('overlay', 'drift', `Drift: ${drift.join('; ')}`)
     }
     standing = { ...standing, drift, running: await services() }
     return drift
@@ -145,7 +145,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     await apply(drift.every((line) => line.startsWith('service ')) ? 'as needed' : 'anew')
     const left = await compare()
     log.warn({ drift, left }, left.length === 0 ? 'drift was put right' : 'drift could not be put right')
-    if (left.length === 0) board.news('overlay', 'drift_corrected', `Put right: ${drift.join('; ')}`)
+    if (left.length === 0) record.news('overlay', 'drift_corrected', `Put right: ${drift.join('; ')}`)
     publish()
   }
   const putInForceNow = async (): Promise<void> => {
@@ -176,7 +176,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
         runner ??= await openRunner(kind ?? (await runnerKind(stateFolder)), deps, stateFolder)
         const stopped = (await runner.services()).map(({ name }) => name)
         await runner.stop(stopped)
-        if (stopped.length > 0) board.news('overlay', 'services', `Revoked: services stopped: ${listed(stopped)}.`)
+        if (stopped.length > 0) record.news('overlay', 'services', `Revoked: services stopped: ${listed(stopped)}.`)
       })
       await busy
     },

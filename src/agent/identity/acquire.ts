@@ -3,21 +3,27 @@
 
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
-import { readAdmission } from '#agent/link/admission.ts'
-import { betterIdentity } from './better-source.ts'
-import { firstIdentity, type Found, type IdentityProvider, type Need } from '#agent/state/provider.ts'
+import { readBootstrapCertificate } from '#agent/link/bootstrap-certificate.ts'
+import { nudgedPause } from '#agent/core/pause.ts'
+import type { IdentitySource } from '#agent/state/credentials.ts'
+import { betterThan, firstIdentity, type Found, type IdentityProvider, type Need } from '#agent/state/provider.ts'
+
+type SearchingAgent = Pick<
+  AgentParts,
+  'config' | 'keeper' | 'record' | 'log' | 'signal' | 'timers' | 'random' | 'nudge'
+>
 
 export const acquireIdentity = async (
-  agent: AgentParts,
+  agent: SearchingAgent,
   providers: readonly IdentityProvider[],
   need: Need,
   none: Trouble,
 ): Promise<Found> => {
   // Until there is somebody to be, the machine shows at most what every machine of its image has.
-  const admission = readAdmission(agent.config)
-  if (agent.keeper.credentials().identity === null && admission.kind === 'admission') agent.board.source('static')
-  if (admission.kind === 'broken') {
-    agent.log.warn({ code: admission.trouble.code, next: admission.trouble.next }, admission.trouble.text)
+  const bootstrap = readBootstrapCertificate(agent.config)
+  if (agent.keeper.credentials().identity === null && bootstrap.kind === 'certificate') agent.record.source('static')
+  if (bootstrap.kind === 'broken') {
+    agent.log.warn({ code: bootstrap.trouble.code, next: bootstrap.trouble.next }, bootstrap.trouble.text)
   }
   const over = new AbortController()
   const signal = AbortSignal.any([agent.signal, over.signal])
@@ -33,9 +39,37 @@ export const acquireIdentity = async (
   return found
 }
 
-const tell = ({ board, log }: AgentParts, { source, passedOver }: Extract<Found, { kind: 'identity' }>): void => {
-  board.source(source)
+const tell = ({ record, log }: SearchingAgent, { source, passedOver }: Extract<Found, { kind: 'identity' }>): void => {
+  record.source(source)
   for (const { source: broken, trouble } of passedOver) {
     log.warn({ source: broken, inUse: source, code: trouble.code, next: trouble.next }, trouble.text)
   }
+}
+
+const everyMs = 300_000
+
+type BetterDeps = Pick<AgentParts, 'timers' | 'random' | 'log' | 'nudge' | 'signal'>
+
+/**
+ * Sources that the agent would prefer are asked again now and then: one that was not there at the start of the machine may
+ * be by now. What they give goes through the keeper, so that a change of source is a rotation. Resolves with the source
+ * that has just given an identity; null when stopped before.
+ */
+export const betterIdentity = async (
+  deps: BetterDeps,
+  providers: readonly IdentityProvider[],
+  inUse: () => IdentitySource,
+): Promise<IdentitySource | null> => {
+  while (!deps.signal.aborted) {
+    await nudgedPause(deps, everyMs * (1 - deps.random.unit() / 4))
+    for (const { source, provide } of betterThan(providers, inUse())) {
+      if (deps.signal.aborted) return null
+      const provided = await provide('better', deps.signal)
+      if (provided.kind === 'identity') return source
+      if (provided.kind === 'broken') {
+        deps.log.warn({ source, code: provided.trouble.code, next: provided.trouble.next }, provided.trouble.text)
+      }
+    }
+  }
+  return null
 }

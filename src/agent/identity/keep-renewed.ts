@@ -6,12 +6,12 @@ import { afterRefusal } from '#agent/link/after-refusal.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { reviewClock } from '#agent/link/learn-time.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
-import { nudgedPause } from '#agent/core/nudged-pause.ts'
+import { nudgedPause } from '#agent/core/pause.ts'
 import type { RunEnd } from '#agent/core/outcome.ts'
-import { reasonToRecover } from '#agent/recovery/reason-to-recover.ts'
-import { openClockDoubt } from './clock-doubt.ts'
+import { reasonToRecover } from '#agent/recovery/way-back.ts'
+import { openClockCheck } from './clock-check.ts'
 import type { Identity } from '#agent/state/credentials.ts'
-import { renewWithin } from './renew.ts'
+import { renewWithin, type RenewingAgent } from './renew.ts'
 import {
   jitterOf,
   lookEveryMs,
@@ -23,12 +23,14 @@ import {
 } from '#agent/state/should-renew.ts'
 import type { StorageReporter } from './report-storage.ts'
 
+type RenewedAgent = RenewingAgent & Pick<AgentParts, 'nudge' | 'episode' | 'bundles'>
+
 export const keepRenewed = async (
-  agent: AgentParts,
+  agent: RenewedAgent,
   identityNow: () => Identity,
   reporter: StorageReporter,
 ): Promise<RunEnd> => {
-  const { clock, nudge, vitals } = agent
+  const { clock, nudge, record } = agent
   let failures = 0
   let lastTry: LastTry | null = null
   /** The last exchange that had succeeded when a try found nobody: another one since means that the plane is back. */
@@ -37,7 +39,7 @@ export const keepRenewed = async (
   let nudges = nudge.count()
   /** When to renew once more, for what the last renewal found missing. */
   let againAtMs: number | null = null
-  const doubt = openClockDoubt(agent)
+  const doubt = openClockCheck(agent)
   for (; !agent.signal.aborted; await nudgedPause(agent, lookEveryMs(identityNow().current))) {
     await reporter.check()
     reviewClock(agent)
@@ -50,7 +52,7 @@ export const keepRenewed = async (
     doubt.look(identity.clockToleranceMs)
     const nowMs = clock.nowMs()
     const remainingMs = identity.current.notAfterMs - nowMs
-    if (exchangeBefore !== null && vitals.signs().lastExchangeMs !== exchangeBefore.atMs) {
+    if (exchangeBefore !== null && record.now().figures.lastExchangeMs !== exchangeBefore.atMs) {
       lastTry = { atMs: nowMs, delayMs: spreadMs(remainingMs, agent.random.unit()) }
       exchangeBefore = null
     }
@@ -71,7 +73,7 @@ export const keepRenewed = async (
         ? clock.monotonicMs() + registerAfterMs(identityNow(), agent.random.unit())
         : null
       agent.log.info({ serial: outcome.serial, persisted: outcome.persisted }, 'certificate renewed')
-      agent.board.success('renewal', `The certificate was renewed: ${outcome.serial}.`)
+      agent.record.success('renewal', `The certificate was renewed: ${outcome.serial}.`)
       if (agent.episode.channelIsOpen()) agent.episode.over()
       failures = 0
       exchangeBefore = null
@@ -79,14 +81,14 @@ export const keepRenewed = async (
       continue
     }
     if (outcome.kind === 'stopped') break
-    vitals.renewalFailed(outcome.trouble)
+    record.count({ kind: 'renewal-failed', trouble: outcome.trouble })
     const over = endBecauseOf(outcome)
     if (over !== null) return over
     failures += 1
-    exchangeBefore = outcome.kind === 'refused' ? null : { atMs: vitals.signs().lastExchangeMs }
+    exchangeBefore = outcome.kind === 'refused' ? null : { atMs: record.now().figures.lastExchangeMs }
     const retryMs = renewRetryMs(failures, remainingMs, agent.random.unit())
     lastTry = { atMs: nowMs, delayMs: Math.max(retryMs, slotOf(outcome, identity, nowMs)) }
-    agent.board.trouble('renewal', outcome.trouble, nowMs + lastTry.delayMs)
+    agent.record.trouble('renewal', outcome.trouble, nowMs + lastTry.delayMs)
     agent.log.warn(
       { code: outcome.trouble.code, next: outcome.trouble.next, nextTry: isoTime(nowMs + lastTry.delayMs) },
       outcome.trouble.text,
@@ -129,10 +131,10 @@ const endBecauseOf = (failure: Exclude<PlaneFailure, { kind: 'stopped' }>): RunE
   }
 }
 
-const showIdentity = ({ board, config }: AgentParts, identity: Identity): void => {
+const showIdentity = ({ record, config }: Pick<RenewedAgent, 'record' | 'config'>, identity: Identity): void => {
   const inMemory = config.keyStorage === 'memory' || identity.profile.key_storage !== 'file'
-  board.source(identity.source)
-  board.facts({
+  record.source(identity.source)
+  record.facts({
     node_id: identity.nodeId,
     domain: identity.domain,
     profile: identity.profile.name,

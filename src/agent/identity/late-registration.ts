@@ -3,7 +3,7 @@
 
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { askChallenge } from '#agent/link/knock.ts'
+import { askChallenge, type KnockingAgent } from '#agent/link/knock.ts'
 import { registrationOf } from '#agent/link/prove.ts'
 import { runtimeDoor } from '#agent/recovery/way-back.ts'
 import type { AgentRecovery, Identity, KeyRequest } from '#agent/state/credentials.ts'
@@ -20,7 +20,7 @@ export const lacksRecovery = (
 
 /** Null: nothing is registered with this request. No challenge to be had is no reason not to renew. */
 export const lateRegistration = async (
-  agent: AgentParts,
+  agent: KnockingAgent,
   identity: Identity,
   { recoveryKey, csrPem }: KeyRequest,
 ): Promise<RecoveryRegistration | null> => {

@@ -3,7 +3,7 @@
 import { afterRefusal } from '#agent/link/after-refusal.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
-import { callPlane } from '#agent/link/plane-client.ts'
+import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
 import { noAnswer, unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
 import { RenewResponse, type RenewRequest, type RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import {
@@ -14,9 +14,17 @@ import {
   generationFrom,
   recoveryFrom,
 } from '#agent/state/certificate-answer.ts'
-import { withdrawnWith } from '#agent/link/withdrawn-issuers.ts'
 import { heldAfter, lacksRecovery, lateRegistration } from './late-registration.ts'
-import { renewedTo, requestFor, withRequest, type Identity, type KeyRequest } from '#agent/state/credentials.ts'
+import {
+  mergeWithdrawn,
+  renewedTo,
+  requestFor,
+  withRequest,
+  type Identity,
+  type KeyRequest,
+} from '#agent/state/credentials.ts'
+
+export type RenewingAgent = CallingAgent & Pick<AgentParts, 'reached' | 'storage'>
 
 export type Renewed = {
   readonly kind: 'renewed'
@@ -28,13 +36,13 @@ export type Renewed = {
 
 /** A server that takes the connection and says nothing must not use up what is left of the certificate. */
 export const renewWithin = async (
-  agent: AgentParts,
+  agent: RenewingAgent,
   identity: Identity,
   withinMs: number,
 ): Promise<Renewed | PlaneFailure> => {
   const late = new AbortController()
   const cancel = agent.timers.after(Math.min(withinMs, longestPatienceMs), () => late.abort(), 'background')
-  agent.vitals.renewalTried()
+  agent.record.count({ kind: 'renewal-tried' })
   const signal = AbortSignal.any([agent.signal, late.signal])
   const outcome = await renewOnce({ ...agent, signal }, identity).finally(cancel)
   if (outcome.kind !== 'stopped' || agent.signal.aborted) return outcome
@@ -45,7 +53,7 @@ export const renewWithin = async (
 
 const longestPatienceMs = 120_000
 
-const renewOnce = async (agent: AgentParts, identity: Identity): Promise<Renewed | PlaneFailure> => {
+const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Renewed | PlaneFailure> => {
   const request = openRequest(agent, identity)
   if (request.kind !== 'request') return request
   // Where time is short nothing may come before the renewal itself.
@@ -82,7 +90,7 @@ const renewOnce = async (agent: AgentParts, identity: Identity): Promise<Renewed
     profile,
     endpoints,
     roots,
-    withdrawnIssuers: withdrawnWith(latest.withdrawnIssuers, answer.value.withdrawn_issuers),
+    withdrawnIssuers: mergeWithdrawn(latest.withdrawnIssuers, answer.value.withdrawn_issuers),
     understands: answer.value.understands ?? latest.understands,
     counter: answer.value.counter ?? null,
     recovery: recoveryFrom(answer.value, held, latest.recovery),
@@ -111,7 +119,7 @@ const renewBody = (
 })
 
 const openRequest = (
-  agent: AgentParts,
+  agent: RenewingAgent,
   identity: Identity,
 ): { kind: 'request'; request: KeyRequest } | PlaneFailure => {
   const { keeper, config, clock } = agent
@@ -137,4 +145,4 @@ const openRequest = (
 const isLastQuarter = ({ current }: Identity, nowMs: number): boolean =>
   current.notAfterMs - nowMs < (current.notAfterMs - current.issuedAtMs) / 4
 
-const forget = ({ keeper }: AgentParts): void => void keeper.keep(withRequest(keeper.credentials(), null))
+const forget = ({ keeper }: RenewingAgent): void => void keeper.keep(withRequest(keeper.credentials(), null))

@@ -5,15 +5,17 @@
 import { ConfirmResponse } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { dropUsedJoin } from '#agent/enrollment/join-source.ts'
-import { callPlane } from '#agent/link/plane-client.ts'
+import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
 import { provenCurrent, type Identity } from '#agent/state/credentials.ts'
+
+type StoringAgent = CallingAgent & Pick<AgentParts, 'lastConfig' | 'storage'>
 
 export type StorageReporter = { check(): Promise<void> }
 
 const retryEveryMs = 10_000
 
-export const storageReporter = (agent: AgentParts, identityNow: () => Identity): StorageReporter => {
-  const { keeper, lastConfig, board, log, clock, storage } = agent
+export const storageReporter = (agent: StoringAgent, identityNow: () => Identity): StorageReporter => {
+  const { keeper, lastConfig, record, log, clock, storage } = agent
   const isPersisted = (): boolean => keeper.isPersisted() && lastConfig.isPersisted()
   // A certificate that has worked before was confirmed by that.
   let told: boolean | null = identityNow().current.proven ? true : null
@@ -30,7 +32,7 @@ export const storageReporter = (agent: AgentParts, identityNow: () => Identity):
       detail = kept.detail
       const what = storage.notKept(kept, 'What the plane sent is only in memory')
       saidCode = what.code
-      return board.trouble('storage', what, clock.nowMs() + retryEveryMs)
+      return record.trouble('storage', what, clock.nowMs() + retryEveryMs)
     }
     log.info('what the plane sent is on disk now')
     dropUsedJoin(agent.config, identityNow())
@@ -41,12 +43,12 @@ export const storageReporter = (agent: AgentParts, identityNow: () => Identity):
     const fault = storage.fault()
     if (fault === null) {
       saidCode = null
-      return board.clear('storage')
+      return record.clear('storage')
     }
     // Once: what stays as it is does not happen again every second.
     if (fault.code === saidCode) return
     saidCode = fault.code
-    board.trouble('storage', fault, null)
+    record.trouble('storage', fault, null)
     log.warn({ code: fault.code, next: fault.next }, fault.text)
   }
 
@@ -71,7 +73,7 @@ export const storageReporter = (agent: AgentParts, identityNow: () => Identity):
 }
 
 /** The plane has taken this certificate: the generation before it is not needed any more. */
-export const markProven = ({ keeper }: AgentParts, serial: string): void => {
+export const markProven = ({ keeper }: Pick<AgentParts, 'keeper'>, serial: string): void => {
   const { identity, request } = keeper.credentials()
   if (identity === null || identity.current.serial !== serial || identity.current.proven) return
   keeper.keep({ identity: provenCurrent(identity), request })

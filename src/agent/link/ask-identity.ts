@@ -4,11 +4,12 @@
 import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots, generationFrom } from '#agent/state/certificate-answer.ts'
-import type { Identity, KeyRequest } from '#agent/state/credentials.ts'
-import { knock, type Door } from './knock.ts'
+import { mergeWithdrawn, type Identity, type KeyRequest } from '#agent/state/credentials.ts'
+import { knock, type Door, type KnockingAgent } from './knock.ts'
 import type { Asked } from './next-try.ts'
 import { unusableAnswer, type PlaneFailure } from './plane-failure.ts'
-import { withdrawnNow, withdrawnWith } from './withdrawn-issuers.ts'
+
+export type AskingAgent = KnockingAgent & Pick<AgentParts, 'reached'>
 
 export type IdentityCall = {
   readonly asked: Asked
@@ -32,7 +33,7 @@ export type GivenIdentity = {
 const answerTimeoutMs = 60_000
 const usualToleranceMs = 300_000
 
-export const askIdentity = async (agent: AgentParts, call: IdentityCall): Promise<GivenIdentity | PlaneFailure> => {
+export const askIdentity = async (agent: AskingAgent, call: IdentityCall): Promise<GivenIdentity | PlaneFailure> => {
   const { asked, door, request, json, headers = {} } = call
   const path = asked === 'enroll' ? '/v1/enroll' : '/v1/recover'
   const answered = await knock(agent, door, { path, json, headers, answer: EnrollResponse, timeoutMs: answerTimeoutMs })
@@ -58,7 +59,10 @@ export const askIdentity = async (agent: AgentParts, call: IdentityCall): Promis
     profile: answer.profile,
     endpoints: answer.endpoints,
     roots: answer.roots,
-    withdrawnIssuers: withdrawnWith(withdrawnNow(agent), answer.withdrawn_issuers),
+    withdrawnIssuers: mergeWithdrawn(
+      agent.keeper.credentials().identity?.withdrawnIssuers ?? [],
+      answer.withdrawn_issuers,
+    ),
     trustRevision: 0,
     graceMs: answer.liveness_grace_ms,
     understands: answer.understands,

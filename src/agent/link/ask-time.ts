@@ -6,7 +6,7 @@ import type { TlsSocket } from '#platform/tls-client.ts'
 import { ChallengeResponse, type ChallengeRequest } from '#wire/identity/identity-api.ts'
 import { Value } from 'typebox/value'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { checkChallenge, type Expected } from './statement-check.ts'
+import { verifyChallenge, type Expected } from './statement-check.ts'
 
 export type AskingDeps = Pick<AgentParts, 'timers' | 'random'>
 
@@ -32,7 +32,7 @@ export const askTime = async (
     const answer = await exchangeOn(deps.timers, socket, { ...call, timeoutMs: withinMs }, signal)
     const said: unknown = answer.status === 200 ? JSON.parse(answer.body) : null
     if (!Value.Check(ChallengeResponse, said)) return null
-    return checkChallenge(said.challenge, { ...pinned, nonce, node: null })?.timeMs ?? null
+    return verifyChallenge(said.challenge, { ...pinned, nonce, node: null })?.timeMs ?? null
   } catch {
     return null
   }

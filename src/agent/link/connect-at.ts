@@ -15,7 +15,6 @@ import {
 } from './verified-connection.ts'
 import { learnTime } from './learn-time.ts'
 import { failureFrom, isAboutDates, wrongDates, type PlaneFailure } from './plane-failure.ts'
-import { withdrawnNow } from './withdrawn-issuers.ts'
 
 export type PlaneTarget = {
   readonly url: URL
@@ -31,7 +30,7 @@ export type Connected = { readonly kind: 'connected'; readonly socket: TlsSocket
 
 export type ConnectingAgent = Pick<
   AgentParts,
-  'clock' | 'timers' | 'random' | 'log' | 'resolve' | 'addresses' | 'keeper' | 'board' | 'vitals'
+  'clock' | 'timers' | 'random' | 'log' | 'resolve' | 'addresses' | 'keeper' | 'record'
 >
 
 /** A server that is the plane but for its dates is asked what time it is, and judged at that time. */
@@ -43,7 +42,7 @@ export const connectAt = async (
   signal: AbortSignal,
 ): Promise<Connected | PlaneFailure> => {
   const { url, trust, purpose = 'runtime' } = target
-  const withdrawn = withdrawnNow(agent)
+  const withdrawn = agent.keeper.credentials().identity?.withdrawnIssuers ?? []
   const judging: JudgedTarget = { url, address, trust, withdrawn, purpose, timeoutMs, client: null }
   const pinned = target.pinned ?? pinnedOf(agent)
   const first =

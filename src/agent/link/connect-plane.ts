@@ -4,7 +4,7 @@ import { isIP } from '#platform/resolve-name.ts'
 import { errno } from '#platform/files.ts'
 import { targetOf } from '#platform/tls-client.ts'
 import { connectAt, type Connected, type ConnectingAgent, type PlaneTarget } from './connect-at.ts'
-import { observedTrouble } from '#agent/core/observed-trouble.ts'
+import { observedTrouble } from '#agent/core/trouble.ts'
 import { noAnswer, type PlaneFailure } from './plane-failure.ts'
 
 const mostAddresses = 4
@@ -64,15 +64,15 @@ const whereItLeads = async (
   }
 }
 
-const leadsThere = ({ addresses, board, log }: ConnectingAgent, host: string, address: string): void => {
+const leadsThere = ({ addresses, record, log }: ConnectingAgent, host: string, address: string): void => {
   addresses.worked(host, address)
   if (!addresses.found(host)) return
   log.info({ host, address }, 'the name leads to the plane again')
-  board.clear('endpoints')
+  record.clear('endpoints')
 }
 
 const leadsElsewhere = (
-  { addresses, board, vitals, log }: ConnectingAgent,
+  { addresses, record, log }: ConnectingAgent,
   host: string,
   address: string,
   failure: PlaneFailure,
@@ -81,9 +81,9 @@ const leadsElsewhere = (
   const code = 'trouble' in failure ? String(failure.trouble.evidence['code'] ?? 'UNKNOWN') : 'UNKNOWN'
   const text = `The name ${host} does not lead to the plane (${code}); it is reached at ${address}, where it was last.`
   const what = observedTrouble('endpoint_profile_drift', text, { kind: 'lost-name', name: host, code, address })
-  board.trouble('endpoints', what, null)
+  record.trouble('endpoints', what, null)
   if (!addresses.lost(host)) return
-  vitals.drifted()
+  record.count({ kind: 'drifted' })
   log.warn({ code: what.code, next: what.next }, what.text)
 }
 

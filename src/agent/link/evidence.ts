@@ -4,15 +4,15 @@ import { sha256Hex } from '#platform/bytes.ts'
 import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { readMachineId } from '#platform/hardware.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { agentVersion } from '#agent/core/agent-version.ts'
+import { musterVersion as agentVersion } from '#platform/this-process.ts'
 import { hardwareReport, systemReport } from '#agent/core/hardware-report.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 
-type Witness = Pick<AgentParts, 'instance' | 'config' | 'keeper'>
+type EvidenceSource = Pick<AgentParts, 'instance' | 'config' | 'keeper'>
 
 /** Read anew each time, which is a few small files a few times an hour: hardware gets replaced under a running agent. */
 export const agentEvidence = (
-  agent: Witness,
+  agent: EvidenceSource,
   domain: string = agent.keeper.credentials().identity?.domain ?? '',
 ): AgentEvidence => {
   const id = readMachineId()
@@ -27,7 +27,7 @@ export const agentEvidence = (
 
 /** For every call and channel; empty for a plane that does not understand it. */
 export const evidenceHeaders = (
-  agent: Witness,
+  agent: EvidenceSource,
   identity: Pick<Identity, 'understands' | 'domain'>,
 ): Readonly<Record<string, string>> =>
   identity.understands.includes('evidence')

@@ -8,14 +8,23 @@ import { knownCodesHeaders } from '#wire/core/newer-codes.ts'
 import { ChallengeResponse, type ChallengeRequest } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Pinned } from './ask-time.ts'
+import type { ConnectingAgent } from './connect-at.ts'
 import { connectPlane } from './connect-plane.ts'
-import { admissionToShow } from './admission.ts'
+import { bootstrapToShow } from './bootstrap-certificate.ts'
 import { learnTime } from './learn-time.ts'
-import { longestAnswer, parseAnswer, type Answered } from './plane-answers.ts'
 import { under } from './plane-client.ts'
-import { failureFrom, notThePlane, type PlaneFailure } from './plane-failure.ts'
-import { checkChallenge } from './statement-check.ts'
+import {
+  failureFrom,
+  longestAnswer,
+  notThePlane,
+  parseAnswer,
+  type Answered,
+  type PlaneFailure,
+} from './plane-failure.ts'
+import { verifyChallenge } from './statement-check.ts'
 import type { ServerTrust } from './verified-connection.ts'
+
+export type KnockingAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'config'>
 
 /** Where to knock, how to know who opens, and whose statements count; null: nobody's yet. */
 export type Door = {
@@ -35,7 +44,7 @@ export type Knock<S extends TSchema> = {
 
 /** Asks one address after the other until one of them answers. */
 export const knock = async <S extends TSchema>(
-  agent: AgentParts,
+  agent: KnockingAgent,
   door: Door,
   call: Knock<S>,
 ): Promise<Answered<Static<S>> | PlaneFailure> => {
@@ -48,13 +57,13 @@ export const knock = async <S extends TSchema>(
 }
 
 const knockAt = async <S extends TSchema>(
-  agent: AgentParts,
+  agent: KnockingAgent,
   { trust, purpose, pinned }: Door,
   base: string,
   { path, json, headers = {}, answer: schema, timeoutMs }: Knock<S>,
 ): Promise<Answered<Static<S>> | PlaneFailure> => {
   const url = new URL(under(base, path))
-  const target = { url, trust, purpose, client: admissionToShow(agent.config), ...(pinned === null ? {} : { pinned }) }
+  const target = { url, trust, purpose, client: bootstrapToShow(agent.config), ...(pinned === null ? {} : { pinned }) }
   const connected = await connectPlane(agent, target, agent.signal)
   if (connected.kind !== 'connected') return connected
   const request = {
@@ -77,7 +86,7 @@ const challengeTimeoutMs = 15_000
 
 /** Also teaches the clock. `node`: for whom it is; null for anybody. */
 export const askChallenge = async (
-  agent: AgentParts,
+  agent: KnockingAgent,
   door: Door,
   node: string | null,
 ): Promise<Challenged | PlaneFailure> => {
@@ -92,7 +101,7 @@ export const askChallenge = async (
   if (answer.kind !== 'answer') return answer
   const { challenge } = answer.value
   if (door.pinned === null) return { kind: 'challenge', challenge, timeMs: null }
-  const checked = checkChallenge(challenge, { ...door.pinned, nonce, node })
+  const checked = verifyChallenge(challenge, { ...door.pinned, nonce, node })
   if (checked === null) {
     const where = door.urls[0] ?? 'The server'
     return notThePlane(where, 'its challenge is not signed by a key that was pinned', 'STATEMENT_KEY', door.purpose)

@@ -11,8 +11,7 @@ import { connectPlane } from './connect-plane.ts'
 import { evidenceHeaders } from './evidence.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { learnTime } from './learn-time.ts'
-import { longestAnswer, parseAnswer, type Answered } from './plane-answers.ts'
-import { failureFrom, type PlaneFailure } from './plane-failure.ts'
+import { failureFrom, longestAnswer, parseAnswer, type Answered, type PlaneFailure } from './plane-failure.ts'
 
 export type PlaneCall<S extends TSchema> = {
   /** After `/v1/nodes/{id}/`. */
@@ -81,7 +80,7 @@ const callAt = async <S extends TSchema>(
 const exchanged = (agent: CallingAgent, value: unknown): void => {
   const stated = Value.Check(WithTime, value) ? parseIsoTime(value.server_time) : null
   if (stated !== null) learnTime(agent, stated)
-  agent.vitals.exchanged()
+  agent.record.count({ kind: 'exchanged' })
 }
 
 const WithTime = Type.Object({ server_time: Type.String() })

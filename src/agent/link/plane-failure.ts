@@ -1,15 +1,16 @@
-// Why a call to the plane came to nothing: it refused, it was not there, or it was not the plane. Every failure has its
-// class, so that nothing is tried again before it is known what is wrong.
+// What a call to the plane came to: an answer, parsed once, or why there is none (it refused, it was not there, or it was not
+// the plane). Every failure has its class, so that nothing is tried again before it is known what is wrong.
 
+import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { refusals, type RetryClass } from '#domain/core/refusal-table.ts'
 import { classify, type Observed, type Purpose } from '#domain/recovery/failure-class.ts'
 import { isoTime } from '#platform/clock.ts'
+import type { ExchangeAnswer } from '#platform/http-exchange.ts'
 import type { PlaneClosing } from '#wire/channel/channel.ts'
 import { ErrorBody } from '#wire/core/error-body.ts'
 import { retryClassOf } from '#wire/core/newer-codes.ts'
-import { observedTrouble } from '#agent/core/observed-trouble.ts'
-import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
+import { classified, observedTrouble, trouble, type Trouble } from '#agent/core/trouble.ts'
 
 export type PlaneFailure =
   | {
@@ -184,3 +185,24 @@ const parsed = (body: string): unknown => {
 
 const seconds = (retryAfter: string | null): number | null =>
   retryAfter !== null && /^\d{1,4}$/.test(retryAfter) ? Math.min(Number(retryAfter) * 1000, longestRetryAfterMs) : null
+
+export const longestAnswer = 256 * 1024
+
+export type Answered<T> = { readonly kind: 'answer'; readonly value: T }
+
+/** Fields that this agent does not know are let through: a newer plane may say more. */
+export const parseAnswer = <S extends TSchema>(
+  schema: S,
+  answer: ExchangeAnswer,
+  facts?: CallFacts,
+): Answered<Static<S>> | PlaneFailure => {
+  const { status, retryAfter, body } = answer
+  if (status < 200 || status > 299) return refusalFrom(status, retryAfter, body, facts)
+  try {
+    const value: unknown = JSON.parse(body)
+    if (Value.Check(schema, value)) return { kind: 'answer', value }
+  } catch {
+    // Not JSON: said below, like any other answer that is not one.
+  }
+  return unusableAnswer('it does not fit the schema', facts)
+}

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { generateKey } from '#pki/keys.ts'
 import { formatStatement, type Challenge } from '#wire/core/statement.ts'
-import { checkChallenge, type Expected } from './statement-check.ts'
+import { verifyChallenge, type Expected } from './statement-check.ts'
 
 const key = generateKey('p256')
 const other = generateKey('p256')
@@ -16,18 +16,18 @@ const made = (change: Partial<Challenge> = {}, by = key): string =>
 
 test('a challenge of the plane for our nonce tells the time', () => {
   const text = made()
-  assert.deepEqual(checkChallenge(text, expected), { timeMs: value.time_ms, challenge: text })
+  assert.deepEqual(verifyChallenge(text, expected), { timeMs: value.time_ms, challenge: text })
 })
 
 test('any of several pinned keys may have signed it', () => {
-  assert.ok(checkChallenge(made(), { ...expected, statementKeys: pinned(other, key) }))
+  assert.ok(verifyChallenge(made(), { ...expected, statementKeys: pinned(other, key) }))
 })
 
 test('a challenge for a node is for that node', () => {
   const text = made({ node: 'gpu-001' })
-  assert.ok(checkChallenge(text, { ...expected, node: 'gpu-001' }))
-  assert.equal(checkChallenge(text, { ...expected, node: 'gpu-002' }), null)
-  assert.equal(checkChallenge(text, expected), null)
+  assert.ok(verifyChallenge(text, { ...expected, node: 'gpu-001' }))
+  assert.equal(verifyChallenge(text, { ...expected, node: 'gpu-002' }), null)
+  assert.equal(verifyChallenge(text, expected), null)
 })
 
 const worthless: readonly (readonly [string, string])[] = [
@@ -47,9 +47,9 @@ function tampered(change: Partial<Challenge>): string {
 }
 
 for (const [what, text] of worthless) {
-  test(`a challenge ${what} is not believed`, () => assert.equal(checkChallenge(text, expected), null))
+  test(`a challenge ${what} is not believed`, () => assert.equal(verifyChallenge(text, expected), null))
 }
 
 test('a key that is not one signs nothing', () => {
-  assert.equal(checkChallenge(made(), { ...expected, statementKeys: ['', 'AAAA', '%%'] }), null)
+  assert.equal(verifyChallenge(made(), { ...expected, statementKeys: ['', 'AAAA', '%%'] }), null)
 })

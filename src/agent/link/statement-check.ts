@@ -21,7 +21,7 @@ export type CheckedChallenge = {
 }
 
 /** Null: not to be believed, and nothing is learned from it. */
-export const checkChallenge = (text: string, expected: Expected): CheckedChallenge | null => {
+export const verifyChallenge = (text: string, expected: Expected): CheckedChallenge | null => {
   const statement = parseStatement('challenge', text)
   if (statement === null) return null
   const { domain, nonce, node, time_ms } = statement.value

@@ -79,7 +79,7 @@ const open = (t: TestContext, folder = tempFolder(t)) => {
       timers,
       random: systemRandom,
       log: silentLog,
-      board: { facts: (facts) => void (status = facts.wireguard) },
+      record: { facts: (facts) => void (status = facts.wireguard) },
       storage: { credentialWrite: (write) => write() },
     },
     link,

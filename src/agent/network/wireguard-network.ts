@@ -8,7 +8,7 @@ import type { Timers } from '#platform/timers.ts'
 import type { PlanePeers, WireguardConfig, WireguardRequest } from '#wire/network/peers.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import type { NotKept } from '#agent/state/identity-keeper.ts'
-import type { StatusBoard } from '#agent/diagnostics/status-board.ts'
+import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import type { StatusFile } from '#agent/diagnostics/status-file.ts'
 import type { AgentStorage } from '#agent/state/storage.ts'
 import { tidy } from '#agent/core/trouble.ts'
@@ -17,6 +17,7 @@ import { openWireguardKey } from './key-store.ts'
 import { openPeerStore, peerSet, type PeerSet } from './peer-store.ts'
 import { nothingSoFar, receivePeers, type PeersSoFar } from './receive-peers.ts'
 import { likelyLink, openWireguardLink, type LinkKind, type WireguardLink } from './wireguard-link.ts'
+import type { AgentParts } from '#agent/core/agent-deps.ts'
 
 export type AppliedPeers = { readonly revision: string; readonly applied: boolean; readonly detail: string | null }
 
@@ -48,7 +49,7 @@ export type WireguardNetwork = {
   close(): Promise<void>
 }
 
-export const noWireguard: WireguardNetwork = {
+const noWireguard: WireguardNetwork = {
   request: () => ({ kind: 'request', body: null }),
   keyRefused: () => {},
   enrolled: () => {},
@@ -66,7 +67,7 @@ export type WireguardDeps = {
   readonly timers: Timers
   readonly random: Random
   readonly log: Log
-  readonly board: Pick<StatusBoard, 'facts'>
+  readonly record: Pick<AgentRecord, 'facts'>
   readonly storage: Pick<AgentStorage, 'credentialWrite'>
 }
 type AgentWireguard = NonNullable<AgentConfig['wireguard']>
@@ -76,7 +77,7 @@ const mostWaiting = 4
 
 /** `link`: what to work on instead of this machine. */
 export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = null): WireguardNetwork => {
-  const { config, log, board } = deps
+  const { config, log, record } = deps
   const onDisk = config.keyStorage === 'file'
   const keys = openWireguardKey(config.stateFolder, onDisk, deps.storage.credentialWrite)
   const store = openPeerStore(config.stateFolder)
@@ -96,7 +97,7 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
   }
   const tell = (change: Partial<typeof status>): void => {
     status = { ...status, ...change }
-    board.facts({ wireguard: status })
+    record.facts({ wireguard: status })
   }
   const answerAll = (revision: string): void => {
     const fitting = waiting.filter((one) => one.revision === revision)
@@ -225,4 +226,16 @@ const keyLost = {
   code: 'wireguard_key_lost',
   text: 'The plane knows a WireGuard key of this node, and the key is not here any more.',
   next: 'Enrol again with a new token: muster token create --node ID --replace',
+}
+
+type Opening = Omit<WireguardDeps, 'config'> & Pick<AgentParts, 'config' | 'lastConfig' | 'keeper'>
+
+/** The network of a node that starts: up from the disk, before the plane has been reached. */
+export const openWireguardFor = (deps: Opening): WireguardNetwork => {
+  const { config, keeper, lastConfig } = deps
+  const { wireguard } = config
+  if (wireguard === null) return noWireguard
+  const network = openWireguard({ ...deps, config: { ...config, wireguard } })
+  if (keeper.credentials().identity !== null) network.configured(lastConfig.current()?.wireguard)
+  return network
 }

@@ -4,7 +4,7 @@ import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { seededRandom } from '../../../test/fakes/seeded-random.ts'
 import type { KeyRequest } from '#agent/state/credentials.ts'
 import { classified, trouble } from '#agent/core/trouble.ts'
-import type { StatusBoard } from '#agent/diagnostics/status-board.ts'
+import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import { openEpisode } from './episode.ts'
 
 const away = classified(trouble('endpoint_unreachable', 'Nobody answers.', 'Wait'), 'endpoint_unreachable')
@@ -13,27 +13,27 @@ const stranger = classified(trouble('server_tls_untrusted', 'Not our plane.', 'L
 const setUp = (left: KeyRequest | null = null) => {
   const clock = manualClock(1_800_000_000_000)
   const told: (string | null)[] = []
-  const board = {
+  const record = {
     channel: () => {},
     trouble: (_place: string, _what: unknown, _next: unknown, correlation: string | null) => told.push(correlation),
-  } as unknown as StatusBoard
+  } as unknown as AgentRecord
   const episode = openEpisode({ clock, random: seededRandom(7) }, left)
-  return { clock, told, episode, board: episode.listening(board) }
+  return { clock, told, episode, record: episode.listening(record) }
 }
 
 test('everything that goes wrong until a channel opens is one story', () => {
-  const { board, clock, episode, told } = setUp()
-  board.trouble('channel', away, null)
+  const { record, clock, episode, told } = setUp()
+  record.trouble('channel', away, null)
   clock.advance(60_000)
-  board.trouble('renewal', stranger, null)
-  board.trouble('recovery', away, null)
+  record.trouble('renewal', stranger, null)
+  record.trouble('recovery', away, null)
   assert.equal(new Set(told).size, 1)
   const story = episode.current() ?? assert.fail()
   assert.equal(story.sinceMs, 1_800_000_000_000)
   assert.equal(story.trouble, stranger)
-  board.channel(true, 'wss://a')
+  record.channel(true, 'wss://a')
   assert.equal(episode.current(), null)
-  board.trouble('channel', away, null)
+  record.trouble('channel', away, null)
   assert.equal(new Set(told).size, 2)
 })
 
@@ -46,43 +46,43 @@ test('a story that began under a wrong clock is dated by the right one, once tha
 })
 
 test('a full disk or a wrong clock is another story', () => {
-  const { board, episode, told } = setUp()
-  board.trouble('storage', away, null)
-  board.trouble('clock', away, null)
+  const { record, episode, told } = setUp()
+  record.trouble('storage', away, null)
+  record.trouble('clock', away, null)
   assert.equal(episode.current(), null)
   assert.deepEqual(told, [null, null])
 })
 
 test('strangers are counted in a row', () => {
-  const { board, episode } = setUp()
-  board.trouble('channel', stranger, null)
-  board.trouble('renewal', stranger, null)
+  const { record, episode } = setUp()
+  record.trouble('channel', stranger, null)
+  record.trouble('renewal', stranger, null)
   assert.equal(episode.distrusted(), 2)
-  board.trouble('channel', away, null)
+  record.trouble('channel', away, null)
   assert.equal(episode.distrusted(), 0)
 })
 
 test('strangers are nothing to recover from for a day after a recovery has brought the same roots again', () => {
-  const { board, clock, episode } = setUp()
-  board.trouble('channel', stranger, null)
+  const { record, clock, episode } = setUp()
+  record.trouble('channel', stranger, null)
   episode.begunAnew('same')
-  board.trouble('channel', stranger, null)
+  record.trouble('channel', stranger, null)
   assert.equal(episode.distrusted(), 0)
   // Somebody who lets the plane through for a moment does not get another recovery out of us.
-  board.channel(true, 'wss://a')
-  board.channel(false, null)
+  record.channel(true, 'wss://a')
+  record.channel(false, null)
   episode.begunAnew('kept')
-  board.trouble('channel', stranger, null)
+  record.trouble('channel', stranger, null)
   assert.equal(episode.distrusted(), 0)
   clock.advance(86_400_000)
   assert.equal(episode.distrusted(), 1)
 })
 
 test('other roots have to prove themselves anew', () => {
-  const { board, episode } = setUp()
+  const { record, episode } = setUp()
   episode.begunAnew('same')
   episode.begunAnew('other')
-  board.trouble('channel', stranger, null)
+  record.trouble('channel', stranger, null)
   assert.equal(episode.distrusted(), 1)
 })
 

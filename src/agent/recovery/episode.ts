@@ -4,7 +4,7 @@
 import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { KeyRequest } from '#agent/state/credentials.ts'
-import type { StatusBoard } from '#agent/diagnostics/status-board.ts'
+import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
 
 export type Story = {
@@ -32,8 +32,8 @@ export type Episode = {
   /** The story goes on with an identity, or with roots, that have not failed yet. */
   begunAnew(roots: RootsNow): void
   over(): void
-  /** A board that tells the episode what it is told. */
-  listening(board: StatusBoard): StatusBoard
+  /** A record that tells the episode what it is told. */
+  listening(record: AgentRecord): AgentRecord
 }
 
 /** Somebody on the network who lets the plane through now and then could use up every recovery there is otherwise. */
@@ -76,18 +76,18 @@ export const openEpisode = ({ clock, random }: EpisodeDeps, left: KeyRequest | n
       if (roots !== 'kept') rootsGoodUntilMs = roots === 'same' ? clock.monotonicMs() + rootsAreGoodForMs : -Infinity
     },
     over,
-    listening: (board) => ({
-      ...board,
+    listening: (record) => ({
+      ...record,
       channel: (isOpen, url) => {
         open = isOpen
         if (isOpen) over()
-        board.channel(isOpen, url)
+        record.channel(isOpen, url)
       },
       trouble: (place, what, nextTryAtMs, correlation) => {
         if (place === 'channel' || place === 'renewal') failed(what)
         // A full disk or a wrong clock is another story.
         const isOurs = place === 'channel' || place === 'renewal' || place === 'recovery' || place === 'enrollment'
-        board.trouble(place, what, nextTryAtMs, correlation ?? (isOurs ? (story?.correlation ?? null) : null))
+        record.trouble(place, what, nextTryAtMs, correlation ?? (isOurs ? (story?.correlation ?? null) : null))
       },
     }),
   }

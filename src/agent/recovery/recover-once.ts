@@ -11,7 +11,7 @@ import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
 import { classFor } from '#agent/diagnostics/report.ts'
-import { askIdentity, type GivenIdentity } from '#agent/link/ask-identity.ts'
+import { askIdentity, type AskingAgent, type GivenIdentity } from '#agent/link/ask-identity.ts'
 import { agentEvidence } from '#agent/link/evidence.ts'
 import { askChallenge } from '#agent/link/knock.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
@@ -28,11 +28,13 @@ import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-requ
 import type { Story } from './episode.ts'
 import { credentialOf, runtimeDoor, type WayBack } from './way-back.ts'
 
+export type RecoveringAgent = AskingAgent & Pick<AgentParts, 'storage' | 'episode' | 'sightings' | 'instance'>
+
 /** The identity there is turned out to be good. */
 export type Needless = { readonly kind: 'needless' }
 
 export const recoverOnce = async (
-  agent: AgentParts,
+  agent: RecoveringAgent,
   way: WayBack,
   story: Story,
 ): Promise<GivenIdentity | Needless | PlaneFailure> => {
@@ -58,7 +60,7 @@ export const recoverOnce = async (
  * Recovery costs an epoch and one of few tries. What looked like a dead identity may be a clock that was wrong, or a network
  * that answered for another plane for a while. `planeTimeMs`: what the recovery listener has just said; null: nothing.
  */
-const isNeedless = async (agent: AgentParts, why: Trouble, planeTimeMs: number | null): Promise<boolean> => {
+const isNeedless = async (agent: RecoveringAgent, why: Trouble, planeTimeMs: number | null): Promise<boolean> => {
   const { identity } = agent.keeper.credentials()
   if (identity === null) return false
   switch (why.class) {
@@ -75,13 +77,13 @@ const isNeedless = async (agent: AgentParts, why: Trouble, planeTimeMs: number |
   }
 }
 
-const runtimeTime = async (agent: AgentParts, identity: Identity): Promise<number | null> => {
+const runtimeTime = async (agent: RecoveringAgent, identity: Identity): Promise<number | null> => {
   const asked = await askChallenge(agent, runtimeDoor(identity), null)
   return asked.kind === 'challenge' ? asked.timeMs : null
 }
 
 /** Kept even where the disk takes nothing: an identity that a crash may lose is better than none at all. */
-const openRequest = (agent: AgentParts, way: WayBack, correlation: string): KeyRequest => {
+const openRequest = (agent: RecoveringAgent, way: WayBack, correlation: string): KeyRequest => {
   const { keeper, config, clock } = agent
   const { identity } = keeper.credentials()
   const purpose = { kind: 'recover', epoch: identity?.epoch ?? null, correlation } as const
@@ -94,14 +96,14 @@ const openRequest = (agent: AgentParts, way: WayBack, correlation: string): KeyR
     open === null ? newKeyRequest(purpose, keyType, way.node, clock.nowMs(), recoveryKey) : { ...open, recoveryKey }
   const kept = keeper.keep(withRequest(keeper.credentials(), request))
   if (!kept.persisted) {
-    agent.board.trouble('storage', agent.storage.notKept(kept, 'The request is only in memory'), null)
+    agent.record.trouble('storage', agent.storage.notKept(kept, 'The request is only in memory'), null)
   }
   agent.reached('recover: request kept')
   return request
 }
 
 const recoverBody = (
-  agent: AgentParts,
+  agent: RecoveringAgent,
   way: WayBack,
   request: KeyRequest,
   challenge: string,
@@ -139,7 +141,7 @@ const knownToAll = (name: FailureClass | null): FailureClass =>
   classFor({ understands: [] })(name ?? 'endpoint_unreachable')
 
 const registrationWith = (
-  { config }: AgentParts,
+  { config }: RecoveringAgent,
   { credential, node }: WayBack,
   { recoveryKey, csrPem }: KeyRequest,
   challenge: string,

@@ -10,27 +10,29 @@ import { reviewClock } from '#agent/link/learn-time.ts'
 import { firstRecoveryMs, nextTry, type NextTry } from '#agent/link/next-try.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { Story } from './episode.ts'
-import { recoverOnce } from './recover-once.ts'
-import { isInvited, waitForNews } from './wait-for-news.ts'
+import { recoverOnce, type RecoveringAgent } from './recover-once.ts'
+import { isInvited, waitForNews, type NewsWatcher } from './wait-for-news.ts'
 import { wayBack, type WayBack } from './way-back.ts'
 
+export type RecoveryAgent = RecoveringAgent & NewsWatcher & Pick<AgentParts, 'lastConfig'>
+
 /** `story`: what made it necessary. Not ours where there is nothing to recover with. */
-export const recover = async (agent: AgentParts, story: Story): Promise<Provided> => {
+export const recover = async (agent: RecoveryAgent, story: Story): Promise<Provided> => {
   let attempt = 0
   let lastCode: string | null = null
   await keepDistance(agent)
   while (!agent.signal.aborted) {
     const way = wayBack(agent)
     if (way === null) return { kind: 'not-mine' }
-    agent.board.phase('rejoining')
+    agent.record.phase('rejoining')
     reviewClock(agent)
-    agent.board.attempt('recovery', `Recover the identity of ${way.node} (${way.credential.kind}).`)
-    agent.vitals.recoveryTried(story.trouble.class ?? 'endpoint_unreachable')
+    agent.record.attempt('recovery', `Recover the identity of ${way.node} (${way.credential.kind}).`)
+    agent.record.count({ kind: 'recovery-tried', because: story.trouble.class ?? 'endpoint_unreachable' })
     const tried = await recoverOnce(agent, way, story)
     if (tried.kind === 'given') return accept(agent, tried.identity, way, story)
     if (tried.kind === 'needless') return abandon(agent)
     if (tried.kind === 'stopped') break
-    agent.vitals.recoveryFailed(tried.trouble)
+    agent.record.count({ kind: 'recovery-failed', trouble: tried.trouble })
     attempt = tried.trouble.code === lastCode ? attempt + 1 : 0
     lastCode = tried.trouble.code
     const next = nextTry('recover', tried, attempt, agent.random.unit())
@@ -47,23 +49,23 @@ export const recover = async (agent: AgentParts, story: Story): Promise<Provided
 }
 
 /** Whoever brought a repair bundle stands beside the machine, and brought it to this one only. */
-const keepDistance = async (agent: AgentParts): Promise<void> => {
+const keepDistance = async (agent: RecoveryAgent): Promise<void> => {
   const { identity } = agent.keeper.credentials()
   const way = wayBack(agent)
   if (identity === null || way === null || way.credential.kind === 'repair') return
-  agent.board.phase('rejoining')
+  agent.record.phase('rejoining')
   await waitForNews(agent, firstRecoveryMs(identity.profile.lifetime_ms, agent.random.unit()))
 }
 
-const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Story): Provided => {
+const accept = (agent: RecoveryAgent, identity: Identity, way: WayBack, story: Story): Provided => {
   const former = agent.keeper.credentials().identity
   agent.lastConfig.outdate()
   const kept = agent.keeper.keep(enrolledAs(identity))
   agent.reached('recover: identity kept')
   agent.episode.begunAnew(former !== null && sameRoots(former, identity) ? 'same' : 'other')
-  agent.vitals.recovered()
-  agent.board.success('recovery', `Recovered as ${identity.nodeId}, epoch ${identity.epoch}.`)
-  agent.board.clear('enrollment')
+  agent.record.count({ kind: 'recovered' })
+  agent.record.success('recovery', `Recovered as ${identity.nodeId}, epoch ${identity.epoch}.`)
+  agent.record.clear('enrollment')
   agent.log.info(
     { node: identity.nodeId, epoch: identity.epoch, persisted: kept.persisted, correlation: story.correlation },
     'recovered',
@@ -79,22 +81,22 @@ const accept = (agent: AgentParts, identity: Identity, way: WayBack, story: Stor
 const sameRoots = (former: Identity, { roots }: Identity): boolean =>
   former.roots.length === roots.length && roots.every((root) => former.roots.includes(root))
 
-const abandon = (agent: AgentParts): Provided => {
-  const { keeper, board, log } = agent
+const abandon = (agent: RecoveryAgent): Provided => {
+  const { keeper, record, log } = agent
   agent.episode.begunAnew('kept')
   if (keeper.credentials().request?.purpose.kind === 'recover') keeper.keep(withRequest(keeper.credentials(), null))
-  board.success('recovery', 'The identity there is turned out to be good.')
-  board.clear('enrollment')
+  record.success('recovery', 'The identity there is turned out to be good.')
+  record.clear('enrollment')
   log.info('no recovery is needed: the identity there is turned out to be good')
   return { kind: 'identity' }
 }
 
 const withoutWaiting = (
-  agent: AgentParts,
+  agent: RecoveryAgent,
   next: Exclude<NextTry, { kind: 'wait' }>,
   failure: Exclude<PlaneFailure, { kind: 'stopped' }>,
 ): Provided => {
-  agent.board.trouble('recovery', failure.trouble, null)
+  agent.record.trouble('recovery', failure.trouble, null)
   if (next.kind === 'elsewhere') return { kind: 'not-mine' }
   // A token that was not used yet: somebody made it for a machine that was thrown out.
   const invited = agent.config.joinMethod === 'token' && isInvited(agent)
@@ -102,13 +104,13 @@ const withoutWaiting = (
 }
 
 const tell = (
-  agent: AgentParts,
+  agent: RecoveryAgent,
   { trouble }: Exclude<PlaneFailure, { kind: 'stopped' }>,
   { waitMs, intent }: Extract<NextTry, { kind: 'wait' }>,
   { correlation }: Story,
 ): void => {
   const nextTryAtMs = agent.clock.nowMs() + waitMs
-  agent.board.trouble('recovery', trouble, nextTryAtMs, correlation)
+  agent.record.trouble('recovery', trouble, nextTryAtMs, correlation)
   agent.log.warn(
     { code: trouble.code, class: trouble.class, next: trouble.next, nextTry: isoTime(nextTryAtMs), correlation },
     `${trouble.text} ${intent}`.trim(),
@@ -116,12 +118,12 @@ const tell = (
 }
 
 /** That one was brought is no news any more: what is left to do is said of the recovery. */
-const withoutBundle = (agent: AgentParts, way: WayBack): void => {
+const withoutBundle = (agent: RecoveryAgent, way: WayBack): void => {
   dropBundle(agent, way)
-  agent.board.clear('enrollment')
+  agent.record.clear('enrollment')
 }
 
-const dropBundle = ({ bundles, log }: AgentParts, { credential }: WayBack): void => {
+const dropBundle = ({ bundles, log }: RecoveryAgent, { credential }: WayBack): void => {
   if (credential.kind === 'repair') bundles.spent(credential.bundle)
   const undeleted = bundles.drop()
   if (undeleted !== null) log.warn({ why: undeleted }, 'the used repair bundle could not be deleted')

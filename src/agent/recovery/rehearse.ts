@@ -5,14 +5,16 @@ import type { RehearsalStep } from '#domain/core/node.ts'
 import { RehearseResponse, type RehearseRequest } from '#wire/recovery/recovery-api.ts'
 import { afterRefusal } from '#agent/link/after-refusal.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { askChallenge, knock } from '#agent/link/knock.ts'
+import { askChallenge, knock, type KnockingAgent } from '#agent/link/knock.ts'
 import { agentEvidence } from '#agent/link/evidence.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { recoveryKeyDamage } from '#agent/state/sound-credentials.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
-import { nudgedPause } from '#agent/core/nudged-pause.ts'
-import { byItself, credentialOf } from './way-back.ts'
+import { nudgedPause } from '#agent/core/pause.ts'
+import { ownWayBack, credentialOf } from './way-back.ts'
+
+type RehearsingAgent = KnockingAgent & Pick<AgentParts, 'episode' | 'nudge' | 'instance' | 'storage'>
 
 const answerTimeoutMs = 30_000
 const lookEveryMs = 1_000
@@ -21,7 +23,7 @@ const firstAfterMs = 3_000
 const againAfterMs = 900_000
 
 /** Runs until it is stopped; whatever a rehearsal shows, the identity in use is as good as before. */
-export const keepRehearsed = async (agent: AgentParts, identityNow: () => Identity): Promise<void> => {
+export const keepRehearsed = async (agent: RehearsingAgent, identityNow: () => Identity): Promise<void> => {
   const { clock, episode, nudge, random, signal } = agent
   let dueAtMs: number | null = null
   let nudges = nudge.count()
@@ -46,7 +48,7 @@ const waitAfter = (outcome: Rehearsed, intervalMs: number): number => {
 const aDayMs = 86_400_000
 
 /** Never more often than we look, whatever a plane says. */
-const everyMs = ({ config }: AgentParts, { profile }: Identity): number =>
+const everyMs = ({ config }: RehearsingAgent, { profile }: Identity): number =>
   Math.max(lookEveryMs, config.rehearseEveryMs ?? profile.recovery?.rehearse_every_ms ?? aDayMs)
 
 /**
@@ -55,10 +57,10 @@ const everyMs = ({ config }: AgentParts, { profile }: Identity): number =>
  */
 type Rehearsed = 'passed' | 'failed' | 'nothing' | 'overtaken'
 
-const rehearseOnce = async (agent: AgentParts, identity: Identity): Promise<Rehearsed> => {
+const rehearseOnce = async (agent: RehearsingAgent, identity: Identity): Promise<Rehearsed> => {
   const damage = recoveryKeyDamage(identity)
   if (damage !== null) return tell(agent, 'proof', damage.code, damage)
-  const way = byItself(identity)
+  const way = ownWayBack(identity)
   if (way === null || way.counter === null) return 'nothing'
   const asked = await askChallenge(agent, way.door, way.node)
   if (asked.kind !== 'challenge') return failedAt(agent, stepOfKnock(asked), asked)
@@ -68,7 +70,7 @@ const rehearseOnce = async (agent: AgentParts, identity: Identity): Promise<Rehe
     counter: way.counter,
     evidence: agentEvidence(agent, way.domain),
     disk_reserve: agent.storage.reserve(),
-    clock_skew_ms: Math.round(agent.vitals.signs().clockSkewMs),
+    clock_skew_ms: Math.round(agent.record.now().figures.clockSkewMs),
   }
   const call = { path: '/v1/rehearse', json, answer: RehearseResponse, timeoutMs: answerTimeoutMs } as const
   const answer = await knock(agent, way.door, call)
@@ -79,18 +81,18 @@ const rehearseOnce = async (agent: AgentParts, identity: Identity): Promise<Rehe
   if (outcome === 'failed') {
     return tell(agent, step ?? 'proof', why ?? 'unknown', notPassed(step ?? 'proof', why ?? 'unknown'))
   }
-  agent.vitals.rehearsed({ outcome, step: null, why: null })
-  agent.board.success('rehearsal', 'The recovery was rehearsed, and would work.')
+  agent.record.count({ kind: 'rehearsed', outcome, step: null, why: null })
+  agent.record.success('rehearsal', 'The recovery was rehearsed, and would work.')
   agent.log.info('the recovery was rehearsed, and would work')
   return 'passed'
 }
 
-const failedAt = (agent: AgentParts, step: RehearsalStep, failure: PlaneFailure): 'failed' | 'nothing' =>
+const failedAt = (agent: RehearsingAgent, step: RehearsalStep, failure: PlaneFailure): 'failed' | 'nothing' =>
   failure.kind === 'stopped' ? 'nothing' : tell(agent, step, failure.trouble.code, failure.trouble)
 
-const tell = (agent: AgentParts, step: RehearsalStep, why: string, what: Trouble): 'failed' => {
-  agent.vitals.rehearsed({ outcome: 'failed', step, why: why.slice(0, 64) })
-  agent.board.trouble('rehearsal', what, null)
+const tell = (agent: RehearsingAgent, step: RehearsalStep, why: string, what: Trouble): 'failed' => {
+  agent.record.count({ kind: 'rehearsed', outcome: 'failed', step, why: why.slice(0, 64) })
+  agent.record.trouble('rehearsal', what, null)
   agent.log.warn({ step, code: what.code, next: what.next }, `the recovery would not work: ${what.text}`)
   return 'failed'
 }

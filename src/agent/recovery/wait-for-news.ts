@@ -2,13 +2,15 @@
 
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { findJoin } from '#agent/enrollment/join-source.ts'
-import { nudgedPause } from '#agent/core/nudged-pause.ts'
+import { nudgedPause } from '#agent/core/pause.ts'
+
+export type NewsWatcher = Pick<AgentParts, 'clock' | 'nudge' | 'signal' | 'timers' | 'config' | 'keeper' | 'bundles'>
 
 export type News = 'join' | 'bundle' | 'none'
 
 const lookEveryMs = 1_000
 
-export const waitForNews = async (agent: AgentParts, ms: number): Promise<News> => {
+export const waitForNews = async (agent: NewsWatcher, ms: number): Promise<News> => {
   const { clock, nudge, signal } = agent
   const untilMs = clock.monotonicMs() + ms
   const nudges = nudge.count()
@@ -23,8 +25,8 @@ export const waitForNews = async (agent: AgentParts, ms: number): Promise<News> 
 }
 
 /** By a token that was not used yet, or by its hardware. */
-export const isInvited = ({ config, keeper }: AgentParts): boolean =>
+export const isInvited = ({ config, keeper }: Pick<AgentParts, 'config' | 'keeper'>): boolean =>
   findJoin(config, keeper.credentials().identity).kind === 'join'
 
-const bundleId = ({ bundles, keeper }: AgentParts): string | null =>
+const bundleId = ({ bundles, keeper }: Pick<AgentParts, 'bundles' | 'keeper'>): string | null =>
   bundles.find(keeper.credentials().identity)?.issued.id ?? null

@@ -5,7 +5,8 @@ import type { RecoverRequest, RepairBundle } from '#wire/recovery/recovery-api.t
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Door } from '#agent/link/knock.ts'
 import type { AgentRecovery, Identity } from '#agent/state/credentials.ts'
-import { recoveryKeyDamage } from '#agent/state/sound-credentials.ts'
+import { trouble, type Trouble } from '#agent/core/trouble.ts'
+import { expired, isExpired, recoveryKeyDamage } from '#agent/state/sound-credentials.ts'
 import { addresses } from '#agent/link/plane-client.ts'
 import { keyCredential } from '#agent/link/prove.ts'
 
@@ -23,7 +24,7 @@ export const wayBack = ({ bundles, keeper }: Pick<AgentParts, 'bundles' | 'keepe
   const { identity } = keeper.credentials()
   const bundle = bundles.find(identity)
   if (bundle !== null) return byBundle(bundle, identity)
-  return identity === null ? null : byItself(identity)
+  return identity === null ? null : ownWayBack(identity)
 }
 
 const byBundle = (bundle: RepairBundle, identity: Identity | null): WayBack => {
@@ -38,7 +39,7 @@ const byBundle = (bundle: RepairBundle, identity: Identity | null): WayBack => {
 }
 
 /** The one that rehearsals show to work; it is there before it is needed. */
-export const byItself = (identity: Identity): WayBack | null => {
+export const ownWayBack = (identity: Identity): WayBack | null => {
   const { nodeId, domain, endpoints, recovery, counter } = identity
   const urls = endpoints.recovery ?? []
   if (recoveryKeyDamage(identity) !== null) return null
@@ -82,4 +83,24 @@ export const credentialOf = (
     case 'repair':
       return { kind: 'repair', token: credential.bundle.recovery_token }
   }
+}
+
+type WatchingAgent = Pick<AgentParts, 'bundles' | 'keeper' | 'episode' | 'clock'>
+
+/** One stranger at an address is a detour; so many in a row, at every address, are a root that is gone. */
+const strangersInARow = 3
+
+/** Whether an identity in use has come to its end, as far as this machine can tell. Null: it goes on with that one. */
+export const reasonToRecover = (agent: WatchingAgent, identity: Identity): Trouble | null => {
+  const { episode } = agent
+  const way = wayBack(agent)
+  if (way === null) return null
+  if (way.credential.kind === 'repair') {
+    return trouble('repair_requested', 'A repair bundle was brought to this machine.', 'The agent uses it by itself')
+  }
+  // While a channel is open, the plane takes the certificate and our roots know the plane, whatever else seems to be so.
+  if (episode.channelIsOpen()) return null
+  if (isExpired(agent, identity)) return expired(agent, identity)
+  const story = episode.current()
+  return story !== null && episode.distrusted() >= strangersInARow ? story.trouble : null
 }

@@ -4,6 +4,7 @@ import * as fc from 'fast-check'
 import {
   enrolledAs,
   fallenBack,
+  mergeWithdrawn,
   provenCurrent,
   renewedTo,
   requestFor,
@@ -91,4 +92,15 @@ test('a certificate that has worked is never given up for an older one', () => {
   const state = renewedTo({ ...identity, current: generation('0', true) }, generation('1', false), identity)
   const proven = provenCurrent(state.identity ?? assert.fail())
   assert.equal(fallenBack(proven), null)
+})
+
+test('what was withdrawn once stays so, whoever has not heard of it', () => {
+  assert.deepEqual(mergeWithdrawn(['a'], undefined), ['a'])
+  assert.deepEqual(mergeWithdrawn(['a'], []), ['a'])
+  assert.deepEqual(mergeWithdrawn(['a'], ['b', 'a']), ['b', 'a'])
+})
+
+test('not more are kept than there is room for, the latest first', () => {
+  const many = Array.from({ length: 70 }, (_, at) => `k${at}`)
+  assert.deepEqual(mergeWithdrawn(['old'], many), many.slice(0, 64))
 })

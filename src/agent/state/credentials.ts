@@ -121,3 +121,12 @@ export const requestFor = (
   if (open.purpose.kind === 'recover' && purpose.kind === 'recover' && open.purpose.epoch !== purpose.epoch) return null
   return open
 }
+
+/** More than these the oldest are forgotten; a plane names at most half as many. */
+const mostWithdrawn = 64
+
+/** Withdrawn authorities stay withdrawn: a replica that does not know it yet must not bring one back. */
+export const mergeWithdrawn = (known: readonly string[], named: readonly string[] | undefined): readonly string[] =>
+  named === undefined || named.every((id) => known.includes(id))
+    ? known
+    : [...new Set([...named, ...known])].slice(0, mostWithdrawn)

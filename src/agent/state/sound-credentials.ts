@@ -2,12 +2,12 @@
 // it. A damaged key would otherwise fail deep inside TLS, where it looks like a network that does not answer.
 
 import { sameBytes } from '#platform/bytes.ts'
+import type { Clock } from '#platform/clock.ts'
 import { parseCsr } from '#pki/csr.ts'
 import { loadPrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { allFromPem } from '#pki/pem.ts'
-import { observedTrouble } from '#agent/core/observed-trouble.ts'
-import type { Trouble } from '#agent/core/trouble.ts'
+import { observedTrouble, type Trouble } from '#agent/core/trouble.ts'
 import type { Credentials, Generation, Identity, KeyRequest } from './credentials.ts'
 
 /** Said by this machine of its own files; never by the plane. */
@@ -106,3 +106,18 @@ export const recoveryKeyDamage = ({ nodeId, recovery }: Identity): Trouble | nul
     serial: null,
   })
 }
+
+/** Said by this machine, by its own clock; never by the plane. */
+export const expiredCode = 'cert_expired'
+
+/** By the clock the agent believes. */
+export const isExpired = ({ clock }: { readonly clock: Pick<Clock, 'nowMs'> }, { current }: Identity): boolean =>
+  clock.nowMs() >= current.notAfterMs
+
+export const expired = ({ clock }: { readonly clock: Pick<Clock, 'nowMs'> }, { current }: Identity): Trouble =>
+  observedTrouble(expiredCode, `The certificate ${current.serial} of this node has expired.`, {
+    kind: 'own-certificate',
+    serial: current.serial,
+    notAfterMs: current.notAfterMs,
+    nowMs: clock.nowMs(),
+  })

@@ -16,7 +16,6 @@ import { diskTrouble } from './disk-trouble.ts'
 import type { CredentialStore } from './credential-store.ts'
 import type { NotKept } from './identity-keeper.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
-import type { Vitals } from '#agent/core/vitals.ts'
 
 /** By what is written there: keys and certificates, the record, requests that are repeated, the workload. */
 export type FreeBytes = {
@@ -59,11 +58,12 @@ const rebuildEveryMs = 10_000
 const fullBytes = 64 * 1024
 const pressureBytes = 16 * 1024 * 1024
 
-type StorageDeps = { readonly clock: Clock; readonly vitals: Vitals }
+/** `writeFailed`: called with the errno of each write of the record that failed. */
+type StorageDeps = { readonly clock: Clock; readonly writeFailed: (errno: string) => void }
 
 /** `keysOnDisk`: an agent whose keys stay in memory has nothing to keep room for. */
 export const openStorage = (deps: StorageDeps, stateFolder: string, keysOnDisk: boolean): AgentStorage => {
-  const { clock, vitals } = deps
+  const { clock, writeFailed } = deps
   const reserveFile = path.join(stateFolder, reserveName)
   const mount = mountPointOf(stateFolder)
   let space = diskSpace(stateFolder)
@@ -150,7 +150,7 @@ export const openStorage = (deps: StorageDeps, stateFolder: string, keysOnDisk: 
     },
     diagnosticWrite: (error) => {
       diagnosticErrno = error === null ? null : (errno(error) ?? 'EIO')
-      if (diagnosticErrno !== null) vitals.diagnosticWriteFailed(diagnosticErrno)
+      if (diagnosticErrno !== null) writeFailed(diagnosticErrno)
     },
   }
 }

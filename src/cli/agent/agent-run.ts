@@ -2,7 +2,7 @@
 
 import { type AgentOptions, agentConfig, type AgentConfig } from '#agent/core/config.ts'
 import { runAgent } from '#agent/main.ts'
-import { openNudging } from '#agent/core/nudge.ts'
+import { openNudging } from '#agent/core/pause.ts'
 import { agentExitCodes } from '#agent/core/outcome.ts'
 import { openLog } from '#platform/log.ts'
 import { onNudgeSignal, stopSignal } from '#platform/signals.ts'

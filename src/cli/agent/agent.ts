@@ -4,8 +4,8 @@ import { Option, type Command } from 'commander'
 import type { Cli } from '#cli/kit/cli.ts'
 import { noun, loads, verb } from '#cli/kit/verb.ts'
 
-export const declareAgent = (program: Command, cli: Cli): void => {
-  const agent = noun(program, 'agent', 'The process on a node', [
+export const declareAgent = (agent: Command, cli: Cli): void => {
+  noun(agent, [
     ['muster agent run --state ./n1 --join-file join', ''],
     ['muster agent status --state ./n1', ''],
   ])

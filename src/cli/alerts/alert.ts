@@ -14,8 +14,8 @@ import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { inParallel } from '#cli/kit/in-parallel.ts'
 import { printable } from '#cli/kit/printable.ts'
 
-export const declareAlert = (program: Command, cli: Cli): void => {
-  const alert = noun(program, 'alert', 'What a person should look at', [
+export const declareAlert = (alert: Command, cli: Cli): void => {
+  noun(alert, [
     ['muster alert list', ''],
     ['muster alert ack 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5 --note "on it"', ''],
   ])

@@ -17,8 +17,8 @@ import { replaceFile } from '#platform/files.ts'
 import { certificateStatusApi, type CertificateStatusView } from '#wire/ca/certificate-status-api.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 
-export const declareCa = (program: Command, cli: Cli): void => {
-  const ca = noun(program, 'ca', 'The certificate authority of the domain', [
+export const declareCa = (ca: Command, cli: Cli): void => {
+  noun(ca, [
     ['muster ca show', ''],
     ['muster ca bundle > roots.pem', 'what others verify our certificates against'],
   ])

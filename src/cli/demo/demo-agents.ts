@@ -2,7 +2,7 @@
 
 import type { AgentConfig } from '#agent/core/config.ts'
 import { runAgent } from '#agent/main.ts'
-import { openNudging } from '#agent/core/nudge.ts'
+import { openNudging } from '#agent/core/pause.ts'
 import { pause } from '#agent/core/pause.ts'
 import { openLog } from '#platform/log.ts'
 import { openResolver } from '#platform/resolve-name.ts'
@@ -54,7 +54,7 @@ const configOf = (agent: DemoAgent, folder: string): AgentConfig => {
     hardwareFile: agent.hardwareFile,
     nodeId: agent.asksForName ? agent.id : null,
     recovery: agent.keyStorage === 'memory' ? 'none' : 'key',
-    admission: null,
+    bootstrap: null,
     metricsListen: null,
     reportEveryMs: 60_000,
     rehearseEveryMs: null,

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { loads, performs, verb } from '#cli/kit/verb.ts'
+import { documented, loads, performs } from '#cli/kit/verb.ts'
 import { startOwnChild, type OwnChild } from '#platform/own-child.ts'
 import { makeTemporaryFolder, removeFolder } from '#platform/paths.ts'
 import { stopSignal } from '#platform/signals.ts'
@@ -21,19 +21,17 @@ import type { DemoAgent } from './demo-agents.ts'
 import { inParallel } from '#cli/kit/in-parallel.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 
-export const declareDemo = (program: Command, cli: Cli): void => {
-  const demo = verb(
-    program,
-    'demo',
-    'A plane with real agents in a temporary folder, to look around in; Ctrl-C removes it',
-    [
-      ['muster demo', '25 agents'],
-      ['muster demo --nodes 200', ''],
-    ],
-  ).option('--nodes <count>', 'how many agents', '25')
+export const declareDemo = (demo: Command, cli: Cli): void => {
+  documented(demo, [
+    ['muster demo', '25 agents'],
+    ['muster demo --nodes 200', ''],
+  ]).option('--nodes <count>', 'how many agents', '25')
   performs(cli, demo, runDemo)
+}
 
-  const agents = program.command('demo-agents', { hidden: true }).argument('<folder>')
+/** The other process of the demo. */
+export const declareDemoAgents = (agents: Command, cli: Cli): void => {
+  agents.argument('<folder>')
   loads(cli, agents, async () => (await import('./demo-agents.ts')).demoAgents)
 }
 

@@ -16,10 +16,8 @@ import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 import { printable } from '#cli/kit/printable.ts'
 
-export const declareToken = (program: Command, cli: Cli): void => {
-  const token = noun(program, 'token', 'Invitations for machines, each good for one enrollment', [
-    ['muster token create --node gpu-001', ''],
-  ])
+export const declareToken = (token: Command, cli: Cli): void => {
+  noun(token, [['muster token create --node gpu-001', '']])
 
   const create = verb(
     token,

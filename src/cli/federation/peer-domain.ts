@@ -12,8 +12,8 @@ import { printer } from '#cli/kit/print.ts'
 import { readText } from '#cli/kit/arguments.ts'
 import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
 
-export const declarePeerDomain = (program: Command, cli: Cli): void => {
-  const peer = noun(program, 'peer-domain', 'Other domains that may have the same machines in their registries', [
+export const declarePeerDomain = (peer: Command, cli: Cli): void => {
+  noun(peer, [
     ['muster peer-domain self --out here.json', 'on both sides; then carry the file to the other'],
     ['muster peer-domain add there.json', 'on both sides'],
   ])

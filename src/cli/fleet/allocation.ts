@@ -11,8 +11,8 @@ import { connect, everyPage, type OperatorClient } from '#cli/kit/operator-clien
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts, renderHeadedTable, type Cell } from '#cli/kit/table.ts'
 
-export const declareAllocation = (program: Command, cli: Cli): void => {
-  const allocation = noun(program, 'allocation', 'Work on nodes: who has placed what where', [
+export const declareAllocation = (allocation: Command, cli: Cli): void => {
+  noun(allocation, [
     ['muster allocation list --node gpu-001', ''],
     ['muster allocation create job-17 --node gpu-001 --vcluster training --owner slurm', ''],
     ['muster allocation release job-17', ''],

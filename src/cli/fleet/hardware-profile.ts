@@ -9,8 +9,8 @@ import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
 
-export const declareHardwareProfile = (program: Command, cli: Cli): void => {
-  const profile = noun(program, 'hardware-profile', 'Kinds of machines, and what each can be sold as', [
+export const declareHardwareProfile = (profile: Command, cli: Cli): void => {
+  noun(profile, [
     ['muster hardware-profile list', ''],
     ['muster node machine gpu-001', 'what a machine comes to, and what is missing'],
   ])

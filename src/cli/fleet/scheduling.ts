@@ -8,10 +8,8 @@ import { connect, waitForPlane } from '#cli/kit/operator-client.ts'
 import { type Colour, type Paint, printer } from '#cli/kit/print.ts'
 import { printable } from '#cli/kit/printable.ts'
 
-export const declareScheduling = (program: Command, cli: Cli): void => {
-  const scheduling = noun(program, 'scheduling', 'Where work may be placed, as a scheduler sees it', [
-    ['muster scheduling watch --vcluster training', ''],
-  ])
+export const declareScheduling = (scheduling: Command, cli: Cli): void => {
+  noun(scheduling, [['muster scheduling watch --vcluster training', '']])
 
   const watch = verb(scheduling, 'watch', 'All nodes, then each whose scheduling may have changed, as it happens', [
     ['muster scheduling watch', 'ends by Ctrl-C'],

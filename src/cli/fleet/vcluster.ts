@@ -13,8 +13,8 @@ import { readText } from '#cli/kit/arguments.ts'
 import { parseSettings, settingLines } from '#cli/kit/settings.ts'
 import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
 
-export const declareVCluster = (program: Command, cli: Cli): void => {
-  const vcluster = noun(program, 'vcluster', 'Groups of nodes: what they run, and who may do what there', [
+export const declareVCluster = (vcluster: Command, cli: Cli): void => {
+  noun(vcluster, [
     ['muster vcluster create training --overlay training.json', ''],
     ['muster node assign gpu-001 gpu-002 --to training', ''],
   ])

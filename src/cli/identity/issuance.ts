@@ -8,8 +8,8 @@ import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
-export const declareIssuance = (program: Command, cli: Cli): void => {
-  const issuance = noun(program, 'issuance', 'Whether certificates are issued at all', [
+export const declareIssuance = (issuance: Command, cli: Cli): void => {
+  noun(issuance, [
     ['muster issuance show', ''],
     ['muster issuance halt --reason "somebody has a copy of the store"', 'on every plane, at once'],
     ['muster issuance resume', ''],

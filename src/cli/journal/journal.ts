@@ -13,8 +13,8 @@ import { usageFailure } from '#cli/kit/failure.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { isoTime } from '#platform/clock.ts'
 
-export const declareJournal = (program: Command, cli: Cli): void => {
-  const journal = noun(program, 'journal', 'The hash-chained record of everything that happened', [
+export const declareJournal = (journal: Command, cli: Cli): void => {
+  noun(journal, [
     ['muster journal follow', ''],
     ['muster journal verify', ''],
   ])

@@ -8,11 +8,19 @@ import type { TextInput, TextOutput } from '#platform/standard-streams.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { ExitCode } from './exit-codes.ts'
 
-/** Adds a noun and its verbs to the command line. */
-type DeclareNoun = (program: Command, cli: Cli) => void
+/** Adds what a noun does to its command: its verbs, or its own options. */
+export type DeclareNoun = (command: Command, cli: Cli) => void
 
-/** Only the noun that is called is loaded, so that commands and completion stay quick. */
-export type Noun = { readonly name: string; readonly load: () => Promise<DeclareNoun> }
+/** Only the noun that is called is loaded, so that help and completion stay quick. */
+export type Noun = {
+  readonly name: string
+  /** How the list of nouns shows it, where that is more than the name. */
+  readonly usage?: string
+  readonly summary: string
+  /** For ourselves: in no list. */
+  readonly hidden?: true
+  readonly load: () => Promise<DeclareNoun>
+}
 
 export type CliDeps = {
   readonly nouns: readonly Noun[]

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { buildProgram } from './program.ts'
 import { candidates, placeOf } from './complete-words.ts'
-import { testCli } from '../../../test/fakes/test-cli.ts'
+import { testCli, wholeProgram } from '../../../test/fakes/test-cli.ts'
 
 const { cli } = testCli({})
-const program = await buildProgram(cli, [])
+const program = await wholeProgram(cli)
 
 const next = (line: string): readonly string[] | string => {
   const words = line.split(' ')

@@ -3,11 +3,11 @@
 
 import { Argument, type Command } from 'commander'
 import type { Cli, GlobalOptions } from './cli.ts'
-import { performs, verb } from './verb.ts'
+import { performs, documented } from './verb.ts'
 import { printer } from './print.ts'
 
-export const declareCompletion = (program: Command, cli: Cli): void => {
-  const completion = verb(program, 'completion', 'Print a script that completes commands in your shell', [
+export const declareCompletion = (completion: Command, cli: Cli): void => {
+  documented(completion, [
     ['source <(muster completion bash)', 'or into /etc/bash_completion.d/muster'],
     ['muster completion zsh > "${fpath[1]}/_muster"', ''],
     ['muster completion fish > ~/.config/fish/completions/muster.fish', ''],

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Command } from 'commander'
-import { testCli } from '../../../test/fakes/test-cli.ts'
+import { testCli, wholeProgram } from '../../../test/fakes/test-cli.ts'
 import { exitCodes } from './exit-codes.ts'
-import { buildProgram } from './program.ts'
 import { runCli } from './run-cli.ts'
 
 const commandsBelow = (command: Command, path: readonly string[]): (readonly string[])[] => [
@@ -21,7 +20,7 @@ const helpOf = async (path: readonly string[]): Promise<string> => {
 }
 
 test('the help of every command has examples, and they name commands and options that there are', async () => {
-  const program = await buildProgram(testCli({}).cli, [])
+  const program = await wholeProgram(testCli({}).cli)
   const all = commandsBelow(program, [])
   assert.ok(all.length > 40)
   for (const path of all) {

@@ -1,12 +1,15 @@
-// The command line: the noun that is called, or all of them where none is.
+// The command line: every noun by its name, and what is below the one that is called.
 
-import { Command, Option } from 'commander'
+import { Command, Help, Option } from 'commander'
 import type { Cli } from './cli.ts'
 import { asCalled } from './failure.ts'
 import { exampleLines, exitCodeTable } from './verb.ts'
 
-/** `words`: as they were typed. Without a noun among them, every noun is there: for its help, its completion, its mistakes. */
+/** `words`: as they were typed. */
 export const buildProgram = async (cli: Cli, words: readonly string[]): Promise<Command> => {
+  const help = new Help()
+  const usageOf = (command: Command): string | null =>
+    cli.nouns.find(({ name }) => name === command.name())?.usage ?? null
   const program: Command = new Command('muster')
     .description('A node trust plane: gives machines a short-lived mTLS identity, keeps it alive, takes it away')
     .helpCommand(false)
@@ -16,7 +19,11 @@ export const buildProgram = async (cli: Cli, words: readonly string[]): Promise<
     .option('--url <url>', 'a plane elsewhere: https://HOST:PORT (MUSTER_URL)')
     .option('--ca <file>', 'root certificates to verify --url against (MUSTER_CA; default: the system)')
     .option('--key-file <file>', 'file with the operator key (MUSTER_KEY_FILE; default admin.key in the data folder)')
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({
+      showGlobalOptions: true,
+      subcommandTerm: (command) =>
+        (command.parent === program ? usageOf(command) : null) ?? help.subcommandTerm(command),
+    })
     .exitOverride()
     .configureOutput({
       // Help is full of commands: they can be pasted too.
@@ -28,9 +35,11 @@ export const buildProgram = async (cli: Cli, words: readonly string[]): Promise<
       getErrHelpWidth: () => Math.max(80, cli.err.columns),
     })
     .addHelpText('after', () => `\nA first look:\n${exampleLines(firstLook(program)).join('\n')}\n\n${exitCodeTable()}`)
+  for (const { name, summary, hidden = false } of cli.nouns) program.command(name, { hidden }).description(summary)
   const called = firstOperand(program, words)
-  const named = cli.nouns.filter(({ name }) => name === called)
-  for (const { load } of named.length === 0 ? cli.nouns : named) (await load())(program, cli)
+  const noun = cli.nouns.find(({ name }) => name === called)
+  const command = program.commands.find((one) => one.name() === called)
+  if (noun !== undefined && command !== undefined) (await noun.load())(command, cli)
   return program
 }
 

@@ -6,18 +6,16 @@ import { exitCodeMeanings, exitCodeNames, exitCodes } from './exit-codes.ts'
 
 export type Example = readonly [command: string, remark: string]
 
-export const noun = (program: Command, name: string, summary: string, examples: readonly Example[]): Command =>
-  program
-    .command(name)
-    .description(summary)
-    .helpCommand(false)
-    .addHelpText('after', () => `\nExamples:\n${exampleLines(examples).join('\n')}`)
+/** A noun with verbs below it. Its name and summary: all-nouns.ts. */
+export const noun = (command: Command, examples: readonly Example[]): Command =>
+  command.helpCommand(false).addHelpText('after', () => `\nExamples:\n${exampleLines(examples).join('\n')}`)
+
+/** A command that does something: a verb, or a noun without verbs. */
+export const documented = (command: Command, examples: readonly Example[]): Command =>
+  command.addHelpText('after', () => `\nExamples:\n${exampleLines(examples).join('\n')}\n\n${exitCodeLine}`)
 
 export const verb = (parent: Command, usage: string, summary: string, examples: readonly Example[]): Command =>
-  parent
-    .command(usage)
-    .description(summary)
-    .addHelpText('after', () => `\nExamples:\n${exampleLines(examples).join('\n')}\n\n${exitCodeLine}`)
+  documented(parent.command(usage).description(summary), examples)
 
 /** What a command does. `A` are its arguments as commander parsed them. */
 type Run<O extends GlobalOptions, A extends readonly unknown[]> = (cli: Cli, options: O, ...args: A) => Promise<void>

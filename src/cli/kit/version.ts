@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from './cli.ts'
-import { performs, verb } from './verb.ts'
+import { performs, documented } from './verb.ts'
 
-export const declareVersion = (program: Command, cli: Cli): void => {
-  const version = verb(program, 'version', 'Print the version', [['muster version', '']])
+export const declareVersion = (version: Command, cli: Cli): void => {
+  documented(version, [['muster version', '']])
   performs(cli, version, printVersion)
 }
 

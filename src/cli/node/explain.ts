@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { performs, verb } from '#cli/kit/verb.ts'
+import { performs, documented } from '#cli/kit/verb.ts'
 import { codeSentences, nextStepOf } from '#domain/recovery/short-code-words.ts'
 import { decodeShortCode, nodeMark, type DecodedCode } from '#domain/recovery/short-code.ts'
 import { settingsApi } from '#wire/settings/settings-api.ts'
@@ -12,10 +12,10 @@ import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { printable } from '#cli/kit/printable.ts'
 
-export const declareExplain = (program: Command, cli: Cli): void => {
-  const explain = verb(program, 'explain <code>', 'Say what the short code of a node without a network means', [
+export const declareExplain = (explain: Command, cli: Cli): void => {
+  documented(explain, [
     ['muster explain MX-1234-5678-9ABC', 'works without a plane; with one it names the node'],
-  ])
+  ]).argument('<code>')
   performs(cli, explain, explainCode)
 }
 

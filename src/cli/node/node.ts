@@ -7,8 +7,8 @@ import { collect, noun, loads, plans, verb } from '#cli/kit/verb.ts'
 
 const acts = () => import('./node-act.ts')
 
-export const declareNode = (program: Command, cli: Cli): void => {
-  const node = noun(program, 'node', 'The machines this domain knows', [
+export const declareNode = (node: Command, cli: Cli): void => {
+  noun(node, [
     ['muster node list', ''],
     ['muster node show gpu-001', 'why it is in the state it is in'],
   ])

@@ -14,8 +14,8 @@ import { printer } from '#cli/kit/print.ts'
 import { printable } from '#cli/kit/printable.ts'
 import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
 
-export const declareKey = (program: Command, cli: Cli): void => {
-  const key = noun(program, 'key', 'Operator keys: who may use the operator plane', [['muster key list', '']])
+export const declareKey = (key: Command, cli: Cli): void => {
+  noun(key, [['muster key list', '']])
   const create = verb(key, 'create <name>', 'Print a new key, alone on standard output; the only time it is shown', [
     ['(umask 077; muster key create alice --role operator > alice.key)', ''],
     ['muster --key-file alice.key node list', 'using it'],

@@ -2,11 +2,11 @@
 
 import { Option, type Command } from 'commander'
 import type { Cli } from '#cli/kit/cli.ts'
-import { collect, loads, verb } from '#cli/kit/verb.ts'
+import { collect, documented, loads } from '#cli/kit/verb.ts'
 
-export const declarePlane = (program: Command, cli: Cli): void => {
-  const plane = planeOptions(
-    verb(program, 'plane', 'Run a plane; its data folder is made at the first start', [
+export const declarePlane = (plane: Command, cli: Cli): void => {
+  planeOptions(
+    documented(plane, [
       ['muster plane', 'on ./data, https://localhost:8443 for nodes, http://127.0.0.1:8440 for operators'],
       ['muster plane --data /srv/muster --node-listen 0.0.0.0:8443 --server-name muster.example.org', ''],
       [

@@ -12,8 +12,8 @@ import { type Paint, printer } from '#cli/kit/print.ts'
 import { receiptProgress } from '#cli/revocation/receipt-lines.ts'
 import { renderFacts, renderHeadedTable, type Cell } from '#cli/kit/table.ts'
 
-export const declarePlan = (program: Command, cli: Cli): void => {
-  const plan = noun(program, 'plan', 'What a command would do, shown with --plan and done with plan apply', [
+export const declarePlan = (plan: Command, cli: Cli): void => {
+  noun(plan, [
     ['muster node revoke gpu-001 gpu-002 --reason stolen --plan', 'shows it'],
     ['muster plan apply 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', 'does it, unless something has changed'],
   ])

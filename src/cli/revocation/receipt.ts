@@ -12,8 +12,8 @@ import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
 import { askReceipt, awaitReceipt, showReceipt } from './receipt-lines.ts'
 import { durationOption } from '#cli/kit/arguments.ts'
 
-export const declareReceipt = (program: Command, cli: Cli): void => {
-  const receipt = noun(program, 'receipt', 'The proof that an identity was taken away', [
+export const declareReceipt = (receipt: Command, cli: Cli): void => {
+  noun(receipt, [
     ['muster receipt list --open', ''],
     ['muster receipt show 01KA2Q7Z6W3M8X9Y0Z1A2B3C4D', ''],
   ])

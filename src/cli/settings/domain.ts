@@ -12,8 +12,8 @@ import { printer } from '#cli/kit/print.ts'
 import { parseSettings, settingLines } from '#cli/kit/settings.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
-export const declareDomain = (program: Command, cli: Cli): void => {
-  const domain = noun(program, 'domain', 'Values that hold for the whole trust domain', [['muster domain show', '']])
+export const declareDomain = (domain: Command, cli: Cli): void => {
+  noun(domain, [['muster domain show', '']])
   const show = verb(domain, 'show', 'Show them, in words that domain set takes', [['muster domain show', '']])
   performs(cli, show, domainShow)
 

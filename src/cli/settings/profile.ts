@@ -12,10 +12,8 @@ import { printer } from '#cli/kit/print.ts'
 import { parseSettings, settingLines } from '#cli/kit/settings.ts'
 import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
 
-export const declareProfile = (program: Command, cli: Cli): void => {
-  const profile = noun(program, 'profile', 'Named policies: lifetimes, keys, ways to join and to come back', [
-    ['muster profile list', ''],
-  ])
+export const declareProfile = (profile: Command, cli: Cli): void => {
+  noun(profile, [['muster profile list', '']])
   const list = verb(profile, 'list', 'List profiles', [['muster profile list', '']])
   performs(cli, list, profileList)
 

@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import type { Cli } from '#cli/kit/cli.ts'
 import { noun, loads, verb } from '#cli/kit/verb.ts'
 
-export const declareStore = (program: Command, cli: Cli): void => {
-  const store = noun(program, 'store', 'What a plane keeps: look at it, move it, copy it', [
+export const declareStore = (store: Command, cli: Cli): void => {
+  noun(store, [
     ['muster store status', ''],
     ['muster store backup /backups/monday', 'while the plane runs'],
   ])
@@ -29,43 +29,48 @@ export const declareStore = (program: Command, cli: Cli): void => {
   ).option('--dry-run', 'look, and change nothing')
   loads(cli, migrate, async () => (await import('./store-migrate.ts')).storeMigrate)
 
-  const exported = sealKey(
-    whichStore(
-      verb(store, 'export <file>', 'The whole domain into one new file, with every plane stopped; keys stay sealed', [
-        ['muster store export /srv/domain.export', 'out of ./data'],
-        ['muster store export /srv/domain.export --store postgres --seal-key /etc/muster/seal.key', ''],
-      ]),
-    ),
-  )
-  loads(cli, exported, async () => (await import('./store-export.ts')).storeExport)
-
-  const imported = sealKey(
-    verb(store, 'import <file>', 'What store export wrote, into an empty store', [
-      ['muster store import /srv/domain.export --store postgres --seal-key /etc/muster/seal.key', ''],
-      ['muster store import /srv/domain.export --store sqlite --data ./new --seal-key ./old/seal.key', ''],
-    ])
-      .requiredOption(
-        '--store <sqlite|postgres>',
-        'where to: SQLite in --data, or PostgreSQL (see: muster plane --help)',
-      )
-      .option('--domain <name>', 'refuse the file of any other domain (MUSTER_DOMAIN)'),
-  )
-  loads(cli, imported, async () => (await import('./store-import.ts')).storeImport)
-
   const backup = sealKey(
     whichStore(
       verb(
         store,
         'backup <folder>',
-        'Copy the data folder of a plane on SQLite into a new folder, while it runs, and verify the copy. The copy is a data folder: to restore it, start a plane on a copy of it. PostgreSQL is backed up with its own tools: pg_basebackup, pgBackRest (docs/OPERATIONS.md)',
+        'Copy a store into a new folder, while its planes run, and verify the copy. The folder is a data folder with a signed manifest.json: restore it into either store. PostgreSQL as a whole is backed up with its own tools: pg_basebackup, pgBackRest (docs/OPERATIONS.md)',
         [
           ['muster store backup /backups/monday', 'of ./data'],
           ['muster store backup /backups/monday --data /srv/muster --seal-key /etc/muster/seal.key', ''],
+          ['muster store backup /backups/monday --store postgres --seal-key /etc/muster/seal.key', ''],
         ],
       ),
     ),
-  ).summary('Copy the data folder of a plane on SQLite, while it runs, and verify the copy')
-  loads(cli, backup, async () => (await import('./store-backup.ts')).storeBackup)
+  ).summary('Copy a store into a new folder, while its planes run, and verify the copy')
+  loads(cli, backup, async () => (await import('./store-copy.ts')).storeBackup)
+
+  const restore = copyOptions(
+    verb(store, 'restore <backup>', 'What store backup, or store export of 0.2, wrote, into an empty store', [
+      ['muster store restore /backups/monday --store sqlite --data ./new', ''],
+      ['muster store restore /backups/monday --store postgres --seal-key /etc/muster/seal.key', ''],
+    ]).requiredOption(
+      '--store <sqlite|postgres>',
+      'where to: SQLite in --data, or PostgreSQL (see: muster plane --help)',
+    ),
+  )
+  loads(cli, restore, async () => (await import('./store-copy.ts')).storeRestore)
+
+  const copy = copyOptions(
+    verb(store, 'copy', 'Move a domain into an empty store, with every plane stopped; keys stay sealed', [
+      ['muster store copy --from ./data --to postgres --seal-key /etc/muster/seal.key', ''],
+      ['muster store copy --from postgres --to ./data --seal-key /etc/muster/seal.key', ''],
+      ['muster store copy --from postgres:/etc/muster/old --to postgres:/etc/muster/new --seal-key FILE', ''],
+    ])
+      .requiredOption('--from <place>', 'a data folder; postgres, as MUSTER_STORE_FILE has it; or postgres:FILE')
+      .requiredOption('--to <place>', 'the same; nothing may be there'),
+  )
+  loads(cli, copy, async () => (await import('./store-copy.ts')).storeCopy)
+
+  // For one release they say what has replaced them.
+  const gone = (usage: string) => store.command(usage, { hidden: true }).allowUnknownOption().allowExcessArguments()
+  loads(cli, gone('export'), async () => (await import('./store-copy.ts')).storeExportGone)
+  loads(cli, gone('import'), async () => (await import('./store-copy.ts')).storeImportGone)
 
   const confirm = verb(
     store,
@@ -87,3 +92,8 @@ const whichStore = (command: Command): Command =>
 
 const sealKey = (command: Command): Command =>
   command.option('--seal-key <file>', 'key that seals the keys; default seal.key in the data folder (MUSTER_SEAL_KEY)')
+
+const copyOptions = (command: Command): Command =>
+  sealKey(command)
+    .option('--domain <name>', 'refuse any other domain (MUSTER_DOMAIN)')
+    .option('--manifest <file>', 'also write the signed manifest into this new file')

@@ -1,36 +1,45 @@
-// What the long store commands share: the configuration of the store they are about, progress, and how they are stopped.
+// What the store commands share: which store they are about, progress and how a long one is stopped, and why one was refused.
 
-import { planeConfig, type PlaneConfig } from '#plane/config/config.ts'
-import type { TransferProgress, TransferRun } from '#plane/store/copy/transfer-run.ts'
+import { ConfigProblem, planeConfig, type PlaneConfig } from '#plane/config/config.ts'
+import { copyRefusal, type CopyRefusal } from '#plane/store/copy/copy-refusal.ts'
+import type { CopyProgress, CopyRun } from '#plane/store/copy/copy-run.ts'
 import { stopSignal } from '#platform/signals.ts'
 import { systemTimers } from '#platform/timers.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { storeTrouble } from './store-trouble.ts'
+import { exitCodes, type ExitCode } from '#cli/kit/exit-codes.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
 
 export type StoreOptions = GlobalOptions & { readonly store?: string; readonly sealKey?: string }
 
 /** `notDone`: what is said when it is refused. */
-export const withStore = async <T>(
+export const withStore = <T>(
   cli: Cli,
   options: StoreOptions,
   notDone: string,
   act: (config: PlaneConfig) => Promise<T>,
-): Promise<T> => {
+): Promise<T> => refusing(notDone, () => act(planeConfig(options, cli.env)))
+
+/** An error that could be expected becomes the failure of the command. */
+export const refusing = async <T>(notDone: string, act: () => Promise<T>): Promise<T> => {
   try {
-    return await act(planeConfig(options, cli.env))
+    return await act()
   } catch (error) {
-    throw storeTrouble(error, notDone)
+    if (error instanceof ConfigProblem) throw usageFailure(`${error.message}.`)
+    const refusal = copyRefusal(error)
+    if (refusal === null) throw error
+    const { code, detail, next } = refusal
+    throw new Failure({ exit: exitOf(code), code, sentence: notDone, detail, next })
   }
 }
 
 const everyMs = { terminal: 200, log: 10_000 }
 
-/** On a terminal one line that changes, elsewhere a line now and then: a long export must not look dead. */
-export const storeRun = (cli: Cli): TransferRun & { over(): void } => {
+/** On a terminal one line that changes, elsewhere a line now and then: a long copy must not look dead. */
+export const storeRun = (cli: Cli): CopyRun & { over(): void } => {
   let lastMs = cli.clock.monotonicMs()
   let shown = false
   const pauseMs = cli.err.isTerminal ? everyMs.terminal : everyMs.log
-  const onProgress = ({ doing, done, total }: TransferProgress): void => {
+  const onProgress = ({ doing, done, total }: CopyProgress): void => {
     const nowMs = cli.clock.monotonicMs()
     if (nowMs - lastMs < pauseMs) return
     lastMs = nowMs
@@ -43,5 +52,36 @@ export const storeRun = (cli: Cli): TransferRun & { over(): void } => {
     shown = false
   }
   // Real turns of the event loop: whatever the command's own timers are, a signal has to get through.
-  return { timers: systemTimers, stop: stopSignal(), onProgress, over }
+  return { clock: cli.clock, timers: systemTimers, stop: stopSignal(), onProgress, over }
+}
+
+const exitOf = (code: CopyRefusal['code']): ExitCode => {
+  switch (code) {
+    case 'BACKUP_UNKNOWN':
+    case 'BACKUP_DAMAGED':
+    case 'FILE_EXISTS':
+    case 'FILE_UNUSABLE':
+    case 'OTHER_DOMAIN':
+    case 'SEALING_KEY_MISSING':
+    case 'SEALING_KEY_WRONG':
+      return exitCodes.usage
+    case 'NO_STORE':
+      return exitCodes.notFound
+    case 'JOURNAL_BROKEN':
+    case 'JOURNAL_UNREADABLE':
+      return exitCodes.journalBroken
+    case 'STORE_FAULT':
+      return exitCodes.unavailable
+    case 'DISK_FULL':
+    case 'STORE_DAMAGED':
+      return exitCodes.fault
+    case 'NOT_PERMITTED':
+      return exitCodes.notAllowed
+    case 'STORE_IN_USE':
+    case 'DATA_FOLDER_IN_USE':
+    case 'STOPPED':
+      return exitCodes.tryLater
+    default:
+      return exitCodes.refused
+  }
 }

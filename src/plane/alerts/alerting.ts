@@ -5,13 +5,12 @@ import { othersMayRead, readFileIfAny } from '#platform/files.ts'
 import { systemRootsAnd } from '#platform/post-once.ts'
 import { openResolver } from '#platform/resolve-name.ts'
 import { ConfigProblem } from '#plane/config/config.ts'
-import type { Feed } from '#plane/core/feed.ts'
+import type { Core } from '#plane/core/core.ts'
 import { agingSource, clocksSource, withdrawnSource, type AgingDeps } from './alert-sources.ts'
 import { followNodes } from './follow-nodes.ts'
 import type { RefusedCall } from '#plane/core/record-refusal.ts'
 import { reconcileSource, type UnresolvedAlerts } from './reconcile-alerts.ts'
 import { watchFailures } from './watch-failures.ts'
-import type { Foundation } from '#plane/foundation/foundation.ts'
 import type { Led } from '#plane/cluster/leading.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { startUpkeep } from '#plane/core/upkeep.ts'
@@ -19,9 +18,8 @@ import { callReceiver, type Receiver } from '#plane/webhook/call-receiver.ts'
 import { deliverAlerts, type AlertDelivery, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
 import type { WebhookTarget } from '#plane/webhook/webhook-target.ts'
 
-export type AlertingDeps = Foundation &
+export type AlertingDeps = Core &
   Pick<AgingDeps, 'authority' | 'servers'> & {
-    readonly feed: Feed
     readonly alerts: UnresolvedAlerts
     readonly webhook: WebhookTarget | null
     readonly clockToleranceMs: number

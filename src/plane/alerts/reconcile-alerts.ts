@@ -37,8 +37,8 @@ export type AlertSource = {
   extend?(wanted: WantedAlert, unresolved: Alert): WantedAlert
 }
 
-/** `reliedOn`: the rows that say it. The commit is lost if one of them has changed. */
-export type AlertState = { readonly wanted: WantedAlert | null; readonly reliedOn: readonly Read[] }
+/** What one look at an alert found. `reliedOn`: the rows that say it; the commit is lost if one of them has changed. */
+export type AlertLook = { readonly wanted: WantedAlert | null; readonly reliedOn: readonly Read[] }
 
 const by = { actor: 'system:alerts', source: null, correlation: null }
 
@@ -49,7 +49,7 @@ const by = { actor: 'system:alerts', source: null, correlation: null }
 export const reconcileAlert = async (
   deps: AlertDeps,
   about: Pick<Alert, 'kind' | 'subject'>,
-  look: (unresolved: Alert | null) => Promise<AlertState> | AlertState,
+  look: (unresolved: Alert | null) => Promise<AlertLook> | AlertLook,
 ): Promise<'settled' | 'busy'> => {
   const done = await commitDecision(deps, async () => {
     const existing = await deps.store.get('alert', alertKey(about))

@@ -10,6 +10,7 @@ import {
   withFailure,
   type RepeatedFailure,
 } from '#domain/alerts/alert-failures.ts'
+import type { Alert } from '#domain/alerts/alert.ts'
 import { readOf } from '#domain/core/change.ts'
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import type { NodeId } from '#domain/core/node.ts'
@@ -23,7 +24,7 @@ import {
   reconcileAlert,
   reconcileSource,
   type AlertDeps,
-  type AlertState,
+  type AlertLook,
   type UnresolvedAlerts,
 } from './reconcile-alerts.ts'
 
@@ -94,10 +95,11 @@ export const watchFailures = (deps: WatchFailuresDeps): FailureWatch => {
           // Raised when they are heard of.
           wanted: () => [],
           async over(alerts) {
-            const isOver = await Promise.all(
-              alerts.map(async ({ subject }) => isQuiet(subject) || isGone(deps, subject)),
-            )
-            return alerts.filter((_, at) => isOver[at])
+            const over: Alert[] = []
+            // One after the other: there may be thousands of them, and nothing waits for this.
+            for (const alert of alerts)
+              if (isQuiet(alert.subject) || (await isGone(deps, alert.subject))) over.push(alert)
+            return over
           },
         },
       ),
@@ -118,7 +120,7 @@ const asRefused = ({
   source: source ?? 'unknown',
 })
 
-const look = async ({ store }: WatchFailuresDeps, failure: RepeatedFailure): Promise<AlertState> => {
+const look = async ({ store }: WatchFailuresDeps, failure: RepeatedFailure): Promise<AlertLook> => {
   const { node: id } = failure.identity
   const node = await store.get('node', id)
   const profile = node === null ? null : await store.get('profile', node.value.profile)

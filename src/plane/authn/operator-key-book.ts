@@ -9,18 +9,16 @@ import { boundedText } from '#domain/core/decision.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
-import type { Feed } from '#plane/core/feed.ts'
 import { entryPages } from '#plane/core/pages.ts'
 import { raiseAlert, reconcileSource, type ReconcileDeps } from '#plane/alerts/reconcile-alerts.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { Log } from '#platform/log.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type KeyBookDeps = ReconcileDeps & {
-  readonly store: Pick<Store, 'get' | 'commit' | 'operatorKeys' | 'journal'>
-  readonly feed: Feed
-  readonly keySeal: KeySeal
-  readonly log: Log
-}
+export type KeyBookDeps = ReconcileDeps &
+  Pick<Core, 'feed' | 'log'> & {
+    readonly store: Pick<Store, 'get' | 'commit' | 'operatorKeys' | 'journal'>
+    readonly keySeal: KeySeal
+  }
 
 export type KeyBook = {
   /** Whether a live row is a key of this domain. One that is not raises an alert. */

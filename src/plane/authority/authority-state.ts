@@ -4,15 +4,13 @@ import type { ServerNames } from '#domain/ca/server-certificate.ts'
 import type { Tries } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import type { Random } from '#platform/random.ts'
 import { signerFrom, type CaSigner } from './ca-signer.ts'
 import { bookOf, type IssuerBook } from './issuer-book.ts'
 import { longestLeaf } from './issuer-life.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import type { RecoveryAuthority } from './recovery-authority.ts'
 import type { HeldServerCertificate } from './server-identity.ts'
+import type { Core } from '#plane/core/core.ts'
 
 export type AuthorityOptions = {
   readonly domain: string
@@ -25,15 +23,12 @@ export type AuthorityOptions = {
   readonly statusUrl?: string | null
 }
 
-export type AuthorityDeps = {
+export type AuthorityDeps = Pick<Core, 'clock' | 'random' | 'log'> & {
   readonly store: Pick<
     Store,
     'get' | 'issuers' | 'profiles' | 'commit' | 'journal' | 'replicas' | 'sealedKeys' | 'exclusively' | 'makeRoom'
   >
   readonly feed: Pick<Feed, 'publish' | 'subscribe'>
-  readonly clock: Clock
-  readonly random: Random
-  readonly log: Log
   readonly custody: KeyCustody
   /** What operators are shown of the other trust; none of it signs anything here. */
   readonly recovery: Pick<RecoveryAuthority, 'rootsOnRecord' | 'warnings'>

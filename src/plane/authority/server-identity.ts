@@ -19,22 +19,18 @@ import { fromPem, toPem } from '#pki/pem.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import { sortableId, type Random } from '#platform/random.ts'
+import { sortableId } from '#platform/random.ts'
 import type { ServerIdentity } from './authority.ts'
 import type { CaSigner } from './ca-signer.ts'
 import { byItself } from './issuer-book.ts'
 import { withRoom, type KeyCustody, type KeyName } from '#plane/keys/key-custody.ts'
 import { signLeaf } from './sign-leaf.ts'
 import { formatIp, parseIp } from '#platform/ip-address.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type ServerCertificateDeps = {
+export type ServerCertificateDeps = Pick<Core, 'clock' | 'random' | 'log'> & {
   readonly store: Pick<Store, 'get' | 'commit' | 'makeRoom'>
   readonly feed: Pick<Feed, 'publish'>
-  readonly clock: Clock
-  readonly random: Random
-  readonly log: Log
   readonly custody: KeyCustody
   readonly options: {
     readonly domain: string

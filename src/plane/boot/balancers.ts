@@ -1,17 +1,12 @@
 // The load balancers a plane is behind, and what is told of those that do not say whose connections they pass on.
 
 import type { Network } from '#platform/ip-address.ts'
-import type { Clock } from '#platform/clock.ts'
 import { coalesced } from '#platform/coalesced-log.ts'
-import type { Log } from '#platform/log.ts'
 import type { Balancers, HeaderTrouble } from '#platform/proxied-server.ts'
-import type { Timers } from '#platform/timers.ts'
 import { isListed } from '#plane/config/proxy-from.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type BalancersDeps = {
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly log: Log
+export type BalancersDeps = Pick<Core, 'clock' | 'timers' | 'log'> & {
   readonly onRefused: (trouble: HeaderTrouble) => void
 }
 

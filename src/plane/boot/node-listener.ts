@@ -12,7 +12,6 @@ import {
   type ConnectionLimits,
 } from '#platform/connections.ts'
 import { listenTcp, stopServer, type HttpRequest, type SharedAddress } from '#platform/http-server.ts'
-import type { Log } from '#platform/log.ts'
 import {
   createTlsServer,
   replaceServerIdentity,
@@ -21,7 +20,6 @@ import {
   type TLSSocket,
 } from '#platform/tls-server.ts'
 import { readProxyHeaders, type Balancers } from '#platform/proxied-server.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { NodeAuthn } from '#plane/authn/node-certificate.ts'
 import type { ChannelServer } from '#plane/channel/channel-server.ts'
 import type { ServerIdentity } from '#plane/authority/authority.ts'
@@ -35,19 +33,19 @@ import type { Route } from '#plane/http/route.ts'
 import { sourceAddress } from '#platform/caller-address.ts'
 import { judgeStanding } from '#plane/http/standing-gate.ts'
 import { matchUpgrade } from '#plane/http/upgrade-route.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type NodeListenerDeps = Omit<ReplyOptions, 'callers'> & {
-  readonly routes: readonly Route[]
-  readonly authn: NodeAuthn
-  readonly channels: ChannelServer
-  readonly correlation: () => string
-  readonly timers: Timers
-  readonly log: Log
-  readonly identity: ServerIdentity
-  readonly roots: readonly string[]
-  readonly limits: ConnectionLimits
-  readonly balancers: Balancers | null
-}
+export type NodeListenerDeps = Omit<ReplyOptions, 'callers'> &
+  Pick<Core, 'timers' | 'log'> & {
+    readonly routes: readonly Route[]
+    readonly authn: NodeAuthn
+    readonly channels: ChannelServer
+    readonly correlation: () => string
+    readonly identity: ServerIdentity
+    readonly roots: readonly string[]
+    readonly limits: ConnectionLimits
+    readonly balancers: Balancers | null
+  }
 
 export type NodeListener = {
   listen(at: SharedAddress): Promise<number>

@@ -5,6 +5,7 @@ import type { NodeId } from '#domain/core/node.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
+import type { Core } from '#plane/core/core.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openNodeAuthn } from '#plane/authn/node-certificate.ts'
 import { openChannelParts } from '#plane/channel/channel-parts.ts'
@@ -13,14 +14,9 @@ import type { PlaneUrls } from '#plane/core/configuration.ts'
 import { sweepSessions } from '#plane/channel/cut-sessions.ts'
 import { raiseOverdue } from '#plane/liveness/lapse-nodes.ts'
 import { openSightings, sightingsEveryMs } from '#plane/continuity/sightings.ts'
-import type { Feed } from '#plane/core/feed.ts'
-import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { openSightingJudge } from '#plane/continuity/judge-sighting.ts'
-import { openNodePace } from '#plane/limits/node-pace.ts'
 import { openReceipts } from '#plane/revocation/receipts.ts'
 import { recordCounted, recordRefusal } from '#plane/core/record-refusal.ts'
-import { openStrangersBudget, sharedLimits } from '#plane/limits/strangers-budget.ts'
-import type { Foundation } from '#plane/foundation/foundation.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { bundleRoutes, type BundleRouteDeps } from '#plane/ca/ca-routes.ts'
@@ -29,20 +25,19 @@ import { claimRoutes } from '#plane/federation/peer-domain-routes.ts'
 import type { ReceiveClaimsDeps } from '#plane/federation/take-claims.ts'
 import type { Route } from '#plane/http/route.ts'
 import {
-  challengeLimits,
   challengeRoutes,
   identityRoutes,
   type ChallengeRouteDeps,
   type IdentityRouteDeps,
 } from '#plane/identity/identity-routes.ts'
+import { openNodeLimits } from './node-limits.ts'
 import { openNodeListener } from './node-listener.ts'
 import { mostBehindMs } from '#plane/store/contract/replicas.ts'
 import type { LivedTime } from '#plane/core/lived-time.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 
-export type NodePlaneDeps = Foundation & {
-  readonly feed: Feed
+export type NodePlaneDeps = Core & {
   readonly authority: Authority
   readonly recovery: RecoveryAuthority
   readonly urls: () => PlaneUrls
@@ -75,56 +70,73 @@ export const nodeRoutes = (deps: NodeRouteDeps): readonly Route[] => [
 
 /** An agent holds one channel and makes a call now and then. A stolen certificate must not take all connections. */
 const connectionsPerNode = 32
-
-/** Enrollments in progress at once; the rest is told when to come back. */
-const admissionCapacity = 1024
 /** What a restart loses of the lived time, at most. */
 const livedEveryMs = 300_000
 
 export const openNodePlane = async (deps: NodePlaneDeps) => {
-  const { store, feed, clock, timers, log, authority, settings, lived } = deps
+  const { store, feed, clock, random, timers, log, authority, recovery, settings, lived, urls } = deps
+  const core: Core = { store, feed, clock, random, timers, log }
+  const domainName = settings().name
+  const limits = openNodeLimits(core, settings)
+  const refusals = { store, feed, clock, strangers: limits.strangers, acquaintances: limits.acquaintances }
   const denyList = await openDenyList(store, feed)
-  const strangers = openStrangersBudget(clock, () => {
-    const { strangersPerMinute: perMinute, strangersPerMinutePerSource: perMinutePerSource } = settings()
-    return sharedLimits({ perMinute, perMinutePerSource }, store.replicas.count())
-  })
-  // Callers who have proved who they are share what strangers have, whatever address a gateway gives all of them.
-  const acquaintances = openStrangersBudget(clock, () => {
-    const { strangersPerMinute: perMinute } = settings()
-    return sharedLimits({ perMinute, perMinutePerSource: perMinute }, store.replicas.count())
-  })
-  // A balancer may send all of one site to one replica: only what all callers cost is shared out.
-  const challenges = openStrangersBudget(clock, () => ({
-    ...sharedLimits(challengeLimits, store.replicas.count()),
-    perMinutePerSource: challengeLimits.perMinutePerSource,
-  }))
-  const admission = openAdmissionQueue(clock, admissionCapacity)
-  const pace = openNodePace(clock, () => store.replicas.count())
-  const parts = await openChannelParts({ ...deps, issuer: authority })
-  const sightingJudge = await openSightingJudge(deps)
-  // A shared database may lose, in a failover, what it showed last.
-  const certainAfterMs = store.sealedKeys === null ? 0 : mostBehindMs
-  const sightings = openSightings({ ...deps, ...parts, strangers, acquaintances, sightingJudge, certainAfterMs })
-  const shared = {
-    ...deps,
-    ...parts,
-    issuer: authority,
-    strangers,
-    acquaintances,
-    challenges,
-    admission,
-    pace,
-    domainName: settings().name,
+  const channel = await openChannelParts({ ...core, issuer: authority, urls, onReport: deps.onReport })
+  const sightingJudge = await openSightingJudge({ ...core, recovery, settings })
+  const sightings = openSightings({
+    ...core,
+    ...refusals,
+    recovery,
+    settings,
     sightingJudge,
-    sightings,
-  }
-  const { sessions, channels } = parts
-  const receipts = openReceipts({ ...deps, channels, peers: parts.peerProofs })
+    sessions: channel.sessions,
+    gate: channel.gate,
+    // A shared database may lose, in a failover, what it showed last.
+    certainAfterMs: store.sealedKeys === null ? 0 : mostBehindMs,
+  })
+  const receipts = openReceipts({ ...core, channels: channel.channels, peers: channel.peerProofs })
 
+  const routes = nodeRoutes({
+    ...core,
+    ...limits,
+    issuer: authority,
+    recovery,
+    domainName,
+    urls,
+    peerBook: channel.peerBook,
+    secondHolders: channel.secondHolders,
+    probe: channel.probe,
+  })
   const listener = await openNodeListener({
-    routes: nodeRoutes(shared),
-    authn: openNodeAuthn({ ...shared, denyList }),
-    channels: openChannelServer({ ...shared, denyList }),
+    routes,
+    authn: openNodeAuthn({
+      store,
+      clock,
+      settings,
+      denyList,
+      returns: channel.returns,
+      holdOff: channel.holdOff,
+      secondHolders: channel.secondHolders,
+      barred: deps.barred,
+    }),
+    channels: openChannelServer({
+      ...core,
+      denyList,
+      sightings,
+      pace: limits.pace,
+      replicas: store.replicas,
+      sessions: channel.sessions,
+      presence: channel.presence,
+      gate: channel.gate,
+      holding: channel.holding,
+      holdOff: channel.holdOff,
+      holders: channel.holders,
+      secondHolders: channel.secondHolders,
+      updates: channel.updates,
+      reports: channel.reports,
+      overlays: channel.overlays,
+      sendPeers: channel.sendPeers,
+      peersIntake: channel.peersIntake,
+    }),
     correlation: deps.correlation,
     timers,
     log,
@@ -133,7 +145,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     limits: deps.turnedAway.limits('node', { connections: deps.connections, perCaller: connectionsPerNode }),
     onAborted(source, principal) {
       deps.turnedAway.aborted('node', source)
-      ;(principal?.kind === 'node' ? acquaintances : strangers).charge(source)
+      ;(principal?.kind === 'node' ? limits.acquaintances : limits.strangers).charge(source)
     },
     balancers: deps.balancers,
     trouble: () => troubleOf(store),
@@ -141,23 +153,25 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     withdrawn: (principal) => (principal.kind === 'node' ? denyList.refusalOf(principal) : null),
     onRefusal(refused) {
       deps.onRefusal(refused)
-      recordRefusal(shared, refused).catch((error: unknown) => log.warn({ err: error }, 'a refusal was not journaled'))
+      recordRefusal(refusals, refused).catch((error: unknown) =>
+        log.warn({ err: error }, 'a refusal was not journaled'),
+      )
     },
   })
   authority.onServerIdentity((identity) => listener.replaceIdentity(identity, authority.roots()))
 
   const upkeep: UpkeepTask[] = [
-    { name: 'channels', where: 'each', everyMs: 1000, run: () => sweepSessions(sessions, clock) },
+    { name: 'channels', where: 'each', everyMs: 1000, run: () => sweepSessions(channel.sessions, clock) },
     { name: 'receipts', where: 'leader', everyMs: 1000, run: (asLeader) => receipts.goOn(asLeader) },
-    { name: 'lapse', where: 'leader', everyMs: 1000, run: (asLeader) => parts.sweepAbsent(asLeader) },
+    { name: 'lapse', where: 'leader', everyMs: 1000, run: (asLeader) => channel.sweepAbsent(asLeader) },
     {
       name: 'overdue',
       where: 'leader',
       everyMs: 30_000,
-      run: (asLeader) => raiseOverdue({ ...shared, store: asLeader }),
+      run: (asLeader) => raiseOverdue({ store: asLeader, feed, clock, timers }),
     },
     { name: 'sightings', where: 'each', everyMs: sightingsEveryMs, run: () => sightings.look() },
-    { name: 'counted refusals', where: 'each', everyMs: 10_000, run: () => recordCounted(shared) },
+    { name: 'counted refusals', where: 'each', everyMs: 10_000, run: () => recordCounted(refusals) },
     {
       name: 'deny-list',
       where: 'each',
@@ -174,6 +188,6 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     },
     { name: 'lived time', where: 'leader', everyMs: livedEveryMs, run: (asLeader) => lived.add(asLeader) },
   ]
-  const endChannels = (): void => sessions.close('PLANE_STOPPING', 'the plane is restarting')
-  return { listener, channels, receipts, admission, upkeep, endChannels, shared, denyList }
+  const endChannels = (): void => channel.sessions.close('PLANE_STOPPING', 'the plane is restarting')
+  return { listener, channel, receipts, limits, sightingJudge, denyList, upkeep, endChannels }
 }

@@ -5,7 +5,6 @@ import type { Refusal } from '#domain/core/refusal.ts'
 import { recordCounted } from '#plane/core/record-refusal.ts'
 import { recordOperatorRefusal } from '#plane/core/record-operator-refusal.ts'
 import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
-import type { Feed } from '#plane/core/feed.ts'
 import { openArrivals } from '#plane/core/arrivals.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
 import type { RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
@@ -29,17 +28,11 @@ import { everyListener } from '#wire/listeners.ts'
 import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import { openApiDocument } from '#plane/http/openapi.ts'
 import { notReady, readyBut } from './readiness.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import type { TurnedAway } from './turned-away.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
-import type { Random } from '#platform/random.ts'
-import type { Timers } from '#platform/timers.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type OperatorPlaneDeps = {
-  readonly store: Store
-  readonly feed: Feed
+export type OperatorPlaneDeps = Core & {
   readonly authority: Authority
   readonly channels: OpenChannels
   readonly peers: PeerProofs
@@ -48,10 +41,6 @@ export type OperatorPlaneDeps = {
   readonly cutOffs: Pick<PendingCutOffs, 'run' | 'warnings'>
   readonly revocationLists: Pick<RevocationLists, 'list'>
   readonly settings: () => DomainSettings
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly random: Random
-  readonly log: Log
   readonly journalWatch: JournalWatch
   readonly alerts: Pick<UnresolvedAlerts, 'all'>
   readonly keySeal: KeySeal

@@ -2,8 +2,8 @@
 
 import { openOcsp } from '#plane/ca/answer-ocsp.ts'
 import { openStrangersBudget, sharedLimits } from '#plane/limits/strangers-budget.ts'
-import type { Feed } from '#plane/core/feed.ts'
-import type { Foundation } from '#plane/foundation/foundation.ts'
+import type { Core } from '#plane/core/core.ts'
+import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { dropEndedListKeys } from '#plane/authority/list-signer.ts'
 import { dropEndedResponders } from '#plane/authority/responder.ts'
 import { openResponders } from '#plane/ca/responders.ts'
@@ -16,8 +16,8 @@ import { openSteadyTime } from '#plane/core/steady-time.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 
-export type StatusPlaneDeps = Foundation & {
-  readonly feed: Feed
+export type StatusPlaneDeps = Core & {
+  readonly custody: KeyCustody
   /** Where others find the listener; null: they are not told. */
   readonly statusUrl: string | null
   readonly measures: StatusMeasures

@@ -1,17 +1,12 @@
 // What strangers do to listeners is counted, and logged as one line a minute for each kind: a log that grows with what
 // strangers send would be theirs to fill.
 
-import type { Clock } from '#platform/clock.ts'
 import { coalesced } from '#platform/coalesced-log.ts'
 import type { ConnectionLimits, CutReason } from '#platform/connections.ts'
-import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { ListenerName } from '#plane/metrics/open-metrics.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type TurnedAwayDeps = {
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly log: Log
+export type TurnedAwayDeps = Pick<Core, 'clock' | 'timers' | 'log'> & {
   readonly onCut: (listener: ListenerName, reason: CutReason) => void
   readonly onAborted: (listener: ListenerName) => void
 }

@@ -16,11 +16,11 @@ import type { Feed } from '#plane/core/feed.ts'
 import { certificatesOf, everyNode, everyRow } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { wholeSecondMs } from '#pki/der-time.ts'
-import type { Clock } from '#platform/clock.ts'
-import { sleep, type Timers } from '#platform/timers.ts'
+import { sleep } from '#platform/timers.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { findListSigner, hasListKey, signsLists, type ListSigner } from '#plane/authority/list-signer.ts'
 import { takeTurns } from '#plane/core/turns.ts'
+import type { Core } from '#plane/core/core.ts'
 
 export type PublishedList = Omit<RevocationList, 'entries'> & {
   readonly issuer: IssuerId
@@ -37,12 +37,10 @@ export type RevocationLists = {
   settle(): Promise<void>
 }
 
-export type RevocationListsDeps = {
+export type RevocationListsDeps = Pick<Core, 'clock' | 'timers'> & {
   readonly store: Pick<Store, 'get' | 'list' | 'denials' | 'nodes'>
   readonly feed: Pick<Feed, 'subscribe'>
   readonly custody: KeyCustody
-  readonly clock: Clock
-  readonly timers: Timers
   /** Never set ahead by mistake: a list from the future would have to be outlived. */
   readonly steadyMs: () => number
   /** Never ahead of the real time, however wrong the clock is: what is let go of by it is not missed. */

@@ -18,21 +18,18 @@ import {
   type HttpResponse,
   type SharedAddress,
 } from '#platform/http-server.ts'
-import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
 import { askForBody, headerMistake } from '#plane/http/header-rules.ts'
 import { isAborted } from '#plane/http/request-error.ts'
 import { sourceAddress } from '#platform/caller-address.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type StatusListenerDeps = {
+export type StatusListenerDeps = Pick<Core, 'timers' | 'log'> & {
   readonly answerOcsp: AnswerOcsp
   readonly lists: Pick<RevocationLists, 'list'>
   readonly standing: () => Standing
   /** What callers may cost: every call is charged. */
   readonly budget: StrangersBudget
   readonly limits: ConnectionLimits
-  readonly timers: Timers
-  readonly log: Log
   readonly onOcsp: (outcome: OcspOutcome) => void
   readonly onOverLimit: () => void
   /** A caller hung up before its question was complete. */

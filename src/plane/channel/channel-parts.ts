@@ -1,9 +1,6 @@
 // Everything about the channels of this replica, put together: who is here, who was, who else may be asked.
 
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
-import type { Feed } from '#plane/core/feed.ts'
+import type { Core } from '#plane/core/core.ts'
 import { openHoldOff } from '#plane/limits/hold-off.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
 import { openReturnSlots } from '#plane/limits/return-slots.ts'
@@ -31,39 +28,35 @@ import { openSessionRegistry } from '#plane/sessions/session-registry.ts'
 import { openSilence } from '#plane/liveness/silence.ts'
 import { openUpdates } from './updates.ts'
 
-export type ChannelPartsDeps = {
-  readonly store: Store
-  readonly feed: Feed
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly log: Log
+export type ChannelPartsDeps = Omit<Core, 'random'> & {
   readonly issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers'>
   readonly urls: () => PlaneUrls
   readonly onReport: () => void
 }
 
-export const openChannelParts = async (deps: ChannelPartsDeps) => {
-  const { store, feed, clock, log } = deps
+export type ChannelParts = Awaited<ReturnType<typeof openChannelParts>>
+
+export const openChannelParts = async ({ store, feed, clock, timers, log, ...deps }: ChannelPartsDeps) => {
+  const { issuer, urls } = deps
   const { replicas } = store
   const sessions = openSessionRegistry(clock, replicas)
   const presence = openPresence(clock)
   const gate = openGate(replicas)
   const holding = openHolding({ sessions, replicas, clock, log })
   const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: holding.claimAgain })
-  const base = { ...deps, replicas, sessions, presence, gate, holding, silence }
   const holdOff = openHoldOff()
+  const returns = openReturnSlots(clock)
   const reports = openReportIntake({ store, log, onTaken: deps.onReport })
   const overlays = openOverlayIntake()
-  const updates = openUpdates(base)
-  const cuts = openCutRecord(base)
-  const everySession = openEverySession(base)
+  const updates = openUpdates({ store, issuer, sessions, gate, timers, log, urls })
+  const cuts = openCutRecord({ replicas, clock, timers, log })
+  const everySession = openEverySession({ sessions, holding, replicas })
 
-  const book = await openPeerBook(store, feed)
-  const sendPeers = openSendPeers({ ...base, book })
+  const peerBook = await openPeerBook(store, feed)
+  const sendPeers = openSendPeers({ book: peerBook, sessions, gate, clock, timers })
   const peersIntake = openPeersIntake()
-  const peerProofs = openPeerProofs({ ...base, book })
+  const peerProofs = openPeerProofs({ book: peerBook, holding, replicas })
 
-  const returns = openReturnSlots(clock)
   feed.subscribe('channels', followCommits({ sessions, presence, updates, cuts, returns }))
   sessions.onAbsent((node, { closedByHolder }) => {
     presence.left(node, closedByHolder)
@@ -72,9 +65,9 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
     peersIntake.forget(node)
   })
   replicas.onStanding(() => void sessions.mayGoOn())
-  const absences = await openAbsences(base)
+  const absences = await openAbsences({ presence, sessions, replicas, clock })
 
-  const holders = openHolders(base)
+  const holders = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
   const channels: OpenChannels = {
     openSessions: (node) => sessions.of(node).map(describeSession),
     everySession: (node) => everySession.of(node),
@@ -94,14 +87,14 @@ export const openChannelParts = async (deps: ChannelPartsDeps) => {
     reports,
     overlays,
     updates,
-    peerBook: book,
+    peerBook,
     sendPeers,
     peersIntake,
     peerProofs,
     channels,
     holders,
     secondHolders: openSecondHolders({ store, feed, clock, holders }),
-    probe: openProbe(base),
+    probe: openProbe({ sessions, silence, holding, replicas, clock, timers }),
     /** With the store of a leader. */
     async sweepAbsent(asLeader: Store): Promise<void> {
       await absences.refresh()

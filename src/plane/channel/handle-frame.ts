@@ -1,10 +1,7 @@
 // What the plane does about a frame of an agent.
 
 import { boundedText } from '#domain/core/decision.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
-import type { Feed } from '#plane/core/feed.ts'
 import { notePersistence } from '#plane/identity/confirm-node.ts'
 import type { HoldOff } from '#plane/limits/hold-off.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
@@ -12,7 +9,6 @@ import type { ReportIntake } from '#plane/node/report-intake.ts'
 import type { OverlayIntake } from '#plane/fleet/take-overlay-state.ts'
 import type { PeersIntake } from '#plane/network/take-peers-applied.ts'
 import { takeReport } from '#plane/node/take-report.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import type { AgentFrame } from '#wire/channel/channel.ts'
 import type { ReportBody } from '#wire/node/report.ts'
 import { readFrame } from './channel-frames.ts'
@@ -22,11 +18,9 @@ import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
 import type { Sightings } from '#plane/continuity/sightings.ts'
 import type { Updates } from './updates.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type FrameDeps = {
-  readonly store: Store
-  readonly feed: Feed
-  readonly clock: Clock
+export type FrameDeps = Pick<Core, 'store' | 'feed' | 'clock' | 'log'> & {
   readonly updates: Updates
   readonly holdOff: HoldOff
   readonly pace: NodePace
@@ -37,7 +31,6 @@ export type FrameDeps = {
   readonly sightings: Pick<Sightings, 'shown'>
   readonly gate: Pick<Gate, 'serves' | 'opened'>
   readonly sessions: Pick<SessionRegistry, 'mayGoOn'>
-  readonly log: Log
 }
 
 export const handleFrame = async (deps: FrameDeps, session: Session, text: string): Promise<void> => {

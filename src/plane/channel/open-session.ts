@@ -5,7 +5,7 @@
 import type { Node } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import { useCertificate, type UseDeps } from '#plane/core/use-certificate.ts'
+import { useCertificate } from '#plane/core/use-certificate.ts'
 import type { Holder, Replicas } from '#plane/store/contract/replicas.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { endReplaced, holderUnknown, otherSessions } from '#plane/identity/holders.ts'
@@ -15,8 +15,9 @@ import type { Holding } from '#plane/sessions/holding.ts'
 import { askReplica, lookUpWithinMs, makeRoomQuestion } from '#plane/cluster/replica-questions.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type OpeningDeps = UseDeps & {
+export type OpeningDeps = FlowCore & {
   readonly sessions: SessionRegistry
   readonly holding: Holding
   readonly replicas: Pick<Replicas, 'ask'>

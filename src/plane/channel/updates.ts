@@ -4,8 +4,7 @@
 import type { Row } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
-import type { Log } from '#platform/log.ts'
-import { turn, type Timers } from '#platform/timers.ts'
+import { turn } from '#platform/timers.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -14,14 +13,13 @@ import type { Gate } from '#plane/cluster/gate.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Revisions, Session } from '#plane/sessions/session.ts'
 import { wireguardConfigOf } from '#plane/network/wireguard-config.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type UpdateDeps = {
+export type UpdateDeps = Pick<Core, 'timers' | 'log'> & {
   readonly store: Pick<Store, 'get'>
   readonly issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers'>
   readonly sessions: Pick<SessionRegistry, 'all' | 'of'>
   readonly gate: Pick<Gate, 'serves' | 'opened'>
-  readonly timers: Timers
-  readonly log: Log
   readonly urls: () => PlaneUrls
 }
 

@@ -2,25 +2,21 @@
 // plane, including those that were started later and know nothing of it.
 
 import { decideDoubt, doubtAlertKey, type Finding } from '#domain/continuity/continuity.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import { sortableId, type Random } from '#platform/random.ts'
-import type { Timers } from '#platform/timers.ts'
+import { sortableId } from '#platform/random.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import type { Feed } from '#plane/core/feed.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type RecordLossDeps = CommitDeps & {
-  readonly store: Pick<Store, 'get' | 'commit'>
-  readonly witness: Pick<JournalWitness, 'loss' | 'onLoss'>
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly random: Random
-  readonly log: Log
-  /** Host and process, for people. */
-  readonly planeName: string
-}
+export type RecordLossDeps = CommitDeps &
+  Pick<Core, 'clock' | 'random' | 'timers' | 'log'> & {
+    readonly store: Pick<Store, 'get' | 'commit'>
+    readonly witness: Pick<JournalWitness, 'loss' | 'onLoss'>
+    /** Host and process, for people. */
+    readonly planeName: string
+  }
 
 const againAfterMs = 2000
 
@@ -60,4 +56,15 @@ const recordLoss = async (deps: RecordLossDeps, finding: Finding): Promise<void>
     })
   })
   if (done.kind === 'refused') throw new Error('others were quicker each time')
+}
+
+/** What an operator confirmed, on any plane, is lost no more. A domain that is in doubt has not been confirmed, whatever its lineage. */
+export const followConfirmations = (witness: Pick<JournalWitness, 'confirmed'>, feed: Feed): void => {
+  feed.subscribe('store confirmations', ({ writes }) => {
+    for (const write of writes) {
+      if (write.put !== 'domain') continue
+      const { lineage, doubt } = write.value.continuity
+      if (doubt === null) witness.confirmed(lineage)
+    }
+  })
 }

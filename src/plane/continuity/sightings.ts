@@ -9,9 +9,7 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { actorOf } from '#domain/core/principal.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import { isLater, sightingOf, type Sighting } from '#domain/continuity/sighting.ts'
-import type { Log } from '#platform/log.ts'
-import { sleep, turn, type Timers } from '#platform/timers.ts'
-import type { Feed } from '#plane/core/feed.ts'
+import { sleep, turn } from '#platform/timers.ts'
 import type { Judged, SightingJudge } from './judge-sighting.ts'
 import { recordRefusal, type RefusalDeps } from '#plane/core/record-refusal.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
@@ -21,23 +19,22 @@ import { formatStatement } from '#wire/core/statement.ts'
 import type { Gate } from '#plane/cluster/gate.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type SightingsDeps = RefusalDeps & {
-  readonly store: { readonly journal: Pick<JournalReader, 'heads' | 'hashAt'> }
-  readonly feed: Feed
-  readonly timers: Timers
-  readonly log: Log
-  readonly sessions: Pick<SessionRegistry, 'all' | 'isClosed'>
-  readonly gate: Pick<Gate, 'serves'>
-  readonly recovery: Pick<RecoveryAuthority, 'signStatement'>
-  readonly settings: () => DomainSettings
-  readonly sightingJudge: SightingJudge
-  /**
-   * How long after it was read a head is certain to outlive the database it was read from: one that reaches agents and is
-   * lost in a failover would be taken for a loss, though nobody was ever told of what it stands for.
-   */
-  readonly certainAfterMs: number
-}
+export type SightingsDeps = RefusalDeps &
+  Pick<Core, 'feed' | 'timers' | 'log'> & {
+    readonly store: { readonly journal: Pick<JournalReader, 'heads' | 'hashAt'> }
+    readonly sessions: Pick<SessionRegistry, 'all' | 'isClosed'>
+    readonly gate: Pick<Gate, 'serves'>
+    readonly recovery: Pick<RecoveryAuthority, 'signStatement'>
+    readonly settings: () => DomainSettings
+    readonly sightingJudge: SightingJudge
+    /**
+     * How long after it was read a head is certain to outlive the database it was read from: one that reaches agents and is
+     * lost in a failover would be taken for a loss, though nobody was ever told of what it stands for.
+     */
+    readonly certainAfterMs: number
+  }
 
 export type Sightings = {
   /** The agent has shown the newest it has kept, or that it has none. */

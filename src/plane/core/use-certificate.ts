@@ -10,12 +10,9 @@ import type { Attribution } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
-import type { Clock } from '#platform/clock.ts'
 import { commitOnce, nodeTries, retryLostRaces } from './commit-decision.ts'
-import type { Feed } from './feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-
-export type UseDeps = { readonly store: Store; readonly feed: Feed; readonly clock: Clock }
+import type { FlowCore } from '#plane/core/core.ts'
 
 export type InUse = {
   readonly kind: 'in-use'
@@ -25,7 +22,7 @@ export type InUse = {
 }
 
 export const useCertificate = (
-  deps: UseDeps,
+  deps: FlowCore,
   principal: NodePrincipal,
   correlation: string,
 ): Promise<InUse | Refusal> => {
@@ -63,7 +60,7 @@ const readNode = async (store: Store, id: string): Promise<Omit<InUse, 'kind'> |
 }
 
 /** So that whoever could approve it sees that it waits. A lost race is left alone: the node asks again. */
-const askForApproval = async (deps: UseDeps, node: Row<Node>, by: Attribution): Promise<void> => {
+const askForApproval = async (deps: FlowCore, node: Row<Node>, by: Attribution): Promise<void> => {
   const reason = 'it lapsed, and its profile lets people decide about its return'
   const verdict = decideRaise({ node, name: 'needs_approval', reason, evidence: {}, by, nowMs: deps.clock.nowMs() })
   if (verdict.kind === 'unchanged') return

@@ -20,12 +20,10 @@ import { isRefusal, refuse, type InForceHere, type Refusal } from '#domain/core/
 import type { Feed } from '#plane/core/feed.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import type { Random } from '#platform/random.ts'
-import { sleep, type Timers } from '#platform/timers.ts'
+import { sleep } from '#platform/timers.ts'
 import type { CutOffFiles } from './cut-off-files.ts'
 import { raiseAlert } from '#plane/alerts/reconcile-alerts.ts'
+import type { Core } from '#plane/core/core.ts'
 
 export type PendingCutOff = {
   readonly order: CutOffOrder
@@ -50,13 +48,8 @@ export type PendingCutOffs = {
   warnings(): readonly string[]
 }
 
-export type PendingDeps = {
-  readonly store: Store
+export type PendingDeps = Pick<Core, 'store' | 'clock' | 'random' | 'timers' | 'log'> & {
   readonly feed: Pick<Feed, 'publish'>
-  readonly clock: Clock
-  readonly random: Random
-  readonly log: Log
-  readonly timers: Timers
   readonly files: CutOffFiles
   readonly denyList: { reload(denial: Denial): Promise<void> }
   /** The epochs of this node that have a channel here. */

@@ -5,22 +5,19 @@ import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Token } from '#domain/enrollment/token.ts'
 import { decideCreateToken } from '#domain/enrollment/tokens.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
-import type { Clock } from '#platform/clock.ts'
-import { sortableId, type Random } from '#platform/random.ts'
+import { sortableId } from '#platform/random.ts'
 import { formatJoinString } from '#wire/core/join-string.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
-export type CreateTokenDeps = CommitDeps & {
-  readonly store: Store
-  readonly clock: Clock
-  readonly random: Random
-  readonly issuer: Pick<Issuer, 'rootFingerprint'>
-  /** Where machines find the node plane. */
-  readonly nodeUrl: () => string
-}
+export type CreateTokenDeps = FlowCore &
+  Pick<Core, 'random'> & {
+    readonly issuer: Pick<Issuer, 'rootFingerprint'>
+    /** Where machines find the node plane. */
+    readonly nodeUrl: () => string
+  }
 
 export type TokenAsked = {
   /** Null: a token of the domain. */

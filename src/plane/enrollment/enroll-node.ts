@@ -29,9 +29,7 @@ import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
-import type { Feed } from '#plane/core/feed.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { WireguardRequest } from '#wire/network/peers.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
@@ -49,12 +47,12 @@ import {
 import { callerFacts, lastSeenFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
 import { checkWireguard, readWireguard } from '#plane/network/wireguard-facts.ts'
+import type { Core } from '#plane/core/core.ts'
 
 export type EnrollDeps = ChallengeDeps &
-  IssueDeps & {
-    readonly store: Store
+  IssueDeps &
+  Pick<Core, 'store' | 'feed'> & {
     readonly issuer: Issuer
-    readonly feed: Feed
     readonly strangers: StrangersBudget
     readonly admission: AdmissionQueue
     readonly pace: NodePace

@@ -2,14 +2,11 @@ import type { Attribution } from '#domain/core/decision.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Token } from '#domain/enrollment/token.ts'
 import { decideRevokeToken } from '#domain/enrollment/tokens.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
-
-export type RevokeTokenDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+import { commitDecision } from '#plane/core/commit-decision.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
 export const revokeToken = async (
-  deps: RevokeTokenDeps,
+  deps: FlowCore,
   id: string,
   by: Attribution,
 ): Promise<{ readonly kind: 'revoked'; readonly token: Token } | Refusal> => {

@@ -5,15 +5,16 @@ import { isRefusal, refuseField } from '#domain/core/refusal.ts'
 import { allFromPem } from '#pki/pem.ts'
 import { claimApi } from '#wire/federation/claim-api.ts'
 import { receiveClaims, type ReceiveClaimsDeps } from './take-claims.ts'
-import { addPeerDomain, peerDomains, removePeerDomain, type PeerDomainDeps } from './peer-domains.ts'
+import { addPeerDomain, peerDomains, removePeerDomain } from './peer-domains.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import { isoTime } from '#platform/clock.ts'
 import { peerDomainApi, type PeerDomainIntroduction, type PeerDomainView } from '#wire/federation/peer-domain-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type PeerDomainRoutesDeps = PeerDomainDeps & {
+export type PeerDomainRoutesDeps = FlowCore & {
   readonly authority: Pick<Authority, 'roots' | 'view'>
   readonly recovery: Pick<RecoveryAuthority, 'statementKeys'>
   readonly nodeUrl: () => string

@@ -10,11 +10,9 @@ import {
 } from '#domain/federation/peer-domain.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
+import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
-
-export type PeerDomainDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+import type { FlowCore } from '#plane/core/core.ts'
 
 /** Sites that share machines know each other by name. */
 const mostPeers = 100
@@ -25,7 +23,7 @@ export const peerDomains = async (store: Pick<Store, 'list'>): Promise<readonly 
     .filter(({ removedAtMs }) => removedAtMs === null)
 
 export const addPeerDomain = (
-  deps: PeerDomainDeps,
+  deps: FlowCore,
   asked: AddPeerDomainFacts['asked'],
   by: Attribution,
 ): Promise<Done<PeerDomainDecided> | Refusal> =>
@@ -36,7 +34,7 @@ export const addPeerDomain = (
   })
 
 export const removePeerDomain = (
-  deps: PeerDomainDeps,
+  deps: FlowCore,
   name: string,
   by: Attribution,
 ): Promise<Done<PeerDomainDecided> | Refusal> =>

@@ -5,25 +5,17 @@
 import type { Attribution } from '#domain/core/decision.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { claimKeptMs, type PeerDomain } from '#domain/federation/peer-domain.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
-import type { Feed } from '#plane/core/feed.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import { peerDomains } from './peer-domains.ts'
-import { claimedState, settleElsewhere, settleEveryElsewhere, takeClaims, type TakeClaimsDeps } from './take-claims.ts'
+import { claimedState, settleElsewhere, settleEveryElsewhere, takeClaims } from './take-claims.ts'
 import { claimsOf } from '#plane/store/commit/columns.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { mostClaims, mostHardware, type Claims } from '#wire/core/claims.ts'
 import { formatStatement } from '#wire/core/statement.ts'
 import type { CallPeer } from './call-peer.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type PublishDeps = Omit<TakeClaimsDeps, 'feed'> & {
-  readonly store: Store
-  readonly feed: Feed
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly log: Log
+export type PublishDeps = Pick<Core, 'store' | 'feed' | 'clock' | 'timers' | 'log'> & {
   readonly domainName: string
   readonly sign: (bytes: Uint8Array) => Uint8Array
   readonly call: CallPeer

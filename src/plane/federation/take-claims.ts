@@ -11,22 +11,20 @@ import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { verifySignature } from '#pki/keys.ts'
 import { claimsOf } from '#plane/store/commit/columns.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
 import { mostAnswered, mostHardware, type Claims } from '#wire/core/claims.ts'
 import type { ClaimsAnswer } from '#wire/federation/claim-api.ts'
 import { parseStatement } from '#wire/core/statement.ts'
-import { type CommitDeps, commitDecision } from '#plane/core/commit-decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import { peerDomains } from './peer-domains.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
-
-export type TakeClaimsDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+import type { FlowCore } from '#plane/core/core.ts'
 
 /** A machine is active elsewhere in the sense of a claim only while it is active. */
 export const claimedState = (node: Node): Claim['state'] => (node.membership.kind === 'active' ? 'active' : 'inactive')
 
-export type ReceiveClaimsDeps = TakeClaimsDeps & {
+export type ReceiveClaimsDeps = FlowCore & {
   readonly strangers: Pick<StrangersBudget, 'room' | 'retryAfterMs'>
 }
 
@@ -49,7 +47,7 @@ export const receiveClaims = async (
 
 type Judged = { readonly peer: PeerDomain; readonly claims: Claims }
 
-const judgeStatement = async ({ store, clock }: TakeClaimsDeps, text: string): Promise<Judged | Refusal> => {
+const judgeStatement = async ({ store, clock }: FlowCore, text: string): Promise<Judged | Refusal> => {
   const parsed = parseStatement('claims', text)
   const peer = parsed === null ? null : await store.get('peer-domain', parsed.value.domain)
   if (parsed === null || peer === null || peer.value.removedAtMs !== null) return refuse('CLAIM_INVALID')
@@ -69,7 +67,7 @@ const judgeStatement = async ({ store, clock }: TakeClaimsDeps, text: string): P
 
 /** What `domain` says of machines is kept, and the conditions of those that are here follow it. Null: it was taken. */
 export const takeClaims = async (
-  deps: TakeClaimsDeps,
+  deps: FlowCore,
   domain: string,
   { at_ms: atMs, machines }: Pick<Claims, 'at_ms' | 'machines'>,
   by: Attribution,
@@ -101,7 +99,7 @@ export const takeClaims = async (
 }
 
 /** Whether a node is active elsewhere, by all that was said of its hardware. */
-export const settleElsewhere = async (deps: TakeClaimsDeps, id: NodeId, by: Attribution): Promise<void> => {
+export const settleElsewhere = async (deps: FlowCore, id: NodeId, by: Attribution): Promise<void> => {
   await commitDecision(deps, async () => {
     const node = await deps.store.get('node', id)
     if (node === null) return { kind: 'unchanged' } as const
@@ -113,7 +111,7 @@ export const settleElsewhere = async (deps: TakeClaimsDeps, id: NodeId, by: Attr
 }
 
 /** The same for every node of which another domain was believed: a claim has become too old, or its domain is no peer any more. */
-export const settleEveryElsewhere = async (deps: TakeClaimsDeps, by: Attribution): Promise<void> => {
+export const settleEveryElsewhere = async (deps: FlowCore, by: Attribution): Promise<void> => {
   for await (const node of everyNode(deps.store))
     if (hasCondition(node, 'active_elsewhere')) await settleElsewhere(deps, node.id, by)
 }

@@ -12,16 +12,13 @@ import type { Attribution } from '#domain/core/decision.ts'
 import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
+import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
-
-export type AssignDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+import type { FlowCore } from '#plane/core/core.ts'
 
 export const assignNode = (
-  deps: AssignDeps,
+  deps: FlowCore,
   id: NodeId,
   to: string,
   by: Attribution,
@@ -29,7 +26,7 @@ export const assignNode = (
   changing(deps, id, by, async (facts) => decideAssign({ ...facts, to: await destination(deps, to) }))
 
 export const moveNode = (
-  deps: AssignDeps,
+  deps: FlowCore,
   id: NodeId,
   { to, force }: { readonly to: string; readonly force: boolean },
   by: Attribution,
@@ -40,7 +37,7 @@ export const moveNode = (
 
 /** `deleted`: out of this vCluster only, which is being deleted. */
 export const unassignNode = (
-  deps: AssignDeps,
+  deps: FlowCore,
   id: NodeId,
   { force, deleted }: { readonly force: boolean; readonly deleted: string | null },
   by: Attribution,
@@ -55,7 +52,7 @@ export const unassignNode = (
   )
 
 const changing = (
-  deps: AssignDeps,
+  deps: FlowCore,
   id: NodeId,
   by: Attribution,
   decide: (facts: NodeFacts) => Promise<NodeDecided | Refusal>,
@@ -65,12 +62,12 @@ const changing = (
     return node === null ? refuse('NODE_NOT_FOUND', id) : decide({ node, by, nowMs: deps.clock.nowMs() })
   })
 
-const destination = async ({ store }: AssignDeps, name: string): Promise<Destination> => ({
+const destination = async ({ store }: FlowCore, name: string): Promise<Destination> => ({
   name,
   row: await store.get('vcluster', name),
 })
 
-const leaving = async ({ store }: AssignDeps, facts: NodeFacts, force: boolean, why: string): Promise<LeaveFacts> => {
+const leaving = async ({ store }: FlowCore, facts: NodeFacts, force: boolean, why: string): Promise<LeaveFacts> => {
   const { id, allocations: count } = facts.node.value
   const allocations = force && count > 0 ? await liveAllocations(store, id) : []
   return { ...facts, force, alongside: releaseAll({ ...facts, allocations, why }) }

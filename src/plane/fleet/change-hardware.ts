@@ -18,11 +18,9 @@ import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { profilesOf } from '#domain/fleet/sku.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
+import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 import { everyNode } from '#plane/core/pages.ts'
-
-export type HardwareDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+import type { FlowCore } from '#plane/core/core.ts'
 
 /** There are a handful: one for each kind of machine that is bought. */
 const mostProfiles = 1000
@@ -33,7 +31,7 @@ export const hardwareProfiles = async (store: Pick<Store, 'list'>): Promise<read
     .filter(({ removedAtMs }) => removedAtMs === null)
 
 export const createHardwareProfile = async (
-  deps: HardwareDeps,
+  deps: FlowCore,
   asked: CreateHardwareProfileFacts['asked'],
   by: Attribution,
 ): Promise<Done<HardwareProfileDecided> | Refusal> => {
@@ -51,7 +49,7 @@ export const createHardwareProfile = async (
 }
 
 export const removeHardwareProfile = (
-  deps: HardwareDeps,
+  deps: FlowCore,
   tag: string,
   by: Attribution,
 ): Promise<Done<HardwareProfileDecided> | Refusal> =>
@@ -62,7 +60,7 @@ export const removeHardwareProfile = (
   })
 
 export const tagNode = (
-  deps: HardwareDeps,
+  deps: FlowCore,
   id: NodeId,
   change: { readonly add: readonly string[]; readonly remove: readonly string[] },
   by: Attribution,
@@ -78,7 +76,7 @@ export const tagNode = (
   })
 
 export const reportMachine = (
-  deps: HardwareDeps,
+  deps: FlowCore,
   id: NodeId,
   report: MachineReport,
   by: Attribution,

@@ -13,17 +13,18 @@ import {
   type VCluster,
 } from '#domain/fleet/vcluster.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { unassignNode, type AssignDeps } from './assign-node.ts'
+import { unassignNode } from './assign-node.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
 import { everyNode } from '#plane/core/pages.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
 export type Written = { readonly kind: 'written'; readonly vcluster: VCluster }
 
 const written = (vcluster: VCluster): Written => ({ kind: 'written', vcluster })
 
 export const createVCluster = async (
-  deps: AssignDeps,
+  deps: FlowCore,
   name: string,
   changes: VClusterChanges,
   by: Attribution,
@@ -36,7 +37,7 @@ export const createVCluster = async (
 }
 
 export const changeVCluster = async (
-  deps: AssignDeps,
+  deps: FlowCore,
   name: string,
   changes: VClusterChanges,
   by: Attribution,
@@ -57,7 +58,7 @@ export type Deletion = { readonly force: boolean; readonly onlyIf?: OnlyIf }
 
 /** Without `force` one that has nodes stays. May be repeated after a crash half-way. */
 export const deleteVCluster = async (
-  deps: AssignDeps,
+  deps: FlowCore,
   name: string,
   { force, onlyIf = () => null }: Deletion,
   by: Attribution,
@@ -93,7 +94,7 @@ export const deleteVCluster = async (
 
 /** A node was assigned, or has changed, between the look and the closing: it was first. */
 const openAgain = async (
-  deps: AssignDeps,
+  deps: FlowCore,
   { name, closed }: VCluster,
   by: Attribution,
   no: Refusal,

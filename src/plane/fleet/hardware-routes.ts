@@ -8,12 +8,12 @@ import {
   removeHardwareProfile,
   reportMachine,
   tagNode,
-  type HardwareDeps,
 } from './change-hardware.ts'
 import { hardwareProfileView, machineView, hardwareApi } from '#wire/fleet/hardware-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export const operatorHardwareRoutes = (deps: HardwareDeps): readonly Route[] =>
+export const operatorHardwareRoutes = (deps: FlowCore): readonly Route[] =>
   serve(hardwareApi, {
     profiles: async () => answer({ hardware_profiles: (await hardwareProfiles(deps.store)).map(hardwareProfileView) }),
     createProfile: (call) => create(deps, call),
@@ -33,15 +33,15 @@ export const operatorHardwareRoutes = (deps: HardwareDeps): readonly Route[] =>
     },
   })
 
-const viewOf = async ({ store }: HardwareDeps, node: Node) => answer(machineView(node, await hardwareProfiles(store)))
+const viewOf = async ({ store }: FlowCore, node: Node) => answer(machineView(node, await hardwareProfiles(store)))
 
-const create = async (deps: HardwareDeps, call: CallOf<typeof hardwareApi.createProfile>) => {
+const create = async (deps: FlowCore, call: CallOf<typeof hardwareApi.createProfile>) => {
   const { description = '', tags = [], ...asked } = call.body
   const done = await createHardwareProfile(deps, { ...asked, description, tags }, attributionOf(call))
   return done.kind === 'refused' ? done : answer(hardwareProfileView(done.profile), 201)
 }
 
-const report = async (deps: HardwareDeps, call: CallOf<typeof hardwareApi.reportMachine>) => {
+const report = async (deps: FlowCore, call: CallOf<typeof hardwareApi.reportMachine>) => {
   const { firmware = null, readiness, slots = [], remove_slots: removeSlots = [] } = call.body
   const done = await reportMachine(
     deps,

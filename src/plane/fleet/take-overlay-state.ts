@@ -8,9 +8,9 @@ import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import type { OverlayStateBody } from '#wire/node/node-runs.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
-import type { UseDeps } from '#plane/core/use-certificate.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type OverlayDeps = UseDeps & { readonly pace: NodePace }
+export type OverlayDeps = FlowCore & { readonly pace: NodePace }
 
 export type OverlayIntake = {
   take(deps: OverlayDeps, principal: NodePrincipal, state: OverlayStateBody, correlation: string): Promise<void>

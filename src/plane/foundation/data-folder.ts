@@ -233,6 +233,6 @@ export const refuseFolderOfDomain = (dataFolder: string): void => {
   throw new StoreRefused(
     'DATA_FOLDER_INCOMPLETE',
     `the database holds no domain, and ${traces[0]} of a domain is in the data folder ${dataFolder}; nothing was changed`,
-    'Name the database of that domain, restore it, or bring the domain into this one (muster store import FILE --store postgres). For a new domain choose an empty folder: --data FOLDER',
+    'Name the database of that domain, restore it, or bring the domain into this one (muster store copy --from FOLDER --to postgres). For a new domain choose an empty folder: --data FOLDER',
   )
 }

@@ -12,11 +12,11 @@ import { shippedProfiles } from '#domain/core/profile.ts'
 import { readFileIfAny } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
 import { sortableId } from '#platform/random.ts'
-import { hashOfSecret, newOperatorSecret } from '#plane/operators/operator-secret.ts'
+import { hashOfSecret, newOperatorSecret } from '#plane/operators/change-operator-keys.ts'
 import { createAuthority } from '#plane/authority/create-authority.ts'
 import { noteFirstStart, readFirstStart, setAdminKeyAside, setLeftoversAside } from './first-start.ts'
 import type { Foundation } from './foundation.ts'
-import { type PlaneConfig, ConfigProblem } from '#plane/config/config.ts'
+import { ConfigProblem, type PlaneConfig } from '#plane/config/config.ts'
 
 const by: Attribution = { actor: 'system:first-start', source: null, correlation: null }
 

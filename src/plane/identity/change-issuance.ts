@@ -4,17 +4,16 @@
 import type { Attribution } from '#domain/core/decision.ts'
 import { decideHalt, decideResume, haltAlertKey, type Issuance, type ResumeFacts } from '#domain/identity/issuance.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
-import type { Clock } from '#platform/clock.ts'
-import { sortableId, type Random } from '#platform/random.ts'
+import { sortableId } from '#platform/random.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type IssuanceDeps = CommitDeps & {
-  readonly store: Pick<Store, 'get' | 'commit'>
-  readonly clock: Clock
-  readonly random: Random
-}
+export type IssuanceDeps = CommitDeps &
+  Pick<Core, 'clock' | 'random'> & {
+    readonly store: Pick<Store, 'get' | 'commit'>
+  }
 
 export type IssuanceNow = { readonly kind: 'written'; readonly issuance: Issuance }
 

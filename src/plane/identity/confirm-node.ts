@@ -10,9 +10,10 @@ import { slotNameOf, slotsOf } from '#domain/core/slots.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { SecondHolders } from './second-holder.ts'
-import { useCertificate, type UseDeps } from '#plane/core/use-certificate.ts'
+import { useCertificate } from '#plane/core/use-certificate.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type ConfirmDeps = UseDeps & { readonly pace: NodePace }
+export type ConfirmDeps = FlowCore & { readonly pace: NodePace }
 
 export type ConfirmCall = {
   readonly confirmation: Confirmation

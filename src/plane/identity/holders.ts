@@ -20,9 +20,9 @@ import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
 import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import { sleep, type Timers } from '#platform/timers.ts'
+import { sleep } from '#platform/timers.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
+import type { Core } from '#plane/core/core.ts'
 
 /** `unknown`: a replica that may have the channel does not answer, and nothing may be concluded. */
 export type IdentityHolders = {
@@ -60,14 +60,12 @@ export const holderUnknown = (node: NodeId): Refusal => ({
   about: { node },
 })
 
-export type HoldersDeps = {
+export type HoldersDeps = Pick<Core, 'clock' | 'timers'> & {
   readonly store: Pick<Store, 'get' | 'observation'>
   readonly sessions: Pick<SessionRegistry, 'of'>
   readonly holding: Pick<Holding, 'inTurn' | 'elsewhere'>
   readonly replicas: Replicas
   readonly silence: Pick<Silence, 'of'>
-  readonly clock: Clock
-  readonly timers: Timers
 }
 
 export const openHolders = (deps: HoldersDeps): IdentityHolders => ({

@@ -14,9 +14,9 @@ import { commitOnce, nodeTries, retryLostRaces, type CommitDeps } from '#plane/c
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { Committed, Store } from '#plane/store/contract/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
-import type { Clock } from '#platform/clock.ts'
-import { sortableId, type Random } from '#platform/random.ts'
+import { sortableId } from '#platform/random.ts'
 import { signCounter, type CounterDeps } from './request-proofs.ts'
+import type { Core } from '#plane/core/core.ts'
 
 export type IssueDeps = CommitDeps & {
   readonly store: Pick<Store, 'commit' | 'get'>
@@ -102,11 +102,9 @@ export const commitIssued = async (
   return outcome
 }
 
-export type FactDeps = {
+export type FactDeps = Pick<Core, 'clock' | 'random'> & {
   readonly store: Pick<Store, 'get'>
   readonly issuer: Pick<Issuer, 'withdrawnIssuers'>
-  readonly clock: Clock
-  readonly random: Random
 }
 
 /** What every decision to issue is given besides the node and what the request brings. */

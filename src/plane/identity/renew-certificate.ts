@@ -18,14 +18,15 @@ import type { Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
-import { useCertificate, type UseDeps } from '#plane/core/use-certificate.ts'
+import { useCertificate } from '#plane/core/use-certificate.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import { issue, readIssueFacts, type IssueDeps, type Issued } from './issue.ts'
 import { raiseCopiedImage, readKeyClaims } from './key-claims.ts'
 import { checkRegistration, keyInRequest, readRenewalCounter, type ChallengeDeps } from './request-proofs.ts'
 import { callerFacts, lastSeenFacts, type SecondHolders } from './second-holder.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type RenewDeps = UseDeps &
+export type RenewDeps = FlowCore &
   ChallengeDeps &
   IssueDeps & {
     readonly issuer: Issuer

@@ -9,24 +9,21 @@ import { decideQuarantine } from '#domain/revocation/quarantine.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { journalActor } from '#domain/journal/rows-and-journal.ts'
 import { decideRevokeToken } from '#domain/enrollment/tokens.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { RowDifference, RowFence } from './compare-rows.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import { readableNode } from '#plane/core/readable-node.ts'
-
-export type FenceDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+import type { FlowCore } from '#plane/core/core.ts'
 
 const by: Attribution = { actor: journalActor, source: null, correlation: null }
 
 /** What was refused was fenced already, by this or by another replica. */
-export const fenceRow = async (deps: FenceDeps, { fence, why }: RowDifference): Promise<void> => {
+export const fenceRow = async (deps: FlowCore, { fence, why }: RowDifference): Promise<void> => {
   if (fence !== null) await commitDecision(deps, () => decide(deps, fence, why))
 }
 
-const decide = async ({ store, clock }: FenceDeps, fence: RowFence, why: string): Promise<Decided | Refusal> => {
+const decide = async ({ store, clock }: FlowCore, fence: RowFence, why: string): Promise<Decided | Refusal> => {
   const nowMs = clock.nowMs()
   switch (fence.kind) {
     case 'quarantine': {

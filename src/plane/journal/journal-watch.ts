@@ -5,21 +5,17 @@
 import type { Alert } from '#domain/alerts/alert.ts'
 import { revokedAgain, wantedAlert, type AlertKind, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { boundedText } from '#domain/core/decision.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import { sleep, turn, type Timers } from '#platform/timers.ts'
+import { sleep, turn } from '#platform/timers.ts'
 import { compareRows, type Comparison, type RowDifference } from './compare-rows.ts'
-import { fenceRow, type FenceDeps } from './fence-rows.ts'
+import { fenceRow } from './fence-rows.ts'
 import { reconcileSource, type ReconcileDeps, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
-import type { Store, Verification } from '#plane/store/contract/store.ts'
+import type { Verification } from '#plane/store/contract/store.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
-export type JournalWatchDeps = FenceDeps &
-  ReconcileDeps & {
-    readonly store: Store
-    readonly clock: Clock
-    readonly timers: Timers
-    readonly log: Log
+export type JournalWatchDeps = FlowCore &
+  ReconcileDeps &
+  Pick<Core, 'store' | 'clock' | 'timers' | 'log'> & {
     /** The rows of operator keys, which are judged by their MACs. */
     readonly keyBook: { lookAtAll(): Promise<void> }
     readonly domainName: () => string

@@ -4,23 +4,14 @@
 
 import { decideExpired, decideExpiring, decideLapse, decideStuck } from '#domain/node/liveness.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
-import type { Feed } from '#plane/core/feed.ts'
 import { nodePages } from '#plane/core/pages.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import type { Presence } from './presence.ts'
 import type { Silence } from './silence.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type SweepDeps = {
-  /** Fenced. */
-  readonly store: Store
-  readonly feed: Feed
-  readonly clock: Clock
-}
-
-export type LapseDeps = SweepDeps & { readonly presence: Presence; readonly silence: Pick<Silence, 'lastElsewhere'> }
+export type LapseDeps = FlowCore & { readonly presence: Presence; readonly silence: Pick<Silence, 'lastElsewhere'> }
 
 const by = { actor: 'system:liveness', source: null, correlation: null }
 const pageSize = 200
@@ -58,7 +49,7 @@ const lapse = async ({ store, feed, clock, presence }: LapseDeps, id: NodeId): P
 }
 
 /** Walks the registry in pages, letting other work in between. */
-export const raiseOverdue = async (deps: SweepDeps & { readonly timers: Pick<Timers, 'soon'> }): Promise<void> => {
+export const raiseOverdue = async (deps: FlowCore & { readonly timers: Pick<Timers, 'soon'> }): Promise<void> => {
   for await (const page of nodePages(deps.store, { limit: pageSize, timers: deps.timers })) {
     const domain = await deps.store.get('domain', 'domain')
     if (domain === null) return

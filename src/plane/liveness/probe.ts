@@ -7,13 +7,13 @@
 import type { NodeId } from '#domain/core/node.ts'
 import type { Holder, Replicas } from '#plane/store/contract/replicas.ts'
 import { defaultProbeSilenceMs } from '#domain/core/profile.ts'
-import type { Clock } from '#platform/clock.ts'
-import { sleep, type Timers } from '#platform/timers.ts'
+import { sleep } from '#platform/timers.ts'
 import type { Holding } from '#plane/sessions/holding.ts'
 import { answerReplicas, askReplica, lookUpWithinMs, probeQuestion } from '#plane/cluster/replica-questions.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
 import type { Silence } from './silence.ts'
+import type { Core } from '#plane/core/core.ts'
 
 /** `silentMs`: so far; it may be less than what was asked for. `closedByHolder`: no channel went silent, the node closed it. */
 export type ProbeAnswer = 'answered' | 'unknown' | { readonly silentMs: number; readonly closedByHolder?: true }
@@ -24,13 +24,11 @@ export type Probe = (node: NodeId, enoughMs: number) => Promise<ProbeAnswer>
 export const silenceMs = 3000
 export const silentRounds = 2
 
-export type ProbeDeps = {
+export type ProbeDeps = Pick<Core, 'clock' | 'timers'> & {
   readonly sessions: SessionRegistry
   readonly silence: Silence
   readonly holding: Pick<Holding, 'inTurn' | 'elsewhere'>
   readonly replicas: Replicas
-  readonly clock: Clock
-  readonly timers: Timers
 }
 
 /** What a call is held for. */

@@ -3,12 +3,11 @@
 
 import { conditionNames, rehearsalSteps, type ConditionName, type Node } from '#domain/core/node.ts'
 import { slotsOf } from '#domain/core/slots.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Timers } from '#platform/timers.ts'
 import { isToRecover } from '#domain/core/recoverability.ts'
 import { profilesByName, recoverabilityNow } from '#plane/core/count-recoverable.ts'
 import { nodePages } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
+import type { Core } from '#plane/core/core.ts'
 
 export type FleetCensus = {
   readonly conditions: Readonly<Record<ConditionName, number>>
@@ -27,10 +26,8 @@ const hour = 3_600_000
 export const expiryRanges = { '1h': hour, '6h': 6 * hour, '24h': 24 * hour, '7d': 7 * 24 * hour } as const
 export type ExpiryRange = keyof typeof expiryRanges
 
-export type CensusDeps = {
+export type CensusDeps = Pick<Core, 'clock' | 'timers'> & {
   readonly store: Pick<Store, 'nodes' | 'profiles' | 'rehearsedAtMs'>
-  readonly clock: Clock
-  readonly timers: Timers
 }
 
 const keptMs = 30_000

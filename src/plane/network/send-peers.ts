@@ -2,8 +2,7 @@
 // close together is sent together; a key that has gone is not waited with. Agents that never said what they have cost nothing.
 
 import type { Peer } from '#domain/network/peer-set.ts'
-import type { Clock } from '#platform/clock.ts'
-import { type Timers, sleep, turn } from '#platform/timers.ts'
+import { sleep, turn } from '#platform/timers.ts'
 import { channelFrameLimit } from '#wire/channel/channel.ts'
 import { peerOnWire, type PlanePeers } from '#wire/network/peers.ts'
 import type { Gate } from '#plane/cluster/gate.ts'
@@ -11,13 +10,12 @@ import type { PeerBook } from './peer-book.ts'
 import type { PeerGroup, PeerOps } from './peer-group.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type SendPeersDeps = {
+export type SendPeersDeps = Pick<Core, 'clock' | 'timers'> & {
   readonly book: PeerBook
   readonly sessions: Pick<SessionRegistry, 'of' | 'onEnd'>
   readonly gate: Pick<Gate, 'serves' | 'opened'>
-  readonly clock: Clock
-  readonly timers: Timers
 }
 
 export type SendPeers = {

@@ -6,9 +6,9 @@ import type { NodeId } from '#domain/core/node.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
-import type { UseDeps } from '#plane/core/use-certificate.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type PeersAppliedDeps = UseDeps & { readonly pace: NodePace }
+export type PeersAppliedDeps = FlowCore & { readonly pace: NodePace }
 
 export type PeersApplied = { readonly applied: boolean; readonly detail: string | null }
 

@@ -7,17 +7,14 @@ import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { decideRelease } from '#domain/revocation/quarantine.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
+import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
-
-export type ChangeNodeDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+import type { FlowCore } from '#plane/core/core.ts'
 
 export type NodeAction = 'drain' | 'drained' | 'undrain' | 'release' | 'approve' | 'deny'
 
 export const changeNode = (
-  deps: ChangeNodeDeps,
+  deps: FlowCore,
   id: NodeId,
   action: NodeAction,
   by: Attribution,
@@ -28,11 +25,7 @@ export const changeNode = (
     return decide(deps, action, { node, by, nowMs: deps.clock.nowMs() })
   })
 
-const decide = async (
-  { store }: ChangeNodeDeps,
-  action: NodeAction,
-  facts: NodeFacts,
-): Promise<NodeDecided | Refusal> => {
+const decide = async ({ store }: FlowCore, action: NodeAction, facts: NodeFacts): Promise<NodeDecided | Refusal> => {
   switch (action) {
     case 'drain':
       return decideDrain({ ...facts, allocations: await liveAllocations(store, facts.node.value.id) })

@@ -9,14 +9,15 @@ import { noVCluster } from '#domain/fleet/vcluster.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
-import { registerNode, type RegisterDeps } from './register-node.ts'
+import { registerNode } from './register-node.ts'
 import { explanationView } from './node-explanation.ts'
 import { nodeDetail, nodeView, type DetailFacts } from './node-view.ts'
 import { type NodeExplanation } from '#wire/node/node-evidence.ts'
 import { type NodeDetail, type NodeListQuery, nodeApi } from '#wire/node/node-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type NodeRoutesDeps = RegisterDeps & {
+export type NodeRoutesDeps = FlowCore & {
   readonly channels: OpenChannels
   readonly peers: Pick<PeerProofs, 'standingOf'>
   readonly recoverability: () => Promise<RecoverabilityCounts>

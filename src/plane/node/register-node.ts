@@ -4,12 +4,9 @@ import type { NodeDecided } from '#domain/core/node-change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideRegister } from '#domain/enrollment/registration.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
+import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
-
-export type RegisterDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+import type { FlowCore } from '#plane/core/core.ts'
 
 export type Registration = {
   readonly id: NodeId
@@ -20,7 +17,7 @@ export type Registration = {
 }
 
 export const registerNode = async (
-  deps: RegisterDeps,
+  deps: FlowCore,
   asked: Registration,
   by: Attribution,
 ): Promise<Done<NodeDecided> | Refusal> => {

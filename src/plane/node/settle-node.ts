@@ -5,11 +5,11 @@ import type { NodeDecided } from '#domain/core/node-change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideSettle } from '#domain/identity/settle.ts'
-import type { ChangeNodeDeps } from './change-node.ts'
 import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type SettleDeps = ChangeNodeDeps & { readonly channels: Pick<OpenChannels, 'isConnected'> }
+export type SettleDeps = FlowCore & { readonly channels: Pick<OpenChannels, 'isConnected'> }
 
 export const settleNode = (
   deps: SettleDeps,

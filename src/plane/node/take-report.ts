@@ -18,9 +18,9 @@ import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import type { ReportIntake } from './report-intake.ts'
-import type { UseDeps } from '#plane/core/use-certificate.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type ReportDeps = UseDeps & { readonly pace: NodePace; readonly reports: ReportIntake }
+export type ReportDeps = FlowCore & { readonly pace: NodePace; readonly reports: ReportIntake }
 
 /** The highest number of that process taken by now: what the agent may forget up to. */
 export const takeReport = async (

@@ -2,18 +2,15 @@ import type { Attribution } from '#domain/core/decision.ts'
 import { decideCreateKey, decideRevokeKey, type KeySeal } from '#domain/operators/operator-keys.ts'
 import type { OperatorKey, Role } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
+import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId, type Random } from '#platform/random.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
-import { newOperatorSecret } from './operator-secret.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
-export type KeyDeps = CommitDeps & {
-  readonly store: Store
-  readonly clock: Clock
-  readonly random: Random
-  readonly keySeal: KeySeal
-}
+export type KeyDeps = FlowCore &
+  Pick<Core, 'random'> & {
+    readonly keySeal: KeySeal
+  }
 
 /** The secret is shown once; only its hash is kept. */
 export type KeyMade = { readonly kind: 'made'; readonly key: OperatorKey; readonly secret: string }
@@ -46,3 +43,12 @@ export const revokeOperatorKey = async (
   })
   return done.kind === 'refused' ? done : { kind: 'revoked', key: done.key }
 }
+
+/** Shown once; only the hash is kept. */
+export const newOperatorSecret = (random: Random): { readonly secret: string; readonly hash: string } => {
+  const secret = `muster_key_${random.bytes(32).toString('base64url')}`
+  return { secret, hash: hashOfSecret(secret) }
+}
+
+/** What a key is on record under. */
+export const hashOfSecret = (secret: string): string => sha256Hex(secret)

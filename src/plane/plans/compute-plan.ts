@@ -18,7 +18,6 @@ import { decideChangeProfile } from '#domain/settings/profile-rules.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { NodeQuery, Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
 import { keySharers } from '#plane/revocation/key-sharers.ts'
@@ -26,10 +25,9 @@ import { keysOf } from '#plane/revocation/withdraw-identity.ts'
 import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import { profilesByName } from '#plane/core/count-recoverable.ts'
 import { everyNode } from '#plane/core/pages.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type EffectDeps = {
-  readonly store: Store
-  readonly clock: Clock
+export type EffectDeps = Pick<Core, 'store' | 'clock'> & {
   readonly issuer: Pick<Issuer, 'longestLeafMs'>
 }
 

@@ -6,21 +6,19 @@ import type { Attribution } from '#domain/core/decision.ts'
 import type { NodeId, Repair } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideRepairBundle } from '#domain/recovery/repair.ts'
-import type { Cursor, Store } from '#plane/store/contract/store.ts'
+import type { Cursor } from '#plane/store/contract/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
-import type { Clock } from '#platform/clock.ts'
-import { sortableId, type Random } from '#platform/random.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { sortableId } from '#platform/random.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
-export type RepairBundleDeps = CommitDeps & {
-  readonly store: Store
-  readonly clock: Clock
-  readonly random: Random
-  readonly channels: Pick<OpenChannels, 'heldOff'>
-}
+export type RepairBundleDeps = FlowCore &
+  Pick<Core, 'random'> & {
+    readonly channels: Pick<OpenChannels, 'heldOff'>
+  }
 
 export type RepairIssued = {
   readonly kind: 'issued'

@@ -18,7 +18,6 @@ import {
 } from '#domain/recovery/recovery.ts'
 import type { SightingJudge } from '#plane/continuity/judge-sighting.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
-import type { Feed } from '#plane/core/feed.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import { issue, readIssueFacts, type IssueDeps, type Issued } from '#plane/identity/issue.ts'
 import { credentialBan, raiseCopiedImage, readKeyClaims } from '#plane/identity/key-claims.ts'
@@ -27,17 +26,16 @@ import { callerFacts, lastSeenFacts, type SecondHolders } from '#plane/identity/
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import type { NodePace } from '#plane/limits/node-pace.ts'
 import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import { proveRecovery } from './prove-recovery.ts'
+import type { Core } from '#plane/core/core.ts'
 
 export type RecoverDeps = ChallengeDeps &
-  IssueDeps & {
-    readonly store: Store
+  IssueDeps &
+  Pick<Core, 'store' | 'feed'> & {
     readonly issuer: Issuer
-    readonly feed: Feed
     readonly strangers: StrangersBudget
     readonly admission: AdmissionQueue
     readonly pace: NodePace

@@ -16,19 +16,13 @@ import {
   withPeerProof,
   withReplicaProof,
 } from '#domain/revocation/receipt-rules.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import { sleep, type Timers } from '#platform/timers.ts'
-import type { Store } from '#plane/store/contract/store.ts'
+import { sleep } from '#platform/timers.ts'
 import { commitOnce, type CommitDeps } from '#plane/core/commit-decision.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type CollectDeps = {
-  readonly store: Store
+export type CollectDeps = Pick<Core, 'store' | 'clock' | 'timers' | 'log'> & {
   readonly feed: CommitDeps['feed']
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly log: Log
   readonly channels: Pick<OpenChannels, 'cutOn'>
   readonly peers: PeerProofs
 }

@@ -15,8 +15,8 @@ import { decideDecommission, decideRevoke, type BanFact } from '#domain/revocati
 import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import { wireguardGivenUp } from '#domain/network/wireguard-part.ts'
 import type { Cursor, Store } from '#plane/store/contract/store.ts'
-import { parseIsoTime, type Clock } from '#platform/clock.ts'
-import { sortableId, type Random } from '#platform/random.ts'
+import { parseIsoTime } from '#platform/clock.ts'
+import { sortableId } from '#platform/random.ts'
 import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
@@ -26,15 +26,14 @@ import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import { readableNode } from '#plane/core/readable-node.ts'
 import type { Receipts } from './receipts.ts'
 import { wireguardHeldBy } from '#plane/network/wireguard-facts.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
-export type WithdrawDeps = CommitDeps & {
-  readonly store: Store
-  readonly clock: Clock
-  readonly random: Random
-  readonly channels: Pick<OpenChannels, 'openSessions' | 'heldOff'>
-  readonly peers: Pick<PeerProofs, 'peersOf'>
-  readonly receipts: Pick<Receipts, 'begun'>
-}
+export type WithdrawDeps = FlowCore &
+  Pick<Core, 'random'> & {
+    readonly channels: Pick<OpenChannels, 'openSessions' | 'heldOff'>
+    readonly peers: Pick<PeerProofs, 'peersOf'>
+    readonly receipts: Pick<Receipts, 'begun'>
+  }
 
 export type Withdrawal =
   | { readonly kind: 'quarantine'; readonly reason: string }

@@ -1,12 +1,10 @@
 // A revocation cuts channels on every replica. Each remembers for a while which withdrawals have cut what here, so that
 // whoever collects the proof can say in the receipt what became of it.
 
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import { answerReplicas, askReplica, withdrawnQuestion } from '#plane/cluster/replica-questions.ts'
+import type { Core } from '#plane/core/core.ts'
 
 export type CutRecord = {
   /** So many channels were cut here when this was heard of. */
@@ -15,11 +13,8 @@ export type CutRecord = {
   on(replica: number, receipt: string): Promise<number | null>
 }
 
-export type CutRecordDeps = {
+export type CutRecordDeps = Pick<Core, 'clock' | 'timers' | 'log'> & {
   readonly replicas: Pick<Replicas, 'ask' | 'onQuestion' | 'self' | 'behindMs'>
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly log: Log
 }
 
 /** How long a question waits for what it is about to be heard of. */

@@ -2,7 +2,6 @@
 // (holders in store/contract/replicas.ts). Here it is kept true: it names a session that is open, or nobody.
 
 import type { NodeId } from '#domain/core/node.ts'
-import type { Log } from '#platform/log.ts'
 import type { ClaimedSession, Holder, Replicas } from '#plane/store/contract/replicas.ts'
 import {
   answerReplicas,
@@ -14,7 +13,7 @@ import {
 import { takeTurnsByKey } from '#plane/core/turns.ts'
 import type { SessionRegistry } from './session-registry.ts'
 import type { Session } from './session.ts'
-import type { Clock } from '#platform/clock.ts'
+import type { Core } from '#plane/core/core.ts'
 
 export type Holding = {
   /**
@@ -33,11 +32,9 @@ export type Holding = {
   claimAgain(node: NodeId): void
 }
 
-export type HoldingDeps = {
+export type HoldingDeps = Pick<Core, 'clock' | 'log'> & {
   readonly sessions: SessionRegistry
   readonly replicas: Replicas
-  readonly clock: Clock
-  readonly log: Log
 }
 
 /** Shorter than a lease: when a replica is given up, no other has an older channel of its nodes. */

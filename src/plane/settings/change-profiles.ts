@@ -4,14 +4,11 @@ import { decideChangeProfile, decideCreateProfile } from '#domain/settings/profi
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type ProfileDeps = CommitDeps & {
-  readonly store: Store
-  readonly clock: Clock
+export type ProfileDeps = FlowCore & {
   readonly issuer: Pick<Issuer, 'longestLeafMs'>
 }
 

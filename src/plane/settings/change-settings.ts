@@ -3,15 +3,13 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import { decideChangeSettings } from '#domain/settings/settings-rules.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { everyRow } from '#plane/core/pages.ts'
-
-export type SettingsDeps = CommitDeps & { readonly store: Store; readonly clock: Clock }
+import type { FlowCore } from '#plane/core/core.ts'
 
 export const changeSettings = async (
-  deps: SettingsDeps,
+  deps: FlowCore,
   set: Readonly<Record<string, unknown>>,
   by: Attribution,
 ): Promise<{ readonly kind: 'written'; readonly settings: DomainSettings } | Refusal> => {

@@ -111,6 +111,17 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
   'hardware-profile': { table: 'hardware_profile', key: ({ tag }) => tag, columns: {}, fixed: [] },
 }
 
+const columnTypes: Readonly<Record<string, 'bigint' | 'smallint'>> = {
+  not_after_ms: 'bigint',
+  until_ms: 'bigint',
+  unresolved: 'smallint',
+  unsettled: 'smallint',
+  shared: 'smallint',
+}
+
+/** Of the columns above, as PostgreSQL names it. */
+export const columnTypeOf = (column: string): 'text' | 'bigint' | 'smallint' => columnTypes[column] ?? 'text'
+
 /** The node a token is for, or the one it let in. */
 function nodeOfToken(token: Token): string | null {
   if (token.scope.kind === 'node') return token.scope.node

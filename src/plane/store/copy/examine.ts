@@ -1,24 +1,35 @@
-// What is checked of records as they go by, whether they come from a store or from a file: one domain, one journal that
-// is what was written.
+// What is checked of records as they go by, whether they come from a store or from a file: one domain, and a journal that is
+// what was written. Equal stores give an equal hash.
 
 import { Buffer } from 'node:buffer'
+import { createHash } from 'node:crypto'
 import type { BaseRow, JournalRow } from '#plane/store/journal/journal-chain.ts'
 import type { HeadSigner } from '#plane/store/contract/store.ts'
 import { checkBase, startCheck, type Broken, type JournalCheck } from '#plane/store/journal/verify-journal.ts'
-import { TransferRefused } from './transfer-errors.ts'
-import type { RecordOf, TransferRecord } from './transfer-record.ts'
+import { CopyRefused } from './copy-refusal.ts'
+import { recordLine, startCount, type Counts, type RecordOf, type StoreRecord } from './store-record.ts'
 
 /** A chain as far as it goes. */
 export type ChainHead = { readonly chain: string; readonly sequence: number; readonly hash: string }
 
+export type Content = {
+  readonly domain: string
+  readonly counts: Counts
+  readonly heads: readonly ChainHead[]
+  /** Over every record, in their order. */
+  readonly sha256: string
+}
+
 export type Examiner = {
-  /** Throws TransferRefused. */
-  take(record: TransferRecord): void
-  /** After the last: the domain's name, and the head of every chain. */
-  end(): { readonly domain: string; readonly heads: readonly ChainHead[] }
+  /** Throws CopyRefused. */
+  take(record: StoreRecord): void
+  /** After the last. */
+  end(): Content
 }
 
 export const startExamination = (signer: HeadSigner): Examiner => {
+  const hash = createHash('sha256')
+  const count = startCount()
   let domain: string | null = null
   let open: { readonly check: JournalCheck; head: ChainHead } | null = null
   const heads: ChainHead[] = []
@@ -30,40 +41,51 @@ export const startExamination = (signer: HeadSigner): Examiner => {
     open = null
   }
 
-  return {
-    take(one) {
-      switch (one.kind) {
-        case 'chain': {
-          endChain()
-          const base = baseRow(one.record)
-          refuseIf(base.chain, checkBase(signer, base))
-          open = { check: startCheck(signer, base), head: one.record }
-          return
-        }
-        case 'entry':
-          if (open === null) throw broken('an entry belongs to no chain')
-          refuseIf(open.head.chain, open.check.step(journalRow(one.record)))
-          open.head = { chain: open.head.chain, sequence: one.record.entry, hash: one.record.hash }
-          return
-        case 'row':
-          if (one.record.row === 'domain') domain = (one.record.value as { name: string }).name
-          return
-        case 'key':
-        case 'hardware':
-        case 'observation':
-        case 'webhook':
-          return
+  const check = (one: StoreRecord): void => {
+    switch (one.kind) {
+      case 'chain': {
+        endChain()
+        const base = baseRow(one.record)
+        refuseIf(base.chain, checkBase(signer, base))
+        open = { check: startCheck(signer, base), head: one.record }
+        return
       }
+      case 'entry':
+        if (open === null) throw broken('an entry belongs to no chain')
+        refuseIf(open.head.chain, open.check.step(journalRow(one.record)))
+        open.head = { chain: open.head.chain, sequence: one.record.entry, hash: one.record.hash }
+        return
+      case 'row':
+        if (one.record.row === 'domain') domain = (one.record.value as { name: string }).name
+        return
+      case 'key':
+      case 'hardware':
+      case 'observation':
+      case 'webhook':
+        return
+    }
+  }
+
+  return {
+    take(record) {
+      check(record)
+      count.add(record)
+      hash.update(recordLine(record)).update('\n')
     },
     end() {
       endChain()
-      if (domain === null) throw new TransferRefused('NO_STORE', 'there is no domain in it', 'Name another store')
-      return { domain, heads: heads.map(({ chain, sequence, hash }) => ({ chain, sequence, hash })) }
+      if (domain === null) throw new CopyRefused('NO_STORE', 'there is no domain in it', 'Name another store')
+      return {
+        domain,
+        counts: count.counts(),
+        heads: heads.map(({ chain, sequence, hash }) => ({ chain, sequence, hash })),
+        sha256: hash.digest('hex'),
+      }
     },
   }
 }
 
-const baseRow = (record: RecordOf<'chain'>): BaseRow => ({
+export const baseRow = (record: RecordOf<'chain'>): BaseRow => ({
   chain: record.chain,
   domain: record.domain,
   sequence: record.sequence,
@@ -97,13 +119,22 @@ const entryOf = (bytes: string): Found => {
   }
 }
 
+/** Entries that were cut off at a signed head look whole by themselves: the store's own record of its ends tells. */
+export const refuseOtherHeads = (found: readonly ChainHead[], recorded: readonly ChainHead[]): void => {
+  const lost = recorded.find(({ chain, sequence, hash }) => {
+    const head = found.find((one) => one.chain === chain)
+    return head?.sequence !== sequence || head.hash !== hash
+  })
+  if (lost !== undefined) throw broken(`chain ${lost.chain} does not end at its entry ${lost.sequence}`)
+}
+
 const refuseIf = (chain: string, found: Broken | null): void => {
   if (found !== null) throw broken(`chain ${chain}: ${found.why}`)
 }
 
-const broken = (why: string): TransferRefused =>
-  new TransferRefused(
+const broken = (why: string): CopyRefused =>
+  new CopyRefused(
     'JOURNAL_BROKEN',
     `the journal is not what was written: ${why}`,
-    'Keep everything as it is, and compare with your last export: muster journal verify',
+    'Keep everything as it is, and compare with your last backup: muster journal verify',
   )

@@ -4,9 +4,9 @@ import { flushFolder } from '#platform/files.ts'
 import { openDatabase } from '#platform/sqlite.ts'
 import { checkSchema, migrate, newestSchema } from '#plane/store/sqlite/migrations.ts'
 import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.ts'
-import { databaseFile, lockStopped, openSqliteToRead } from './sqlite-place.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
-import { connectForTransfer, postgresAccess } from './transfer-store.ts'
+import { connectForCopy, postgresAccess } from './open-postgres.ts'
+import { databaseFile, lockStopped, openSqliteToRead } from './open-sqlite.ts'
 
 export type Migrated = {
   /** Null: the database was empty. */
@@ -42,7 +42,7 @@ const migrateSqlite = (folder: string, dryRun: boolean): Migrated => {
 }
 
 const migratePostgres = async (access: ReturnType<typeof postgresAccess>, dryRun: boolean): Promise<Migrated> => {
-  const session = await connectForTransfer(access, 'store migrate')
+  const session = await connectForCopy(access, 'store migrate')
   try {
     const { version, newest } = await schemaOf(session)
     if (!dryRun && version !== newest) await migrateDatabase(access)

@@ -7,11 +7,12 @@ import { readFileIfAny, sizeOf } from '#platform/files.ts'
 import type { PostgresTarget } from '#platform/postgres.ts'
 import { stillRuns } from '#platform/process-mark.ts'
 import { schemaOf } from '#plane/store/postgres/run-migrations.ts'
-import { readablePostgres } from './postgres-place.ts'
-import { databaseFile, openSqliteToRead, readableSqlite } from './sqlite-place.ts'
-import type { ReadableStore, StoredRow } from './stored-records.ts'
+import { newestSchema } from '#plane/store/sqlite/migrations.ts'
+import { openSqliteSql } from '#plane/store/sqlite/sqlite-sql.ts'
+import type { Sql, SqlRow } from '#plane/store/sql/sql.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
-import { connectForTransfer, newestSchemas, postgresAccess } from './transfer-store.ts'
+import { connectForCopy, postgresAccess, sqlOn } from './open-postgres.ts'
+import { databaseFile, openSqliteToRead } from './open-sqlite.ts'
 
 export type StoreStatus = {
   readonly store: 'sqlite' | 'postgres'
@@ -62,19 +63,18 @@ export const storeStatus = async (config: PlaneConfig): Promise<StoreStatus> =>
 const statusOfSqlite = async (folder: string): Promise<StoreStatus> => {
   const file = databaseFile(folder)
   const { database, schema } = openSqliteToRead(folder)
-  const newest = newestSchemas.sqlite
   try {
     // One moment for all of it.
     database.exec('BEGIN')
-    const store = readableSqlite(database, async () => new Map())
+    const sql = openSqliteSql(database, () => {})
     return {
       store: 'sqlite',
       place: file,
       schema,
-      newestSchema: newest,
+      newestSchema,
       bytes: sizeOf(file) + sizeOf(`${file}-wal`),
       writeFault: writeFaultOf(folder) ?? writeFaultOf(file),
-      content: schema === newest ? await contentOf(store, sqliteHeads) : null,
+      content: schema === newestSchema ? await contentOf(sql, 'NULL') : null,
       replicas: planeOf(folder),
     }
   } finally {
@@ -90,41 +90,46 @@ const planeOf = (folder: string): readonly LeasedReplica[] => {
 }
 
 const statusOfPostgres = async (target: PostgresTarget): Promise<StoreStatus> => {
-  const session = await connectForTransfer(postgresAccess(target), 'store status')
+  const session = await connectForCopy(postgresAccess(target), 'store status')
   try {
     await session.exec('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
     const { version, newest } = await schemaOf(session)
-    const store = readablePostgres(session)
+    const sql = sqlOn(session)
     const current = version === newest
-    const [size] = await store.query('SELECT pg_database_size(current_database()) AS bytes', [])
+    const [size] = await sql.read(databaseSize)
     return {
       store: 'postgres',
       place: `${target.hosts.map(({ host, port }) => `${host}:${port}`).join(',')}/${target.database} as ${target.user}`,
       schema: version,
       newestSchema: newest,
       bytes: Number(size?.['bytes']),
-      writeFault: current ? await rightsMissing(store) : null,
-      content: current ? await contentOf(store, postgresHeads) : null,
-      replicas: current ? await leasedIn(store) : [],
+      writeFault: current ? await rightsMissing(sql) : null,
+      content: current ? await contentOf(sql, 'writer') : null,
+      replicas: current ? await leasedIn(sql) : [],
     }
   } finally {
     await session.end()
   }
 }
 
+type Reading = Pick<Sql, 'read' | 'dialect'>
+
+const databaseSize = { name: 'status-size', text: 'SELECT pg_database_size(current_database()) AS bytes' }
+
 /** Whoever can connect here at all has found a primary that can be written to. */
-const rightsMissing = async (store: ReadableStore): Promise<string | null> => {
-  const [found] = await store.query("SELECT has_table_privilege('journal', 'INSERT') AS may", [])
+const rightsMissing = async (sql: Reading): Promise<string | null> => {
+  const text = "SELECT has_table_privilege('journal', 'INSERT') AS may"
+  const [found] = await sql.read({ name: 'status-rights', text })
   return found?.['may'] === true ? null : 'this user may not write to the journal'
 }
 
-const leasedIn = async (store: ReadableStore): Promise<readonly LeasedReplica[]> => {
-  const rows = await store.query(
-    `SELECT number, name, version, (extract(epoch FROM expires_at - clock_timestamp()) * 1000)::bigint AS lease_ms,
-       number = (SELECT replica FROM leadership) AS leads
-     FROM replica WHERE expires_at > clock_timestamp() ORDER BY number`,
-    [],
-  )
+const leasedIn = async (sql: Reading): Promise<readonly LeasedReplica[]> => {
+  const rows = await sql.read({
+    name: 'status-leased',
+    text: `SELECT number, name, version, (extract(epoch FROM expires_at - clock_timestamp()) * 1000)::bigint AS lease_ms,
+        number = (SELECT replica FROM leadership) AS leads
+      FROM replica WHERE expires_at > clock_timestamp() ORDER BY number`,
+  })
   return rows.map((row) => ({
     number: Number(row['number']),
     name: String(row['name']),
@@ -134,33 +139,39 @@ const leasedIn = async (store: ReadableStore): Promise<readonly LeasedReplica[]>
   }))
 }
 
-const sqliteHeads = `SELECT chain, coalesce((SELECT max(sequence) FROM journal), sequence) AS sequence,
-  coalesce((SELECT hash FROM journal ORDER BY sequence DESC LIMIT 1), hash) AS hash, NULL AS writer FROM journal_base`
-const postgresHeads = 'SELECT chain, sequence, hash, writer FROM chain ORDER BY chain'
-
-const contentOf = async (store: ReadableStore, heads: string): Promise<StoreContent> => {
-  const count = async (table: string): Promise<number> =>
-    Number((await store.query(`SELECT count(*) AS count FROM ${table}`, []))[0]?.['count'])
-  const [domain] = await store.query('SELECT doc FROM domain', [])
-  const memberships = await store.query('SELECT membership, count(*) AS count FROM node GROUP BY membership', [])
+/** `writer`: the column that says which replica writes a chain, or nothing that does. */
+const contentOf = async (sql: Reading, writer: 'writer' | 'NULL'): Promise<StoreContent> => {
+  const count = async (table: string): Promise<number> => {
+    const [found] = await sql.read({ name: `status-count-${table}`, text: `SELECT count(*) AS count FROM ${table}` })
+    return Number(found?.['count'])
+  }
+  const [domain] = await sql.read({ name: 'status-domain', text: 'SELECT doc FROM domain' })
+  const memberships = await sql.read({
+    name: 'status-nodes',
+    text: 'SELECT membership, count(*) AS count FROM node GROUP BY membership',
+  })
   const nodes = Object.fromEntries(
     membershipKinds.map((kind) => [
       kind,
       Number(memberships.find((row) => row['membership'] === kind)?.['count'] ?? 0),
     ]),
   ) as StoreContent['nodes']
+  const chains = await sql.read({
+    name: 'status-chains',
+    text: `SELECT chain, sequence, hash, ${writer} AS writer FROM chain ORDER BY chain`,
+  })
   return {
     domain: domain === undefined ? null : (JSON.parse(String(domain['doc'])) as { name: string }).name,
     nodes,
     tokens: await count('token'),
     certificates: await count('certificate'),
     denials: await count('denial'),
-    entries: await count('journal'),
-    chains: (await store.query(heads, [])).map(chainOf),
+    entries: await count(sql.dialect.entries),
+    chains: chains.map(chainOf),
   }
 }
 
-const chainOf = (row: StoredRow): StoredChain => ({
+const chainOf = (row: SqlRow): StoredChain => ({
   chain: String(row['chain']),
   sequence: Number(row['sequence']),
   hash: Buffer.from(row['hash'] as Uint8Array).toString('hex'),

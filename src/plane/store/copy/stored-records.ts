@@ -1,32 +1,18 @@
 // Everything a store holds, read page by page in an order both stores keep, so that equal stores give equal records.
 
 import type { RowKind, RowTypes } from '#domain/core/change.ts'
+import { sha256Hex } from '#platform/bytes.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
+import type { Sql, SqlRow, SqlStatement } from '#plane/store/sql/sql.ts'
+import { damagedStore } from './copy-refusal.ts'
 import type { ChainHead } from './examine.ts'
-import { damagedStore } from './transfer-errors.ts'
-import type { Counts, RecordOf, TransferRecord } from './transfer-record.ts'
+import type { Counts, RecordOf, StoreRecord } from './store-record.ts'
 
-export type StoredRow = Readonly<Record<string, unknown>>
-
-/** Of both stores what transfer needs: their statements are the same but for these. */
 export type ReadableStore = {
-  /** `?` stands for each value, in order. What it returns is of one moment, from the first call to the last. */
-  query(text: string, values: readonly (string | number)[]): Promise<readonly StoredRow[]>
-  readonly dialect: Dialect
+  /** What it reads is of one moment, from the first call to the last. */
+  readonly sql: Pick<Sql, 'read' | 'dialect'>
   /** Sealed, by name; without those that every plane makes for itself. */
   keys(): Promise<ReadonlyMap<string, string>>
-}
-
-export type Dialect = {
-  readonly store: 'sqlite' | 'postgres'
-  /** The column by which tokens were made one after the other. */
-  readonly tokenOrder: string
-  /** chain, domain, sequence, hash, signature, key_id of where each chain begins. */
-  readonly chains: string
-  /** Whether entries have a column with their chain; else all of them are of the only one. */
-  readonly chainColumn: boolean
-  /** The newest place of every chain where the store says so beside the entries; null: it does not. */
-  readonly heads: string | null
 }
 
 const pageSize = 500
@@ -54,42 +40,45 @@ const fewFirst: readonly RowKind[] = [
   'hardware-profile',
 ]
 
-/** Every table that is moved, and the label its rows are counted under. */
-export const movedTables: readonly (readonly [label: keyof Counts, table: string])[] = [
+/** Every table that is copied besides those of the journal, and the label its rows are counted under. */
+export const copiedTables: readonly (readonly [label: keyof Counts, table: string])[] = [
   ...fewFirst.map((kind) => [kind, tableShapes[kind].table] as const),
   ['hardware', 'hardware'],
   ['observation', 'observation'],
   ['webhook', 'webhook_progress'],
-  ['entry', 'journal'],
 ]
 
+const ask = (store: ReadableStore, text: string, values: readonly (string | number)[] = []) =>
+  store.sql.read(named(text), values)
+
+/** Each is parsed once, under a name made of its text: PostgreSQL takes no long ones. */
+const named = (text: string): SqlStatement => ({ name: `copy-${sha256Hex(text).slice(0, 16)}`, text })
+
 export const countStored = async (store: ReadableStore): Promise<Counts> => {
-  const counts: Record<string, number> = {
-    key: (await store.keys()).size,
-    chain: (await store.query(store.dialect.chains, [])).length,
-  }
-  for (const [label, table] of movedTables) {
-    const [found] = await store.query(`SELECT count(*) AS count FROM ${table}`, [])
+  const counts: Record<string, number> = { key: (await store.keys()).size }
+  const journal = [['chain', 'chain'] as const, ['entry', store.sql.dialect.entries] as const]
+  for (const [label, table] of [...copiedTables, ...journal]) {
+    const [found] = await ask(store, `SELECT count(*) AS count FROM ${table}`)
     counts[label] = Number(found?.['count'])
   }
   return counts as Counts
 }
 
-export async function* storedRecords(store: ReadableStore): AsyncGenerator<TransferRecord, void, void> {
+export async function* storedRecords(store: ReadableStore): AsyncGenerator<StoreRecord, void, void> {
   const keys = [...(await store.keys())].sort(([one], [other]) => (one < other ? -1 : 1))
   for (const [key, sealed] of keys) yield { kind: 'key', record: { key, sealed } }
   for (const kind of fewFirst) yield* rowsOf(store, kind)
   for await (const row of pages(store, 'SELECT value AS place, node FROM hardware', 'value', ''))
     yield { kind: 'hardware', record: { hardware: text(row, 'place'), node: text(row, 'node') } }
   yield* observationsOf(store)
-  for (const row of await store.query('SELECT doc FROM webhook_progress', []))
+  for (const row of await ask(store, 'SELECT doc FROM webhook_progress'))
     yield { kind: 'webhook', record: { webhook: json(text(row, 'doc')) } }
   yield* chainsOf(store)
 }
 
-async function* rowsOf(store: ReadableStore, kind: RowKind): AsyncGenerator<TransferRecord, void, void> {
+async function* rowsOf(store: ReadableStore, kind: RowKind): AsyncGenerator<StoreRecord, void, void> {
   const { table, key } = tableShapes[kind] as { table: string; key: (value: RowTypes[RowKind]) => string }
-  const [order, first] = kind === 'token' ? [store.dialect.tokenOrder, 0] : ['key', '']
+  const [order, first] = kind === 'token' ? [store.sql.dialect.tokenOrder, 0] : ['key', '']
   for await (const row of pages(store, `SELECT ${order} AS place, key, version, doc FROM ${table}`, order, first)) {
     const value = json(text(row, 'doc'))
     if (key(value as RowTypes[RowKind]) !== row['key'])
@@ -98,7 +87,7 @@ async function* rowsOf(store: ReadableStore, kind: RowKind): AsyncGenerator<Tran
   }
 }
 
-async function* observationsOf(store: ReadableStore): AsyncGenerator<TransferRecord, void, void> {
+async function* observationsOf(store: ReadableStore): AsyncGenerator<StoreRecord, void, void> {
   const select = `SELECT node AS place, last_seen_ms, agent_version, source, config_revision, report, rehearsed_at_ms,
     evidence, capabilities, overlay FROM observation`
   for await (const row of pages(store, select, 'node', '')) {
@@ -124,8 +113,10 @@ async function* observationsOf(store: ReadableStore): AsyncGenerator<TransferRec
   }
 }
 
-async function* chainsOf(store: ReadableStore): AsyncGenerator<TransferRecord, void, void> {
-  for (const base of await store.query(`${store.dialect.chains} ORDER BY chain`, [])) {
+async function* chainsOf(store: ReadableStore): AsyncGenerator<StoreRecord, void, void> {
+  const bases = `SELECT chain, domain, base_sequence AS sequence, base_hash AS hash, base_signature AS signature,
+    base_key_id AS key_id FROM chain ORDER BY chain`
+  for (const base of await ask(store, bases)) {
     const chain = text(base, 'chain')
     yield {
       kind: 'chain',
@@ -138,9 +129,8 @@ async function* chainsOf(store: ReadableStore): AsyncGenerator<TransferRecord, v
         key_id: text(base, 'key_id'),
       },
     }
-    const select = `SELECT sequence AS place, bytes, hash, signature, key_id FROM journal`
-    const ofChain = store.dialect.chainColumn ? { chain } : null
-    for await (const row of pages(store, select, 'sequence', 0, ofChain)) {
+    const select = `SELECT sequence AS place, bytes, hash, signature, key_id FROM ${store.sql.dialect.entries}`
+    for await (const row of pages(store, select, 'sequence', 0, chain)) {
       const { signature, key_id: keyId } = row
       yield {
         kind: 'entry',
@@ -156,15 +146,24 @@ async function* chainsOf(store: ReadableStore): AsyncGenerator<TransferRecord, v
   }
 }
 
-/** Null: the store has no record of where its chains end. */
-export const recordedHeads = async (store: ReadableStore): Promise<readonly ChainHead[] | null> => {
-  if (store.dialect.heads === null) return null
-  const rows = await store.query(store.dialect.heads, [])
-  return rows.map((row) => ({
+/** Where every chain ends, as the store itself has it on record. */
+export const recordedHeads = async (store: ReadableStore): Promise<readonly ChainHead[]> =>
+  (await ask(store, 'SELECT chain, sequence, hash FROM chain ORDER BY chain')).map((row) => ({
     chain: text(row, 'chain'),
     sequence: Number(row['sequence']),
     hash: bytes(row, 'hash').toString('hex'),
   }))
+
+/** The chain with the newest entry: a store that writes one chain continues this one. Null: the journal is empty. */
+export const newestChain = async (store: ReadableStore): Promise<string | null> => {
+  const rows = await ask(
+    store,
+    `SELECT chain, (SELECT newest.operation FROM ${store.sql.dialect.entries} AS newest
+      WHERE newest.chain = chain.chain ORDER BY newest.sequence DESC LIMIT 1) AS operation FROM chain`,
+  )
+  const found = rows.map((row) => ({ chain: text(row, 'chain'), operation: (row['operation'] ?? '') as string }))
+  const [newest] = found.sort((one, other) => (one.operation > other.operation ? -1 : 1))
+  return newest?.chain ?? null
 }
 
 /** By place: whatever was read last, the next page begins behind it. */
@@ -173,12 +172,12 @@ async function* pages(
   select: string,
   order: string,
   first: string | number,
-  only: { readonly chain: string } | null = null,
-): AsyncGenerator<StoredRow, void, void> {
-  const where = only === null ? '' : 'chain = ? AND '
-  const statement = `${select} WHERE ${where}${order} > ? ORDER BY ${order} LIMIT ${pageSize}`
+  chain: string | null = null,
+): AsyncGenerator<SqlRow, void, void> {
+  const where = chain === null ? '' : 'chain = $2 AND '
+  const statement = `${select} WHERE ${where}${order} > $1 ORDER BY ${order} LIMIT ${pageSize}`
   for (let after: string | number = first; ;) {
-    const rows = await store.query(statement, only === null ? [after] : [only.chain, after])
+    const rows = await ask(store, statement, chain === null ? [after] : [after, chain])
     yield* rows
     const last = rows.at(-1)
     if (last === undefined || rows.length < pageSize) return
@@ -186,14 +185,14 @@ async function* pages(
   }
 }
 
-const text = (row: StoredRow, column: string): string => row[column] as string
+const text = (row: SqlRow, column: string): string => row[column] as string
 
-const bytes = (row: StoredRow, column: string): Buffer => {
+const bytes = (row: SqlRow, column: string): Buffer => {
   const value = row[column] as Uint8Array
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
 }
 
-const jsonOrNull = (row: StoredRow, column: string): object | null =>
+const jsonOrNull = (row: SqlRow, column: string): object | null =>
   row[column] === null ? null : json(text(row, column))
 
 const json = (document: string): object => {

@@ -3,7 +3,7 @@
 
 import type { RowKind } from '#domain/core/change.ts'
 import type { Prepared } from '#platform/postgres.ts'
-import { tableShapes } from '#plane/store/commit/columns.ts'
+import { columnTypeOf, tableShapes } from '#plane/store/commit/columns.ts'
 
 type RowStatements = {
   /** Finds rows by key, and holds on to them until the transaction ends. */
@@ -25,14 +25,7 @@ export const policyKinds: ReadonlySet<RowKind> = new Set<RowKind>(['profile', 'd
 /** The order in which every replica goes through them, so that no two wait for each other. */
 export const rowKinds = Object.keys(tableShapes) as readonly RowKind[]
 
-const columnTypes: Readonly<Record<string, string>> = {
-  not_after_ms: 'bigint',
-  until_ms: 'bigint',
-  unresolved: 'smallint',
-  unsettled: 'smallint',
-  shared: 'smallint',
-}
-const arrayOf = (column: string): string => `${columnTypes[column] ?? 'text'}[]`
+const arrayOf = (column: string): string => `${columnTypeOf(column)}[]`
 const parameters = (types: readonly string[]): string => types.map((type, at) => `$${at + 1}::${type}`).join(', ')
 
 const statementsOf = (kind: RowKind): RowStatements => {

@@ -166,8 +166,9 @@ export const checkSchema = (database: Database): void => {
 /** How many steps were taken; 0: the file is new. */
 export const schemaVersion = (database: Database): number => pragma(database, 'user_version')
 
-export const migrate = (database: Database): void => {
-  for (let step = schemaVersion(database); step < newestSchema; step++) {
+/** `upTo`: for what an earlier release has written, until it is brought up to date. */
+export const migrate = (database: Database, upTo = newestSchema): void => {
+  for (let step = schemaVersion(database); step < upTo; step++) {
     transact(database, () => {
       database.exec(migrations[step] as string)
       database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${step + 1}`)

@@ -45,7 +45,8 @@ export const openSqliteSql = (database: Database, refuseWrite: () => void): Sql 
   const writing = <T>(run: () => T): T => {
     refuseWrite()
     try {
-      return transact(database, run)
+      // A copy that is being made has its own transaction around all of it.
+      return database.isTransaction ? run() : transact(database, run)
     } catch (error) {
       throw new StoreFault('the store cannot be written to', error)
     }

@@ -1,0 +1,109 @@
+// The ways in that this agent has, and what it says when none of them leads anywhere.
+
+import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentConfig } from '#agent/core/config.ts'
+import { enroll, type EnrollingAgent } from '#agent/enrollment/enroll.ts'
+import { dropUsedJoin, findJoin } from '#agent/enrollment/join-source.ts'
+import { readBootstrapCertificate } from '#agent/link/bootstrap-certificate.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import type { IdentityProvider, Need, Provided } from '#agent/state/provider.ts'
+import { damageOf } from '#agent/state/sound-credentials.ts'
+import { expired, isExpired } from '#agent/state/sound-credentials.ts'
+import type { Story } from '#agent/recovery/episode.ts'
+import { recover, type RecoveryAgent } from '#agent/recovery/recover.ts'
+import { isInvited, waitForNews } from '#agent/recovery/wait-for-news.ts'
+import { wayBack } from '#agent/recovery/way-back.ts'
+import { trouble, type Trouble } from '#agent/core/trouble.ts'
+
+type JoiningAgent = EnrollingAgent & RecoveryAgent
+
+/** `better`: sources that are preferred to the plane's own, such as SPIRE. */
+export const waysIn = (agent: JoiningAgent, better: readonly IdentityProvider[]): readonly IdentityProvider[] => [
+  ...better,
+  { source: 'plane', provide: (need, signal) => planeIdentity({ ...agent, signal }, need) },
+  { source: 'static', provide: () => Promise.resolve(staticIdentity(agent.config)) },
+]
+
+/** A token that was not used yet: somebody made it for a machine that was thrown out. */
+export const isInvitedAnew = (agent: Pick<AgentParts, 'config' | 'keeper'>): boolean =>
+  agent.config.joinMethod === 'token' && isInvited(agent)
+
+/** What is stored, while it is good; then recovery, then enrollment. */
+const planeIdentity = async (agent: JoiningAgent, need: Need): Promise<Provided> => {
+  const { identity } = agent.keeper.credentials()
+  const stored = identity?.source === 'plane' ? identity : null
+  if (need === 'better') return { kind: 'not-mine' }
+  if (need === 'start' && stored !== null) {
+    // An agent that was killed between keeping its certificate and deleting the join string finds it here.
+    dropUsedJoin(agent.config, stored)
+    if (isInvitedAnew(agent)) agent.log.info({ node: stored.nodeId }, 'there is an identity: the join string waits')
+    const asked = wayBack(agent)?.credential.kind === 'repair' || isExpired(agent, stored)
+    if (!asked && damageOf(stored) === null) return { kind: 'identity' }
+  }
+  const story = storyOf(agent, stored)
+  // Otherwise it has been said by whoever ended the session before.
+  if (need === 'start' && wayBack(agent) !== null) agent.record.trouble('enrollment', story.trouble, null)
+  const back = await recover(agent, story)
+  if (back.kind !== 'not-mine') return back
+  const found = findJoin(agent.config, identity)
+  const damage = stored === null ? null : damageOf(stored)
+  // Nothing on this machine helps, and an operator may bring something that does: no reason to exit.
+  if (found.kind === 'none' && damage !== null) return awaitRepair(agent, damage, need)
+  // Expired by a clock that nobody vouches for, and no other way in: the plane may see it otherwise.
+  if (found.kind === 'none' && need === 'start' && stored !== null) return { kind: 'identity' }
+  if (found.kind === 'none') return { kind: 'not-mine' }
+  if (found.kind === 'unreadable') {
+    const what = trouble('join_string_unusable', `${found.why}.`, 'Make a new one: muster token create --node ID')
+    return { kind: 'failed', outcome: { kind: 'misconfigured', trouble: what } }
+  }
+  agent.record.phase('enrolling')
+  return enroll(agent, found.join)
+}
+
+const repairMs = 30_000
+
+const awaitRepair = async (agent: JoiningAgent, damage: Trouble, need: Need): Promise<Provided> => {
+  agent.record.phase('rejoining')
+  agent.record.trouble('enrollment', damage, null)
+  agent.log.error({ code: damage.code, class: damage.class, next: damage.next }, damage.text)
+  while (!agent.signal.aborted) {
+    if ((await waitForNews(agent, repairMs)) !== 'none') return planeIdentity(agent, need)
+  }
+  return { kind: 'failed', outcome: { kind: 'stopped' } }
+}
+
+/** What has failed so far; at a start, that the certificate is over, or nothing but that somebody brought a bundle. */
+const storyOf = (agent: JoiningAgent, stored: Identity | null): Story => {
+  const current = agent.episode.current()
+  if (current !== null) return current
+  const damage = stored === null ? null : damageOf(stored)
+  if (damage !== null) {
+    agent.log.error({ code: damage.code, class: damage.class, next: damage.next }, damage.text)
+    return agent.episode.failed(damage)
+  }
+  if (stored !== null && isExpired(agent, stored)) return agent.episode.failed(expired(agent, stored))
+  return agent.episode.failed(
+    trouble('repair_requested', 'A repair bundle was brought to this machine.', 'The agent uses it by itself'),
+  )
+}
+
+/** Never an identity: it is the same on every machine of the image. */
+const staticIdentity = (config: AgentConfig): Provided => {
+  const read = readBootstrapCertificate(config)
+  return read.kind === 'broken' ? read : { kind: 'not-mine' }
+}
+
+export const noWayIn = ({ join, stateFolder }: AgentConfig, need: Need): Trouble => {
+  const looked = join.kind === 'file' ? `no join string in ${join.path}` : 'only a join string that has been used'
+  return need === 'start'
+    ? trouble(
+        'no_identity',
+        `There is no identity in ${stateFolder} and ${looked}.`,
+        'Make one: muster token create --node ID, and pass it by --join-file',
+      )
+    : trouble(
+        'no_way_back',
+        `The plane does not take this identity, and there is ${looked}.`,
+        'See why: muster node show ID; then muster token create --node ID',
+      )
+}

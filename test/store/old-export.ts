@@ -1,0 +1,39 @@
+// An export file as 0.2.1 wrote it, of the store in a data folder that no plane runs on. This release reads such files.
+
+import { createHash } from 'node:crypto'
+import * as fs from 'node:fs'
+import { canonicalJson } from '#plane/store/journal/canonical-json.ts'
+import type { HeadSigner } from '#plane/store/contract/store.ts'
+import { recordLine, type StoreRecord } from '#plane/store/copy/store-record.ts'
+import { openStoppedStore } from '#plane/store/copy/source.ts'
+import { countStored, storedRecords } from '#plane/store/copy/stored-records.ts'
+import type { PlaneConfig } from '#plane/config/config.ts'
+
+/** Its documents are those of schema 5 of SQLite. */
+export const writeOldExport = async (config: PlaneConfig, file: string, signer: HeadSigner): Promise<void> => {
+  const source = await openStoppedStore(config)
+  try {
+    const records: StoreRecord[] = []
+    for await (const record of storedRecords(source)) records.push(record)
+    const counts = await countStored(source)
+    const header = {
+      domain: 'lab.example',
+      store: 'sqlite',
+      schema: 5,
+      release: '0.2.1',
+      made_at: '2030-01-01T00:00:00Z',
+    }
+    const lines = [
+      JSON.stringify({ muster: 'store export', format: 2, ...header, counts }),
+      ...records.map((record) => recordLine(record)),
+    ]
+    const body = lines.map((line) => `${line}\n`).join('')
+    const sha256 = createHash('sha256').update(body).digest('hex')
+    const signed = canonicalJson({ keyId: signer.keyId, purpose: 'muster store export', sha256 })
+    const signature = Buffer.from(signer.sign(Buffer.from(signed, 'utf8'))).toString('base64url')
+    const end = { end: { lines: lines.length, counts, sha256, key_id: signer.keyId, signature } }
+    fs.writeFileSync(file, `${body}${JSON.stringify(end)}\n`, { mode: 0o600 })
+  } finally {
+    await source.close()
+  }
+}
