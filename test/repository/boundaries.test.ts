@@ -130,7 +130,7 @@ const planted: Planted[] = [
       `import { y } from '#plane/boot/y.ts'`,
     ],
     allowed: [
-      `import type { Store } from '#plane/store/contract/store.ts'`,
+      `import type { Core } from '#plane/core/core.ts'`,
       `import { openFeed } from '#plane/core/feed.ts'`,
       `import { y } from '#plane/identity/y.ts'`,
       `import { y } from './y.ts'`,
