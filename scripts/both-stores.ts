@@ -14,7 +14,7 @@ const agentStarters = ['test/process/start-agent.ts']
 /** SQLite has one writer, one process and one journal. */
 const storesDiffer = (root: string, file: string): boolean => {
   const text = fs.readFileSync(path.join(root, file), 'utf8')
-  const shows = (shape: RegExp): boolean => shape.test(text)
+  const shows = (shape: RegExp): boolean => shape.test(`${file}\n${text}`)
   const titles = [file, ...[...text.matchAll(/\btest\(\s*(['"`])([^]*?)\1,/g)].map(([, , title = '']) => title)].join(
     '\n',
   )

@@ -1,42 +1,47 @@
-// The release before this one, as it was: its files from the history of the repository, with the packages installed here.
-// `test/compat/previous` names its version and commit.
+// Releases before this one, as they were: their files from the history of the repository, with the packages installed here.
+// `test/compat/previous` has a line each, with version and commit, newest first.
 
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { after, type TestContext } from 'node:test'
+import { buildCommand } from '../../scripts/test-command.ts'
 import { withPeer } from '../peers/peer.ts'
 import { repository } from '../process/child.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
-export type PreviousRelease = { readonly version: string; readonly command: string }
+export type NamedRelease = { readonly version: string; readonly commit: string }
+
+export const previousReleases = (): readonly NamedRelease[] =>
+  fs
+    .readFileSync(path.join(repository, 'test/compat/previous'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [version = '', commit = ''] = line.split(' ')
+      return { version, commit }
+    })
 
 /**
- * One copy for all tests of a file, to be called where they are declared: what was compiled is kept by the place of a file.
- * Null after a test has been skipped: the history is not here. In CI that is a failure.
+ * The command of a release. One copy for all tests of a file, to be called where they are declared. Null after a test has been
+ * skipped: the history is not here. In CI that is a failure.
  */
-export const previousRelease = (): ((t: Scope & Pick<TestContext, 'skip'>) => PreviousRelease | null) => {
-  let release: PreviousRelease | null = null
+export const commandOf = (release: NamedRelease): ((t: Pick<TestContext, 'skip'>) => Promise<string | null>) => {
+  let command: Promise<string> | null = null
   let removeIt: () => unknown = () => {}
   const scope = { after: (run: () => unknown) => void (removeIt = run) } as Scope
   after(() => removeIt())
-  return (t) => (withPeer(t, 'previous-release') === null ? null : (release ??= unpacked(scope)))
+  return async (t) => (withPeer(t, 'previous-release') === null ? null : (command ??= built(scope, release)))
 }
 
-const unpacked = (scope: Scope): PreviousRelease => {
-  const [version = '', commit = ''] = fs
-    .readFileSync(path.join(repository, 'test/compat/previous'), 'utf8')
-    .trim()
-    .split(' ')
+const built = async (scope: Scope, { version, commit }: NamedRelease): Promise<string> => {
   const folder = path.join(tempFolder(scope), `muster-${version}`)
   fs.mkdirSync(folder)
   const archive = path.join(folder, 'release.tar')
-  execFileSync('git', ['archive', '--output', archive, commit, 'bin', 'src', 'muster', 'package.json'], {
-    cwd: repository,
-  })
+  execFileSync('git', ['archive', '--output', archive, commit, 'bin', 'src', 'package.json'], { cwd: repository })
   execFileSync('tar', ['-xf', archive, '-C', folder])
   fs.rmSync(archive)
   fs.symlinkSync(path.join(repository, 'node_modules'), path.join(folder, 'node_modules'))
-  return { version, command: path.join(folder, 'muster') }
+  return buildCommand(folder, folder)
 }

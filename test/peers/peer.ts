@@ -134,7 +134,10 @@ const isAllowed = (capability: bigint): boolean => {
 /** Absent in a shallow clone, and in an unpacked archive. */
 const previousRelease = (): Peer => {
   const repository = path.resolve(import.meta.dirname, '..', '..')
-  const [version, commit] = fs.readFileSync(path.join(repository, 'test/compat/previous'), 'utf8').trim().split(' ')
-  const { status } = spawnSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: repository, stdio: 'ignore' })
-  return status === 0 ? { path: repository } : { missing: `the commit of ${version} is not in the history here` }
+  const lines = fs.readFileSync(path.join(repository, 'test/compat/previous'), 'utf8').trim().split('\n')
+  const isHere = (commit: string | undefined): boolean =>
+    spawnSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: repository, stdio: 'ignore' }).status === 0
+  const absent = lines.filter((line) => !isHere(line.split(' ')[1]))
+  if (absent.length === 0) return { path: repository }
+  return { missing: `not in the history here: the commit of ${absent.map((line) => line.split(' ')[0]).join(', ')}` }
 }

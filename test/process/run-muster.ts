@@ -1,7 +1,7 @@
 // One call of the CLI, from start to end.
 
 import { spawn } from 'node:child_process'
-import { childEnvironment, musterCommand, repository } from './child.ts'
+import { childEnvironment, repository, startedCommand } from './child.ts'
 import { within } from './eventually.ts'
 
 export type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string }
@@ -14,7 +14,7 @@ export type RunOptions = {
 }
 
 export const runMuster = async (args: readonly string[], options: RunOptions = {}): Promise<Ran> => {
-  const child = spawn(musterCommand, args, {
+  const child = spawn(startedCommand, args, {
     cwd: options.cwd ?? repository,
     env: childEnvironment(options.env ?? {}),
     stdio: 'pipe',
