@@ -4,21 +4,20 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { before, test } from 'node:test'
+import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { buildAgent, dependencyList } from '../../scripts/build-agent.ts'
 import { startChild } from '../process/child.ts'
 import { eventually } from '../process/eventually.ts'
-import { sharedPlane } from '../process/shared-plane.ts'
+import { shared, sharedPlane } from '../process/shared-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
 const run = promisify(execFile)
 const plane = sharedPlane()
-let file = ''
-
-before(async (context) => {
-  file = path.join(tempFolder(context as never), 'muster-agent.mjs')
+const bundle = shared(async (scope) => {
+  const file = path.join(tempFolder(scope), 'muster-agent.mjs')
   await buildAgent(null, file)
+  return { file }
 })
 
 test('the packages in the bundle are those of the checked-in list, so a new one is a visible line', async (t) => {
@@ -43,6 +42,7 @@ test('the bundle enrols and opens its channel from a folder that holds nothing e
   const { token, api } = plane()
   const folder = tempFolder(t)
   fs.writeFileSync(path.join(folder, 'join'), await token('--node', 'gpu-bundle'), { mode: 0o600 })
+  const { file } = bundle()
   const args = [file, 'agent', 'run', '--state', path.join(folder, 'state'), '--join-file', path.join(folder, 'join')]
   startChild(t, process.execPath, args, { cwd: folder })
   await eventually('the node to be active with a channel', async () => {
