@@ -69,6 +69,8 @@ const liveThrough = async (t: TestContext, plan: Plan): Promise<void> => {
   let plane = await startPlane(t, { env: time.env, args: planeArgs(plan) })
   const target = await plane.target()
   const agents = await startAgents(t, plane, time, plan.lifetimeMs)
+  // A clock that jumps between a challenge and its answer fails the rehearsal, and the next one is a day away.
+  for (const { id } of agents) await untilRehearsed(plane, id)
   const verify = verifier(t, openssl, target, time)
   const seen = { servers: new Set<string>(), issuers: new Set<string>(), nodes: new Set<string>() }
 
@@ -150,6 +152,13 @@ const startAgents = async (t: TestContext, plane: Plane, time: FakeTime, lifetim
     { id: 'mesh-001', agent: await start('mesh-001', 'mesh-paas'), lifetimeMs: 90 * day },
   ]
 }
+
+/** An agent rehearses its recovery seconds after it is connected, and then once a day by its monotonic clock. */
+const untilRehearsed = (plane: Plane, id: string): Promise<true> =>
+  eventually(`${id} to have rehearsed its recovery`, async () => {
+    const { recoverable } = (await plane.api('GET', `/v1/nodes/${id}`)).body
+    return recoverable.why !== 'never rehearsed'
+  })
 
 /** Its newest certificate is not due, and its channel is one of that certificate. */
 const untilRenewed = (plane: Plane, { id, agent, lifetimeMs }: Life, time: FakeTime): Promise<true> =>
