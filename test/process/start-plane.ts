@@ -8,6 +8,7 @@ import type { Scope } from './cleanup.ts'
 import { eventually } from './eventually.ts'
 import { musterHere } from './muster-here.ts'
 import type { NodeTarget } from './node-call.ts'
+import { freePort } from './free-port.ts'
 import { operatorCall, type Reply } from './operator-call.ts'
 import { runMuster, type Ran, type RunOptions } from './run-muster.ts'
 import { onPostgres, storeEnvironment } from './store-under-test.ts'
@@ -69,13 +70,13 @@ export const startPlane = async (t: Scope, options: PlaneOptions = {}): Promise<
     '--data',
     data,
     '--node-listen',
-    options.nodeListen ?? '127.0.0.1:0',
+    options.nodeListen ?? `127.0.0.1:${await freePort()}`,
     '--recovery-listen',
-    options.recoveryListen ?? '127.0.0.1:0',
+    options.recoveryListen ?? `127.0.0.1:${await freePort()}`,
     '--operator-listen',
-    options.operatorListen ?? '127.0.0.1:0',
+    options.operatorListen ?? `127.0.0.1:${await freePort()}`,
     '--status-listen',
-    options.statusListen ?? '127.0.0.1:0',
+    options.statusListen ?? `127.0.0.1:${await freePort()}`,
     '-o',
     'json',
     ...(options.args ?? []),
