@@ -18,8 +18,8 @@ import { createToken } from '#plane/enrollment/create-token.ts'
 import { enrollNode } from '#plane/enrollment/enroll-node.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { noHolders } from '../test/fakes/no-holders.ts'
-import { openNodePace } from '#plane/limits/node-pace.ts'
-import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
+import { openWriteLimit } from '#plane/limits/write-limit.ts'
+import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { layFoundation } from '#plane/foundation/foundation.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/open-recovery-authority.ts'
@@ -56,9 +56,9 @@ const deps = {
   recovery,
   domainName: 'muster.local',
   nodeUrl: () => 'https://localhost:1',
-  strangers: openStrangersBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
+  anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
   admission: openAdmissionQueue(clock, 100_000),
-  pace: openNodePace(clock, () => 1),
+  writeLimit: openWriteLimit(clock, () => 1),
   secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
   probe: async () => ({ silentMs: 60_000 }),
 }

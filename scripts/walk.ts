@@ -1,8 +1,8 @@
 // `npm run walk enroll` (also `renew`, `revoke`): carries out one such operation against a real plane under precise coverage,
 // and prints the production files whose functions ran, by folder, in the order in which one comes to them from the route.
 //
-// Files of features, of domain/ and of the authority are counted: they are what a reader has to follow. Mechanics are listed
-// apart. What a plane does by itself meanwhile is left out: a function counts only if it ran more often than in a quiet
+// Files of features, of domain/ and of the authority are counted: they are what a reader has to follow. Listed apart are
+// mechanics, and what acts on the commit over the feed (plane/core/feed.ts has the list of these). What a plane does by itself meanwhile is left out: a function counts only if it ran more often than in a quiet
 // interval of the same length.
 
 import * as fs from 'node:fs'
@@ -17,7 +17,8 @@ import { features, folderOf } from './boundary-rules.ts'
 import { importsOf } from './imports-of.ts'
 import { root } from './repository.ts'
 
-type Operation = { readonly route: string; prepare(plane: Plane): Promise<() => Promise<void>> }
+/** `from`: where the route is handled. */
+type Operation = { readonly from: string; prepare(plane: Plane): Promise<() => Promise<void>> }
 
 const succeed = (what: string, status: number): void => {
   if (status >= 300) throw new Error(`${what} was answered ${status}`)
@@ -25,7 +26,7 @@ const succeed = (what: string, status: number): void => {
 
 const operations: Record<string, Operation> = {
   enroll: {
-    route: '/v1/enroll',
+    from: 'src/plane/enrollment/enroll-routes.ts',
     async prepare(plane) {
       const { body } = await plane.api('POST', '/v1/tokens', { node: `walk-${counter++}` })
       const node = rawNode(await plane.target())
@@ -33,14 +34,14 @@ const operations: Record<string, Operation> = {
     },
   },
   renew: {
-    route: '/v1/nodes/:id/renew',
+    from: 'src/plane/identity/identity-routes.ts',
     async prepare(plane) {
       const node = await activeNode(plane, `walk-${counter++}`)
       return async () => succeed('a renewal', (await node.renew()).reply.status)
     },
   },
   revoke: {
-    route: '/v1/nodes/:id/revoke',
+    from: 'src/plane/node/operator-node-actions.ts',
     async prepare(plane) {
       const node = await activeNode(plane, `walk-${counter++}`)
       const path = `/v1/nodes/${node.id()}/revoke`
@@ -91,43 +92,47 @@ const countsOf = ({ result }: Coverage): Map<string, number> => {
 
 const textOf = (file: string): string => fs.readFileSync(path.join(root, file), 'utf8')
 
-/** Those of `files` in the order in which a reader comes to them who follows imports from the first, nearest first. */
-const inReadingOrder = (files: ReadonlySet<string>, first: string): string[] => {
+/** Those of `files` that a reader comes to who follows imports from the first, nearest first. A type leads to no code. */
+const reachedFrom = (files: ReadonlySet<string>, first: string): readonly string[] => {
   const order = new Set<string>()
   const queue = [first]
   for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
     if (order.has(file)) continue
     order.add(file)
-    queue.push(...importsOf(file, textOf(file)).flatMap(({ from }) => (files.has(from) ? [from] : [])))
+    const imports = importsOf(file, textOf(file)).filter(({ typesOnly }) => !typesOnly)
+    queue.push(...imports.flatMap(({ from }) => (files.has(from) ? [from] : [])))
   }
-  // Reached over the feed or a table of handlers, not over an import.
-  return [...order, ...[...files].filter((file) => !order.has(file)).toSorted()]
+  return [...order].filter((file) => files.has(file))
 }
 
-/** What a reader has to follow; everything else is mechanics. */
+/** Of a feature, of the rules, or what signs; everything else is mechanics. */
 const isFollowed = (file: string): boolean => {
   const [part, folder = ''] = folderOf(file).split('/')
   return part === 'domain' || folder === 'authority' || (features as readonly string[]).includes(folder)
 }
 
-const routeFile = (files: ReadonlySet<string>, route: string): string =>
-  [...files].find((file) => file.endsWith('routes.ts') && textOf(file).includes(`'${route}'`)) ??
-  [...files].toSorted()[0] ??
-  ''
+/** Behind the seam of the issuer, which no import crosses. */
+const isAuthority = (file: string): boolean => folderOf(file) === 'plane/authority'
 
 const linesOf = (file: string): number => textOf(file).split('\n').length - 1
 
-const print = (ran: ReadonlyMap<string, readonly string[]>, route: string): void => {
+const print = (ran: ReadonlyMap<string, readonly string[]>, from: string): void => {
   const files = new Set(ran.keys())
-  const order = inReadingOrder(files, routeFile(files, route)).filter((file) => files.has(file))
+  if (!files.has(from)) throw new Error(`${from} did not run: where is this route handled now?`)
+  const reached = reachedFrom(files, from)
+  const others = [...files].filter((file) => !reached.includes(file)).toSorted()
   const show = (title: string, those: readonly string[]): void => {
     console.log(`\n${title}: ${those.length} files, ${those.reduce((sum, file) => sum + linesOf(file), 0)} lines`)
     for (const file of those) console.log(`  ${file.padEnd(56)} ${(ran.get(file) ?? []).join(' ')}`)
   }
-  show('to follow', order.filter(isFollowed))
+  show('to follow', [...reached.filter(isFollowed), ...others.filter(isAuthority)])
+  show(
+    'over the feed, and inside the store',
+    others.filter((file) => isFollowed(file) && !isAuthority(file)),
+  )
   show(
     'mechanics',
-    order.filter((file) => !isFollowed(file)),
+    [...reached, ...others].filter((file) => !isFollowed(file)),
   )
 }
 
@@ -170,5 +175,5 @@ await benchRun(async (t) => {
     const known = ran.get(file) ?? []
     ran.set(file, functionName === '' || known.includes(functionName) ? known : [...known, functionName])
   }
-  print(ran, operation.route)
+  print(ran, operation.from)
 })

@@ -202,7 +202,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     journalWatch,
     admissionQueue: () => nodePlane.limits.admission.waiting(),
     waitingDeliveries: () => alerting.waitingDeliveries(),
-    notReady: () => notReady({ store, authority, clock, besides: unready }),
+    notReady: () => notReady({ store, authority, clock, alsoUnready: unready }),
   })
   const alerting = openAlerting({
     ...core,

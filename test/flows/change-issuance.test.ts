@@ -11,8 +11,8 @@ import { createToken } from '#plane/enrollment/create-token.ts'
 import { enrollNode } from '#plane/enrollment/enroll-node.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { noHolders } from '../fakes/no-holders.ts'
-import { openNodePace } from '#plane/limits/node-pace.ts'
-import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
+import { openWriteLimit } from '#plane/limits/write-limit.ts'
+import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import { systemRandom } from '#platform/random.ts'
 import { withPeer } from '../peers/peer.ts'
@@ -109,9 +109,9 @@ test('a halt that is committed at one replica beats what another has decided and
     issuer: { ...issuer, ...slowly(issuer, () => haltIssuance(atOne, why, operator)) },
     recovery: await openRecovery(),
     domainName: 'test.example',
-    strangers: openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
+    anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
     admission: openAdmissionQueue(clock, 200),
-    pace: openNodePace(clock, () => 1),
+    writeLimit: openWriteLimit(clock, () => 1),
     secondHolders: openSecondHolders({ ...base, store: other, holders: noHolders }),
     probe: async () => ({ silentMs: 60_000 }),
   }

@@ -9,7 +9,7 @@ import { Value } from 'typebox/value'
 import { publishClaims } from '#plane/federation/publish-claims.ts'
 import { addPeerDomain, removePeerDomain } from '#plane/federation/peer-domains.ts'
 import { registerNode } from '#plane/node/register-node.ts'
-import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
+import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { receiveClaims } from '#plane/federation/take-claims.ts'
 import { generateKey } from '#pki/keys.ts'
 import { silentLog } from '#platform/log.ts'
@@ -40,28 +40,28 @@ const setUpPeer = async (t: TestContext) => {
   const asked = { name: 'b.example', url: 'https://b.example:8443', roots: ['-'], statementKeys }
   assert.ok(!isRefusal(await addPeerDomain(plane, asked, operator)))
   const domain = await store.get('domain', 'domain')
-  const strangers = openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 }))
+  const anonymousBudget = openCallerBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 }))
   const say = (machines: Claims['machines'], signs = key, told: Partial<Claims> = {}) => {
     const meant = { domain: 'b.example', to: domain?.value.name ?? '', at_ms: clock.nowMs(), machines }
     const claims: Claims = { ...meant, ...told }
     const statement = formatStatement('claims', claims, (bytes) => signs.sign(bytes))
-    return receiveClaims({ store, feed, clock, strangers }, statement, '192.0.2.9', 'call-1')
+    return receiveClaims({ store, feed, clock, anonymousBudget }, statement, '192.0.2.9', 'call-1')
   }
   const conditions = async () => (await store.get('node', 'a'))?.value.conditions.map(({ name }) => name)
-  return { plane, strangers, key, say, conditions }
+  return { plane, anonymousBudget, key, say, conditions }
 }
 
 const there: Claims['machines'][number] = { node: 'there', hardware: [`mac:${mac}`], state: 'active' }
 
 test('whoever signs nothing a peer could have signed is heard as often as any stranger; a peer always', async (t) => {
-  const { strangers, say } = await setUpPeer(t)
+  const { anonymousBudget, say } = await setUpPeer(t)
   const stranger = generateKey('ed25519')
   const codes: string[] = []
   for (let attempt = 0; attempt < 4; attempt++) {
     const answer = await say([], stranger)
     assert.ok(isRefusal(answer))
     codes.push(answer.code)
-    strangers.charge('192.0.2.9')
+    anonymousBudget.charge('192.0.2.9')
   }
   assert.deepEqual(codes, ['CLAIM_INVALID', 'CLAIM_INVALID', 'CLAIM_INVALID', 'RATE_LIMITED'])
   assert.ok(!isRefusal(await say([])))

@@ -122,7 +122,7 @@ test('peers that are away are named with the end of their certificates; the rece
   assert.match(shown.out, /^peers +2 of 3 peers dropped the key, the last after \d+ ms\n +p3 is away; its certificate/m)
   // The other never came back.
   await pass(plane, 12_000, () => plane.clock.nowMs() > Date.parse('2027-01-15T08:00:12.000Z'))
-  await plane.receipts.goOn(plane.store)
+  await plane.receipts.resumeOpen(plane.store)
   const last = json(await plane.muster('receipt', 'show', receipt.id, '-o', 'json'))
   assert.deepEqual([last.peers?.confirmed, last.peers?.ended, last.peers?.stragglers], [2, ['p3'], []])
   assert.notEqual(last.settled_at, null)

@@ -8,9 +8,9 @@ import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { createToken } from '#plane/enrollment/create-token.ts'
 import { enrollNode, type EnrollDeps } from '#plane/enrollment/enroll-node.ts'
-import { openNodePace } from '#plane/limits/node-pace.ts'
+import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { registerNode } from '#plane/node/register-node.ts'
-import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
+import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
@@ -32,9 +32,9 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
     issuer: await open(),
     recovery: await openRecovery(),
     domainName: 'test.example',
-    strangers: openStrangersBudget(clock, () => ({ perMinute: 2, perMinutePerSource: 2 })),
+    anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 2, perMinutePerSource: 2 })),
     admission: openAdmissionQueue(clock, 10),
-    pace: openNodePace(clock, () => 1),
+    writeLimit: openWriteLimit(clock, () => 1),
     secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
     probe,
   }
@@ -73,14 +73,14 @@ test('an address proves nothing under a profile that does not take it: its calle
     const outcome = await join()
     assert(outcome.kind === 'refused')
     codes.push(outcome.code)
-    deps.strangers.charge('192.0.2.9')
+    deps.anonymousBudget.charge('192.0.2.9')
   }
   assert.deepEqual(codes, ['JOIN_METHOD_NOT_ALLOWED', 'JOIN_METHOD_NOT_ALLOWED', 'RATE_LIMITED'])
 })
 
 test('a machine whose profile takes its address is heard when the budget is gone', async (t) => {
   const { deps, join } = await setUpEnrollment(t, 'hpc-diskless')
-  while (deps.strangers.charge('192.0.2.9') === 'within');
+  while (deps.anonymousBudget.charge('192.0.2.9') === 'within');
   assert.equal((await join()).kind, 'issued')
 })
 
@@ -107,7 +107,7 @@ test('rivals who know its MAC use up neither the joins nor the renewals of the m
   assert.equal(rivals.at(-1), 'RATE_LIMITED')
   assert.equal((await join(undefined, '192.0.2.50')).kind, 'issued')
   // What a node asks for with its certificate is limited by its id alone.
-  assert.equal(deps.pace.hurry('n1'), null)
+  assert.equal(deps.writeLimit.take('n1'), null)
 })
 
 test('silence of the machine before proves nothing about the one that took its place meanwhile', async (t) => {
@@ -161,7 +161,7 @@ test('a token that answered a machine with the certificate it has lets nobody el
   const invitation = await invite()
   const first = await certified(invitation)
   // A reply that was lost is asked for again, whatever strangers do meanwhile.
-  while (deps.strangers.charge('192.0.2.9') === 'within');
+  while (deps.anonymousBudget.charge('192.0.2.9') === 'within');
   assert.equal(await certified(invitation), first)
   const second = await invite()
   for (let repeat = 0; repeat < 2; repeat++) assert.equal(await certified(second), first)

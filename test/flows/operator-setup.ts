@@ -67,7 +67,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
     isConnected: async (node) => sessions.has(node),
     cutOn: async () => 0,
     count: () => [...sessions.values()].flat().length,
-    heldOff: (_node, run) => run(),
+    pauseWhile: (_node, run) => run(),
   }
   const peers = toldPeers()
   const receipts = openReceipts({ store, feed, clock, timers, log: silentLog, channels, peers })

@@ -19,7 +19,7 @@ test('a state that came while the node wrote too much is decided when it is next
   await createVCluster(plane, 'training', { set: {}, overlay: null }, operator)
   await assignNode(plane, 'a', 'training', operator)
   let hurried = true
-  const deps = { ...plane, pace: { hurry: () => (hurried ? refuse('RATE_LIMITED') : null) } }
+  const deps = { ...plane, writeLimit: { take: () => (hurried ? refuse('RATE_LIMITED') : null) } }
   const [intake, principal] = [openOverlayIntake(), testPrincipal('a')]
   const conditions = async () => (await plane.store.get('node', 'a'))?.value.conditions.map(({ name }) => name)
   const drifted = { ...state, drift: ['service worker: not running'] }

@@ -44,7 +44,7 @@ const startReplica = (plane: OperatorSetup): Replica => {
   )
   const channels = {
     openSessions: () => [],
-    heldOff: <T>(_node: string, run: () => Promise<T>) => run(),
+    pauseWhile: <T>(_node: string, run: () => Promise<T>) => run(),
     everySession: async () => [],
     isConnected: async () => false,
     cutOn: async () => 0,

@@ -36,7 +36,7 @@ const proofs = async (setup: Setup): Promise<readonly string[]> =>
 const goOn = (setup: Setup, leader: Replica): Promise<void> => {
   const fence = leader.store.replicas.leadership()
   assert.ok(fence !== null)
-  return setup.patiently(leader.receipts.goOn(fencedStore(leader.store, fence)))
+  return setup.patiently(leader.receipts.resumeOpen(fencedStore(leader.store, fence)))
 }
 
 test('all replicas acknowledge: it is effective before it is answered, and the journal says so once', async (t) => {
@@ -77,7 +77,7 @@ test('a silent replica keeps it from being effective for as long as it may act; 
 test('a plane that dies between its commit and the proof: the one that leads completes the receipt', async (t) => {
   const setup = await setUpReplicas(t, 3)
   const [a, b] = three(setup.replicas)
-  const dying: Replica['receipts'] = { ...b.receipts, begun: async (receipt) => receipt }
+  const dying: Replica['receipts'] = { ...b.receipts, collect: async (receipt) => receipt }
   await withdrawIdentity({ ...b, receipts: dying }, node, stolen, alice)
   b.mute(true)
   await goOn(setup, a)
@@ -124,7 +124,7 @@ test('receipts that wait for a peer for months do not keep a newer one from beco
     ],
     entries: [note()],
   })
-  const dying: Replica['receipts'] = { ...a.receipts, begun: async (receipt) => receipt }
+  const dying: Replica['receipts'] = { ...a.receipts, collect: async (receipt) => receipt }
   await withdrawIdentity({ ...a, receipts: dying }, node, stolen, alice)
   await setup.pass(6000)
   for (let looks = 0; looks < 2; looks++) await goOn(setup, a)

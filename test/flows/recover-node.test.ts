@@ -93,7 +93,7 @@ test('a proof is good for its own request, its own counter and its own purpose',
   const csr = newCsr()
   const credential = setup.keyCredential(key, { node: 'n1', csr, counter })
   const rehearsed = setup.keyCredential(key, { node: 'n1', csr: null, counter })
-  setup.deps.strangers.room(source)
+  setup.deps.anonymousBudget.room(source)
   assert.equal(codeOf(await setup.recover({ node: 'n1', counter, csr: newCsr(), credential })), 'RECOVERY_UNKNOWN')
   assert.equal(codeOf(await setup.recover({ node: 'n1', counter: null, csr, credential })), 'RECOVERY_UNKNOWN')
   assert.equal(codeOf(await setup.recover({ node: 'n1', counter, csr, credential: rehearsed })), 'RECOVERY_UNKNOWN')
@@ -180,7 +180,7 @@ test('callers who prove nothing use up the budget for strangers before their req
     const outcome = await stranger()
     outcomes.push(codeOf(outcome))
     // What the listener does with every refusal.
-    setup.deps.strangers.charge(source)
+    setup.deps.anonymousBudget.charge(source)
   }
   assert.deepEqual(outcomes, ['RECOVERY_UNKNOWN', 'RECOVERY_UNKNOWN', 'RECOVERY_UNKNOWN', 'RATE_LIMITED'])
   const nobody = await setup.recover({
@@ -357,7 +357,7 @@ test('a revoked node is told so and never recovers; a quarantined one needs an o
     openSessions: () => [],
     everySession: async () => [],
     cutOn: async () => 0,
-    heldOff: <T>(_node: string, run: () => Promise<T>) => run(),
+    pauseWhile: <T>(_node: string, run: () => Promise<T>) => run(),
   }
   const peers = toldPeers()
   const receipts = openReceipts({ ...setup.deps, timers: systemTimers, log: silentLog, channels, peers })
@@ -468,7 +468,7 @@ test('L7: a rehearsal that a renewal of the same process overtakes says nothing;
 test('with a repair bundle another key is registered, on a challenge for this node or for nobody, and for no other', async (t) => {
   const setup = await setUpRecovery(t)
   await setup.recoverable('n1', generateKey('p256'))
-  const channels = { heldOff: <T>(_node: string, run: () => Promise<T>) => run() }
+  const channels = { pauseWhile: <T>(_node: string, run: () => Promise<T>) => run() }
   const issued = await issueRepairBundle({ ...setup.deps, channels }, 'n1', 'test', operator)
   assert(issued.kind === 'issued')
   const [csr, key] = [newCsr(), generateKey('p256')]

@@ -16,11 +16,11 @@ import { openSightingJudge } from '#plane/continuity/judge-sighting.ts'
 import { counterAndToken, type Issued } from '#plane/identity/issue.ts'
 import type { LiveHolder } from '#plane/identity/holders.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
-import { openNodePace } from '#plane/limits/node-pace.ts'
+import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { recoverNode, type RecoverCall } from '#plane/recovery/recover-node.ts'
 import { rehearseRecovery, type RehearseCall } from '#plane/recovery/rehearse-recovery.ts'
 import { renewCertificate, type RenewCall } from '#plane/identity/renew-certificate.ts'
-import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
+import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { silentLog } from '#platform/log.ts'
@@ -87,9 +87,9 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     }),
     domainName: 'test.example',
     onRehearsal: () => {},
-    strangers: openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
+    anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
     admission: openAdmissionQueue(clock, 200),
-    pace: openNodePace(clock, () => 1),
+    writeLimit: openWriteLimit(clock, () => 1),
     probe: async () => ({ silentMs: 60_000 }),
     secondHolders: openSecondHolders({
       ...{ store, feed, clock },

@@ -12,7 +12,7 @@ import { openChannelParts } from '#plane/channel/channel-parts.ts'
 import { openChannelServer } from '#plane/channel/channel-server.ts'
 import { sweepSessions } from '#plane/channel/cut-sessions.ts'
 import { openFeed } from '#plane/core/feed.ts'
-import { openNodePace } from '#plane/limits/node-pace.ts'
+import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openReceipts } from '#plane/revocation/receipts.ts'
 import { fencedStore } from '#plane/cluster/leading.ts'
 import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
@@ -98,7 +98,7 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
     }
     const server = openChannelServer({
       ...{ ...deps, ...parts, denyList, store: slowStore },
-      pace: openNodePace(clock, () => 1),
+      writeLimit: openWriteLimit(clock, () => 1),
       sightings: { shown: async () => {} },
     })
     atEnd(() => parts.sessions.close('DONE', 'the test is over'))

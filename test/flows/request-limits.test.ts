@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import * as http from 'node:http'
 import { test } from 'node:test'
 import { challengeRoutes, type ChallengeRouteDeps } from '#plane/identity/identity-routes.ts'
-import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
+import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
 import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
@@ -72,7 +72,7 @@ test('challenges beyond the limit of one source are refused before anything is s
     },
     isOurStatement: () => true,
   } as unknown as ChallengeRouteDeps['recovery']
-  const challenges = openStrangersBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 10 }))
+  const challenges = openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 10 }))
   const [route] = challengeRoutes({ recovery, domainName: 'test.example', clock, random: systemRandom, challenges })
   assert.ok(route !== undefined)
   const ask = async (source: string): Promise<string> => {

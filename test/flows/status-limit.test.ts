@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Registry } from 'prom-client'
-import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
+import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { openStatusListener } from '#plane/ca/status-listener.ts'
 import { measureStatus } from '#plane/metrics/measure-status.ts'
 import { silentLog } from '#platform/log.ts'
@@ -21,7 +21,7 @@ test('calls at the status listener beyond its limit are told when to come back, 
     answerOcsp: async () => ({ der: new Uint8Array(1), outcomes: ['good', 'unknown'], goodFrom: null }),
     lists: { list: async () => null },
     standing: () => ({ kind: 'serving' }),
-    budget: openStrangersBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 2 })),
+    budget: openCallerBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 2 })),
     limits: wideLimits,
     timers: systemTimers,
     log: silentLog,

@@ -12,8 +12,8 @@ import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { createProfile } from '#plane/settings/change-profiles.ts'
 import { createToken } from '#plane/enrollment/create-token.ts'
 import { enrollNode, type EnrollDeps } from '#plane/enrollment/enroll-node.ts'
-import { openNodePace } from '#plane/limits/node-pace.ts'
-import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
+import { openWriteLimit } from '#plane/limits/write-limit.ts'
+import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
 import { noHolders } from '../fakes/no-holders.ts'
@@ -29,9 +29,9 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
   const deps: EnrollDeps = {
     ...{ store, clock, issuer, feed, random: systemRandom, recovery: await openRecovery() },
     domainName: 'test.example',
-    strangers: openStrangersBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
+    anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
     admission: openAdmissionQueue(clock, 10),
-    pace: openNodePace(clock, () => 1),
+    writeLimit: openWriteLimit(clock, () => 1),
     secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
     probe: async () => ({ silentMs: 60_000 }),
   }

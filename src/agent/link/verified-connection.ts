@@ -127,7 +127,7 @@ const open = async (
 }
 
 /**
- * Besides Node's own check, which knows of no authority that was withdrawn: the chain as it was presented has to hold, and
+ * ChangePart Node's own check, which knows of no authority that was withdrawn: the chain as it was presented has to hold, and
  * none of them may be in it. An error is for the socket to be destroyed with.
  */
 export const vetWithdrawn =

@@ -11,8 +11,8 @@ export type NodeDecided = Decided & { readonly node: Node }
 /** What every decision about one node is given. */
 export type NodeFacts = { readonly node: Row<Node>; readonly by: Attribution; readonly nowMs: number }
 
-/** What a decision relied on, writes and says besides the node itself. */
-export type Besides = {
+/** A part of a change: what it relied on, writes and says beside the row of the node. */
+export type ChangePart = {
   readonly reads?: readonly Read[]
   readonly writes?: readonly Write[]
   /** Behind those of the node. */
@@ -20,30 +20,30 @@ export type Besides = {
 }
 
 /** Several that happen together. */
-export const together = (parts: readonly Besides[]): Required<Besides> => ({
+export const mergeParts = (parts: readonly ChangePart[]): Required<ChangePart> => ({
   reads: parts.flatMap(({ reads = [] }) => reads),
   writes: parts.flatMap(({ writes = [] }) => writes),
   entries: parts.flatMap(({ entries = [] }) => entries),
 })
 
 /** The same change, with more that happens in it. */
-export const withBesides = (change: Change, besides: Besides): Change => ({
+export const withPart = (change: Change, extra: ChangePart): Change => ({
   ...change,
-  reads: [...change.reads, ...(besides.reads ?? [])],
-  writes: [...change.writes, ...(besides.writes ?? [])],
-  entries: [...change.entries, ...(besides.entries ?? [])] as unknown as Change['entries'],
+  reads: [...change.reads, ...(extra.reads ?? [])],
+  writes: [...change.writes, ...(extra.writes ?? [])],
+  entries: [...change.entries, ...(extra.entries ?? [])] as unknown as Change['entries'],
 })
 
 export const nodeDecided = (
   from: Row<Node>,
   node: Node,
   entries: Change['entries'],
-  besides: Besides = {},
+  extra: ChangePart = {},
 ): NodeDecided => ({
   ...decided({
-    reads: [readOf('node', node.id, from), ...(besides.reads ?? [])],
-    writes: [{ put: 'node', value: node }, ...(besides.writes ?? [])],
-    entries: [...entries, ...(besides.entries ?? [])] as unknown as Change['entries'],
+    reads: [readOf('node', node.id, from), ...(extra.reads ?? [])],
+    writes: [{ put: 'node', value: node }, ...(extra.writes ?? [])],
+    entries: [...entries, ...(extra.entries ?? [])] as unknown as Change['entries'],
   }),
   node,
 })

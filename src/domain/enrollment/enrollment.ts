@@ -273,14 +273,14 @@ export const recordEnrollment = (
   })
   const writes: Write[] = [
     ...(superseded === null ? [] : [{ put: 'denial', value: superseded } as const]),
-    ...(joined.besides.writes ?? []),
+    ...(joined.part.writes ?? []),
   ]
   if (credential.method === 'token') {
     const state = { kind: 'used', spki: issued.spki, node: node.id, atMs: nowMs } as const
     writes.push({ put: 'token', value: { ...credential.token.value, state } })
   }
   const reads = [
-    ...(joined.besides.reads ?? []),
+    ...(joined.part.reads ?? []),
     ...(credential.method === 'token' ? [readOf('token', credential.token.value.hash, credential.token)] : []),
   ]
   const entries = entriesOf(admission, certificate, node)

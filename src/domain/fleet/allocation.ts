@@ -5,7 +5,7 @@ import type { NodeId, Node } from '#domain/core/node.ts'
 import { readOf, type Row } from '#domain/core/change.ts'
 import { boundedText, entry, type Attribution } from '#domain/core/decision.ts'
 import type { EntryBody, EntryDraft, EntryType } from '#domain/core/journal-entry.ts'
-import { nodeDecided, type Besides, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import { nodeDecided, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { schedulingOf } from './scheduling.ts'
 
@@ -135,7 +135,7 @@ export type AllocationsFacts = NodeFacts & {
 export type ReleaseAllFacts = AllocationsFacts & { readonly why: string }
 
 /** With the identity of a node goes what ran on it; the owners hear of it from the journal. */
-export const releaseAll = (facts: ReleaseAllFacts): Besides => {
+export const releaseAll = (facts: ReleaseAllFacts): ChangePart => {
   const { allocations, by, nowMs } = facts
   const why = boundedText(facts.why)
   return {
@@ -145,7 +145,7 @@ export const releaseAll = (facts: ReleaseAllFacts): Besides => {
 }
 
 /** The node drains: whoever placed work there is asked to move it. */
-export const askForAll = (facts: AllocationsFacts, why: string): Besides => {
+export const askForAll = (facts: AllocationsFacts, why: string): ChangePart => {
   const running = facts.allocations.filter(({ value }) => value.state.kind === 'running')
   const state: AllocationState = { kind: 'releasing', atMs: facts.nowMs, why }
   return {
@@ -155,7 +155,7 @@ export const askForAll = (facts: AllocationsFacts, why: string): Besides => {
 }
 
 /** It does not drain any more: what has not been moved yet may stay. */
-export const letAllStay = (facts: AllocationsFacts): Besides => {
+export const letAllStay = (facts: AllocationsFacts): ChangePart => {
   const asked = facts.allocations.filter(({ value }) => value.state.kind === 'releasing')
   return {
     ...rewritten(asked, (one) => ({ ...one, state: { kind: 'running' } })),
@@ -178,7 +178,7 @@ const released = (allocation: Allocation, { why, by, nowMs, forced }: Taken): Al
 const rewritten = (
   rows: readonly Row<Allocation>[],
   change: (one: Allocation) => Allocation,
-): Required<Pick<Besides, 'reads' | 'writes'>> => ({
+): Required<Pick<ChangePart, 'reads' | 'writes'>> => ({
   reads: rows.map((row) => readOf('allocation', row.value.id, row)),
   writes: rows.map(({ value }) => ({ put: 'allocation', value: change(value) })),
 })

@@ -10,7 +10,7 @@ import { readOf, type Change, type Row } from '#domain/core/change.ts'
 import { entry } from '#domain/core/decision.ts'
 import { decideDrain, decideDrained, decideUndrain } from './drain.ts'
 import { decideDuplicate } from '#domain/identity/duplicate.ts'
-import { withBesides } from '#domain/core/node-change.ts'
+import { withPart } from '#domain/core/node-change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { decideQuarantine } from '#domain/revocation/quarantine.ts'
 import { decideRepairBundle } from '#domain/recovery/repair.ts'
@@ -58,7 +58,7 @@ const plan = (table: RowTable, happens: Event): Change | null => {
       : changeOf(decideGiveBack({ ...facts(allocation.value.node), allocation, why: 'finished' }))
   }
   const about = { ...facts(happens.on), allocations: liveOn(table, happens.on) }
-  const taken = { domain, certificates: [], bans: [], alongside: releaseAll({ ...about, why: happens.what }) }
+  const taken = { domain, certificates: [], bans: [], extraParts: releaseAll({ ...about, why: happens.what }) }
   switch (happens.what) {
     case 'drain':
       return changeOf(decideDrain(about))
@@ -82,7 +82,7 @@ const plan = (table: RowTable, happens: Event): Change | null => {
       const two = { claimant: holder(1), otherHolder: null, lastSeen: null, claimantLive: false }
       const verdict = decideDuplicate({ ...about, ...two, domain, profile, sign: 'old-counter' })
       if (verdict.kind !== 'fenced') return null
-      return withBesides(verdict.change, releaseAll({ ...verdict.fence, allocations: about.allocations }))
+      return withPart(verdict.change, releaseAll({ ...verdict.fence, allocations: about.allocations }))
     }
     case 'in':
       return comesIn(about.node)

@@ -12,7 +12,7 @@ const facts = (changes: Partial<Node> = {}, kind: Node['membership']['kind'] = '
   by: alice,
   nowMs: noonMs,
 })
-const staying = { force: false, alongside: {}, deleted: null }
+const staying = { force: false, extraParts: {}, deleted: null }
 const refused = (verdict: { kind: string } | Refusal, code: string, says: RegExp): void => {
   assert.ok(isRefusal(verdict) && verdict.code === code, JSON.stringify(verdict))
   assert.match(verdict.detail ?? '', says)

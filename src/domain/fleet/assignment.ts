@@ -5,7 +5,7 @@ import { clearedEntry, withoutConditions } from '#domain/core/conditions.ts'
 import { entry } from '#domain/core/decision.ts'
 import { counted } from '#domain/core/in-words.ts'
 import type { EntryDraft, EntryType } from '#domain/core/journal-entry.ts'
-import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import { nodeDecided, mergeParts, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { drainEnded } from '#domain/core/quarantined-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -32,9 +32,9 @@ export const decideAssign = (facts: AssignFacts): NodeDecided | Refusal => {
 }
 
 export type LeaveFacts = NodeFacts & {
-  /** Also with work on it, all of which is released `alongside`. */
+  /** Also with work on it, all of which is released `extraParts`. */
   readonly force: boolean
-  readonly alongside: Besides
+  readonly extraParts: ChangePart
 }
 
 export const decideMove = (facts: LeaveFacts & AssignFacts): NodeDecided | Refusal => {
@@ -48,7 +48,7 @@ export const decideMove = (facts: LeaveFacts & AssignFacts): NodeDecided | Refus
     )
   }
   if (assignment === facts.to.name) return refuse('NODE_STATE_CONFLICT', `${id} is in ${assignment} already`)
-  return busy(facts) ?? assigned(facts, 'node.moved', facts.to, facts.alongside)
+  return busy(facts) ?? assigned(facts, 'node.moved', facts.to, facts.extraParts)
 }
 
 export type UnassignFacts = LeaveFacts & {
@@ -65,7 +65,7 @@ export const decideUnassign = (facts: UnassignFacts): NodeDecided | Refusal => {
     return refuse('NODE_STATE_CONFLICT', `${id} has left ${facts.deleted} for ${assignment}`)
   }
   const why = facts.deleted === null ? {} : { why: `${assignment} is deleted` }
-  return busy(facts) ?? assigned(facts, 'node.unassigned', null, facts.alongside, why)
+  return busy(facts) ?? assigned(facts, 'node.unassigned', null, facts.extraParts, why)
 }
 
 const unfit = ({ membership }: Node): Refusal | null => (membership.kind === 'revoked' ? refuse('NODE_REVOKED') : null)
@@ -90,7 +90,7 @@ const assigned = (
   { node, by, nowMs }: NodeFacts,
   type: EntryType,
   to: Destination | null,
-  alongside: Besides = {},
+  extraParts: ChangePart = {},
   why: { readonly why?: string } = {},
 ): NodeDecided => {
   const { value } = node
@@ -113,5 +113,5 @@ const assigned = (
   ]
   // A deletion of the vCluster meanwhile has to win.
   const relied = to === null ? {} : { reads: [readOf('vcluster', to.name, to.row)] }
-  return nodeDecided(node, after, entries, together([relied, alongside]))
+  return nodeDecided(node, after, entries, mergeParts([relied, extraParts]))
 }

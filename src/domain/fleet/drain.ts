@@ -5,7 +5,7 @@ import { askForAll, letAllStay, type AllocationsFacts } from './allocation.ts'
 import { boundedText, entry } from '#domain/core/decision.ts'
 import { counted } from '#domain/core/in-words.ts'
 import type { EntryDraft, EntryType } from '#domain/core/journal-entry.ts'
-import { nodeDecided, type Besides, type NodeDecided } from '#domain/core/node-change.ts'
+import { nodeDecided, type ChangePart, type NodeDecided } from '#domain/core/node-change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
@@ -47,11 +47,11 @@ const drainTo = (
   { node }: AllocationsFacts,
   drain: Node['drain'],
   entries: readonly [EntryDraft, ...EntryDraft[]],
-  besides: Besides = {},
+  extra: ChangePart = {},
 ): NodeDecided | Refusal =>
   node.value.membership.kind === 'revoked'
     ? refuse('NODE_REVOKED')
-    : nodeDecided(node, { ...node.value, drain }, entries, besides)
+    : nodeDecided(node, { ...node.value, drain }, entries, extra)
 
 const said = ({ node, by, nowMs }: AllocationsFacts, type: EntryType, was: Node['drain']): EntryDraft =>
   entry(by, nowMs, type, { node: node.value.id, epoch: node.value.epoch }, { was })

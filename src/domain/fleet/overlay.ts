@@ -57,7 +57,7 @@ const foldersOf = (path: string): string[] => {
 
 const jsonBytes = (value: object): number => new TextEncoder().encode(JSON.stringify(value)).length
 
-/** Besides an overlay of full length, and a policy, it still has to fit the frame. */
+/** ChangePart an overlay of full length, and a policy, it still has to fit the frame. */
 const longestServiceAlone = 2048
 
 /** A setting by itself, such as time sync: nobody has looked at its shape. */

@@ -8,7 +8,7 @@ import { readOf, type Change, type Row } from '#domain/core/change.ts'
 import type { Attribution } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { EntryBody } from '#domain/core/journal-entry.ts'
-import type { Besides } from '#domain/core/node-change.ts'
+import type { ChangePart } from '#domain/core/node-change.ts'
 import type { IssuerId, Node, NodeId, Recovery, Slot } from '#domain/core/node.ts'
 import { placeOrder, type SigningOrder } from '#domain/core/order.ts'
 import type { KeyType, Profile } from '#domain/core/profile.ts'
@@ -156,7 +156,7 @@ export const recorded = (
   { facts }: Pick<Admitted, 'facts'>,
   { before, node, certificate }: { before: Row<Node> | null; node: Node; certificate: CertificateRecord },
   keys: KeyInUseFacts,
-  extra: Required<Pick<Besides, 'reads' | 'writes'>> & Pick<Change, 'entries'>,
+  extra: Required<Pick<ChangePart, 'reads' | 'writes'>> & Pick<Change, 'entries'>,
 ): Recorded => {
   const claims = keysClaimed({ ...keys, recovery: node.recovery, nowMs: facts.nowMs })
   const reads = [

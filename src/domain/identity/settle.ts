@@ -34,10 +34,10 @@ export const decideSettle = (facts: SettleFacts): NodeDecided | Refusal => {
   const complete = said.length >= needed
   const about = { node: value.id, epoch: value.epoch }
   const body = { reason: boundedText(reason), said: said.length, needed, complete, recovery_dropped: false }
-  const besides = { reads: [readOf('profile', profile.value.name, profile)] }
+  const extra = { reads: [readOf('profile', profile.value.name, profile)] }
   if (!complete) {
     const conditions = value.conditions.map((one) => (isSuspicion(one) ? saidBy(one, said) : one))
-    return nodeDecided(node, { ...value, conditions }, [entry(by, nowMs, 'node.settled', about, body)], besides)
+    return nodeDecided(node, { ...value, conditions }, [entry(by, nowMs, 'node.settled', about, body)], extra)
   }
   // Whoever has a copy of the state folder has what is registered, too. A stranger who only knocked does not.
   const shared = hasCondition(value, 'duplicate_identity') && value.recovery !== null
@@ -50,7 +50,7 @@ export const decideSettle = (facts: SettleFacts): NodeDecided | Refusal => {
     entry(by, nowMs, 'node.settled', about, { ...body, recovery_dropped: shared }),
     ...value.conditions.filter(isSuspicion).map((condition) => clearedEntry(value, condition, by, nowMs)),
   ] as const
-  return nodeDecided(node, settled, entries, besides)
+  return nodeDecided(node, settled, entries, extra)
 }
 
 const notForSettling = ({ node, connected }: SettleFacts): Refusal | null => {

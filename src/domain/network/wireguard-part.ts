@@ -2,7 +2,7 @@
 
 import { readOf, type Row, type Write } from '#domain/core/change.ts'
 import { formatIp, inOneOf, networksOf, parseIp, parseIpv6 } from '#platform/ip-address.ts'
-import { together, type Besides } from '#domain/core/node-change.ts'
+import { mergeParts, type ChangePart } from '#domain/core/node-change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
@@ -52,9 +52,9 @@ export const wireguardJoined = (
   facts: WireguardFacts | null,
   held: WireguardHeld,
   nowMs: number,
-): { readonly wireguard: NodeWireguard | null; readonly besides: Besides } => {
+): { readonly wireguard: NodeWireguard | null; readonly part: ChangePart } => {
   if (profile.wireguard.mode === 'off' || facts === null || facts.address === null) {
-    return { wireguard: null, besides: wireguardGivenUp(held, 'replaced', nowMs) }
+    return { wireguard: null, part: wireguardGivenUp(held, 'replaced', nowMs) }
   }
   const { brought, key, address } = facts
   const wireguard: NodeWireguard = {
@@ -63,7 +63,7 @@ export const wireguardJoined = (
     endpoint: brought.endpoint,
   }
   const since = { node, sinceMs: nowMs }
-  const taken: Besides = {
+  const taken: ChangePart = {
     reads: [readOf('wireguard-key', brought.publicKey, key), readOf('overlay-address', address.address, address.row)],
     writes: [
       { put: 'wireguard-key', value: { publicKey: brought.publicKey, ...since, endedAtMs: null } },
@@ -74,7 +74,7 @@ export const wireguardJoined = (
     key: held.key?.value.publicKey === brought.publicKey ? null : held.key,
     address: held.address?.value.address === address.address ? null : held.address,
   }
-  return { wireguard, besides: together([taken, wireguardGivenUp(others, 'replaced', nowMs)]) }
+  return { wireguard, part: mergeParts([taken, wireguardGivenUp(others, 'replaced', nowMs)]) }
 }
 
 /** The key ends, the address is released. `withdrawn`: its identity was taken away, and nobody gets in with that key again. */
@@ -82,7 +82,7 @@ export const wireguardGivenUp = (
   { key, address }: WireguardHeld,
   why: 'replaced' | 'withdrawn',
   nowMs: number,
-): Besides => {
+): ChangePart => {
   const writes: Write[] = []
   if (key !== null) {
     const { replaced: _before, ...rest } = key.value

@@ -6,7 +6,7 @@ import { readOf, type Row } from '#domain/core/change.ts'
 import { hasCondition, withCondition, withoutConditions, type Unchanged } from '#domain/core/conditions.ts'
 import { boundedText, entry } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import { nodeDecided, type Besides, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import { nodeDecided, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node, Rehearsal, RehearsalStep } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import {
@@ -45,8 +45,8 @@ export const decideRehearsal = (facts: RehearseFacts): RehearsalVerdict => {
   if (stranger !== null) return { outcome: 'failed', ...stranger, decided: null }
   const failing = failingStep(facts)
   const { value } = node
-  const besides = { reads: [readOf('profile', profile.value.name, profile), readOf('domain', 'domain', domain)] }
-  const decided = isKnown(value, failing) ? null : rehearsedAs(facts, failing, besides)
+  const extra = { reads: [readOf('profile', profile.value.name, profile), readOf('domain', 'domain', domain)] }
+  const decided = isKnown(value, failing) ? null : rehearsedAs(facts, failing, extra)
   return failing === null
     ? { outcome: 'passed', step: null, why: null, decided }
     : { outcome: 'failed', ...failing, decided }
@@ -141,14 +141,14 @@ const isKnown = ({ rehearsal, epoch }: Node, failing: Failing | null): boolean =
   return failing !== null && rehearsal.step === failing.step && rehearsal.why === failing.why
 }
 
-const rehearsedAs = ({ node, by, nowMs }: NodeFacts, failing: Failing | null, besides: Besides = {}): NodeDecided => {
+const rehearsedAs = ({ node, by, nowMs }: NodeFacts, failing: Failing | null, extra: ChangePart = {}): NodeDecided => {
   const { value } = node
   const { id, epoch } = value
   const others = withoutConditions(value.conditions, ['not_recoverable'])
   if (failing === null) {
     const rehearsal: Rehearsal = { outcome: 'passed', sinceMs: nowMs, epoch }
     const entries = [entry(by, nowMs, 'node.recoverable', { node: id, epoch })] as const
-    return nodeDecided(node, { ...value, rehearsal, conditions: others }, entries, besides)
+    return nodeDecided(node, { ...value, rehearsal, conditions: others }, entries, extra)
   }
   const rehearsal: Rehearsal = { outcome: 'failed', sinceMs: nowMs, epoch, ...failing }
   const conditions = withCondition(others, {
@@ -158,5 +158,5 @@ const rehearsedAs = ({ node, by, nowMs }: NodeFacts, failing: Failing | null, be
     evidence: { step: failing.step, why: failing.why },
   })
   const entries = [entry(by, nowMs, 'node.unrecoverable', { node: id, epoch }, failing)] as const
-  return nodeDecided(node, { ...value, rehearsal, conditions }, entries, besides)
+  return nodeDecided(node, { ...value, rehearsal, conditions }, entries, extra)
 }

@@ -11,7 +11,7 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { durationWords } from '#domain/core/in-words.ts'
 import { isBlank } from '#domain/core/hardware-identity.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
-import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import { nodeDecided, mergeParts, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { HardwareIdentity, Node, Repair, RepairEvidence } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { drainEnded, quarantinedNode } from '#domain/core/quarantined-node.ts'
@@ -26,7 +26,7 @@ export type RepairBundleFacts = NodeFacts & {
   readonly expiresAtMs: number
   readonly domain: Row<DomainSettings>
   /** What goes with the identity it has now: its allocations. */
-  readonly alongside?: Besides
+  readonly extraParts?: ChangePart
 }
 
 /** A bundle made before is void from here on, and so is what was recovered with it. */
@@ -65,7 +65,7 @@ export const decideRepairBundle = (facts: RepairBundleFacts): NodeDecided | Refu
     expires_at: isoTime(expiresAtMs),
     voids,
   })
-  const identity: Besides = {
+  const identity: ChangePart = {
     reads: [readOf('domain', 'domain', domain)],
     writes: denial === null ? [] : [{ put: 'denial', value: denial }],
   }
@@ -73,7 +73,7 @@ export const decideRepairBundle = (facts: RepairBundleFacts): NodeDecided | Refu
     node,
     { ...fenced, repair },
     [...endOf(facts, reason, denial !== null), issued],
-    together([identity, facts.alongside ?? {}]),
+    mergeParts([identity, facts.extraParts ?? {}]),
   )
 }
 

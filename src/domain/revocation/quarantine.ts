@@ -7,8 +7,8 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import {
   nodeDecided,
   rowUnreadable,
-  together,
-  type Besides,
+  mergeParts,
+  type ChangePart,
   type NodeDecided,
   type NodeFacts,
 } from '#domain/core/node-change.ts'
@@ -24,14 +24,14 @@ export type QuarantineFacts = NodeFacts & {
   readonly revokedBefore?: FormerRevocation | null
   readonly domain: Row<DomainSettings>
   /** What goes with its identity: the allocations it had, the receipt. */
-  readonly alongside?: Besides
+  readonly extraParts?: ChangePart
 }
 
 export const decideQuarantine = ({
   node,
   reason,
   domain,
-  alongside = {},
+  extraParts = {},
   revokedBefore = null,
   by,
   nowMs,
@@ -57,12 +57,12 @@ export const decideQuarantine = ({
       entry(by, nowMs, 'node.quarantined', about, { reason: why, was: value.membership.kind }),
       ...drainEnded(value, by, nowMs),
     ],
-    together([
+    mergeParts([
       {
         reads: [readOf('domain', 'domain', domain)],
         writes: denial === null ? [] : [{ put: 'denial', value: denial }],
       },
-      alongside,
+      extraParts,
     ]),
   )
 }

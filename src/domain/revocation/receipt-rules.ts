@@ -5,7 +5,7 @@ import { decided, entry, type Attribution, type Decided } from '#domain/core/dec
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { PeerProof, Receipt, ReplicaProof, Straggler } from './receipt.ts'
 import { readOf, type Row } from '#domain/core/change.ts'
-import type { Besides } from '#domain/core/node-change.ts'
+import type { ChangePart } from '#domain/core/node-change.ts'
 
 export type OpeningFacts = {
   readonly id: string
@@ -148,7 +148,7 @@ export const latencyOf = (receipt: Receipt) => {
 // who was still to be waited for, and when there was nobody any more; not every proof.
 
 /** Goes into the transaction that takes the identity away. */
-export const receiptOpened = (receipt: Receipt): Besides => ({
+export const receiptOpened = (receipt: Receipt): ChangePart => ({
   reads: [readOf('receipt', receipt.id, null)],
   writes: [{ put: 'receipt', value: receipt }],
 })

@@ -7,7 +7,7 @@ import { readOf, type Row } from '#domain/core/change.ts'
 import { boundedText, entry } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { counted } from '#domain/core/in-words.ts'
-import { nodeDecided, together, type Besides, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import { nodeDecided, mergeParts, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node, NodeId, Slot } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { denialOfEpoch, everySlot, slotsOf } from '#domain/core/slots.ts'
@@ -21,12 +21,12 @@ export type RevokeFacts = NodeFacts & {
   readonly certificates: readonly Pick<Slot, 'spki' | 'notAfterMs'>[]
   /** For each of their keys, whether it is banned already. */
   readonly bans: readonly BanFact[]
-  /** Other nodes that lose a certificate because they have one of the keys too; `alongside` denies it. */
+  /** Other nodes that lose a certificate because they have one of the keys too; `extraParts` denies it. */
   readonly alsoCut?: readonly NodeId[]
   /** Why, as far as those are told who verify its certificates; the operator's own words are not for them. */
   readonly toOthers?: DenialReason
   /** What goes with its identity: allocations, its WireGuard key and address, the receipt. */
-  readonly alongside?: Besides
+  readonly extraParts?: ChangePart
 }
 
 export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
@@ -73,13 +73,13 @@ export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
     node,
     tombstone,
     [entry(by, nowMs, 'host.revoked', { node: value.id, epoch: value.epoch }, body)],
-    together([
+    mergeParts([
       {
         reads: [readOf('domain', 'domain', domain)],
         writes: denial === null ? [] : [{ put: 'denial' as const, value: denial }],
       },
       banned,
-      facts.alongside ?? {},
+      facts.extraParts ?? {},
     ]),
   )
 }
@@ -99,7 +99,7 @@ const outliving = (denial: Denial | null, { certificates, domain }: RevokeFacts)
         ),
       }
 
-const keysBanned = (keys: readonly string[], facts: readonly BanFact[], why: string, atMs: number): Besides => {
+const keysBanned = (keys: readonly string[], facts: readonly BanFact[], why: string, atMs: number): ChangePart => {
   const standing = new Map(facts.map(({ spki, row }) => [spki, row]))
   const fresh = [...new Set([...keys, ...standing.keys()])].filter((spki) => (standing.get(spki) ?? null) === null)
   return {
@@ -111,7 +111,7 @@ const keysBanned = (keys: readonly string[], facts: readonly BanFact[], why: str
 export type DecommissionFacts = Omit<RevokeFacts, 'reason' | 'toOthers'> & {
   readonly force: boolean
   /**
-   * What people would lose: its allocations, which `alongside` releases. The channel of the agent is not counted: every node
+   * What people would lose: its allocations, which `extraParts` releases. The channel of the agent is not counted: every node
    * in service has one, so that would say nothing.
    */
   readonly allocations: number

@@ -5,18 +5,18 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Core } from '#plane/core/core.ts'
 import { challengeLimits } from '#plane/identity/identity-routes.ts'
 import { openAdmissionQueue, type AdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { openNodePace, type NodePace } from '#plane/limits/node-pace.ts'
-import { openStrangersBudget, sharedLimits, type StrangersBudget } from '#plane/limits/strangers-budget.ts'
+import { openWriteLimit, type WriteLimit } from '#plane/limits/write-limit.ts'
+import { openCallerBudget, sharedLimits, type CallerBudget } from '#plane/limits/caller-budget.ts'
 
 export type NodeLimits = {
   /** Of callers who have proved nothing. */
-  readonly strangers: StrangersBudget
+  readonly anonymousBudget: CallerBudget
   /** Of callers who have proved who they are: one of them that keeps failing must not use up what anonymous callers may. */
-  readonly acquaintances: StrangersBudget
-  readonly challenges: StrangersBudget
+  readonly authenticatedBudget: CallerBudget
+  readonly challenges: CallerBudget
   readonly admission: AdmissionQueue
   /** How much one node may make the plane write. */
-  readonly pace: NodePace
+  readonly writeLimit: WriteLimit
 }
 
 /** Enrollments in progress at once; the rest is told when to come back. */
@@ -28,21 +28,21 @@ export const openNodeLimits = (
 ): NodeLimits => {
   const replicas = (): number => store.replicas.count()
   return {
-    strangers: openStrangersBudget(clock, () => {
+    anonymousBudget: openCallerBudget(clock, () => {
       const { strangersPerMinute: perMinute, strangersPerMinutePerSource: perMinutePerSource } = settings()
       return sharedLimits({ perMinute, perMinutePerSource }, replicas())
     }),
     // They share it, whatever address a gateway gives all of them.
-    acquaintances: openStrangersBudget(clock, () => {
+    authenticatedBudget: openCallerBudget(clock, () => {
       const { strangersPerMinute: perMinute } = settings()
       return sharedLimits({ perMinute, perMinutePerSource: perMinute }, replicas())
     }),
     // A balancer may send all of one site to one replica: only what all callers cost is shared out.
-    challenges: openStrangersBudget(clock, () => ({
+    challenges: openCallerBudget(clock, () => ({
       ...sharedLimits(challengeLimits, replicas()),
       perMinutePerSource: challengeLimits.perMinutePerSource,
     })),
     admission: openAdmissionQueue(clock, admissionCapacity),
-    pace: openNodePace(clock, replicas),
+    writeLimit: openWriteLimit(clock, replicas),
   }
 }

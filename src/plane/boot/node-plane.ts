@@ -78,7 +78,13 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
   const core: Core = { store, feed, clock, random, timers, log }
   const domainName = settings().name
   const limits = openNodeLimits(core, settings)
-  const refusals = { store, feed, clock, strangers: limits.strangers, acquaintances: limits.acquaintances }
+  const refusals = {
+    store,
+    feed,
+    clock,
+    anonymousBudget: limits.anonymousBudget,
+    authenticatedBudget: limits.authenticatedBudget,
+  }
   const denyList = await openDenyList(store, feed)
   const channel = await openChannelParts({ ...core, issuer: authority, urls, onReport: deps.onReport })
   const sightingJudge = await openSightingJudge({ ...core, recovery, settings })
@@ -122,7 +128,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
       ...core,
       denyList,
       sightings,
-      pace: limits.pace,
+      writeLimit: limits.writeLimit,
       replicas: store.replicas,
       sessions: channel.sessions,
       presence: channel.presence,
@@ -145,7 +151,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     limits: deps.turnedAway.limits('node', { connections: deps.connections, perCaller: connectionsPerNode }),
     onAborted(source, principal) {
       deps.turnedAway.aborted('node', source)
-      ;(principal?.kind === 'node' ? limits.acquaintances : limits.strangers).charge(source)
+      ;(principal?.kind === 'node' ? limits.authenticatedBudget : limits.anonymousBudget).charge(source)
     },
     balancers: deps.balancers,
     trouble: () => troubleOf(store),
@@ -162,7 +168,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
 
   const upkeep: UpkeepTask[] = [
     { name: 'channels', where: 'each', everyMs: 1000, run: () => sweepSessions(channel.sessions, clock) },
-    { name: 'receipts', where: 'leader', everyMs: 1000, run: (asLeader) => receipts.goOn(asLeader) },
+    { name: 'receipts', where: 'leader', everyMs: 1000, run: (asLeader) => receipts.resumeOpen(asLeader) },
     { name: 'lapse', where: 'leader', everyMs: 1000, run: (asLeader) => channel.sweepAbsent(asLeader) },
     {
       name: 'overdue',

@@ -4,7 +4,7 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import { recordCounted } from '#plane/core/record-refusal.ts'
 import { recordOperatorRefusal } from '#plane/core/record-operator-refusal.ts'
-import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
+import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { openArrivals } from '#plane/core/arrivals.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
 import type { RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
@@ -70,7 +70,7 @@ const minute = 60_000
 
 export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: OperatorDoors): Promise<OperatorListener> => {
   const { store, feed, clock, timers, log, authority, metrics, turnedAway } = deps
-  const budget = () => openStrangersBudget(clock, () => journaledRefusals)
+  const budget = () => openCallerBudget(clock, () => journaledRefusals)
   const arrivals = openArrivals(feed, timers, mostFollowers)
   const routes = operatorRoutes({
     ...deps,
@@ -83,10 +83,10 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
       ...deps.clockWarnings(),
       ...deps.cutOffs.warnings(),
     ],
-    notReady: () => notReady({ store, authority, clock, besides: deps.unready }),
+    notReady: () => notReady({ store, authority, clock, alsoUnready: deps.unready }),
     openapi: () => openApiDocument(deps.version, everyListener),
   })
-  const recording = { store, feed, clock, strangers: budget(), acquaintances: budget() }
+  const recording = { store, feed, clock, anonymousBudget: budget(), authenticatedBudget: budget() }
   const onRefusal = (refused: Refused): void => {
     metrics.refused(refused.refusal.code)
     recordOperatorRefusal(recording, refused).catch((error: unknown) =>
@@ -104,7 +104,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
     onRefusal,
     onAborted(source, principal) {
       turnedAway.aborted('operator', source)
-      ;(principal?.kind === 'operator' ? recording.acquaintances : recording.strangers).charge(source)
+      ;(principal?.kind === 'operator' ? recording.authenticatedBudget : recording.anonymousBudget).charge(source)
     },
     log,
   })

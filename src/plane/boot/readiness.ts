@@ -14,13 +14,13 @@ export type ReadinessFacts = {
   readonly authority: Pick<Authority, 'serverIdentity' | 'longestLeafMs'>
   readonly clock: Clock
   /** What else keeps the plane from its work, such as starting or stopping. */
-  readonly besides: () => readonly string[]
+  readonly alsoUnready: () => readonly string[]
 }
 
-export const notReady = ({ store, authority, clock, besides }: ReadinessFacts): readonly string[] => {
+export const notReady = ({ store, authority, clock, alsoUnready }: ReadinessFacts): readonly string[] => {
   const trouble = store.trouble()
   return [
-    ...besides(),
+    ...alsoUnready(),
     ...standingReasons(store.replicas.standing()),
     ...(trouble === null ? [] : [`the store cannot be written to: ${trouble}`]),
     ...(clock.nowMs() < authority.serverIdentity().notAfterMs ? [] : ['the server certificate has expired']),

@@ -37,7 +37,13 @@ export type RecoveryPlane = { readonly listener: RecoveryListener }
 export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<RecoveryPlane> => {
   const { store, feed, clock, random, timers, log, recovery, limits, channel } = deps
   const core: Core = { store, feed, clock, random, timers, log }
-  const refusals = { store, feed, clock, strangers: limits.strangers, acquaintances: limits.acquaintances }
+  const refusals = {
+    store,
+    feed,
+    clock,
+    anonymousBudget: limits.anonymousBudget,
+    authenticatedBudget: limits.authenticatedBudget,
+  }
   const routes = recoveryRoutes({
     ...core,
     ...limits,
@@ -59,7 +65,7 @@ export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<Recove
     limits: deps.turnedAway.limits('recovery', { connections: deps.connections, perCaller: null }),
     onAborted(source) {
       deps.turnedAway.aborted('recovery', source)
-      limits.strangers.charge(source)
+      limits.anonymousBudget.charge(source)
     },
     balancers: deps.balancers,
     trouble: () => troubleOf(store),

@@ -1,7 +1,7 @@
 // The part of the plane that tells others whether its certificates still hold, put together.
 
 import { openOcsp } from '#plane/ca/answer-ocsp.ts'
-import { openStrangersBudget, sharedLimits } from '#plane/limits/strangers-budget.ts'
+import { openCallerBudget, sharedLimits } from '#plane/limits/caller-budget.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { dropEndedListKeys } from '#plane/authority/list-signer.ts'
@@ -51,7 +51,7 @@ export const openStatusPlane = (deps: StatusPlaneDeps): StatusPlane => {
     answerOcsp: openOcsp({ ...deps, responders: openResponders(deps), standing }),
     lists,
     standing,
-    budget: openStrangersBudget(clock, () => sharedLimits(limits, store.replicas.count())),
+    budget: openCallerBudget(clock, () => sharedLimits(limits, store.replicas.count())),
     limits: turnedAway.limits('status', { connections, perCaller: null }),
     onAborted: (source) => turnedAway.aborted('status', source),
     onOcsp: measures.answered,

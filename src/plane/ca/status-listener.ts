@@ -2,7 +2,7 @@
 // there is signed. A handful of paths, small requests, few connections, and nobody is asked who they are.
 
 import { failed, type AnswerOcsp, type OcspOutcome, type OcspReply } from './answer-ocsp.ts'
-import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
+import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 import type { ListKind, RevocationLists } from './revocation-lists.ts'
 import { ocspPath } from '#plane/authority/sign-leaf.ts'
 import type { Standing } from '#plane/store/contract/replicas.ts'
@@ -28,7 +28,7 @@ export type StatusListenerDeps = Pick<Core, 'timers' | 'log'> & {
   readonly lists: Pick<RevocationLists, 'list'>
   readonly standing: () => Standing
   /** What callers may cost: every call is charged. */
-  readonly budget: StrangersBudget
+  readonly budget: CallerBudget
   readonly limits: ConnectionLimits
   readonly onOcsp: (outcome: OcspOutcome) => void
   readonly onOverLimit: () => void

@@ -74,7 +74,7 @@ export const openChannelParts = async ({ store, feed, clock, timers, log, ...dep
     isConnected: (node) => everySession.isConnected(node),
     count: () => sessions.count(),
     cutOn: (replica, receipt) => cuts.on(replica, receipt),
-    heldOff: (node, run) => holdOff.during(node, run),
+    pauseWhile: (node, run) => holdOff.during(node, run),
   }
   return {
     replicas,

@@ -8,7 +8,7 @@ import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openHoldOff } from '#plane/limits/hold-off.ts'
 import { openReturnSlots } from '#plane/limits/return-slots.ts'
-import { openNodePace } from '#plane/limits/node-pace.ts'
+import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openReportIntake } from '#plane/node/report-intake.ts'
 import { openOverlayIntake } from '#plane/fleet/take-overlay-state.ts'
 import { openPeersIntake } from '#plane/network/take-peers-applied.ts'
@@ -67,7 +67,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   const holders = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
   const server = openChannelServer({
     ...{ store, feed, clock, sessions, denyList, log: silentLog, timers },
-    ...{ presence, holdOff: openHoldOff(), pace: openNodePace(clock, () => 1) },
+    ...{ presence, holdOff: openHoldOff(), writeLimit: openWriteLimit(clock, () => 1) },
     ...{ replicas, holding, gate: openGate(replicas) },
     updates: { greeted: () => {}, changed: () => {}, changedFor: () => {}, changedIn: () => {} },
     sightings: { shown: async () => {} },

@@ -4,7 +4,7 @@ import { boundedText } from '#domain/core/decision.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 import { notePersistence } from '#plane/identity/confirm-node.ts'
 import type { HoldOff } from '#plane/limits/hold-off.ts'
-import type { NodePace } from '#plane/limits/node-pace.ts'
+import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import type { ReportIntake } from '#plane/node/report-intake.ts'
 import type { OverlayIntake } from '#plane/fleet/take-overlay-state.ts'
 import type { PeersIntake } from '#plane/network/take-peers-applied.ts'
@@ -23,7 +23,7 @@ import type { Core } from '#plane/core/core.ts'
 export type FrameDeps = Pick<Core, 'store' | 'feed' | 'clock' | 'log'> & {
   readonly updates: Updates
   readonly holdOff: HoldOff
-  readonly pace: NodePace
+  readonly writeLimit: WriteLimit
   readonly reports: ReportIntake
   readonly overlays: OverlayIntake
   readonly sendPeers: SendPeers

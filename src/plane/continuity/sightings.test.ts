@@ -4,7 +4,7 @@ import type { Continuity } from '#domain/continuity/continuity.ts'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import type { Judged } from './judge-sighting.ts'
-import { openStrangersBudget } from '#plane/limits/strangers-budget.ts'
+import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import type { Committed, JournalHead } from '#plane/store/contract/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { parseStatement } from '#wire/core/statement.ts'
@@ -31,7 +31,7 @@ const setUp = (certainAfterMs = 0, judge?: (statement: string) => Promise<Judged
     forked: false,
   }
   const counted = { signed: 0, journaled: 0, looked: 0 }
-  const budget = openStrangersBudget(clock, () => ({ perMinute: 9, perMinutePerSource: 9 }))
+  const budget = openCallerBudget(clock, () => ({ perMinute: 9, perMinutePerSource: 9 }))
   const heads = async (): Promise<readonly JournalHead[]> => {
     counted.looked++
     const hash = now.sequence.toString(16).padStart(64, '0')
@@ -46,7 +46,16 @@ const setUp = (certainAfterMs = 0, judge?: (statement: string) => Promise<Judged
   }
   const sightings = openSightings({
     store: { journal: { heads, hashAt }, commit },
-    ...{ feed, clock, timers, sessions, certainAfterMs, log: silentLog, strangers: budget, acquaintances: budget },
+    ...{
+      feed,
+      clock,
+      timers,
+      sessions,
+      certainAfterMs,
+      log: silentLog,
+      anonymousBudget: budget,
+      authenticatedBudget: budget,
+    },
     gate: { serves: () => now.serves },
     recovery: {
       signStatement: () => {

@@ -24,7 +24,7 @@ export type OpenChannels = {
    */
   cutOn(replica: number, receipt: string): Promise<number | null>
   /** Nothing new is begun for the node while `run` is under way (limits/hold-off.ts). */
-  heldOff<T>(node: NodeId, run: () => Promise<T>): Promise<T>
+  pauseWhile<T>(node: NodeId, run: () => Promise<T>): Promise<T>
 }
 
 /** What receipts and views need to know of WireGuard peers. */

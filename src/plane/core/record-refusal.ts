@@ -7,13 +7,13 @@ import type { Refusal } from '#domain/core/refusal.ts'
 import { refusals } from '#domain/core/refusal-table.ts'
 import type { Clock } from '#platform/clock.ts'
 import { commitOnce, type CommitDeps } from './commit-decision.ts'
-import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
+import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 
 export type RefusalDeps = CommitDeps & {
   readonly clock: Clock
-  readonly strangers: StrangersBudget
-  /** For callers who have proved who they are: one of them that keeps failing must not use up what strangers may. */
-  readonly acquaintances: StrangersBudget
+  readonly anonymousBudget: CallerBudget
+  /** For callers who have proved who they are: one of them that keeps failing must not use up what anonymous callers may. */
+  readonly authenticatedBudget: CallerBudget
 }
 
 export type RefusedCall = {
@@ -32,7 +32,7 @@ export const recordRefusal = async (deps: RefusalDeps, call: RefusedCall): Promi
   const { node = null, token = null, actor = 'anonymous', correlation = call.correlation } = refusal.about ?? {}
   const known = principal === null || principal.kind === 'anonymous' ? null : principal
   // A certificate that was refused still proved whose key it is.
-  const budget = known !== null || actor.startsWith('node:') ? deps.acquaintances : deps.strangers
+  const budget = known !== null || actor.startsWith('node:') ? deps.authenticatedBudget : deps.anonymousBudget
   if (budget.charge(source) === 'over' || refusal.about?.journaled === true) return
   const by: Attribution = { actor: known === null ? actor : actorOf(known), source, correlation }
   const about =
@@ -63,8 +63,11 @@ const hardwareShown = ({ about }: Refusal): EntryBody => {
 /** Once a minute: what was beyond each budget, as one entry. */
 export const recordCounted = async (deps: RefusalDeps): Promise<void> => {
   const by: Attribution = { actor: 'system:admission', source: null, correlation: null }
-  for (const callers of ['strangers', 'acquaintances'] as const) {
-    const counted = deps[callers].takeCounted()
+  for (const [callers, budget] of [
+    ['strangers', deps.anonymousBudget],
+    ['acquaintances', deps.authenticatedBudget],
+  ] as const) {
+    const counted = budget.takeCounted()
     if (counted !== null) await write(deps, by, 'refusals.counted', {}, { ...counted, callers })
   }
 }

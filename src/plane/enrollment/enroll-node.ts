@@ -36,7 +36,7 @@ import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { issue, readIssueFacts, type IssueDeps, type Issued } from '#plane/identity/issue.ts'
 import { holderUnknown } from '#plane/identity/holders.ts'
-import type { NodePace } from '#plane/limits/node-pace.ts'
+import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import { raiseCopiedImage, readKeyClaims } from '#plane/identity/key-claims.ts'
 import {
   checkRegistration,
@@ -45,7 +45,7 @@ import {
   type CheckedRegistration,
 } from '#plane/identity/request-proofs.ts'
 import { callerFacts, lastSeenFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
-import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
+import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 import { checkWireguard, readWireguard } from '#plane/network/wireguard-facts.ts'
 import type { Core } from '#plane/core/core.ts'
 
@@ -53,9 +53,9 @@ export type EnrollDeps = ChallengeDeps &
   IssueDeps &
   Pick<Core, 'store' | 'feed'> & {
     readonly issuer: Issuer
-    readonly strangers: StrangersBudget
+    readonly anonymousBudget: CallerBudget
     readonly admission: AdmissionQueue
-    readonly pace: NodePace
+    readonly writeLimit: WriteLimit
     readonly secondHolders: Pick<SecondHolders, 'report'>
     /** Pings whatever channel the node has open. */
     readonly probe: (node: NodeId, enoughMs: number) => Promise<Exclude<ProbeOutcome, 'not-tried'> | 'unknown'>
@@ -89,7 +89,7 @@ const judged = async (deps: EnrollDeps, call: EnrollCall): Promise<Issued | Refu
   const credential = isRefusal(found) ? null : found
   const proven = credential !== null && isProven(credential, await profileOf(deps, credential))
   if (!proven && !isWithinBudget(deps, call, credential)) {
-    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs() }
+    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.anonymousBudget.retryAfterMs() }
   }
   if (isRefusal(found)) return found
 
@@ -134,7 +134,8 @@ const profileOf = async ({ store }: EnrollDeps, credential: Credential): Promise
  * exists has a rate limit of its own behind the budget they share.
  */
 const isWithinBudget = (deps: EnrollDeps, { source }: EnrollCall, credential: Credential | null): boolean =>
-  deps.strangers.room(source) || (credential?.method === 'token' && deps.pace.hurry(credential.token.value.id) === null)
+  deps.anonymousBudget.room(source) ||
+  (credential?.method === 'token' && deps.writeLimit.take(credential.token.value.id) === null)
 
 const enrollWith = async (deps: EnrollDeps, call: EnrollCall, credential: Credential): Promise<Issued | Refusal> => {
   const checked = checkRequest(deps, call)
@@ -215,7 +216,7 @@ const decide = async (
  */
 const joinLimit = async (deps: EnrollDeps, { source }: EnrollCall, node: NodeId): Promise<Refusal | null> => {
   const { source: lastSource } = await deps.store.observation(node)
-  return deps.pace.hurry(lastSource === source ? `${node} joins from ${source}` : `${node} joins`)
+  return deps.writeLimit.take(lastSource === source ? `${node} joins from ${source}` : `${node} joins`)
 }
 
 const alerted = async (deps: EnrollDeps, admission: Admission, record: Recorded): Promise<Recorded> => {

@@ -18,14 +18,14 @@ import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import { peerDomains } from './peer-domains.ts'
-import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
+import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
 /** A machine is active elsewhere in the sense of a claim only while it is active. */
 export const claimedState = (node: Node): Claim['state'] => (node.membership.kind === 'active' ? 'active' : 'inactive')
 
 export type ReceiveClaimsDeps = FlowCore & {
-  readonly strangers: Pick<StrangersBudget, 'room' | 'retryAfterMs'>
+  readonly anonymousBudget: Pick<CallerBudget, 'room' | 'retryAfterMs'>
 }
 
 export const receiveClaims = async (
@@ -36,8 +36,8 @@ export const receiveClaims = async (
 ): Promise<ClaimsAnswer | Refusal> => {
   const judged = await judgeStatement(deps, statement)
   if (isRefusal(judged)) {
-    if (deps.strangers.room(source)) return judged
-    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs() }
+    if (deps.anonymousBudget.room(source)) return judged
+    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.anonymousBudget.retryAfterMs() }
   }
   const { peer, claims } = judged
   const by: Attribution = { actor: `domain:${peer.name}`, source, correlation }

@@ -70,5 +70,5 @@ const destination = async ({ store }: FlowCore, name: string): Promise<Destinati
 const leaving = async ({ store }: FlowCore, facts: NodeFacts, force: boolean, why: string): Promise<LeaveFacts> => {
   const { id, allocations: count } = facts.node.value
   const allocations = force && count > 0 ? await liveAllocations(store, id) : []
-  return { ...facts, force, alongside: releaseAll({ ...facts, allocations, why }) }
+  return { ...facts, force, extraParts: releaseAll({ ...facts, allocations, why }) }
 }

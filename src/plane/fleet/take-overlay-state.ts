@@ -6,11 +6,11 @@ import type { NodeId } from '#domain/core/node.ts'
 import { decideOverlayShown, type OverlayShown } from '#domain/fleet/overlay-conditions.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import type { OverlayStateBody } from '#wire/node/node-runs.ts'
-import type { NodePace } from '#plane/limits/node-pace.ts'
+import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
-export type OverlayDeps = FlowCore & { readonly pace: NodePace }
+export type OverlayDeps = FlowCore & { readonly writeLimit: WriteLimit }
 
 export type OverlayIntake = {
   take(deps: OverlayDeps, principal: NodePrincipal, state: OverlayStateBody, correlation: string): Promise<void>
@@ -32,7 +32,7 @@ export const openOverlayIntake = (): OverlayIntake => {
       const node = await deps.store.get('node', principal.id)
       if (shown === undefined || node === null) return { kind: 'left' } as const
       const verdict = decideOverlayShown({ node, shown, by, nowMs: deps.clock.nowMs() })
-      if (verdict.kind === 'decided' && deps.pace.hurry(principal.id) !== null) return { kind: 'left' } as const
+      if (verdict.kind === 'decided' && deps.writeLimit.take(principal.id) !== null) return { kind: 'left' } as const
       return { ...verdict, shown }
     }
     const done = await commitDecision(deps, look, tries)

@@ -7,13 +7,13 @@ import type { Refusal } from '#domain/core/refusal.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { slotNameOf, slotsOf } from '#domain/core/slots.ts'
-import type { NodePace } from '#plane/limits/node-pace.ts'
+import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { SecondHolders } from './second-holder.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
-export type ConfirmDeps = FlowCore & { readonly pace: NodePace }
+export type ConfirmDeps = FlowCore & { readonly writeLimit: WriteLimit }
 
 export type ConfirmCall = {
   readonly confirmation: Confirmation
@@ -54,7 +54,7 @@ export const notePersistence = async (
   if (usesReplaced(node.value, principal)) return
   const reason = detail ?? 'the agent could not write its credentials'
   const verdict = persisted ? decideClear(facts) : decideRaise({ ...facts, reason, evidence: {} })
-  if (verdict.kind === 'unchanged' || deps.pace.hurry(principal.id) !== null) return
+  if (verdict.kind === 'unchanged' || deps.writeLimit.take(principal.id) !== null) return
   // What is lost to a race or to the write limit, the agent says again.
   await commitOnce(deps, verdict.change)
 }

@@ -6,7 +6,7 @@ import { toPem } from '#pki/pem.ts'
 import { agentProfile, endpointSet, withdrawnPart, type PlaneUrls } from '#plane/core/configuration.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import { answer, serve, type Route } from '#plane/http/route.ts'
-import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
+import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
 import { understoodFields } from '#wire/enrollment/enroll-api.ts'
@@ -18,7 +18,7 @@ import { issueChallenge, type ChallengeDeps } from './request-proofs.ts'
 
 export type ChallengeRouteDeps = ChallengeDeps & {
   /** What challenges may cost: each is a signature that is made without any proof. Shared by both listeners. */
-  readonly challenges: Pick<StrangersBudget, 'charge' | 'retryAfterMs'>
+  readonly challenges: Pick<CallerBudget, 'charge' | 'retryAfterMs'>
 }
 
 /**

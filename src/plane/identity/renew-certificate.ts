@@ -19,7 +19,7 @@ import type { Issuer } from '#plane/core/issuer.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
-import type { NodePace } from '#plane/limits/node-pace.ts'
+import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import { issue, readIssueFacts, type IssueDeps, type Issued } from './issue.ts'
 import { raiseCopiedImage, readKeyClaims } from './key-claims.ts'
 import { checkRegistration, keyInRequest, readRenewalCounter, type ChallengeDeps } from './request-proofs.ts'
@@ -31,7 +31,7 @@ export type RenewDeps = FlowCore &
   IssueDeps & {
     readonly issuer: Issuer
     readonly random: Random
-    readonly pace: NodePace
+    readonly writeLimit: WriteLimit
     readonly secondHolders: SecondHolders
   }
 
@@ -94,7 +94,7 @@ const attemptRenewal = async (
       const facts = await read()
       return isRefusal(facts) ? facts : decide(deps, facts)
     },
-    limit: async ({ before }) => deps.pace.hurry(before.id),
+    limit: async ({ before }) => deps.writeLimit.take(before.id),
     record: async (renewal, signed, nextBearerHash) => recordRenewal(renewal, signed, nextBearerHash),
   })
 }

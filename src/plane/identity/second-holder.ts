@@ -13,7 +13,7 @@ import {
   type HolderFacts,
   type SecondHolderFacts,
 } from '#domain/identity/duplicate.ts'
-import { withBesides } from '#domain/core/node-change.ts'
+import { withPart } from '#domain/core/node-change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
@@ -184,7 +184,7 @@ const wholeChange = async (deps: SecondHolderDeps, verdict: Duplicate, change: C
   if (verdict.kind !== 'fenced') return change
   const allocations = await liveAllocations(deps.store, verdict.fence.node.value.id)
   const why = `its node was quarantined: ${verdict.fence.why}`
-  return withBesides(change, releaseAll({ ...verdict.fence, allocations, why }))
+  return withPart(change, releaseAll({ ...verdict.fence, allocations, why }))
 }
 
 const reportTries = { tries: 4, onBusy: busyOver('node') }

@@ -32,10 +32,10 @@ const decide = async ({ store, clock }: FlowCore, fence: RowFence, why: string):
       const node = await readableNode(store, found)
       const reason = `its row in the database was changed: ${why}`
       const allocations = await liveAllocations(store, fence.node)
-      const alongside = releaseAll({ node, by, nowMs, allocations, why: `its node was quarantined: ${reason}` })
+      const extraParts = releaseAll({ node, by, nowMs, allocations, why: `its node was quarantined: ${reason}` })
       const domain = await domainSettingsRow(store)
       const { revokedBefore } = fence
-      return decideQuarantine({ node, by, nowMs, reason, revokedBefore, domain, alongside })
+      return decideQuarantine({ node, by, nowMs, reason, revokedBefore, domain, extraParts })
     }
     case 'deny': {
       const key = denialKey(fence.denial)

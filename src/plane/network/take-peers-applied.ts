@@ -4,11 +4,11 @@
 import { decideClear, decideRaise } from '#domain/core/conditions.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
-import type { NodePace } from '#plane/limits/node-pace.ts'
+import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
-export type PeersAppliedDeps = FlowCore & { readonly pace: NodePace }
+export type PeersAppliedDeps = FlowCore & { readonly writeLimit: WriteLimit }
 
 export type PeersApplied = { readonly applied: boolean; readonly detail: string | null }
 
@@ -34,7 +34,7 @@ export const openPeersIntake = (): PeersIntake => {
         const facts = { node, by, nowMs: deps.clock.nowMs(), name: 'wireguard_failed' } as const
         const reason = detail ?? 'the agent could not bring its WireGuard peers into force'
         const verdict = applied ? decideClear(facts) : decideRaise({ ...facts, reason, evidence: {} })
-        return verdict.kind === 'decided' && deps.pace.hurry(id) !== null ? ({ kind: 'left' } as const) : verdict
+        return verdict.kind === 'decided' && deps.writeLimit.take(id) !== null ? ({ kind: 'left' } as const) : verdict
       }
       const { kind } = await commitDecision(deps, decide, tries)
       // What is lost to a crowd or to the write limit is decided with the next set.

@@ -1,5 +1,5 @@
 // What an agent reports of its node: kept as the last thing known, and decided on where it changes what the registry says.
-// A report says all of it, so what is lost to a race or to the node's own hurry comes with the next one.
+// A report says all of it, so what is lost to a race or to the write limit comes with the next one.
 
 import type { Row } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
@@ -16,11 +16,11 @@ import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { ReportBody } from '#wire/node/report.ts'
 import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
-import type { NodePace } from '#plane/limits/node-pace.ts'
+import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import type { ReportIntake } from './report-intake.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
-export type ReportDeps = FlowCore & { readonly pace: NodePace; readonly reports: ReportIntake }
+export type ReportDeps = FlowCore & { readonly writeLimit: WriteLimit; readonly reports: ReportIntake }
 
 /** The highest number of that process taken by now: what the agent may forget up to. */
 export const takeReport = async (
@@ -107,7 +107,7 @@ const commitNews = async (
     const node = await deps.store.get('node', principal.id)
     if (node === null) return { kind: 'unchanged' }
     const verdict = decide({ node, by, nowMs: deps.clock.nowMs() })
-    return verdict.kind === 'decided' && deps.pace.hurry(principal.id) !== null ? { kind: 'unchanged' } : verdict
+    return verdict.kind === 'decided' && deps.writeLimit.take(principal.id) !== null ? { kind: 'unchanged' } : verdict
   }
   await commitDecision(deps, news, tries)
 }

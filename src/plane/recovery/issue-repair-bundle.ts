@@ -17,7 +17,7 @@ import type { Core, FlowCore } from '#plane/core/core.ts'
 
 export type RepairBundleDeps = FlowCore &
   Pick<Core, 'random'> & {
-    readonly channels: Pick<OpenChannels, 'heldOff'>
+    readonly channels: Pick<OpenChannels, 'pauseWhile'>
   }
 
 export type RepairIssued = {
@@ -37,7 +37,7 @@ export const issueRepairBundle = (
   id: NodeId,
   reason: string,
   by: Attribution,
-): Promise<RepairIssued | Refusal> => deps.channels.heldOff(id, () => issue(deps, id, reason, by))
+): Promise<RepairIssued | Refusal> => deps.channels.pauseWhile(id, () => issue(deps, id, reason, by))
 
 const issue = async (
   deps: RepairBundleDeps,
@@ -54,8 +54,8 @@ const issue = async (
     const domain = await domainSettingsRow(deps.store)
     const allocations = await liveAllocations(deps.store, id)
     const why = `its node was quarantined: to be repaired: ${reason}`
-    const alongside = releaseAll({ node, allocations, why, by, nowMs })
-    return decideRepairBundle({ ...bundle, node, domain, reason, expiresAtMs: nowMs + validMs, alongside, by, nowMs })
+    const extraParts = releaseAll({ node, allocations, why, by, nowMs })
+    return decideRepairBundle({ ...bundle, node, domain, reason, expiresAtMs: nowMs + validMs, extraParts, by, nowMs })
   })
   if (done.kind === 'refused') return done
   const issued = done.committed.entries.find(({ entry }) => entry.type === 'node.repair_bundle_issued')

@@ -24,8 +24,8 @@ import { credentialBan, raiseCopiedImage, readKeyClaims } from '#plane/identity/
 import { checkRegistration, keyInRequest, readCounter, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
 import { callerFacts, lastSeenFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
-import type { NodePace } from '#plane/limits/node-pace.ts'
-import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
+import type { WriteLimit } from '#plane/limits/write-limit.ts'
+import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
@@ -36,9 +36,9 @@ export type RecoverDeps = ChallengeDeps &
   IssueDeps &
   Pick<Core, 'store' | 'feed'> & {
     readonly issuer: Issuer
-    readonly strangers: StrangersBudget
+    readonly anonymousBudget: CallerBudget
     readonly admission: AdmissionQueue
-    readonly pace: NodePace
+    readonly writeLimit: WriteLimit
     readonly secondHolders: Pick<SecondHolders, 'other' | 'settle'>
     readonly sightingJudge: SightingJudge
   }
@@ -64,8 +64,8 @@ export const recoverNode = async (deps: RecoverDeps, call: RecoverCall): Promise
   if (isRefusal(credential)) {
     // The story it claims to belong to is not taken from somebody who has proved nothing.
     const about = { node: node === null ? null : node.value.id }
-    if (!deps.strangers.room(call.source))
-      return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs(), about }
+    if (!deps.anonymousBudget.room(call.source))
+      return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.anonymousBudget.retryAfterMs(), about }
     // A store that has forgotten something does not know the newest credential, nor who enrolled since.
     await judgeSighting(deps, call, 'anonymous')
     return { ...credential, about }
@@ -108,7 +108,7 @@ const recoverWith = async (
       const facts = await readFacts(deps, call, brought)
       return isRefusal(facts) ? facts : decide(deps, facts)
     },
-    limit: async ({ before }) => deps.pace.hurry(before.id),
+    limit: async ({ before }) => deps.writeLimit.take(before.id),
     record: async (recovery, signed, nextBearerHash) => recordRecovery(recovery, signed, nextBearerHash),
   })
 }
@@ -182,6 +182,6 @@ const decide = async (
 /** So that an operator who could approve it sees that it waits. A lost race is left alone: the machine asks again. */
 const askForApproval = async (deps: RecoverDeps, facts: RecoverFacts, refusal: Refusal): Promise<void> => {
   const verdict = decideRecoveryWaits({ ...facts, refusal })
-  if (verdict.kind === 'unchanged' || deps.pace.hurry(facts.node.value.id) !== null) return
+  if (verdict.kind === 'unchanged' || deps.writeLimit.take(facts.node.value.id) !== null) return
   await commitOnce(deps, verdict.change)
 }

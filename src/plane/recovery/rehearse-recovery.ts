@@ -15,19 +15,19 @@ import type { RehearseRequest } from '#wire/recovery/recovery-api.ts'
 import { commitOnce, nodeTries, retryLostRaces, type CommitDeps } from '#plane/core/commit-decision.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { readCounter, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
-import type { NodePace } from '#plane/limits/node-pace.ts'
+import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import { credentialBan } from '#plane/identity/key-claims.ts'
 import { proveRecovery } from './prove-recovery.ts'
 import { holderUnknown } from '#plane/identity/holders.ts'
 import { callerFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
-import type { StrangersBudget } from '#plane/limits/strangers-budget.ts'
+import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 
 export type RehearseDeps = ChallengeDeps &
   CommitDeps & {
     readonly store: Store
-    readonly strangers: StrangersBudget
+    readonly anonymousBudget: CallerBudget
     readonly admission: AdmissionQueue
-    readonly pace: NodePace
+    readonly writeLimit: WriteLimit
     readonly secondHolders: Pick<SecondHolders, 'refuseCopy' | 'isConnected' | 'isCurrent' | 'report'>
     /** Counts them. */
     readonly onRehearsal: (outcome: 'passed' | 'failed') => void
@@ -56,8 +56,8 @@ export const rehearseRecovery = async (deps: RehearseDeps, call: RehearseCall): 
   const credential = proveRecovery(deps, node, { ...call, purpose: 'rehearse', csr: null })
   if (isRefusal(credential)) {
     const about = { node: node === null ? null : node.value.id }
-    if (deps.strangers.room(call.source)) return { ...credential, about }
-    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.strangers.retryAfterMs(), about }
+    if (deps.anonymousBudget.room(call.source)) return { ...credential, about }
+    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.anonymousBudget.retryAfterMs(), about }
   }
   const about = { node: call.node, actor: `node:${call.node}` }
   const leave = deps.admission.enter()
@@ -99,7 +99,7 @@ const rehearse = async (
     // It fails for the counter alone, which its holder has replaced meanwhile: the next one tells.
     if (sent === 'overtaken') return { kind: 'rehearsed', outcome, step, why }
     if (decided !== null) {
-      const wait = deps.pace.hurry(call.node)
+      const wait = deps.writeLimit.take(call.node)
       if (wait !== null) return wait
       const committed = await commitOnce(deps, decided.change)
       if (committed === 'lost-race') return committed

@@ -4,7 +4,7 @@
 import { deniedOverKey, type CertificateRecord } from '#domain/core/certificate.ts'
 import { readOf, type Row } from '#domain/core/change.ts'
 import { holdingsOf, otherHolders, type KeyClaim } from '#domain/identity/key-claim.ts'
-import type { Besides } from '#domain/core/node-change.ts'
+import type { ChangePart } from '#domain/core/node-change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { certificatesOf } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -39,7 +39,7 @@ export const keySharers = async (
   return { claims, nodes, certificates }
 }
 
-export const sharersCut = (sharers: KeySharers, banned: NodeId, toleranceMs: number, atMs: number): Besides => ({
+export const sharersCut = (sharers: KeySharers, banned: NodeId, toleranceMs: number, atMs: number): ChangePart => ({
   reads: sharers.claims.map(([spki, row]) => readOf('key-claim', spki, row)),
   writes: sharers.certificates.map((record) =>
     deniedOverKey(record, `its key was banned with ${banned}`, toleranceMs, atMs),

@@ -10,7 +10,7 @@ import type { Receipts } from './receipts.ts'
 export type ReadReceiptsDeps = {
   readonly store: Pick<Store, 'get' | 'list' | 'journal'>
   readonly arrivals: Arrivals
-  readonly receipts: Pick<Receipts, 'lookedAt'>
+  readonly receipts: Pick<Receipts, 'refresh'>
 }
 
 export type FoundReceipt = { readonly kind: 'found'; readonly receipt: Receipt; readonly entry: Cursor | null }
@@ -36,7 +36,7 @@ export const readReceipt = async (
 const foundNow = async (deps: ReadReceiptsDeps, id: string): Promise<FoundReceipt | Refusal> => {
   const row = await deps.store.get('receipt', id)
   if (row === null) return refuse('RECEIPT_NOT_FOUND', id)
-  const receipt = await deps.receipts.lookedAt(row.value)
+  const receipt = await deps.receipts.refresh(row.value)
   return { kind: 'found', receipt, entry: await entryOf(deps, row.value) }
 }
 

@@ -21,11 +21,11 @@ export type Receipts = {
    * Right after the commit that took effect. Answers once the receipt is effective, or a second later with what is known
    * by then; the rest is collected behind the caller's back. Does not reject: what it is about has happened.
    */
-  begun(receipt: Receipt, channelsCutHere: number): Promise<Receipt>
+  collect(receipt: Receipt, channelsCutHere: number): Promise<Receipt>
   /** One look at those that are open and no longer collected by the plane they are of; where they are many, at the next of them. */
-  goOn(asLeader: Store): Promise<void>
+  resumeOpen(asLeader: Store): Promise<void>
   /** With what peers have said by now. */
-  lookedAt(receipt: Receipt): Promise<Receipt>
+  refresh(receipt: Receipt): Promise<Receipt>
 }
 
 const answerWithinMs = 1000
@@ -49,7 +49,7 @@ export const openReceipts = (deps: CollectDeps): Receipts => {
     await collect({ deps, itself: { channels }, seen: new Map(), now }, row, told)
   }
 
-  const goOnWith = async (asLeader: Store, row: Row<Receipt>): Promise<void> => {
+  const resume = async (asLeader: Store, row: Row<Receipt>): Promise<void> => {
     const one = followed.get(row.value.id) ?? { seen: new Map<number, string>(), lookedMs: -Infinity }
     const isPatient =
       row.value.effectiveAtMs !== null && Math.abs(clock.nowMs() - row.value.decidedAtMs) > patientAfterMs
@@ -66,7 +66,7 @@ export const openReceipts = (deps: CollectDeps): Receipts => {
   }
 
   return {
-    async begun(receipt, channelsCutHere) {
+    async collect(receipt, channelsCutHere) {
       if (receipt.settledAtMs !== null) return receipt
       let known = receipt
       const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
@@ -84,7 +84,7 @@ export const openReceipts = (deps: CollectDeps): Receipts => {
       return known
     },
 
-    async goOn(asLeader) {
+    async resumeOpen(asLeader) {
       const after = lookedUpTo
       const open = await asLeader.list('receipt', { where: { unsettled: 1 }, after, limit: atOnce })
       lookedUpTo = open.length < atOnce ? null : (open.at(-1)?.value.id ?? null)
@@ -94,12 +94,12 @@ export const openReceipts = (deps: CollectDeps): Receipts => {
       for (const id of followed.keys()) if (isOver(id)) followed.delete(id)
       // Also those of a plane whose clock is ahead: looked at twice, a receipt is none the worse.
       const ours = open.filter(({ value }) => Math.abs(clock.nowMs() - value.decidedAtMs) >= collectMs)
-      const outcomes = await Promise.allSettled(ours.map((row) => goOnWith(asLeader, row)))
+      const outcomes = await Promise.allSettled(ours.map((row) => resume(asLeader, row)))
       const failed = outcomes.find((outcome) => outcome.status === 'rejected')
       if (failed !== undefined) throw failed.reason
     },
 
-    async lookedAt(receipt) {
+    async refresh(receipt) {
       if (receipt.settledAtMs !== null || stragglersOf(receipt).length === 0) return receipt
       return lookAtStragglers(deps, await lookAtPeers(deps, receipt))
     },

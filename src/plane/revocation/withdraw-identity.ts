@@ -5,7 +5,7 @@ import { certificateKey } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
 import { boundedText, type Attribution } from '#domain/core/decision.ts'
 import type { EntryBody } from '#domain/core/journal-entry.ts'
-import { together, type Besides, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
+import { mergeParts, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node, NodeId, Slot } from '#domain/core/node.ts'
 import { decideQuarantine } from '#domain/revocation/quarantine.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
@@ -30,9 +30,9 @@ import type { Core, FlowCore } from '#plane/core/core.ts'
 
 export type WithdrawDeps = FlowCore &
   Pick<Core, 'random'> & {
-    readonly channels: Pick<OpenChannels, 'openSessions' | 'heldOff'>
+    readonly channels: Pick<OpenChannels, 'openSessions' | 'pauseWhile'>
     readonly peers: Pick<PeerProofs, 'peersOf'>
-    readonly receipts: Pick<Receipts, 'begun'>
+    readonly receipts: Pick<Receipts, 'collect'>
   }
 
 export type Withdrawal =
@@ -55,10 +55,10 @@ export const withdrawIdentity = async (
   by: Attribution,
   onlyIf: OnlyIf = () => null,
 ): Promise<Withdrawn | Refusal> => {
-  const done = await deps.channels.heldOff(id, () => withdraw(deps, id, withdrawal, by, onlyIf))
+  const done = await deps.channels.pauseWhile(id, () => withdraw(deps, id, withdrawal, by, onlyIf))
   if (done.kind === 'refused') return done
   const { channelsCut, ...withdrawn } = done
-  return { ...withdrawn, receipt: await deps.receipts.begun(done.receipt, channelsCut) }
+  return { ...withdrawn, receipt: await deps.receipts.collect(done.receipt, channelsCut) }
 }
 
 const withdraw = async (
@@ -134,27 +134,27 @@ const decide = async (
   withdrawal: Withdrawal,
   slots: readonly Slot[],
   facts: NodeFacts,
-  receipt: Besides,
+  receipt: ChangePart,
 ): Promise<NodeDecided | Refusal> => {
   const domain = await domainSettingsRow(deps.store)
   const allocations = await liveAllocations(deps.store, facts.node.value.id)
-  const alongside = together([releaseAll({ ...facts, allocations, why: whyOf(withdrawal) }), receipt])
+  const extraParts = mergeParts([releaseAll({ ...facts, allocations, why: whyOf(withdrawal) }), receipt])
   // A quarantined node may come back, with the key and the address it had.
   const held = await wireguardHeldBy(deps.store, facts.node.value)
-  const forGood = together([alongside, wireguardGivenUp(held, 'withdrawn', facts.nowMs)])
+  const forGood = mergeParts([extraParts, wireguardGivenUp(held, 'withdrawn', facts.nowMs)])
   switch (withdrawal.kind) {
     case 'quarantine':
-      return decideQuarantine({ ...facts, domain, reason: withdrawal.reason, alongside })
+      return decideQuarantine({ ...facts, domain, reason: withdrawal.reason, extraParts })
     case 'revoke': {
       const known = await keysBanned(deps.store, slots, facts, domain.value.clockToleranceMs)
-      const all = together([forGood, known.cut])
-      return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason, alongside: all })
+      const all = mergeParts([forGood, known.cut])
+      return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason, extraParts: all })
     }
     case 'decommission': {
       const known = await keysBanned(deps.store, slots, facts, domain.value.clockToleranceMs)
       const lost = { allocations: allocations.length }
-      const all = together([forGood, known.cut])
-      return decideDecommission({ ...facts, ...known, ...lost, domain, force: withdrawal.force, alongside: all })
+      const all = mergeParts([forGood, known.cut])
+      return decideDecommission({ ...facts, ...known, ...lost, domain, force: withdrawal.force, extraParts: all })
     }
   }
 }

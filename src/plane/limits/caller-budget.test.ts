@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
-import { sharedLimits, openStrangersBudget, type StrangersBudget } from './strangers-budget.ts'
+import { sharedLimits, openCallerBudget, type CallerBudget } from './caller-budget.ts'
 
 const minute = 60_000
 
 const setUp = (perMinute: number, perMinutePerSource: number) => {
   const clock = manualClock(0)
   const limits = { perMinute, perMinutePerSource }
-  return { clock, limits, budget: openStrangersBudget(clock, () => limits) }
+  return { clock, limits, budget: openCallerBudget(clock, () => limits) }
 }
 
-const charges = (budget: StrangersBudget, source: string, times: number): string[] =>
+const charges = (budget: CallerBudget, source: string, times: number): string[] =>
   Array.from({ length: times }, () => budget.charge(source))
 
 test('so many failures a minute are heard, from all together', () => {

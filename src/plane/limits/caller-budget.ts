@@ -5,7 +5,7 @@ import type { Clock } from '#platform/clock.ts'
 import { sourceOf } from '#platform/source-shares.ts'
 import { openRateLimit } from './rate-limit.ts'
 
-export type StrangersBudget = {
+export type CallerBudget = {
   /** Whether one more failing attempt from there would still be heard. */
   room(source: string): boolean
   /** A caller failed. `over`: the budget is used up, and the attempt was only counted. */
@@ -24,7 +24,7 @@ export const sharedLimits = ({ perMinute, perMinutePerSource }: BudgetLimits, re
   perMinutePerSource: Math.ceil(perMinutePerSource / replicas),
 })
 
-export const openStrangersBudget = (clock: Clock, limits: () => BudgetLimits): StrangersBudget => {
+export const openCallerBudget = (clock: Clock, limits: () => BudgetLimits): CallerBudget => {
   const limit = openRateLimit(clock, () => {
     const { perMinute, perMinutePerSource } = limits()
     return { perMinute, perMinutePerKey: perMinutePerSource }
