@@ -44,12 +44,19 @@ const keptConnection = (t: Scope, target: NodeTarget, identity: Identity | null)
     })
 }
 
+/** The record has microseconds: the first answer may have been written in the millisecond in which it was read. */
+const nextMillisecond = async (): Promise<number> => {
+  const nextMs = Date.now() + 1
+  while (Date.now() < nextMs) await new Promise((resolve) => setImmediate(resolve))
+  return nextMs
+}
+
 /** One call with a new key in it, and what to ask the record about it: the key's hash is in no earlier write. */
 const traced = async (t: Scope, target: NodeTarget, identity: Identity | null, where: string, more: object) => {
   const key = generateKey('ed25519')
   const call = keptConnection(t, target, identity)
   const first = await call('GET', '/v1/bundle')
-  const sinceMs = Date.now()
+  const sinceMs = await nextMillisecond()
   const { reply, localPort } = await call('POST', where, { csr: makeCsr(key, 'node'), ...more })
   assert.equal(reply.status, 200, JSON.stringify(reply.body))
   assert.equal(localPort, first.localPort, 'the connection was not kept')
