@@ -21,7 +21,7 @@ import { operatorTokenRoutes } from '#plane/enrollment/token-routes.ts'
 import { operatorVClusterRoutes } from '#plane/fleet/vcluster-routes.ts'
 import type { Route } from '#plane/http/route.ts'
 import type { ProfileDeps } from '#plane/settings/change-profiles.ts'
-import type { CreateTokenDeps } from '#plane/enrollment/create-token.ts'
+import type { CreateTokenDeps } from '#plane/enrollment/change-tokens.ts'
 
 export type OperatorRoutesDeps = NodeActionDeps &
   PeerDomainRoutesDeps &

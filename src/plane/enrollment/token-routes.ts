@@ -1,7 +1,6 @@
 // Enrollment tokens. Making one needs an authenticated operator.
 
-import { createToken, type CreateTokenDeps } from './create-token.ts'
-import { revokeToken } from './revoke-token.ts'
+import { createToken, revokeToken, type CreateTokenDeps } from './change-tokens.ts'
 import { tokenView, tokenApi } from '#wire/enrollment/token-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 

@@ -20,7 +20,7 @@ import { deleteVCluster } from '#plane/fleet/change-vclusters.ts'
 import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
 import { effectsOf, type EffectDeps } from './compute-plan.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
-import { revokeToken } from '#plane/enrollment/revoke-token.ts'
+import { revokeToken } from '#plane/enrollment/change-tokens.ts'
 import { withdrawAuthority, type WithdrawAuthorityDeps } from '#plane/ca/withdraw-authority.ts'
 import { withdrawIdentity, type WithdrawDeps } from '#plane/revocation/withdraw-identity.ts'
 

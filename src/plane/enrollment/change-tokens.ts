@@ -1,9 +1,11 @@
+// Tokens are made and taken back. A secret is shown once; only its hash is kept.
+
 import type { Row } from '#domain/core/change.ts'
 import type { Attribution } from '#domain/core/decision.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Token } from '#domain/enrollment/token.ts'
-import { decideCreateToken } from '#domain/enrollment/tokens.ts'
+import { decideCreateToken, decideRevokeToken } from '#domain/enrollment/tokens.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
@@ -71,3 +73,15 @@ export const createToken = async (
 }
 
 const profileOf = (node: Row<Node> | null): string | null => (node === null ? null : node.value.profile)
+
+export const revokeToken = async (
+  deps: FlowCore,
+  id: string,
+  by: Attribution,
+): Promise<{ readonly kind: 'revoked'; readonly token: Token } | Refusal> => {
+  const done = await commitDecision(deps, async () => {
+    const token = await deps.store.tokenById(id)
+    return token === null ? refuse('TOKEN_NOT_FOUND') : decideRevokeToken({ token, by, nowMs: deps.clock.nowMs() })
+  })
+  return done.kind === 'refused' ? done : { kind: 'revoked', token: done.token }
+}
