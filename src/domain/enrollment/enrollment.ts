@@ -3,9 +3,15 @@
 import { isoTime } from '#platform/clock.ts'
 import { approvalComplete } from '#domain/core/approval.ts'
 import { issuanceBarred } from '#domain/continuity/continuity.ts'
-import { slotOf, type CertificateRecord, type IssuedCertificate } from '#domain/core/certificate.ts'
-import { readOf, type Change, type Row, type Write } from '#domain/core/change.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
+import {
+  slotOf,
+  type CertificateRecord,
+  type IssuedCertificate,
+  denialOfEpoch,
+  slotForKey,
+  slotsOf,
+} from '#domain/core/certificate.ts'
+import { readOf, type Change, type Row, type Write, boundedText, entry } from '#domain/core/change.ts'
 import type { HolderFacts } from '#domain/identity/duplicate.ts'
 import { durationWords } from '#domain/core/in-words.ts'
 import { issuanceHalted } from '#domain/identity/issuance.ts'
@@ -35,7 +41,6 @@ import {
 import type { JoinMethod, Profile } from '#domain/core/profile.ts'
 import { registeredRecovery, type RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
-import { denialOfEpoch, slotForKey, slotsOf } from '#domain/core/slots.ts'
 import { isSuspicion } from '#domain/identity/settle.ts'
 import {
   underlayText,

@@ -5,8 +5,7 @@
 import { alertKey, type Alert } from '#domain/alerts/alert.ts'
 import { withAlert, type AlertFacts } from '#domain/alerts/alert-decisions.ts'
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
-import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import { openIssuance, type DomainSettings } from '#domain/core/domain-settings.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 

@@ -3,14 +3,17 @@
 // rows that are written once it is signed.
 
 import { isoTime } from '#platform/clock.ts'
-import type { CertificateRecord, IssuedCertificate, KeyBan } from '#domain/core/certificate.ts'
-import { readOf, type Change, type Row } from '#domain/core/change.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import {
+  type CertificateRecord,
+  type IssuedCertificate,
+  type KeyBan,
+  placeOrder,
+  type SigningOrder,
+} from '#domain/core/certificate.ts'
+import { readOf, type Change, type Row, type Attribution, type ChangePart } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { EntryBody } from '#domain/core/journal-entry.ts'
-import type { ChangePart } from '#domain/core/node-change.ts'
 import type { IssuerId, Node, NodeId, Recovery, Slot } from '#domain/core/node.ts'
-import { placeOrder, type SigningOrder } from '#domain/core/order.ts'
 import type { KeyType, Profile } from '#domain/core/profile.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

@@ -1,11 +1,16 @@
 // A new key and certificate within an epoch (rulings 4 and 8). One successor a certificate: the same request again gets
 // the same answer, another key means that somebody else holds this identity too.
 
-import { slotOf, type IssuedCertificate, type KeyBan } from '#domain/core/certificate.ts'
-import { readOf, type Row, type Write } from '#domain/core/change.ts'
+import {
+  slotOf,
+  type IssuedCertificate,
+  type KeyBan,
+  isFromFuture,
+  slotNameOf,
+  type SlotName,
+} from '#domain/core/certificate.ts'
+import { readOf, type Row, type Write, entry } from '#domain/core/change.ts'
 import { issuanceBarred } from '#domain/continuity/continuity.ts'
-import { entry } from '#domain/core/decision.ts'
-import { isFromFuture } from '#domain/core/clock-tolerance.ts'
 import {
   decideDuplicate,
   type DuplicateSign,
@@ -39,7 +44,6 @@ import {
   type RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { slotNameOf, type SlotName } from '#domain/core/slots.ts'
 
 export type RenewFacts = IssueFacts & {
   readonly node: Row<Node>

@@ -1,7 +1,7 @@
 // The built-in certificate authority (ruling 1): signs leaves, and looks after itself.
 
 import { readOf } from '#domain/core/change.ts'
-import type { SigningOrder } from '#domain/core/order.ts'
+import type { SigningOrder } from '#domain/core/certificate.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { isRefusal, refuse } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'

@@ -2,7 +2,7 @@
 
 import { verifySignature } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
-import { entry } from '#domain/core/decision.ts'
+import { entry } from '#domain/core/change.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { ServerIdentity } from './authority.ts'
 import { byItself } from './issuer-book.ts'

@@ -1,12 +1,11 @@
 // The hot path: one certificate as ordered, signed and looked over.
 
-import type { SigningOrder } from '#domain/core/order.ts'
+import type { SigningOrder, IssuedCertificate } from '#domain/core/certificate.ts'
 import { leafSpec, type StatusPlaces } from '#pki/authority-certificates.ts'
 import { buildCertificate, serialHex, fingerprint } from '#pki/certificate.ts'
 import { spkiHash } from '#pki/keys.ts'
 import type { Random } from '#platform/random.ts'
 import type { CaSigner } from './ca-signer.ts'
-import type { IssuedCertificate } from '#domain/core/certificate.ts'
 import { serialBytes } from './make-issuer.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'

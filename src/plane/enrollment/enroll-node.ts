@@ -1,6 +1,6 @@
 // A machine gets an identity: look its credential up, charge it if it proves nothing, read, decide, and issue.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import {
   aboutCredential,
   aboutToken,

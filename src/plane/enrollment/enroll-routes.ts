@@ -1,6 +1,6 @@
 // How a machine that has no identity yet gets one; no client certificate is asked for.
 
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import { noHardware, type HardwareIdentity } from '#domain/core/node.ts'
 import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
 import { identityAnswer, type IdentityAnswerDeps } from '#plane/identity/identity-routes.ts'

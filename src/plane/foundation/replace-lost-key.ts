@@ -3,7 +3,7 @@
 
 import { isIP } from '#platform/resolve-name.ts'
 import type { Log } from '#platform/log.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
+import { boundedText, entry } from '#domain/core/change.ts'
 import { ConfigProblem, type PlaneConfig } from '#plane/config/config.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { asUsual, layFoundation, type StartOptions } from './foundation.ts'

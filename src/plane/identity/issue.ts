@@ -1,13 +1,12 @@
 // The one pipeline that hands out the certificates of nodes: decide on a snapshot, sign, record, commit, publish. Enrolment,
 // renewal and recovery differ in what they decide and in what they write; both are in domain/.
 
-import { certificateKey, type IssuedCertificate } from '#domain/core/certificate.ts'
+import { certificateKey, type IssuedCertificate, slotsOf } from '#domain/core/certificate.ts'
 import type { Change } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { slotsOf } from '#domain/core/slots.ts'
 import type { Admitted, IssueFacts, Recorded, Repeated } from '#domain/identity/node-certificate.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { commitOnce, nodeTries, retryLostRaces, type CommitDeps } from '#plane/core/commit-decision.ts'

@@ -1,6 +1,6 @@
 // A node whose certificate works gets its next one: read, decide, and issue.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
@@ -13,7 +13,7 @@ import {
   type RenewFacts,
   type RenewVerdict,
 } from '#domain/identity/renewal.ts'
-import { slotsOf } from '#domain/core/slots.ts'
+import { slotsOf } from '#domain/core/certificate.ts'
 import type { Random } from '#platform/random.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'

@@ -1,6 +1,6 @@
 // A machine whose certificate cannot help it any more gets a new identity: prove, read, decide, and issue.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type {
   PresentedCounter,

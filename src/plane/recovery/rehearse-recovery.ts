@@ -1,8 +1,7 @@
 // The ceremony of a recovery, dry: the same proof, the same questions, and nothing is signed or counted. What it showed is
 // committed where that is news.
 
-import type { Row } from '#domain/core/change.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Row, Attribution } from '#domain/core/change.ts'
 import { suspicionOf } from '#domain/identity/duplicate.ts'
 import type { Node, NodeId, RehearsalStep } from '#domain/core/node.ts'
 import { recoveryKeyBanned } from '#domain/recovery/recovery.ts'

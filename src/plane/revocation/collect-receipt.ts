@@ -1,7 +1,7 @@
 // Collecting the proofs of a receipt. The plane that took an identity away asks every replica and looks at every peer for
 // some seconds; whatever is open after that, its own plane having died included, is gone on with by the one that leads.
 
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
+import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { Receipt, ReplicaProof } from '#domain/revocation/receipt.ts'

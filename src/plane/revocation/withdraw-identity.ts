@@ -1,18 +1,23 @@
 // Taking a node's identity away, and the receipt that proves it took effect (ruling 18).
 
 import { releaseAll } from '#domain/fleet/allocation.ts'
-import { certificateKey } from '#domain/core/certificate.ts'
-import type { Row } from '#domain/core/change.ts'
-import { boundedText, type Attribution } from '#domain/core/decision.ts'
+import { certificateKey, everySlot, slotsOf } from '#domain/core/certificate.ts'
+import {
+  type Row,
+  boundedText,
+  type Attribution,
+  mergeParts,
+  type ChangePart,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import type { EntryBody } from '#domain/core/journal-entry.ts'
-import { mergeParts, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node, NodeId, Slot } from '#domain/core/node.ts'
 import { decideQuarantine } from '#domain/revocation/quarantine.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import { receiptOpened, openReceipt } from '#domain/revocation/receipt-rules.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideDecommission, decideRevoke, type BanFact } from '#domain/revocation/revocation.ts'
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import { wireguardGivenUp } from '#domain/network/wireguard-part.ts'
 import type { Cursor, Store } from '#plane/store/contract/store.ts'
 import { parseIsoTime } from '#platform/clock.ts'
