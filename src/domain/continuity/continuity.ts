@@ -75,13 +75,6 @@ export const findingOf = (seen: Sighting, lineage: number, places: readonly Plac
   return missing === undefined ? null : found(missing, 'missing')
 }
 
-/** Nothing of the caller's is at fault, and nothing is used up. */
-const retryAfterMs = 60_000
-
-/** Asked before anything is issued; null: go on. */
-export const issuanceBarred = ({ continuity }: DomainSettings): Refusal | null =>
-  continuity.doubt === null ? null : { ...refuse('STORE_IN_DOUBT'), retryAfterMs }
-
 /** By a plane that knows itself what its store has lost. Soon: another plane, or an operator, may settle it. */
 export const storeInDoubt = (why: string): Refusal => ({ ...refuse('STORE_IN_DOUBT', why), retryAfterMs: 10_000 })
 

@@ -10,7 +10,6 @@ import {
   type SlotName,
 } from '#domain/core/certificate.ts'
 import { readOf, type Row, type Write, entry } from '#domain/core/change.ts'
-import { issuanceBarred } from '#domain/continuity/continuity.ts'
 import {
   decideDuplicate,
   type DuplicateSign,
@@ -18,7 +17,6 @@ import {
   type HolderFacts,
   type Suspicion,
 } from './duplicate.ts'
-import { issuanceHalted } from './issuance.ts'
 import { hasCondition, withCondition } from '#domain/core/conditions.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { keyInUse, type KeyInUseFacts } from './key-claim.ts'
@@ -27,6 +25,7 @@ import {
   admit,
   certificateOf,
   certificateWords,
+  issuanceStopped,
   keyUnfit,
   recorded,
   type Admitted,
@@ -78,7 +77,7 @@ export type Renewal = Admitted<RenewFacts> & {
 
 export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   const { node, principal, key, nowMs } = facts
-  const barred = issuanceBarred(facts.domain.value) ?? issuanceHalted(facts.domain.value, 'known')
+  const barred = issuanceStopped(facts.domain.value, 'known')
   if (barred !== null) return barred
   if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
   const { membership } = node.value

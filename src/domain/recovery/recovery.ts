@@ -20,17 +20,16 @@ import {
   type NodeDecided,
   type NodeFacts,
 } from '#domain/core/change.ts'
-import { issuanceBarred } from '#domain/continuity/continuity.ts'
 import { decideRaise, hasCondition, withoutConditions, type Unchanged } from '#domain/core/conditions.ts'
 import { decideDuplicate, holderWords, type DuplicateVerdict, type HolderFacts } from '#domain/identity/duplicate.ts'
 import type { FailureClass } from './failure-class.ts'
-import { issuanceHalted } from '#domain/identity/issuance.ts'
 import { livesBy } from '#domain/ca/issuer.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
 import {
   admit,
   certificateOf,
   certificateWords,
+  issuanceStopped,
   keyUnfit,
   recorded,
   type Admitted,
@@ -88,12 +87,12 @@ export type AdmittedRecovery = Admitted<RecoverFacts>
 export const decideRecover = (facts: RecoverFacts): RecoverVerdict => {
   const { key, node } = facts
   const domain = facts.domain.value
-  const stopped = issuanceBarred(domain) ?? issuanceHalted(domain, 'known')
+  const stopped = issuanceStopped(domain, 'known')
   if (stopped !== null) return stopped
   if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
   const repeated = repeatOf(facts, key.spkiHash)
   if (repeated !== null) return repeated
-  const halted = issuanceHalted(domain, 'new')
+  const halted = issuanceStopped(domain, 'new')
   if (halted !== null) return halted
   if (node.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
 
