@@ -154,7 +154,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/enrollment': {
     domain: ['alerts', 'core', 'enrollment', 'identity', 'network'],
-    plane: ['core', 'http', 'identity', 'limits', 'network'],
+    plane: [...types('authority'), 'core', 'http', 'identity', 'limits', 'network'],
     wire: ['core', 'enrollment', 'identity', 'network'],
   },
   'plane/federation': {
@@ -206,7 +206,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/recovery': {
     domain: ['core', 'fleet', 'identity', 'recovery'],
-    plane: ['continuity', 'core', 'enrollment', 'http', 'identity', 'limits', 'store/contract'],
+    plane: [...types('authority'), 'continuity', 'core', 'enrollment', 'http', 'identity', 'limits', 'store/contract'],
     wire: ['core', 'identity', 'recovery'],
   },
   'plane/revocation': {

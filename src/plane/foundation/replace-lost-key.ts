@@ -8,7 +8,7 @@ import { ConfigProblem, type PlaneConfig } from '#plane/config/config.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { asUsual, layFoundation, type StartOptions } from './foundation.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
-import { openRecoveryAuthority } from '#plane/authority/open-recovery-authority.ts'
+import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import {
   lostKeyFile,
   replaceableKeys,

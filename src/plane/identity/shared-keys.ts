@@ -75,7 +75,7 @@ const bannedCertificates = async ({ store, clock }: SharedKeysDeps, nodes: reado
   }
 }
 
-/** Every key that several nodes hold. That one brought the key of another is raised where it is refused (key-claims.ts). */
+/** Every key that several nodes hold. That one brought the key of another is raised where it is refused (copied-images.ts). */
 const sharedKeysSource = ({ store }: SharedKeysDeps): AlertSource => ({
   kinds: ['shared_key', 'copied_image'],
   async wanted() {

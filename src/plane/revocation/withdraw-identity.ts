@@ -30,7 +30,7 @@ import type { OnlyIf } from '#plane/core/only-if.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import { readableNode } from '#plane/core/readable-node.ts'
 import type { Receipts } from './receipts.ts'
-import { wireguardHeldBy } from '#plane/network/wireguard-facts.ts'
+import { wireguardHeldBy } from '#plane/network/wireguard-part.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
 
 export type WithdrawDeps = FlowCore &
