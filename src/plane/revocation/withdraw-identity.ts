@@ -22,7 +22,7 @@ import { wireguardGivenUp } from '#domain/network/wireguard-part.ts'
 import type { Cursor, Store } from '#plane/store/contract/store.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { sortableId } from '#platform/random.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import { keySharers, sharersCut } from './key-sharers.ts'
@@ -35,7 +35,7 @@ import type { Core, FlowCore } from '#plane/core/core.ts'
 
 export type WithdrawDeps = FlowCore &
   Pick<Core, 'random'> & {
-    readonly channels: Pick<OpenChannels, 'openSessions' | 'pauseWhile'>
+    readonly channels: Pick<OpenChannels, 'pauseWhile'>
     readonly peers: Pick<PeerProofs, 'peersOf'>
     readonly receipts: Pick<Receipts, 'collect'>
   }
@@ -62,8 +62,7 @@ export const withdrawIdentity = async (
 ): Promise<Withdrawn | Refusal> => {
   const done = await deps.channels.pauseWhile(id, () => withdraw(deps, id, withdrawal, by, onlyIf))
   if (done.kind === 'refused') return done
-  const { channelsCut, ...withdrawn } = done
-  return { ...withdrawn, receipt: await deps.receipts.collect(done.receipt, channelsCut) }
+  return { ...done, receipt: await deps.receipts.collect(done.receipt) }
 }
 
 const withdraw = async (
@@ -72,18 +71,8 @@ const withdraw = async (
   withdrawal: Withdrawal,
   by: Attribution,
   onlyIf: OnlyIf,
-): Promise<(Withdrawn & { readonly channelsCut: number }) | Refusal> => {
-  const open = (): number => deps.channels.openSessions(id).length
-  let channelsCut = 0
-  // Channels of this replica are cut while the feed is told, so whatever that takes away is what this withdrawal cut.
-  const feed: CommitDeps['feed'] = {
-    publish(committed) {
-      const before = open()
-      deps.feed.publish(committed)
-      channelsCut = before - open()
-    },
-  }
-  const done = await commitDecision({ store: deps.store, feed }, async () => {
+): Promise<Withdrawn | Refusal> => {
+  const done = await commitDecision(deps, async () => {
     const found = await deps.store.get('node', id)
     if (found === null) return refuse('NODE_NOT_FOUND', id)
     const no = onlyIf(found.value)
@@ -100,7 +89,7 @@ const withdraw = async (
   if (done.kind === 'refused') return done
   const [entry] = done.committed.entries
   if (entry === undefined) throw new Error(`the withdrawal of ${id} was committed without an entry`)
-  return { kind: 'withdrawn', node: done.node, receipt: done.receipt, entry: entry.cursor, channelsCut }
+  return { kind: 'withdrawn', node: done.node, receipt: done.receipt, entry: entry.cursor }
 }
 
 /** A quarantine can be ended by a release, and the row that cannot be read was a tombstone. */
