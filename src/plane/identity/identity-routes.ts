@@ -11,7 +11,7 @@ import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
 import { understoodFields } from '#wire/enrollment/enroll-api.ts'
 import { challengeApi, identityApi, type RenewResponse } from '#wire/identity/identity-api.ts'
-import { confirmNode, type ConfirmDeps } from './confirm-node.ts'
+import { confirmNode } from './confirm-node.ts'
 import { counterAndToken, type CounterAndTokenDeps, type HandedOut, type Issued } from './issue.ts'
 import { renewCertificate, type RenewDeps } from './renew-certificate.ts'
 import { issueChallenge, type ChallengeDeps } from './request-proofs.ts'
@@ -37,7 +37,7 @@ export const challengeRoutes = (deps: ChallengeRouteDeps): readonly Route[] =>
     },
   })
 
-export type IdentityRouteDeps = ConfirmDeps & RenewDeps & IdentityAnswerDeps
+export type IdentityRouteDeps = RenewDeps & IdentityAnswerDeps
 
 export const identityRoutes = (deps: IdentityRouteDeps): readonly Route[] =>
   serve(identityApi, {
@@ -45,7 +45,7 @@ export const identityRoutes = (deps: IdentityRouteDeps): readonly Route[] =>
       const { persisted = true, detail = null } = call.body
       const { principal, evidence, correlation } = call
       const confirmation = { persisted, detail }
-      const outcome = await confirmNode(deps, principal, { confirmation, evidence, correlation })
+      const outcome = await confirmNode(deps, deps, principal, { confirmation, evidence, correlation })
       if (outcome.kind === 'refused') return outcome
       const { id, membership } = outcome.node
       return answer({ node_id: id, membership: membership.kind, server_time: isoTime(deps.clock.nowMs()) })

@@ -8,7 +8,8 @@ import type { KeyInRequest } from '#domain/identity/node-certificate.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { PresentedRecovery, RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { raiseAlert, type AlertDeps } from '#plane/alerts/reconcile-alerts.ts'
+import { raiseAlert } from '#plane/alerts/reconcile-alerts.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
 type Malformed = { readonly kind: 'malformed' }
 
@@ -41,7 +42,7 @@ export const credentialBan = async (
  * alert for each key, which stays until an operator acknowledges it. A node that brings its own earlier key raises none.
  */
 export const raiseCopiedImage = async (
-  deps: AlertDeps,
+  core: FlowCore,
   claimant: NodeId,
   claims: KeyClaimFacts,
   source: string | null,
@@ -51,10 +52,10 @@ export const raiseCopiedImage = async (
     if (claim === null || holder === undefined) continue
     const { spki } = claim.value
     const holders = more.length === 0 ? holder : `${holder} and ${more.length} more`
-    const { names, isNews } = noted(deps, spki, claimant)
+    const { names, isNews } = noted(core, spki, claimant)
     const evidence = { claimants: names, holders, source }
-    const sinceMs = isNews ? deps.clock.nowMs() : null
-    await raiseAlert(deps, wantedAlert('copied_image', spki, evidence, { node: holder, sinceMs }))
+    const sinceMs = isNews ? core.clock.nowMs() : null
+    await raiseAlert(core, wantedAlert('copied_image', spki, evidence, { node: holder, sinceMs }))
   }
 }
 
@@ -73,7 +74,7 @@ const rememberedMs = 24 * 3_600_000
  * after it was told last, and not for each of them.
  */
 const noted = (
-  { feed, clock }: AlertDeps,
+  { feed, clock }: FlowCore,
   spki: string,
   claimant: NodeId,
 ): { readonly names: string; readonly isNews: boolean } => {
