@@ -75,7 +75,7 @@ const prepare = async (from: number, count: number): Promise<Machine[]> => {
   const machines: Machine[] = []
   await inParallel(count, async (at) => {
     const asked = { node: `sign-${from + at}`, profile: null, replace: false, ttlMs: null }
-    const made = await createToken(deps, asked, by)
+    const made = await createToken(deps, deps, asked, by)
     if (made.kind === 'refused') throw new Error(made.code)
     machines.push({ secret: made.secret, csr: makeCsr(generateKey('p256'), 'bench') })
   })

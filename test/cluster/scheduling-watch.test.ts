@@ -60,7 +60,12 @@ test('a scheduler that goes from replica to replica misses nothing that any of t
     for (let asked = 0; ; asked++) {
       const done = writing === 0
       const replica = replicas[asked % 2] ?? replicas[0]
-      const page = await watchScheduling(replica, { vcluster: 'training', at, limit: 9, waitMs: at === null ? 0 : 50 })
+      const page = await watchScheduling(replica.store, replica.arrivals, {
+        vcluster: 'training',
+        at,
+        limit: 9,
+        waitMs: at === null ? 0 : 50,
+      })
       assert.ok(page.kind === 'page', JSON.stringify(page))
       for (const node of page.nodes) seen.set(node.id, node)
       at = readPlace(placeText(page.next))

@@ -238,14 +238,14 @@ test('whoever places work while the node is taken away or drained loses the race
   const ids = Array.from({ length: rounds }, (_, round) => `gpu-${round}`)
   const world = await setUp(t, ...ids)
   const { store, feed, clock } = world
-  const deps = { store, feed, clock }
+  const core = { store, feed, clock, random: world.random }
   for (const [round, node] of ids.entries()) {
     const placing = [1, 2, 3, 4].map((one) =>
-      placeAllocation(deps, { id: `${node}-${one}`, node, vcluster: 'training', owner: 'slurm' }, operator),
+      placeAllocation(core, { id: `${node}-${one}`, node, vcluster: 'training', owner: 'slurm' }, operator),
     )
     const ending: readonly Promise<unknown>[] =
       round % 3 === 0
-        ? [changeNode(deps, node, 'drain', operator), giveBackAllocation(deps, `${node}-1`, 'done', operator)]
+        ? [changeNode(core, node, 'drain', operator), giveBackAllocation(core, `${node}-1`, 'done', operator)]
         : [
             world.call('operator', 'POST', `/v1/nodes/${node}/${round % 3 === 1 ? 'quarantine' : 'revoke'}`, {
               reason: 'r',

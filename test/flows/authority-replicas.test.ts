@@ -186,17 +186,16 @@ test('of an issuer that has retired both planes make the same list, and neither 
   const [leader, follower] = both
   const before = await issuerNow(leader, planes)
   const lists = both.map(({ store, custody }) =>
-    openRevocationLists({
-      store,
-      custody,
-      feed: openFeed(),
-      clock: planes.clock,
-      timers: systemTimers,
-      steadyMs: () => planes.clock.nowMs(),
-      livedMs: async () => planes.clock.nowMs(),
-      deltaUrlOf: () => null,
-      onBuilt: () => {},
-    }),
+    openRevocationLists(
+      { store, feed: openFeed(), clock: planes.clock, timers: systemTimers },
+      {
+        custody,
+        steadyMs: () => planes.clock.nowMs(),
+        livedMs: async () => planes.clock.nowMs(),
+        deltaUrlOf: () => null,
+        onBuilt: () => {},
+      },
+    ),
   )
   const numbers = async () => Promise.all(lists.map(async (one) => (await one.list(before, 'full'))?.number ?? null))
   await follower.authority.rotate(operator)

@@ -30,19 +30,11 @@ const open = async (t: TestContext) => {
   const custody = await setup.custody()
   let standing: Standing = { kind: 'serving' }
   let livedMs: number | null = null
-  const answer = openOcsp({
-    store,
-    clock,
-    feed,
-    responders: openResponders({ store, clock, feed, custody }),
-    standing: () => standing,
-  })
+  Object.assign(store.replicas, { standing: () => standing })
+  const core = { store, feed, clock, timers: systemTimers }
+  const answer = openOcsp(core, openResponders(core, custody))
   const openLists = () =>
-    openRevocationLists({
-      store,
-      feed,
-      clock,
-      timers: systemTimers,
+    openRevocationLists(core, {
       custody,
       steadyMs: () => clock.nowMs(),
       livedMs: async () => livedMs ?? clock.nowMs(),

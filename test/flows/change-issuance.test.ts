@@ -102,7 +102,7 @@ test('a halt that is committed at one replica beats what another has decided and
   const base = { feed: openFeed(), clock, random: systemRandom, nodeUrl: () => 'https://localhost:1' }
   const issuer = await open()
   const atOne = { ...base, store: one, issuer }
-  const made = await createToken(atOne, { node: 'n1', profile: null, replace: false, ttlMs: null }, operator)
+  const made = await createToken(atOne, atOne, { node: 'n1', profile: null, replace: false, ttlMs: null }, operator)
   assert(made.kind === 'made')
   const atOther = {
     ...base,

@@ -187,7 +187,7 @@ test('a node that was revoked while a replica slept past its lease has none of i
   // It hears of nothing and answers nobody. The clocks say so when it wakes, before anybody has told it.
   a.mute(true)
   a.stand('behind')
-  const receipt = withdrawIdentity(b, node, { kind: 'revoke', reason: 'stolen' }, alice)
+  const receipt = withdrawIdentity(b, b, node, { kind: 'revoke', reason: 'stolen' }, alice)
   const withdrawn = await patiently(receipt)
   assert.deepEqual(proofsOf(withdrawn), ['itself 0', 'not effective'])
   for (const number of [1, 2, 3]) channel.send('report', reportOf('a', number))
@@ -202,7 +202,7 @@ test('a revocation cuts the channels of every replica, and its receipt counts th
   assert.ok(a && b && c)
   const channel = b.dial(node, 'a')
   await channel.outcome
-  const withdrawn = await patiently(withdrawIdentity(a, node, { kind: 'revoke', reason: 'stolen' }, alice))
+  const withdrawn = await patiently(withdrawIdentity(a, a, node, { kind: 'revoke', reason: 'stolen' }, alice))
   assert.deepEqual(proofsOf(withdrawn), ['itself 0', 'acknowledged 1', 'acknowledged 0', 'effective'])
   assert.deepEqual([channel.ended(), closingOf(channel), b.sessions.count()], [true, 'CLIENT_CERT_DENIED', 0])
   assert.equal(await c.dial(node, 'a').outcome, 'NODE_REVOKED')
@@ -223,7 +223,7 @@ test('a replica that is silent about a revocation is waited for, one that is gon
   assert.ok(a && b && c)
   b.mute(true)
   c.die()
-  const withdrawn = await patiently(withdrawIdentity(a, node, { kind: 'quarantine', reason: 'odd' }, alice))
+  const withdrawn = await patiently(withdrawIdentity(a, a, node, { kind: 'quarantine', reason: 'odd' }, alice))
   assert.deepEqual(proofsOf(withdrawn), ['itself 0', 'not effective'])
 })
 
@@ -240,7 +240,7 @@ test('operators see a channel wherever it is, and a channel alone does not keep 
     { number: session?.number, sinceMs: null, serial: null },
   ])
   b.mute(false)
-  const done = await patiently(withdrawIdentity(a, node, { kind: 'decommission', force: false }, alice))
+  const done = await patiently(withdrawIdentity(a, a, node, { kind: 'decommission', force: false }, alice))
   assert.equal('code' in done && done.code, false, JSON.stringify(done))
 })
 

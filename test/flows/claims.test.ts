@@ -24,7 +24,7 @@ const mac = '52:54:00:00:00:17'
 
 const setUpPeer = async (t: TestContext) => {
   const plane = await setUpOperatorPlane(t)
-  const { store, feed, clock } = plane
+  const { store, clock } = plane
   const key = generateKey('ed25519')
   await registerNode(plane, { id: 'a', profile: null, macs: [mac], bmcSerial: null }, operator)
   const node = await store.get('node', 'a')
@@ -44,7 +44,7 @@ const setUpPeer = async (t: TestContext) => {
     const meant = { domain: 'b.example', to: domain?.value.name ?? '', at_ms: clock.nowMs(), machines }
     const claims: Claims = { ...meant, ...told }
     const statement = formatStatement('claims', claims, (bytes) => signs.sign(bytes))
-    return receiveClaims({ store, feed, clock, anonymousBudget }, statement, '192.0.2.9', 'call-1')
+    return receiveClaims(plane, anonymousBudget, { statement, source: '192.0.2.9', correlation: 'call-1' })
   }
   const conditions = async () => (await store.get('node', 'a'))?.value.conditions.map(({ name }) => name)
   return { plane, anonymousBudget, key, say, conditions }
@@ -99,13 +99,14 @@ test('a peer that names more addresses than anybody has to is refused, and so is
 test('a warning ends when its domain is no peer any more, and when its claim has become too old', async (t) => {
   const { plane, say, conditions } = await setUpPeer(t)
   const { clock } = plane
-  const publisher = publishClaims({
-    ...plane,
-    log: silentLog,
-    domainName: 'a.example',
-    sign: () => new Uint8Array(64),
-    call: async () => ({ machines: [] }),
-  })
+  const publisher = publishClaims(
+    { ...plane, log: silentLog },
+    {
+      domainName: 'a.example',
+      recovery: { signStatement: () => new Uint8Array(64) },
+      call: async () => ({ machines: [] }),
+    },
+  )
   t.after(() => publisher.stop())
   await say([there])
   assert.deepEqual(await conditions(), ['active_elsewhere'])

@@ -138,7 +138,7 @@ test('a token that answered a machine with the certificate it has lets nobody el
   const { deps, store } = await setUpEnrollment(t, 'gpu-cloud')
   const invite = async (): Promise<string> => {
     const asked = { node: 'n1', profile: null, replace: false, ttlMs: null }
-    const made = await createToken({ ...deps, nodeUrl: () => 'https://localhost:1' }, asked, operator)
+    const made = await createToken(deps, { issuer: deps.issuer, nodeUrl: () => 'https://localhost:1' }, asked, operator)
     assert(made.kind === 'made')
     return made.secret
   }

@@ -119,9 +119,9 @@ test('what planes write when they start is not taken for what the copy has kept'
   assert.equal(codeOf(await recover(signed())), 'issued')
   clock.advance(1000)
   const leased = [firstAtMs, clock.nowMs()].map((startedAtMs) => ({ ...sole, startedAtMs }))
-  const copy = { ...store, replicas: { leased: async () => leased } }
+  const copy = { ...store, replicas: { ...store.replicas, leased: async () => leased } }
   const settings = await settingsNow(store, deps.feed)
-  const later = await openSightingJudge({ ...deps, store: copy, settings, log: silentLog })
+  const later = await openSightingJudge({ ...deps, store: copy, log: silentLog }, { recovery: deps.recovery, settings })
   const by = { actor: 'node:gpu-001', source: null, correlation: null } as const
   assert.equal(await later.judge(signed(further(50)), 'gpu-001', by), 'doubtful')
   assert.equal((await continuity()).doubt?.newestEntryMs, newest?.entry.atMs)

@@ -100,7 +100,7 @@ test('what a copy held too is worth nothing once an operator has settled who is 
     entries: [entry(operator, 0, 'node.second_holder', { node: 'n1' })],
   })
   const channels = { isConnected: async () => true }
-  const settled = await settleNode({ ...setup.deps, channels }, 'n1', 'the copy was wiped', operator)
+  const settled = await settleNode(setup.deps, channels, 'n1', 'the copy was wiped', operator)
   assert.notEqual(settled.kind, 'refused', JSON.stringify(settled))
   assert.equal(codeOf(await setup.recoverByKey(copied, 'n1', counter)), 'RECOVERY_UNKNOWN')
 

@@ -6,14 +6,15 @@ import { Check } from 'typebox/value'
 import { readOf, entry } from '#domain/core/change.ts'
 import { slotOf } from '#domain/core/certificate.ts'
 import type { Membership } from '#domain/core/node.ts'
-import { operatorRoutes, type OperatorRoutesDeps } from '#plane/boot/operator-routes.ts'
+import { operatorRoutes, type OperatorRouteParts } from '#plane/boot/operator-routes.ts'
 import { tokenSecretShape } from '#domain/enrollment/token.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { someCertificate } from '../store/harness.ts'
 import { hour, operator, startMs } from './authority-setup.ts'
 import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
+import type { Core } from '#plane/core/core.ts'
 
-const routes = operatorRoutes({} as OperatorRoutesDeps)
+const routes = operatorRoutes({} as Core, {} as OperatorRouteParts)
 
 /** Every answer is held against the schema its route declares. */
 const ok = async (

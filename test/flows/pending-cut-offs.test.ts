@@ -36,10 +36,11 @@ const startReplica = (plane: OperatorSetup): Replica => {
   const { store, feed, clock, timers, folder, authority, peers, receipts } = plane
   const files = openCutOffFiles(folder, silentLog)
   const pending = new Map(files.all().map((one) => [cutOffKey(one.order), one]))
-  const parts = { store, feed, clock, timers, random: systemRandom, log: silentLog }
+  const core = { store, feed, clock, timers, random: systemRandom, log: silentLog }
   const epochs: number[] = []
   const cutOffs = openPendingCutOffs(
-    { ...parts, files, epochsHere: () => epochs, denyList: { reload: async () => {} } },
+    core,
+    { files, epochsHere: () => epochs, denyList: { reload: async () => {} } },
     pending,
   )
   const channels = {
@@ -58,7 +59,7 @@ const startReplica = (plane: OperatorSetup): Replica => {
       const done = await cutOffs.run(order, () => Promise.reject(new StoreFault('nothing was committed', 'full')))
       assert.equal('code' in done && done.code, 'CUT_OFF_PENDING')
     },
-    repeat: () => cutOffs.repeat((order) => performCutOff({ ...parts, authority, peers, receipts, channels }, order)),
+    repeat: () => cutOffs.repeat((order) => performCutOff(core, { authority, peers, receipts, channels }, order)),
   }
 }
 

@@ -360,9 +360,9 @@ test('a revoked node is told so and never recovers; a quarantined one needs an o
     pauseWhile: <T>(_node: string, run: () => Promise<T>) => run(),
   }
   const peers = toldPeers()
-  const receipts = openReceipts({ ...setup.deps, timers: systemTimers, log: silentLog, channels, peers })
+  const receipts = openReceipts({ ...setup.deps, timers: systemTimers, log: silentLog }, { channels, peers })
   const withdraw = (id: string, kind: 'revoke' | 'quarantine') =>
-    withdrawIdentity({ ...setup.deps, channels, peers, receipts }, id, { kind, reason: 'test' }, operator)
+    withdrawIdentity(setup.deps, { channels, peers, receipts }, id, { kind, reason: 'test' }, operator)
   const key = generateKey('p256')
   const { counter } = await setup.recoverable('n1', key)
   await withdraw('n1', 'quarantine')
@@ -469,7 +469,7 @@ test('with a repair bundle another key is registered, on a challenge for this no
   const setup = await setUpRecovery(t)
   await setup.recoverable('n1', generateKey('p256'))
   const channels = { pauseWhile: <T>(_node: string, run: () => Promise<T>) => run() }
-  const issued = await issueRepairBundle({ ...setup.deps, channels }, 'n1', 'test', operator)
+  const issued = await issueRepairBundle(setup.deps, channels, 'n1', 'test', operator)
   assert(issued.kind === 'issued')
   const [csr, key] = [newCsr(), generateKey('p256')]
   const credential = { kind: 'repair', token: issued.secret } as const

@@ -77,15 +77,10 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     random: systemRandom,
     issuer: await open(),
     recovery,
-    sightingJudge: await openSightingJudge({
-      store,
-      feed,
-      clock,
-      random: systemRandom,
-      log: silentLog,
-      recovery,
-      settings,
-    }),
+    sightingJudge: await openSightingJudge(
+      { store, feed, clock, random: systemRandom, log: silentLog },
+      { recovery, settings },
+    ),
     domainName: 'test.example',
     onRehearsal: () => {},
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
@@ -119,7 +114,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
   }
 
   const invite = async (id: string, replace = false): Promise<string> => {
-    const made = await createToken(deps, { node: id, profile: null, replace, ttlMs: null }, operator)
+    const made = await createToken(deps, deps, { node: id, profile: null, replace, ttlMs: null }, operator)
     assert(made.kind === 'made')
     return made.secret
   }

@@ -38,7 +38,7 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
     probe: async () => ({ silentMs: 60_000 }),
   }
   const set = { 'wireguard.mode': mode }
-  const made = await createProfile(deps, { name: 'meshed', from: 'gpu-cloud', set }, operator)
+  const made = await createProfile(deps, issuer, { name: 'meshed', from: 'gpu-cloud', set }, operator)
   assert.notEqual(made.kind, 'refused', JSON.stringify(made))
   const domain = await store.get('domain', 'domain')
   assert(domain !== null)
@@ -48,7 +48,7 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
 
   const invite = async (node: string, replace = false) => {
     const asked = { node, profile: 'meshed', replace, ttlMs: null }
-    const token = await createToken({ ...deps, nodeUrl: () => 'https://localhost:1' }, asked, operator)
+    const token = await createToken(deps, { issuer, nodeUrl: () => 'https://localhost:1' }, asked, operator)
     assert(token.kind === 'made', JSON.stringify(token))
     return token
   }

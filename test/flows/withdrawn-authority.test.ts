@@ -205,7 +205,7 @@ test('its alert is over once no node lives by it any more', async (t) => {
   const { counter, outcome } = await setup.recoverable('n1', key)
   const alerts = await openUnresolvedAlerts(store, deps.feed)
   const source = withdrawnSource({ ...deps, timers: systemTimers })
-  const watch = () => reconcileSource({ ...deps, alerts }, source)
+  const watch = () => reconcileSource(deps, alerts, source)
   const publish = (committed: Parameters<typeof deps.feed.publish>[0]) => deps.feed.publish(committed)
   await deps.issuer.withdraw({ issuer: outcome.certificate.issuer, reason: 'stolen', by: operator, publish })
   const open = () => [...alerts.all()].map(({ kind }) => kind)

@@ -5,13 +5,14 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import { Check } from 'typebox/value'
-import { nodeRoutes, type NodeRouteDeps } from '#plane/boot/node-plane.ts'
-import { operatorRoutes, type OperatorRoutesDeps } from '#plane/boot/operator-routes.ts'
+import { nodeRoutes, type NodeRouteParts } from '#plane/boot/node-plane.ts'
+import { operatorRoutes, type OperatorRouteParts } from '#plane/boot/operator-routes.ts'
 import { recoveryRoutes, type RecoveryRouteDeps } from '#plane/recovery/recovery-routes.ts'
 import { everyListener, nodeListener, operatorListener, recoveryListener } from '#wire/listeners.ts'
 import type { Endpoint } from '#wire/core/endpoint.ts'
 import { filesBelow, root } from '../../scripts/repository.ts'
 import { apiPage, apiPageText, openApiFile, openApiText } from '../../scripts/openapi.ts'
+import type { Core } from '#plane/core/core.ts'
 
 type Operation = { readonly operationId: string; readonly security: readonly object[]; readonly responses: object }
 type Document = {
@@ -22,9 +23,9 @@ type Document = {
 const document = JSON.parse(openApiText()) as Document
 // Listing routes asks nothing of what they are given.
 const bound = [
-  { listener: nodeListener, routes: nodeRoutes({} as NodeRouteDeps) },
+  { listener: nodeListener, routes: nodeRoutes({} as Core, { limits: {} } as NodeRouteParts) },
   { listener: recoveryListener, routes: recoveryRoutes({} as RecoveryRouteDeps) },
-  { listener: operatorListener, routes: operatorRoutes({} as OperatorRoutesDeps) },
+  { listener: operatorListener, routes: operatorRoutes({} as Core, {} as OperatorRouteParts) },
 ]
 const routes = bound.flatMap((one) => one.routes)
 const nameOf = ({ method, path: place }: Pick<Endpoint, 'method' | 'path'>): string => `${method} ${place}`

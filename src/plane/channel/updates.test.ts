@@ -33,13 +33,11 @@ const setUp = () => {
     if (kind === 'vcluster') return vclusterRow(key, { revision: set.revision })
     return kind === 'domain' ? domainRow() : { value: now, version: 1 }
   }
-  const updates = openUpdates({
-    store: { get: get as Store['get'] },
+  const core = { store: { get } as unknown as Store, timers: manualTimers(clock), log: silentLog }
+  const updates = openUpdates(core, {
     issuer: { roots: () => set.roots, withdrawnIssuers: () => [] },
     sessions,
     gate: { serves: () => gate.serves, opened: () => gate.opened },
-    timers: manualTimers(clock),
-    log: silentLog,
     urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442' }),
   })
   const open = (id: string) => {

@@ -5,7 +5,7 @@ import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import type { Judged } from './judge-sighting.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
-import type { Committed, JournalHead } from '#plane/store/contract/store.ts'
+import type { Committed, JournalHead, Store } from '#plane/store/contract/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { parseStatement } from '#wire/core/statement.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
@@ -44,18 +44,11 @@ const setUp = (certainAfterMs = 0, judge?: (statement: string) => Promise<Judged
     counted.journaled++
     return { kind: 'committed', origin: 'here', writes: [], entries: [] }
   }
-  const sightings = openSightings({
-    store: { journal: { heads, hashAt }, commit },
-    ...{
-      feed,
-      clock,
-      timers,
-      sessions,
-      certainAfterMs,
-      log: silentLog,
-      anonymousBudget: budget,
-      authenticatedBudget: budget,
-    },
+  const store = { journal: { heads, hashAt }, commit } as unknown as Store
+  const core = { store, feed, clock, timers, log: silentLog }
+  const sightings = openSightings(core, {
+    ...{ sessions, certainAfterMs },
+    budgets: { anonymousBudget: budget, authenticatedBudget: budget },
     gate: { serves: () => now.serves },
     recovery: {
       signStatement: () => {

@@ -11,14 +11,14 @@ import { sortableId } from '#platform/random.ts'
 import { formatJoinString } from '#wire/core/join-string.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
-import type { Core, FlowCore } from '#plane/core/core.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type CreateTokenDeps = FlowCore &
-  Pick<Core, 'random'> & {
-    readonly issuer: Pick<Issuer, 'rootFingerprint'>
-    /** Where machines find the node plane. */
-    readonly nodeUrl: () => string
-  }
+/** What a join string carries besides the secret. */
+export type JoinTarget = {
+  readonly issuer: Pick<Issuer, 'rootFingerprint'>
+  /** Where machines find the node plane. */
+  readonly nodeUrl: () => string
+}
 
 export type TokenAsked = {
   /** Null: a token of the domain. */
@@ -39,17 +39,18 @@ export type TokenMade = {
 }
 
 export const createToken = async (
-  deps: CreateTokenDeps,
+  core: FlowCore,
+  target: JoinTarget,
   asked: TokenAsked,
   by: Attribution,
 ): Promise<TokenMade | Refusal> => {
-  const secret = `enroll_${deps.random.bytes(32).toString('base64url')}`
-  const tokenId = sortableId(deps.clock.nowMs(), deps.random)
-  const done = await commitDecision(deps, async () => {
-    const domain = await domainSettingsRow(deps.store)
-    const node = asked.node === null ? null : await deps.store.get('node', asked.node)
+  const secret = `enroll_${core.random.bytes(32).toString('base64url')}`
+  const tokenId = sortableId(core.clock.nowMs(), core.random)
+  const done = await commitDecision(core, async () => {
+    const domain = await domainSettingsRow(core.store)
+    const node = asked.node === null ? null : await core.store.get('node', asked.node)
     const name = asked.profile ?? profileOf(node) ?? domain.value.defaultProfile
-    const profile = await deps.store.get('profile', name)
+    const profile = await core.store.get('profile', name)
     if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
     const decided = decideCreateToken({
       tokenId,
@@ -61,26 +62,26 @@ export const createToken = async (
       ttlMs: asked.ttlMs,
       domain,
       by,
-      nowMs: deps.clock.nowMs(),
+      nowMs: core.clock.nowMs(),
     })
     return decided.kind === 'refused' ? decided : { ...decided, domainName: domain.value.name }
   })
   if (done.kind === 'refused') return done
-  const rootFingerprint = deps.issuer.rootFingerprint()
-  const join = formatJoinString({ url: deps.nodeUrl(), domain: done.domainName, rootFingerprint, secret })
+  const rootFingerprint = target.issuer.rootFingerprint()
+  const join = formatJoinString({ url: target.nodeUrl(), domain: done.domainName, rootFingerprint, secret })
   return { kind: 'made', token: done.token, registered: done.registered, secret, join }
 }
 
 const profileOf = (node: Row<Node> | null): string | null => (node === null ? null : node.value.profile)
 
 export const revokeToken = async (
-  deps: FlowCore,
+  core: FlowCore,
   id: string,
   by: Attribution,
 ): Promise<{ readonly kind: 'revoked'; readonly token: Token } | Refusal> => {
-  const done = await commitDecision(deps, async () => {
-    const token = await deps.store.tokenById(id)
-    return token === null ? refuse('TOKEN_NOT_FOUND') : decideRevokeToken({ token, by, nowMs: deps.clock.nowMs() })
+  const done = await commitDecision(core, async () => {
+    const token = await core.store.tokenById(id)
+    return token === null ? refuse('TOKEN_NOT_FOUND') : decideRevokeToken({ token, by, nowMs: core.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'revoked', token: done.token }
 }

@@ -2,37 +2,36 @@
 
 import type { Allocation } from '#domain/fleet/allocation.ts'
 import { refuse } from '#domain/core/refusal.ts'
-import { giveBackAllocation, placeAllocation, type AllocationDeps } from './change-allocations.ts'
+import { giveBackAllocation, placeAllocation } from './change-allocations.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { allocationView, type AllocationListQuery, allocationApi } from '#wire/fleet/allocation-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
-
-export type AllocationRoutesDeps = AllocationDeps & { readonly store: Pick<Store, 'get' | 'commit' | 'list'> }
+import type { FlowCore } from '#plane/core/core.ts'
 
 const usualPage = 100
 
-export const operatorAllocationRoutes = (deps: AllocationRoutesDeps): readonly Route[] =>
+export const operatorAllocationRoutes = (core: FlowCore): readonly Route[] =>
   serve(allocationApi, {
-    create: (call) => create(deps, call),
-    list: (call) => list(deps, call.query),
+    create: (call) => create(core, call),
+    list: (call) => list(core.store, call.query),
     show: async (call) => {
-      const found = await deps.store.get('allocation', call.params.id)
+      const found = await core.store.get('allocation', call.params.id)
       return found === null ? refuse('ALLOCATION_NOT_FOUND', call.params.id) : answer(allocationView(found.value))
     },
     release: async (call) => {
       const { reason = 'given back' } = call.body
-      const done = await giveBackAllocation(deps, call.params.id, reason, attributionOf(call))
+      const done = await giveBackAllocation(core, call.params.id, reason, attributionOf(call))
       return done.kind === 'refused' ? done : answer(allocationView(done.allocation))
     },
   })
 
-const create = async (deps: AllocationRoutesDeps, call: CallOf<typeof allocationApi.create>) => {
+const create = async (core: FlowCore, call: CallOf<typeof allocationApi.create>) => {
   const wanted = call.body
-  const done = await placeAllocation(deps, wanted, attributionOf(call))
+  const done = await placeAllocation(core, wanted, attributionOf(call))
   return done.kind === 'refused' ? done : answer(allocationView(done.allocation), done.fresh ? 201 : 200)
 }
 
-const list = async ({ store }: AllocationRoutesDeps, query: AllocationListQuery) => {
+const list = async (store: Store, query: AllocationListQuery) => {
   const { node, vcluster, state = 'live', after = null, limit = usualPage } = query
   const page = async (only: Allocation['state']['kind'] | null) => {
     const where = { ...(node && { node }), ...(vcluster && { vcluster }), ...(only && { state: only }) }

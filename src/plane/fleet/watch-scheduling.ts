@@ -10,10 +10,7 @@ import { cursorAt, readCursor } from '#plane/store/journal/journal-cursor.ts'
 import type { Cursor, Store, StoredEntry } from '#plane/store/contract/store.ts'
 import type { SchedulingPlace } from './scheduling-cursor.ts'
 
-export type WatchSchedulingDeps = {
-  readonly store: Pick<Store, 'get' | 'nodes' | 'journal'>
-  readonly arrivals: Arrivals
-}
+type NodesAndJournal = Pick<Store, 'get' | 'nodes' | 'journal'>
 
 export type SchedulingPage = {
   readonly kind: 'page'
@@ -32,26 +29,27 @@ export type SchedulingQuery = {
 }
 
 export const watchScheduling = async (
-  deps: WatchSchedulingDeps,
+  store: NodesAndJournal,
+  arrivals: Arrivals,
   query: SchedulingQuery,
 ): Promise<SchedulingPage | Refusal> => {
   const { at } = query
-  if (at === null) return listed(deps, query, null, await journalNow(deps))
-  if (at.kind === 'listing') return listed(deps, query, at.behind, at.since)
-  if (query.waitMs === 0) return changed(deps, query, at.since)
-  const arrival = deps.arrivals.expect(isSchedulingNews)
+  if (at === null) return listed(store, query, null, await journalNow(store))
+  if (at.kind === 'listing') return listed(store, query, at.behind, at.since)
+  if (query.waitMs === 0) return changed(store, query, at.since)
+  const arrival = arrivals.expect(isSchedulingNews)
   if (arrival.kind === 'refused') return arrival
   try {
-    const now = await changed(deps, query, at.since)
+    const now = await changed(store, query, at.since)
     if (now.kind === 'refused' || now.nodes.length > 0 || now.more) return now
     await arrival.within(query.waitMs)
-    return await changed(deps, query, at.since)
+    return await changed(store, query, at.since)
   } finally {
     arrival.cancel()
   }
 }
 
-const journalNow = async ({ store }: WatchSchedulingDeps): Promise<Cursor> => {
+const journalNow = async (store: NodesAndJournal): Promise<Cursor> => {
   const heads = await store.journal.heads()
   // The creation of the domain is in it before anybody can ask.
   if (heads.length === 0) throw new Error('the journal is empty')
@@ -59,7 +57,7 @@ const journalNow = async ({ store }: WatchSchedulingDeps): Promise<Cursor> => {
 }
 
 const listed = async (
-  { store }: WatchSchedulingDeps,
+  store: NodesAndJournal,
   { vcluster, limit }: SchedulingQuery,
   after: NodeId | null,
   since: Cursor,
@@ -75,7 +73,7 @@ const listed = async (
 const isKnown = ({ membership }: Node): boolean => membership.kind !== 'revoked'
 
 const changed = async (
-  { store }: WatchSchedulingDeps,
+  store: NodesAndJournal,
   { vcluster, limit }: SchedulingQuery,
   since: Cursor,
 ): Promise<SchedulingPage | Refusal> => {

@@ -25,9 +25,9 @@ const setUp = () => {
     const session = openTestSession(sessions, socket, testPrincipal('n'), name === null ? null : evidenceOf(name))
     return { socket, session, answer: () => session.heard(clock.monotonicMs()) }
   }
-  const holding = openHolding({ sessions, replicas, clock, log: silentLog })
+  const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const presence = openPresence(clock)
-  const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: () => {} })
+  const silence = openSilence(clock, { sessions, presence, replicas, holding: { claimAgain: () => {} } })
   const holders = openHolders({ store: noRows, sessions, holding, replicas, silence, clock, timers })
   const find = async (node: string, instance: string | null) => {
     const found = await holders.other(node, instance)
@@ -114,10 +114,10 @@ test('a node that was here a moment ago is waited for, once; one that is not act
   const presence = openPresence(clock)
   const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
-  const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: () => {} })
+  const silence = openSilence(clock, { sessions, presence, replicas, holding: { claimAgain: () => {} } })
   const get = async (_kind: string, id: string) => nodeRow(id === 'n' ? 'active' : 'inactive', { id })
   const store = { ...noRows, get: get as unknown as Store['get'] }
-  const holding = openHolding({ sessions, replicas, clock, log: silentLog })
+  const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const { awaitReturn } = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
   timers.advance(10_000)
   assert.equal(await awaitReturn('n'), 'nothing')
@@ -141,7 +141,7 @@ const setUpCurrent = (observed: Partial<Observation> = {}) => {
   const timers = manualTimers(clock)
   const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
-  const holding = openHolding({ sessions, replicas, clock, log: silentLog })
+  const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const store = { ...noRows, observation: async () => ({ ...nothingObserved, ...observed }) }
   const silence = { of: async () => 0 }
   const holders = openHolders({ store, sessions, holding, replicas, silence, clock, timers })

@@ -40,7 +40,7 @@ export const identityRoutes = (deps: IdentityRouteDeps): readonly Route[] =>
       const { persisted = true, detail = null } = call.body
       const { principal, evidence, correlation } = call
       const confirmation = { persisted, detail }
-      const outcome = await confirmNode(deps, principal, { confirmation, evidence, correlation })
+      const outcome = await confirmNode(deps, deps, principal, { confirmation, evidence, correlation })
       if (outcome.kind === 'refused') return outcome
       const { id, membership } = outcome.node
       return answer({ node_id: id, membership: membership.kind, server_time: isoTime(deps.clock.nowMs()) })

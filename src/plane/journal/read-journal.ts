@@ -3,23 +3,22 @@
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { Arrivals } from '#plane/core/arrivals.ts'
-import type { JournalQuery, Store, StoredEntry } from '#plane/store/contract/store.ts'
-
-export type ReadJournalDeps = { readonly store: Pick<Store, 'journal'>; readonly arrivals: Arrivals }
+import type { JournalQuery, JournalReader, StoredEntry } from '#plane/store/contract/store.ts'
 
 export const readJournal = async (
-  { store, arrivals }: ReadJournalDeps,
+  journal: JournalReader,
+  arrivals: Arrivals,
   query: JournalQuery,
   waitMs: number,
 ): Promise<readonly StoredEntry[] | Refusal> => {
-  if (waitMs === 0) return store.journal.read(query)
+  if (waitMs === 0) return journal.read(query)
   const arrival = arrivals.expect((entry) => fits(query, entry))
   if (arrival.kind === 'refused') return arrival
   try {
-    const entries = await store.journal.read(query)
+    const entries = await journal.read(query)
     if (entries.length > 0) return entries
     await arrival.within(waitMs)
-    return await store.journal.read(query)
+    return await journal.read(query)
   } finally {
     arrival.cancel()
   }

@@ -14,8 +14,8 @@ const setUp = async (count: number) => {
   const sessions = openSessionRegistry(clock, sole)
   const store = { absent: ['a', 'b'], looks: 0, broken: false }
   let lead: (fence: Fence | null) => void = () => {}
-  const absences = await openAbsences({
-    ...{ presence, sessions, clock },
+  const absences = await openAbsences(clock, {
+    ...{ presence, sessions },
     replicas: {
       count: () => count,
       onLeadership: (run) => void (lead = run),

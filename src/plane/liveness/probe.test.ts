@@ -16,14 +16,14 @@ const setUp = () => {
   const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
   const presence = openPresence(clock)
-  const holding = openHolding({ sessions, replicas, clock, log: silentLog })
-  const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: holding.claimAgain })
+  const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
+  const silence = openSilence(clock, { sessions, presence, replicas, holding })
   return {
     clock,
     timers,
     sessions,
     presence,
-    probe: openProbe({ sessions, silence, holding, replicas, clock, timers }),
+    probe: openProbe({ clock, timers }, { sessions, silence, holding, replicas }),
   }
 }
 

@@ -13,15 +13,15 @@ import type { FlowCore } from '#plane/core/core.ts'
 export type NodeAction = 'drain' | 'drained' | 'undrain' | 'release' | 'approve' | 'deny'
 
 export const changeNode = (
-  deps: FlowCore,
+  core: FlowCore,
   id: NodeId,
   action: NodeAction,
   by: Attribution,
 ): Promise<Done<NodeDecided> | Refusal> =>
-  commitDecision(deps, async () => {
-    const node = await deps.store.get('node', id)
+  commitDecision(core, async () => {
+    const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
-    return decide(deps, action, { node, by, nowMs: deps.clock.nowMs() })
+    return decide(core, action, { node, by, nowMs: core.clock.nowMs() })
   })
 
 const decide = async ({ store }: FlowCore, action: NodeAction, facts: NodeFacts): Promise<NodeDecided | Refusal> => {

@@ -16,18 +16,18 @@ export type Registration = {
 }
 
 export const registerNode = async (
-  deps: FlowCore,
+  core: FlowCore,
   asked: Registration,
   by: Attribution,
 ): Promise<Done<NodeDecided> | Refusal> => {
   const hardware = hardwareIdentity(asked.macs, asked.bmcSerial)
   if ('kind' in hardware) return hardware
-  return commitDecision(deps, async () => {
-    const name = asked.profile ?? (await domainSettingsRow(deps.store)).value.defaultProfile
-    const profile = await deps.store.get('profile', name)
+  return commitDecision(core, async () => {
+    const name = asked.profile ?? (await domainSettingsRow(core.store)).value.defaultProfile
+    const profile = await core.store.get('profile', name)
     if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
-    const existing = await deps.store.get('node', asked.id)
-    const owners = await deps.store.nodesByHardware(hardware)
-    return decideRegister({ id: asked.id, profile, hardware, existing, owners, by, nowMs: deps.clock.nowMs() })
+    const existing = await core.store.get('node', asked.id)
+    const owners = await core.store.nodesByHardware(hardware)
+    return decideRegister({ id: asked.id, profile, hardware, existing, owners, by, nowMs: core.clock.nowMs() })
   })
 }

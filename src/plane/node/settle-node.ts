@@ -8,19 +8,18 @@ import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
-export type SettleDeps = FlowCore & { readonly channels: Pick<OpenChannels, 'isConnected'> }
-
 export const settleNode = (
-  deps: SettleDeps,
+  core: FlowCore,
+  channels: Pick<OpenChannels, 'isConnected'>,
   id: NodeId,
   reason: string,
   by: Attribution,
 ): Promise<Done<NodeDecided> | Refusal> =>
-  commitDecision(deps, async () => {
-    const node = await deps.store.get('node', id)
+  commitDecision(core, async () => {
+    const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
-    const profile = await deps.store.get('profile', node.value.profile)
+    const profile = await core.store.get('profile', node.value.profile)
     if (profile === null) return refuse('PROFILE_NOT_FOUND', node.value.profile)
-    const connected = await deps.channels.isConnected(id)
-    return decideSettle({ node, profile, connected, reason, by, nowMs: deps.clock.nowMs() })
+    const connected = await channels.isConnected(id)
+    return decideSettle({ node, profile, connected, reason, by, nowMs: core.clock.nowMs() })
   })

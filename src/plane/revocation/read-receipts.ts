@@ -7,8 +7,7 @@ import type { Arrivals } from '#plane/core/arrivals.ts'
 import type { Cursor, Store } from '#plane/store/contract/store.ts'
 import type { Receipts } from './receipts.ts'
 
-export type ReadReceiptsDeps = {
-  readonly store: Pick<Store, 'get' | 'list' | 'journal'>
+export type ReceiptReading = {
   readonly arrivals: Arrivals
   readonly receipts: Pick<Receipts, 'refresh'>
 }
@@ -17,27 +16,32 @@ export type FoundReceipt = { readonly kind: 'found'; readonly receipt: Receipt; 
 
 /** Ends when it is settled, or the time is over. */
 export const readReceipt = async (
-  deps: ReadReceiptsDeps,
+  store: Store,
+  { arrivals, receipts }: ReceiptReading,
   id: string,
   waitMs: number,
 ): Promise<FoundReceipt | Refusal> => {
-  if (waitMs === 0) return foundNow(deps, id)
-  const arrival = deps.arrivals.expect(({ type, body }) => type === 'receipt.settled' && body['receipt'] === id)
+  if (waitMs === 0) return foundNow(store, receipts, id)
+  const arrival = arrivals.expect(({ type, body }) => type === 'receipt.settled' && body['receipt'] === id)
   if (arrival.kind === 'refused') return arrival
   try {
-    const found = await deps.store.get('receipt', id)
+    const found = await store.get('receipt', id)
     if (found !== null && found.value.settledAtMs === null) await arrival.within(waitMs)
-    return await foundNow(deps, id)
+    return await foundNow(store, receipts, id)
   } finally {
     arrival.cancel()
   }
 }
 
-const foundNow = async (deps: ReadReceiptsDeps, id: string): Promise<FoundReceipt | Refusal> => {
-  const row = await deps.store.get('receipt', id)
+const foundNow = async (
+  store: Store,
+  receipts: ReceiptReading['receipts'],
+  id: string,
+): Promise<FoundReceipt | Refusal> => {
+  const row = await store.get('receipt', id)
   if (row === null) return refuse('RECEIPT_NOT_FOUND', id)
-  const receipt = await deps.receipts.refresh(row.value)
-  return { kind: 'found', receipt, entry: await entryOf(deps, row.value) }
+  const receipt = await receipts.refresh(row.value)
+  return { kind: 'found', receipt, entry: await entryOf(store, row.value) }
 }
 
 const entryTypes: Readonly<Record<Receipt['kind'], EntryType>> = {
@@ -49,7 +53,7 @@ const entryTypes: Readonly<Record<Receipt['kind'], EntryType>> = {
 /** A node is taken away seldom: of its last times, the one that was decided in that moment. */
 const timesLookedAt = 20
 
-const entryOf = async ({ store }: ReadReceiptsDeps, { node, kind, decidedAtMs }: Receipt): Promise<Cursor | null> => {
+const entryOf = async (store: Store, { node, kind, decidedAtMs }: Receipt): Promise<Cursor | null> => {
   const query = { node, type: entryTypes[kind], after: null, last: timesLookedAt, limit: timesLookedAt }
   const entries = await store.journal.read(query)
   return entries.find(({ entry }) => entry.atMs === decidedAtMs)?.cursor ?? null

@@ -7,9 +7,8 @@ import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
-export type ProfileDeps = FlowCore & {
-  readonly issuer: Pick<Issuer, 'longestLeafMs'>
-}
+/** It says how long a certificate may last. */
+export type LeafLimit = Pick<Issuer, 'longestLeafMs'>
 
 export type ProfileSettings = Readonly<Record<string, unknown>>
 
@@ -17,41 +16,43 @@ type Written = { readonly kind: 'written'; readonly profile: Profile }
 
 /** `from` null: a copy of the domain's default. */
 export const createProfile = async (
-  deps: ProfileDeps,
+  core: FlowCore,
+  issuer: LeafLimit,
   asked: { readonly name: string; readonly from: string | null; readonly set: ProfileSettings },
   by: Attribution,
 ): Promise<Written | Refusal> => {
-  const done = await commitDecision(deps, async () => {
-    const model = asked.from ?? (await domainSettingsRow(deps.store)).value.defaultProfile
-    const from = await deps.store.get('profile', model)
+  const done = await commitDecision(core, async () => {
+    const model = asked.from ?? (await domainSettingsRow(core.store)).value.defaultProfile
+    const from = await core.store.get('profile', model)
     if (from === null) return refuse('PROFILE_NOT_FOUND', model)
-    const existing = await deps.store.get('profile', asked.name)
-    return decideCreateProfile({ name: asked.name, from, existing, ...circumstances(deps, asked.set, by) })
+    const existing = await core.store.get('profile', asked.name)
+    return decideCreateProfile({ name: asked.name, from, existing, ...circumstances(core, issuer, asked.set, by) })
   })
   return done.kind === 'refused' ? done : { kind: 'written', profile: done.profile }
 }
 
 /** `onlyIf`: whoever was promised a change of this profile does not get one of another. */
 export const changeProfile = async (
-  deps: ProfileDeps,
+  core: FlowCore,
+  issuer: LeafLimit,
   name: string,
   set: ProfileSettings,
   by: Attribution,
   onlyIf: (profile: Row<Profile>) => Refusal | null = () => null,
 ): Promise<Written | Refusal> => {
-  const done = await commitDecision(deps, async () => {
-    const profile = await deps.store.get('profile', name)
+  const done = await commitDecision(core, async () => {
+    const profile = await core.store.get('profile', name)
     if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
     const no = onlyIf(profile)
     if (no !== null) return no
-    return decideChangeProfile({ profile, ...circumstances(deps, set, by) })
+    return decideChangeProfile({ profile, ...circumstances(core, issuer, set, by) })
   })
   return done.kind === 'refused' ? done : { kind: 'written', profile: done.profile }
 }
 
-const circumstances = (deps: ProfileDeps, set: ProfileSettings, by: Attribution) => ({
+const circumstances = (core: FlowCore, issuer: LeafLimit, set: ProfileSettings, by: Attribution) => ({
   set,
   by,
-  longestLeafMs: deps.issuer.longestLeafMs(),
-  nowMs: deps.clock.nowMs(),
+  longestLeafMs: issuer.longestLeafMs(),
+  nowMs: core.clock.nowMs(),
 })

@@ -9,15 +9,15 @@ import { everyRow } from '#plane/core/pages.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
 export const changeSettings = async (
-  deps: FlowCore,
+  core: FlowCore,
   set: Readonly<Record<string, unknown>>,
   by: Attribution,
 ): Promise<{ readonly kind: 'written'; readonly settings: DomainSettings } | Refusal> => {
-  const done = await commitDecision(deps, async () => {
-    const domain = await domainSettingsRow(deps.store)
-    const profiles = (await deps.store.profiles()).map(({ value }) => value.name)
-    const addressesHeld = 'overlayPrefix' in set && (await anyAddressHeld(deps.store))
-    return decideChangeSettings({ domain, profiles, addressesHeld, set, by, nowMs: deps.clock.nowMs() })
+  const done = await commitDecision(core, async () => {
+    const domain = await domainSettingsRow(core.store)
+    const profiles = (await core.store.profiles()).map(({ value }) => value.name)
+    const addressesHeld = 'overlayPrefix' in set && (await anyAddressHeld(core.store))
+    return decideChangeSettings({ domain, profiles, addressesHeld, set, by, nowMs: core.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'written', settings: done.settings }
 }
