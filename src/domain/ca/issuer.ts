@@ -33,7 +33,7 @@ export const withdrawalBarred = (issuer: IssuerRecord | null): Refusal | null =>
   if (issuer === null) return refuse('ISSUER_NOT_FOUND')
   switch (issuer.role) {
     case 'root':
-      return refuse('ISSUER_NOT_WITHDRAWABLE', 'it is the root: every machine trusts it, and nothing stands above it')
+      return refuse('ISSUER_NOT_WITHDRAWABLE', 'it is the root: every machine trusts it, and no authority is above it')
     case 'recovery':
       return refuse('ISSUER_NOT_WITHDRAWABLE', 'it is the root of recovery, which machines come back by')
     case 'domain-ca':

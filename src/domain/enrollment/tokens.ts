@@ -88,7 +88,7 @@ export const decideCreateToken = (facts: CreateTokenFacts): TokenCreated | Refus
 const ttlProblem = (ttlMs: number): Refusal | null =>
   Number.isSafeInteger(ttlMs) && ttlMs > 0 && ttlMs <= longestTokenTtlMs
     ? null
-    : refuse('SETTING_INVALID', 'a token lives more than 0 and at most 24 hours')
+    : refuse('SETTING_INVALID', 'the lifetime of a token is more than 0 and at most 24 hours')
 
 const profileForbids = ({ nodeId, profile, domain, replace }: CreateTokenFacts): Refusal | null => {
   const { name, join } = profile.value

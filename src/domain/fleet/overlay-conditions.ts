@@ -25,7 +25,7 @@ const failure = ({ applied, detail }: OverlayShown): ToldFacts['told'] =>
     : [
         {
           name: 'overlay_failed',
-          reason: 'what the node was told to run could not be put in place',
+          reason: 'what the node has to run could not be put in place',
           evidence: { detail },
         },
       ]

@@ -68,11 +68,11 @@ export type Fence = NodeFacts & { readonly why: string }
 export type Suspicion = Pick<Condition, 'reason' | 'evidence'>
 
 const reasons: Readonly<Record<DuplicateSign, string>> = {
-  'old-counter': 'somebody presented a counter that a newer one has replaced',
-  'replaced-serial': 'somebody used a certificate that a newer one has replaced',
-  'draining-serial': 'a new process used a certificate that a newer one has just replaced',
-  'second-successor': 'two holders of one certificate asked for its successor',
-  'second-instance': 'somebody asked for this identity while another process with it is connected',
+  'old-counter': 'a machine presented an old recovery counter: the state of this node was probably copied',
+  'replaced-serial': 'a machine used a replaced certificate: the state of this node was probably copied',
+  'draining-serial': 'a new process used a certificate that was just replaced',
+  'second-successor': 'two machines with the same certificate asked to renew it',
+  'second-instance': 'a second process asked for this identity while another one is connected with it',
 }
 
 export const decideDuplicate = (facts: DuplicateFacts): DuplicateVerdict => {

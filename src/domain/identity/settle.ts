@@ -63,7 +63,7 @@ const notForSettling = ({ node, connected }: SettleFacts): Refusal | null => {
   const { id, membership, conditions, recovery } = node.value
   if (membership.kind === 'revoked') return refuse('NODE_REVOKED')
   if (membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
-  if (!conditions.some(isSuspicion)) return refuse('NODE_STATE_CONFLICT', `nobody else claims to be ${id}`)
+  if (!conditions.some(isSuspicion)) return refuse('NODE_STATE_CONFLICT', `${id} has no duplicate`)
   if (membership.kind !== 'active' || !connected) {
     return refuse('NODE_STATE_CONFLICT', `no machine is connected as ${id} that could be the right one`)
   }

@@ -139,7 +139,7 @@ const issue = async (
   const held = open(deps, kind, name)
   if (held === null) throw new Error('the new server certificate cannot be read back')
   await dropOthers(deps, kind, held)
-  deps.log.info({ serial: issued.serial, purpose, why }, 'the server certificate has been renewed')
+  deps.log.info({ serial: issued.serial, purpose, why }, 'issued a server certificate')
   return held
 }
 

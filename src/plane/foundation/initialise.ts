@@ -126,7 +126,7 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
       entry(by, nowMs, 'operator_key.created', {}, keyBody(key, keySeal)),
     ],
   })
-  if ((await store.commit(change)) === 'lost-race') throw new Error('the domain was made by somebody else just now')
+  if ((await store.commit(change)) === 'lost-race') throw new Error('another process has just made the domain')
   return { firstRun: true, rootKeyFile: authority.rootKeyFile }
 }
 

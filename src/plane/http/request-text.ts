@@ -42,5 +42,5 @@ export const secretRefusal = (field: string): Refusal =>
   refuseField(
     'REQUEST_INVALID',
     field,
-    `${field} holds a secret; nothing was stored. Take another name, and revoke the secret if anybody else has seen it`,
+    `${field} holds a secret; nothing was stored. Take another name, and revoke the secret if it may have been seen`,
   )

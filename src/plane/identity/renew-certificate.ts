@@ -58,7 +58,7 @@ export const renewCertificate = async (
     await deps.secondHolders.report({
       node: principal.id,
       condition: 'duplicate_identity',
-      reason: 'two holders of one certificate asked for its successor',
+      reason: 'two machines with the same certificate asked to renew it',
       evidence: { source: principal.source, serial: principal.proof.serial, code: outcome.code },
       by,
     })
