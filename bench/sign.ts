@@ -60,7 +60,7 @@ const deps = {
   anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
   admission: openAdmissionQueue(clock, 100_000),
   writeLimit: openWriteLimit(clock, () => 1),
-  secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
+  secondHolders: openSecondHolders({ store, feed, clock }, noHolders),
   copiedImages: openCopiedImages({ store, feed, clock, random }),
   probe: async () => ({ silentMs: 60_000 }),
 }
@@ -111,7 +111,7 @@ const enrollAll = (machines: readonly Machine[]) =>
       recovery: null,
       wireguard: null,
     } as const
-    const outcome = await enrollNode(deps, { ...call, source: '127.0.0.1', correlation: `bench-${at}` })
+    const outcome = await enrollNode(deps, deps, { ...call, source: '127.0.0.1', correlation: `bench-${at}` })
     if (outcome.kind === 'refused') throw new Error(`${outcome.code} ${outcome.detail ?? ''}`)
   })
 

@@ -225,7 +225,7 @@ test('two holders who are fenced lose the work with the identity', async (t) => 
   const facts = { node, domain, profile, by: operator, nowMs: clock.nowMs() }
   const verdict = decideDuplicate({ ...facts, ...two, sign: 'old-counter' })
   assert.ok(verdict.kind === 'fenced')
-  const secondHolders = openSecondHolders({ store, feed, clock, holders: noHolders })
+  const secondHolders = openSecondHolders({ store, feed, clock }, noHolders)
   const settled = await secondHolders.settle('gpu-001', verdict)
   assert.ok(isRefusal(settled) && settled.code === 'DUPLICATE_IDENTITY')
   const [, taken] = await world.outbox('gpu-001')

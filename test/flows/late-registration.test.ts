@@ -61,9 +61,9 @@ test('repeated with another challenge it is answered the same and registers noth
     ...{ csr, counter: setup.counter, evidence, correlation: 'renewal' },
     recovery: setup.registrationOf(key, csr, 'n1'),
   })
-  const first = await renewCertificate(setup.deps, principal, call())
+  const first = await renewCertificate(setup.deps, setup.deps, principal, call())
   const registered = (await setup.nodeNow('n1')).recovery
-  const again = await renewCertificate(setup.deps, principal, call())
+  const again = await renewCertificate(setup.deps, setup.deps, principal, call())
   assert(first.kind === 'issued' && again.kind === 'issued')
   assert.equal(again.certificate.der, first.certificate.der)
   assert.deepEqual((await setup.nodeNow('n1')).recovery, registered)
