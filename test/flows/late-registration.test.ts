@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test'
 import { readOf, entry } from '#domain/core/change.ts'
 import { generateKey } from '#pki/keys.ts'
 import { renewCertificate } from '#plane/identity/renew-certificate.ts'
-import { settleNode } from '#plane/node/settle-node.ts'
+import { settleNode } from '#plane/node/operator-node-actions.ts'
 import { operator } from './authority-setup.ts'
 import { codeOf, evidenceOf, newCsr, setUpRecovery } from './recovery-setup.ts'
 
