@@ -46,8 +46,10 @@ export const showAgentStatus = (cli: Cli, options: GlobalOptions & AgentFolderOp
 
 /** The answer is the explanation, whatever it is of: this succeeds also where nothing else does. */
 export const agentExplain = (cli: Cli, options: GlobalOptions & AgentFolderOptions): Promise<void> => {
-  const told = lookedAt(() => explainAgent(agentFolder(cli, options), cli.clock))
-  printer(cli, options).answer(told, () => explanationLines(told).map((line) => asCalled(printable(line), cli.program)))
+  const explanation = lookedAt(() => explainAgent(agentFolder(cli, options), cli.clock))
+  printer(cli, options).answer(explanation, () =>
+    explanationLines(explanation).map((line) => asCalled(printable(line), cli.program)),
+  )
   return Promise.resolve()
 }
 

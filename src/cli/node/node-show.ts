@@ -199,19 +199,21 @@ const capabilityLines = (capabilities: NodeDetail['capabilities']): string[] => 
 
 /** The story of a node: how it stands, what led there, and what a person could do. */
 export const nodeExplain = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
-  const told = await connect(cli, options).ask(nodeApi.explain, { params: { id }, about: { ID: id } })
-  printer(cli, options).answer(told, () => explanationLines(told).map((line) => asCalled(line, cli.program)))
+  const explanation = await connect(cli, options).ask(nodeApi.explain, { params: { id }, about: { ID: id } })
+  printer(cli, options).answer(explanation, () =>
+    explanationLines(explanation).map((line) => asCalled(line, cli.program)),
+  )
 }
 
-const explanationLines = (told: NodeExplanation): string[] => [
-  ...told.sentences.map(printable),
+const explanationLines = (explanation: NodeExplanation): string[] => [
+  ...explanation.sentences.map(printable),
   '',
   'What happened:',
-  ...chainLines(told.chain),
-  `  its agent last reported ${told.last_report_at ?? 'never'}`,
-  ...(told.next.length === 0
+  ...chainLines(explanation.chain),
+  `  its agent last reported ${explanation.last_report_at ?? 'never'}`,
+  ...(explanation.next.length === 0
     ? []
-    : ['', 'What you could do:', ...told.next.map((command) => `  ${printable(command)}`)]),
+    : ['', 'What you could do:', ...explanation.next.map((command) => `  ${printable(command)}`)]),
 ]
 
 /** The id of a story is said once, where it begins. */
