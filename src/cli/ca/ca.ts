@@ -151,7 +151,9 @@ const withdraw = async (cli: Cli, options: RotateOptions, issuer: string): Promi
     '',
     ...caLines(done.ca, cli.clock.nowMs(), paint),
   ])
-  print.note('Its nodes recover automatically, a few dozen a second; which of them wait for an approval: muster alert list')
+  print.note(
+    'Its nodes recover automatically, a few dozen a second; which of them wait for an approval: muster alert list',
+  )
 }
 
 const caImport = async (cli: Cli, options: GlobalOptions, file: string): Promise<void> => {

@@ -3,11 +3,10 @@
 
 import type { IssuerId, Node, NodeId } from '#domain/core/node.ts'
 import { approvalComplete } from '#domain/core/approval.ts'
-import type { Denial } from '#domain/core/certificate.ts'
+import { type Denial, everySlot, slotsOf } from '#domain/core/certificate.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { recoverabilityOf, isToRecover } from '#domain/core/recoverability.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
 
 export type IssuerRecord = {
   readonly id: IssuerId

@@ -2,8 +2,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { approvalComplete } from '#domain/core/approval.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
-import { decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { subjectOf } from '#domain/identity/node-certificate.ts'
 import { noHardware, type Node, type NodeId } from '#domain/core/node.ts'

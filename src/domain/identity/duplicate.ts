@@ -1,17 +1,24 @@
 // Two holders of one identity (ruling 6). Of the two the one with the live channel stays; with no channel live, or where
 // the profile says so, both are fenced until an operator decides. Both are named, with what tells them apart.
 
-import { readOf, type Change, type Row } from '#domain/core/change.ts'
+import {
+  readOf,
+  type Change,
+  type Row,
+  boundedText,
+  entry,
+  nodeDecided,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import { hasCondition, withCondition } from '#domain/core/conditions.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { hardwareWords } from '#domain/core/hardware-identity.ts'
-import { nodeDecided, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Condition, ConditionName, Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { drainEnded, quarantinedNode } from '#domain/core/quarantined-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { denialOfEpoch, generationOf, slotsOf } from '#domain/core/slots.ts'
+import { denialOfEpoch, generationOf, slotsOf } from '#domain/core/certificate.ts'
 
 /** How one holder of an identity can be told from another. Null: not known, as of an older agent. */
 export type HolderFacts = {

@@ -7,7 +7,7 @@ import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import { agingWarnings, type AgingWarning } from './authority-warnings.ts'
 import { certificateOf } from './ca-signer.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
-import { entry } from '#domain/core/decision.ts'
+import { entry } from '#domain/core/change.ts'
 import { byItself } from './issuer-book.ts'
 
 export const agingNow = ({ clock, options, recovery }: AuthorityDeps, state: AuthorityState): readonly AgingWarning[] =>

@@ -4,8 +4,7 @@
 
 import * as path from 'node:path'
 import { StoreRefused } from '#plane/store/contract/store-errors.ts'
-import { decided, entry, type Attribution } from '#domain/core/decision.ts'
-import type { Write } from '#domain/core/change.ts'
+import { decided, entry, type Attribution, type Write } from '#domain/core/change.ts'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { keyBody } from '#domain/operators/operator-keys.ts'
 import { shippedProfiles } from '#domain/core/profile.ts'

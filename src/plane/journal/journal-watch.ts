@@ -4,7 +4,7 @@
 
 import type { Alert } from '#domain/alerts/alert.ts'
 import { revokedAgain, wantedAlert, type AlertKind, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import { sleep, turn } from '#platform/timers.ts'
 import { compareRows, type Comparison, type RowDifference } from './compare-rows.ts'
 import { fenceRow } from './fence-rows.ts'

@@ -1,6 +1,6 @@
 // `node explain`: how a node stands, what led there, and what a person could do about it.
 
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import { causalChain, type StoryEntry, type ToldLine } from '#domain/node/explain-story.ts'
 import { nextCommands } from '#domain/node/next-commands.ts'
 import type { Node } from '#domain/core/node.ts'

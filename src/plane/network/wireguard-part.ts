@@ -1,4 +1,5 @@
-// What the store knows of the WireGuard part of an enrollment, and of what a node has in that network.
+// The place of one node in the WireGuard network: what it brings when it enrols, what the store knows of that, and what it is
+// answered.
 
 import type { Row } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
@@ -16,7 +17,9 @@ import {
 } from '#domain/network/wireguard-part.ts'
 import { sha256, sha256Hex } from '#platform/bytes.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { WireguardRequest } from '#wire/network/peers.ts'
+import { type WireguardRequest, peerOnWire, type OverlayConfig, type WireguardConfig } from '#wire/network/peers.ts'
+import type { Peer } from '#domain/network/peer-set.ts'
+import { formatNetwork } from '#platform/ip-address.ts'
 
 /** Before anything is looked up: what is wrong with it uses up nothing. */
 export const checkWireguard = (request: WireguardRequest): WireguardBrought | Refusal => {
@@ -72,3 +75,36 @@ export const wireguardHeldBy = async (store: Pick<Store, 'get'>, { wireguard }: 
         key: await store.get('wireguard-key', wireguard.publicKey),
         address: await store.get('overlay-address', wireguard.address),
       }
+
+/** What a node is told of its own place; null: it takes no part. */
+export const wireguardConfigOf = (
+  { wireguard }: Pick<Node, 'wireguard'>,
+  { wireguard: policy }: Pick<Profile, 'wireguard'>,
+  domain: DomainSettings,
+): WireguardConfig | null =>
+  wireguard === null || policy.mode === 'off'
+    ? null
+    : {
+        address: wireguard.address,
+        network: formatNetwork(overlayPrefixOf(domain, sha256)),
+        listen_port: policy.listenPort,
+        mtu: policy.mtu,
+      }
+
+/** More of them come over the channel. */
+const mostPeerBytes = 64 * 1024
+
+/** The same with an enrollment, by the names of seed 002 and with the peers it starts with. */
+export const overlayConfigOf = (config: WireguardConfig, peers: readonly Peer[]): OverlayConfig => {
+  const { address, network, listen_port, mtu } = config
+  const told: OverlayConfig['peers'] = []
+  let room = mostPeerBytes
+  for (const peer of peers) {
+    const one = peerOnWire(peer)
+    room -= JSON.stringify(one).length + 1
+    if (room < 0) break
+    told.push(one)
+  }
+  const peers_complete = told.length === peers.length
+  return { host_overlay_ipv6: address, network, listen_port, mtu, peers: told, peers_complete }
+}

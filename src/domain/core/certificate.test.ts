@@ -12,11 +12,10 @@ import {
   slot,
   slots,
 } from '../../../test/fakes/sample-rows.ts'
-import { isFromFuture } from './clock-tolerance.ts'
+import { isFromFuture, servesUntilMs, slotForKey } from './certificate.ts'
 import { judgeToken } from '#domain/enrollment/credential.ts'
 import { judgeCertificate } from '#domain/identity/presented-certificate.ts'
 import { recoveriesInWindow } from '#domain/recovery/recovery.ts'
-import { slotForKey } from './slots.ts'
 import type { Token } from '#domain/enrollment/token.ts'
 
 const day = 24 * hour
@@ -73,4 +72,15 @@ test('L10: a certificate from the future answers no repeated request, and a reco
   const recoveredAtMs = [noonMs - minute, noonMs + 400 * day, noonMs + 401 * day]
   const recovery = { credential, recoveredAtMs, denied: null, episode: null }
   assert.equal(recoveriesInWindow({ ...node, recovery }, profile, noonMs), 1)
+})
+
+test('a certificate serves until it expires, a replaced one until its connections are drained, others not at all', () => {
+  const held = slots({
+    current: slot('c', { notAfterMs: noonMs + 3 }),
+    pending: slot('p', { notAfterMs: noonMs + 4 }),
+    retired: { slot: slot('r', { notAfterMs: noonMs + 2 }), untilMs: noonMs + 1 },
+  })
+  const until = (serial: string): number | null => servesUntilMs(held, 'ca1', serial)
+  assert.deepEqual([until('c'), until('p'), until('r'), until('x')], [noonMs + 3, noonMs + 4, noonMs + 1, null])
+  assert.equal(servesUntilMs(held, 'another-ca', 'c'), null)
 })
