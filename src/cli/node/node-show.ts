@@ -160,7 +160,7 @@ export const schedulingText = ({ state, reasons }: NodeDetail['scheduling']): st
 /** Of an identity that was taken away, or is not there yet, the last report says nothing about any machine. */
 const isGone = ({ membership }: NodeDetail): boolean => membership === 'revoked' || membership === 'registered'
 
-/** An agent that is connected and says nothing of it, or to a replica that would not hear it, is one of before. Nobody else tells. */
+/** A connected agent that does not report it is an older one, or is connected to an older replica. A node without a channel reports nothing. */
 export const overlayLines = (node: NodeDetail): string[] => {
   const { overlay, vcluster, sessions } = node
   if (isGone(node)) return []
@@ -197,7 +197,7 @@ const capabilityLines = (capabilities: NodeDetail['capabilities']): string[] => 
   ]
 }
 
-/** The story of a node: how it stands, what led there, and what a person could do. */
+/** The history of a node: its state, what led there, and what an operator could do. */
 export const nodeExplain = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
   const explanation = await connect(cli, options).ask(nodeApi.explain, { params: { id }, about: { ID: id } })
   printer(cli, options).answer(explanation, () =>
