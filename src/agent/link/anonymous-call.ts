@@ -1,5 +1,5 @@
-// Calls to the plane by a machine that shows no identity: to enrol, to recover, and to be told the time. Where the network
-// asks for a certificate, the one of the image is shown; it is nobody's.
+// Calls to the plane by a machine that shows no identity: to enrol, to recover, and to learn the time. Where the network asks
+// for a certificate, the machine shows the one of its image, which is no identity.
 
 import type { Static, TSchema } from 'typebox'
 import type { Purpose } from '#domain/recovery/failure-class.ts'
@@ -24,17 +24,17 @@ import {
 import { verifyChallenge } from './statement-check.ts'
 import type { ServerTrust } from './verified-connection.ts'
 
-export type KnockingAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'config'>
+export type AnonymousAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'config'>
 
-/** Where to knock, how to know who opens, and whose statements count; null: nobody's yet. */
-export type Door = {
+/** The addresses, how to verify the server, and whose statements count; `pinned` null: no statement key is known yet. */
+export type CallTarget = {
   readonly urls: readonly string[]
   readonly trust: ServerTrust
   readonly purpose: Purpose
   readonly pinned: Pinned | null
 }
 
-export type Knock<S extends TSchema> = {
+export type AnonymousCall<S extends TSchema> = {
   readonly path: '/v1/challenge' | '/v1/enroll' | '/v1/recover' | '/v1/rehearse'
   readonly json: object
   readonly headers?: Readonly<Record<string, string>>
@@ -43,28 +43,34 @@ export type Knock<S extends TSchema> = {
 }
 
 /** Asks one address after the other until one of them answers. */
-export const knock = async <S extends TSchema>(
-  agent: KnockingAgent,
-  door: Door,
-  call: Knock<S>,
+export const callAnonymously = async <S extends TSchema>(
+  agent: AnonymousAgent,
+  target: CallTarget,
+  call: AnonymousCall<S>,
 ): Promise<Answered<Static<S>> | PlaneFailure> => {
   let outcome: Answered<Static<S>> | PlaneFailure = { kind: 'stopped' }
-  for (const base of door.urls) {
-    outcome = await knockAt(agent, door, base, call)
+  for (const base of target.urls) {
+    outcome = await callAt(agent, target, base, call)
     if (outcome.kind !== 'unreachable' && outcome.kind !== 'untrusted') break
   }
   return outcome
 }
 
-const knockAt = async <S extends TSchema>(
-  agent: KnockingAgent,
-  { trust, purpose, pinned }: Door,
+const callAt = async <S extends TSchema>(
+  agent: AnonymousAgent,
+  { trust, purpose, pinned }: CallTarget,
   base: string,
-  { path, json, headers = {}, answer: schema, timeoutMs }: Knock<S>,
+  { path, json, headers = {}, answer: schema, timeoutMs }: AnonymousCall<S>,
 ): Promise<Answered<Static<S>> | PlaneFailure> => {
   const url = new URL(under(base, path))
-  const target = { url, trust, purpose, client: bootstrapToShow(agent.config), ...(pinned === null ? {} : { pinned }) }
-  const connected = await connectPlane(agent, target, agent.signal)
+  const connection = {
+    url,
+    trust,
+    purpose,
+    client: bootstrapToShow(agent.config),
+    ...(pinned === null ? {} : { pinned }),
+  }
+  const connected = await connectPlane(agent, connection, agent.signal)
   if (connected.kind !== 'connected') return connected
   const request = {
     ...({ method: 'POST', path: url.pathname, authority: url.host } as const),
@@ -78,21 +84,21 @@ const knockAt = async <S extends TSchema>(
   }
 }
 
-/** `timeMs`: the plane's time, where there was a key to check its word with. */
+/** `timeMs`: the plane's time; null where no key was known to verify the challenge with. */
 export type Challenged = { readonly kind: 'challenge'; readonly challenge: string; readonly timeMs: number | null }
 
 const nonceBytes = 24
 const challengeTimeoutMs = 15_000
 
-/** Also teaches the clock. `node`: for whom it is; null for anybody. */
+/** Also corrects the judged clock. `node`: the node the challenge is for; null: any node. */
 export const askChallenge = async (
-  agent: KnockingAgent,
-  door: Door,
+  agent: AnonymousAgent,
+  target: CallTarget,
   node: string | null,
 ): Promise<Challenged | PlaneFailure> => {
   const nonce = agent.random.bytes(nonceBytes).toString('base64url')
   const json: ChallengeRequest = { nonce, ...(node === null ? {} : { node_id: node }) }
-  const answer = await knock(agent, door, {
+  const answer = await callAnonymously(agent, target, {
     path: '/v1/challenge',
     json,
     answer: ChallengeResponse,
@@ -100,16 +106,16 @@ export const askChallenge = async (
   })
   if (answer.kind !== 'answer') return answer
   const { challenge } = answer.value
-  if (door.pinned === null) return { kind: 'challenge', challenge, timeMs: null }
-  const checked = verifyChallenge(challenge, { ...door.pinned, nonce, node })
+  if (target.pinned === null) return { kind: 'challenge', challenge, timeMs: null }
+  const checked = verifyChallenge(challenge, { ...target.pinned, nonce, node })
   if (checked === null) {
-    const where = door.urls[0] ?? 'The server'
-    return notThePlane(where, 'its challenge is not signed by a key that was pinned', 'STATEMENT_KEY', door.purpose)
+    const where = target.urls[0] ?? 'The server'
+    return notThePlane(where, 'its challenge is not signed by a key that was pinned', 'STATEMENT_KEY', target.purpose)
   }
   learnTime(agent, checked.timeMs)
   return { kind: 'challenge', challenge, timeMs: checked.timeMs }
 }
 
-/** An older plane knows no such address; nothing is wrong with that. */
+/** An older plane does not have this call; that is no failure. */
 export const isUnknownAddress = (failure: PlaneFailure): boolean =>
   failure.kind === 'refused' && (failure.retry === 'no-such-call' || failure.retry === 'unknown-address')
