@@ -31,6 +31,7 @@ import type { LivedTime } from '#plane/core/lived-time.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
+import type { MachineCalls } from '#plane/http/http-app.ts'
 
 export type NodePlaneParts = {
   readonly authority: Authority
@@ -101,8 +102,26 @@ export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
   const receipts = openReceipts(core, { channels: channel.channels, peers: channel.peerProofs })
 
   const routes = nodeRoutes(core, { issuer: authority, recovery, domainName, urls, limits, channel })
-  const listener = await openNodeListener({
+  const calls: MachineCalls = {
     routes,
+    correlation: parts.correlation,
+    trouble: () => troubleOf(store),
+    standing: () => store.replicas.standing(),
+    withdrawn: (principal) => (principal.kind === 'node' ? denyList.refusalOf(principal) : null),
+    onAborted(source, principal) {
+      parts.turnedAway.aborted('node', source)
+      ;(principal?.kind === 'node' ? limits.authenticatedBudget : limits.anonymousBudget).charge(source)
+    },
+    onRefusal(refused) {
+      parts.onRefusal(refused)
+      recordRefusal(core, limits, refused).catch((error: unknown) =>
+        log.warn({ err: error }, 'a refusal was not journaled'),
+      )
+    },
+    log,
+  }
+  const listener = await openNodeListener(timers, {
+    calls,
     authn: openNodeAuthn(core, {
       settings,
       denyList,
@@ -112,26 +131,10 @@ export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
       barred: parts.barred,
     }),
     channels: openChannelServer(core, { channel, sightings, denyList }),
-    correlation: parts.correlation,
-    timers,
-    log,
     identity: authority.serverIdentity(),
     roots: authority.roots(),
     limits: parts.turnedAway.limits('node', { connections: parts.connections, perCaller: connectionsPerNode }),
-    onAborted(source, principal) {
-      parts.turnedAway.aborted('node', source)
-      ;(principal?.kind === 'node' ? limits.authenticatedBudget : limits.anonymousBudget).charge(source)
-    },
     balancers: parts.balancers,
-    trouble: () => troubleOf(store),
-    standing: () => store.replicas.standing(),
-    withdrawn: (principal) => (principal.kind === 'node' ? denyList.refusalOf(principal) : null),
-    onRefusal(refused) {
-      parts.onRefusal(refused)
-      recordRefusal(core, limits, refused).catch((error: unknown) =>
-        log.warn({ err: error }, 'a refusal was not journaled'),
-      )
-    },
   })
   authority.onServerIdentity((identity) => listener.replaceIdentity(identity, authority.roots()))
 

@@ -14,6 +14,7 @@ import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
 import { openRecoveryListener, type RecoveryListener } from '#plane/http/recovery-listener.ts'
 import { recoveryRoutes } from '#plane/recovery/recovery-routes.ts'
 import type { TurnedAway } from './turned-away.ts'
+import type { MachineCalls } from '#plane/http/http-app.ts'
 
 export type RecoveryPlaneParts = {
   readonly authority: Authority
@@ -49,26 +50,28 @@ export const openRecoveryPlane = async (core: Core, parts: RecoveryPlaneParts): 
     sightingJudge: parts.sightingJudge,
     onRehearsal: parts.onRehearsal,
   })
-  const listener = await openRecoveryListener({
+  const calls: MachineCalls = {
     routes,
     correlation: parts.correlation,
-    timers,
-    log,
-    identity: recovery.serverIdentity(),
-    limits: parts.turnedAway.limits('recovery', { connections: parts.connections, perCaller: null }),
+    trouble: () => troubleOf(store),
+    standing: () => store.replicas.standing(),
     onAborted(source) {
       parts.turnedAway.aborted('recovery', source)
       limits.anonymousBudget.charge(source)
     },
-    balancers: parts.balancers,
-    trouble: () => troubleOf(store),
-    standing: () => store.replicas.standing(),
     onRefusal(refused) {
       parts.onRefusal(refused)
       recordRefusal(core, limits, refused).catch((error: unknown) =>
         log.warn({ err: error }, 'a refusal was not journaled'),
       )
     },
+    log,
+  }
+  const listener = await openRecoveryListener(timers, {
+    calls,
+    identity: recovery.serverIdentity(),
+    limits: parts.turnedAway.limits('recovery', { connections: parts.connections, perCaller: null }),
+    balancers: parts.balancers,
   })
   recovery.onServerIdentity((identity) => listener.replaceIdentity(identity))
   return { listener }

@@ -10,15 +10,15 @@ import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { slotsOf } from '#domain/core/slots.ts'
 import type { Admitted, IssueFacts, Recorded, Repeated } from '#domain/identity/node-certificate.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import { commitOnce, nodeTries, retryLostRaces, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { Committed, Store } from '#plane/store/contract/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
 import { signCounter, type CounterDeps } from './request-proofs.ts'
-import type { Core } from '#plane/core/core.ts'
+import type { CommitCore, Core } from '#plane/core/core.ts'
 
-export type IssueDeps = CommitDeps & {
+export type IssueDeps = CommitCore & {
   readonly store: Pick<Store, 'commit' | 'get'>
   readonly issuer: Pick<Issuer, 'sign' | 'rowRead' | 'lookAgain' | 'withdrawnIssuers'>
   readonly recovery: Pick<RecoveryAuthority, 'bearerFor'>

@@ -18,12 +18,13 @@ import type { Node, NodeId } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import { slotsOf } from '#domain/core/slots.ts'
-import { busyOver, commitDecision, commitOnce, retryLostRaces, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { busyOver, commitDecision, commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import type { Observation, Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { holderUnknown, type IdentityHolders } from './holders.ts'
+import type { CommitCore } from '#plane/core/core.ts'
 
 export type SecondHolders = {
   /** The other holder that answers on a channel now, for a decision of the caller's own; null: there is none. */
@@ -68,7 +69,7 @@ export type Duplicate = Exclude<DuplicateVerdict, { kind: 'claimant-stays' }>
 
 export type ReportedHolder = Omit<SecondHolderFacts, 'node' | 'nowMs'> & { readonly node: NodeId }
 
-export type SecondHolderDeps = CommitDeps & {
+export type SecondHolderDeps = CommitCore & {
   readonly store: Pick<Store, 'get' | 'commit' | 'list' | 'observation'>
   readonly clock: Clock
   readonly holders: Omit<IdentityHolders, 'opened'>

@@ -12,7 +12,7 @@ import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RehearseRequest } from '#wire/recovery/recovery-api.ts'
-import { commitOnce, nodeTries, retryLostRaces, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { readCounter, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
@@ -21,9 +21,10 @@ import { proveRecovery } from './prove-recovery.ts'
 import { holderUnknown } from '#plane/identity/holders.ts'
 import { callerFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
 import type { CallerBudget } from '#plane/limits/caller-budget.ts'
+import type { CommitCore } from '#plane/core/core.ts'
 
 export type RehearseDeps = ChallengeDeps &
-  CommitDeps & {
+  CommitCore & {
     readonly store: Store
     readonly anonymousBudget: CallerBudget
     readonly admission: AdmissionQueue
