@@ -2,7 +2,7 @@
 // is tried again until it is, and the plane is told again then. A disk that is full or read-only is said, too, before
 // anything on it fails.
 
-import { ConfirmResponse } from '#wire/identity/identity-api.ts'
+import { identityApi } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { dropUsedJoin } from '#agent/enrollment/join-source.ts'
 import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
@@ -61,7 +61,7 @@ export const storageReporter = (agent: StoringAgent, identityNow: () => Identity
       toldAtMs = clock.monotonicMs()
       const identity = identityNow()
       const json = persisted ? { persisted } : { persisted, detail: detail.slice(0, 256) }
-      const answer = await callPlane(agent, identity, { verb: 'confirm', json, answer: ConfirmResponse })
+      const answer = await callPlane(agent, identity, { endpoint: identityApi.confirm, json })
       if (answer.kind === 'stopped') return
       if (answer.kind !== 'answer')
         return log.warn({ code: answer.trouble.code }, `not confirmed: ${answer.trouble.text}`)

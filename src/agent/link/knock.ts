@@ -1,11 +1,10 @@
 // Calls to the plane by a machine that shows no identity: to enrol, to recover, and to be told the time. Where the network
 // asks for a certificate, the one of the image is shown; it is nobody's.
 
-import type { Static, TSchema } from 'typebox'
 import type { Purpose } from '#domain/recovery/failure-class.ts'
 import { exchangeOn } from '#platform/http-exchange.ts'
 import { knownCodesHeaders } from '#wire/core/newer-codes.ts'
-import { ChallengeResponse, type ChallengeRequest } from '#wire/identity/identity-api.ts'
+import { challengeApi, type ChallengeRequest } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Pinned } from './ask-time.ts'
 import type { ConnectingAgent } from './connect-at.ts'
@@ -18,11 +17,13 @@ import {
   longestAnswer,
   notThePlane,
   parseAnswer,
+  type AgentEndpoint,
   type Answered,
   type PlaneFailure,
 } from './plane-failure.ts'
 import { verifyChallenge } from './statement-check.ts'
 import type { ServerTrust } from './verified-connection.ts'
+import { pathOf, type AnswerOf, type BodyOf, type Immutable } from '#wire/core/endpoint.ts'
 
 export type KnockingAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'config'>
 
@@ -34,21 +35,20 @@ export type Door = {
   readonly pinned: Pinned | null
 }
 
-export type Knock<S extends TSchema> = {
-  readonly path: '/v1/challenge' | '/v1/enroll' | '/v1/recover' | '/v1/rehearse'
-  readonly json: object
+export type Knock<E extends AgentEndpoint> = {
+  readonly endpoint: E
+  readonly json: Immutable<BodyOf<E>>
   readonly headers?: Readonly<Record<string, string>>
-  readonly answer: S
   readonly timeoutMs: number
 }
 
 /** Asks one address after the other until one of them answers. */
-export const knock = async <S extends TSchema>(
+export const knock = async <E extends AgentEndpoint>(
   agent: KnockingAgent,
   door: Door,
-  call: Knock<S>,
-): Promise<Answered<Static<S>> | PlaneFailure> => {
-  let outcome: Answered<Static<S>> | PlaneFailure = { kind: 'stopped' }
+  call: Knock<E>,
+): Promise<Answered<AnswerOf<E>> | PlaneFailure> => {
+  let outcome: Answered<AnswerOf<E>> | PlaneFailure = { kind: 'stopped' }
   for (const base of door.urls) {
     outcome = await knockAt(agent, door, base, call)
     if (outcome.kind !== 'unreachable' && outcome.kind !== 'untrusted') break
@@ -56,23 +56,23 @@ export const knock = async <S extends TSchema>(
   return outcome
 }
 
-const knockAt = async <S extends TSchema>(
+const knockAt = async <E extends AgentEndpoint>(
   agent: KnockingAgent,
   { trust, purpose, pinned }: Door,
   base: string,
-  { path, json, headers = {}, answer: schema, timeoutMs }: Knock<S>,
-): Promise<Answered<Static<S>> | PlaneFailure> => {
-  const url = new URL(under(base, path))
+  { endpoint, json, headers = {}, timeoutMs }: Knock<E>,
+): Promise<Answered<AnswerOf<E>> | PlaneFailure> => {
+  const url = new URL(under(base, pathOf(endpoint)))
   const target = { url, trust, purpose, client: bootstrapToShow(agent.config), ...(pinned === null ? {} : { pinned }) }
   const connected = await connectPlane(agent, target, agent.signal)
   if (connected.kind !== 'connected') return connected
   const request = {
-    ...({ method: 'POST', path: url.pathname, authority: url.host } as const),
+    ...{ method: endpoint.method, path: url.pathname, authority: url.host },
     ...{ json, headers: { ...knownCodesHeaders, ...headers }, timeoutMs, longestAnswer },
   }
   try {
     const answer = await exchangeOn(agent.timers, connected.socket, request, agent.signal)
-    return parseAnswer(schema, answer, { at: purpose, certificate: null })
+    return parseAnswer(endpoint, answer, { at: purpose, certificate: null })
   } catch (error) {
     return failureFrom(error, url.origin, agent.clock.nowMs(), { for: purpose, address: connected.address })
   }
@@ -93,9 +93,8 @@ export const askChallenge = async (
   const nonce = agent.random.bytes(nonceBytes).toString('base64url')
   const json: ChallengeRequest = { nonce, ...(node === null ? {} : { node_id: node }) }
   const answer = await knock(agent, door, {
-    path: '/v1/challenge',
+    endpoint: challengeApi.challenge,
     json,
-    answer: ChallengeResponse,
     timeoutMs: challengeTimeoutMs,
   })
   if (answer.kind !== 'answer') return answer
