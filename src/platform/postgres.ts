@@ -113,7 +113,7 @@ const keepAliveAfterMs = 5000
 export const connectPostgres = async (target: PostgresTarget, options: ConnectOptions): Promise<PgSession> => {
   const settled = new AbortController()
   const cancelDeadline = systemTimers.after(options.connectWithinMs, () =>
-    settled.abort(new PgConnectionLost(`nobody answered within ${options.connectWithinMs} ms`)),
+    settled.abort(new PgConnectionLost(`no answer within ${options.connectWithinMs} ms`)),
   )
   const attempts = target.hosts.map((at) => connectHost(target, at, options, settled.signal))
   let chosen: Found | null = null

@@ -46,7 +46,15 @@ const killedUnanswered = async (
     // An answer that came through before replies were lost does not count: what is kept has to be what was signed.
     const hasCommitted = async (): Promise<boolean> =>
       committed(await nodeOf(machine), machine) && (await isSigned(machine, keptCredentials(machine.state)?.request))
-    await eventually(`the plane to commit for ${machine.id}`, hasCommitted, { withinMs: 120_000 })
+    // An agent that waits long enough expires and replaces its request: it is held still between the look and its end.
+    const isCaught = async (): Promise<boolean> => {
+      if (!(await hasCommitted())) return false
+      agent.signal('SIGSTOP')
+      if (await hasCommitted()) return true
+      agent.signal('SIGCONT')
+      return false
+    }
+    await eventually(`the plane to commit for ${machine.id}`, isCaught, { withinMs: 120_000 })
     await agent.kill9()
     // Still there: no answer was read.
     assert.ok(keptCredentials(machine.state)?.request, `${machine.id} has no request to repeat`)

@@ -65,7 +65,9 @@ const stopBetweenRenewals = async (plane: Plane, member: Member): Promise<void> 
     const confirmed = await journalEntries(plane, { node: member.id, type: 'node.renewal_confirmed' })
     const shown = member.says()?.certificate
     const isSettled = renewed.length === confirmed.length && shown?.serial === renewed.at(-1)?.serial
-    return isSettled && shown !== undefined && shown !== null && Date.parse(shown.renew_at) - Date.now() > 2_000
+    const isBetween = shown !== undefined && shown !== null && Date.parse(shown.renew_at) - Date.now() > 2_000
+    // A plane that is behind with its reports could not take them all before a stopping agent gives up waiting for it.
+    return isSettled && isBetween && isHeard(member.says(), 0)
   }
   await eventually(`${member.id} to be between two renewals`, isQuiet, { withinMs: lifetimeMs, everyMs: 250 })
   await member.stop()

@@ -58,15 +58,20 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   const authority = await base.open()
   await authority.maintain(90 * 24 * 3_600_000)
   const sessions = new Map<NodeId, OpenSession[]>()
+  /** How many channels the withdrawal with a receipt has cut. */
+  const cut = new Map<string, number>()
   feed.subscribe('channels', ({ writes }) => {
+    const before = channels.count()
     for (const write of writes)
       if (write.put === 'denial' && write.value.kind === 'epoch') sessions.delete(write.value.node)
+    for (const write of writes)
+      if (write.put === 'receipt' && !cut.has(write.value.id)) cut.set(write.value.id, before - channels.count())
   })
   const channels: OpenChannels = {
     openSessions: (node) => sessions.get(node) ?? [],
     everySession: async (node) => sessions.get(node) ?? [],
     isConnected: async (node) => sessions.has(node),
-    cutOn: async () => 0,
+    cutOn: async (_replica, receipt) => cut.get(receipt) ?? 0,
     count: () => [...sessions.values()].flat().length,
     pauseWhile: (_node, run) => run(),
   }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { entry } from '#domain/core/decision.ts'
+import { entry } from '#domain/core/change.ts'
 import { StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import type { PgSession } from '#platform/postgres.ts'

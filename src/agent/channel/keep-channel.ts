@@ -190,7 +190,7 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
   }
 }
 
-const notYet = trouble('endpoint_unreachable', 'There has been no channel yet.', 'The agent connects by itself')
+const notYet = trouble('endpoint_unreachable', 'There has been no channel yet.', 'The agent connects automatically')
 
 /** One address after the other; the one that worked is kept until it does not. `place` counts those that did not. */
 const channelUrl = (identity: Identity, place: number): string => {
@@ -249,7 +249,7 @@ const because = (end: ChannelEnd, identity: Identity): Ended => {
 }
 
 const troubleOf = (end: ChannelEnd): Trouble => {
-  const next = 'The agent connects again by itself'
+  const next = 'The agent reconnects automatically'
   const refused = refusalOf(end)
   if (refused !== null) return refused.trouble
   if (end.kind === 'closed')

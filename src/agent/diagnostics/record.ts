@@ -129,7 +129,7 @@ export const openRecord = ({ clock, storage }: RecordDeps, before: readonly Reco
       const was = troubleAt(place)
       if (was === undefined) return
       if (untold === undefined)
-        note(place, 'succeeded', { code: was.code, text: 'That is over.', correlation: was.correlation ?? null })
+        note(place, 'succeeded', { code: was.code, text: 'Resolved.', correlation: was.correlation ?? null })
       over(place)
     },
     withdraw: (code, why) => {

@@ -126,7 +126,7 @@ export const readStatus = (stateFolder: string): StatusFile | null => {
   // Of the other faults the reader would see his own: he may not be the user of the agent.
   if (writeFaultOf(stateFolder) !== 'EROFS') return status
   const facts = { errno: 'EROFS', path: stateFolder, freeBytes: diskSpace(stateFolder)?.availableBytes ?? 0 }
-  const what = diskTrouble(facts, 'What is told here is what an agent could write last, and one may run all the same')
+  const what = diskTrouble(facts, 'This is the last status that an agent could write; an agent may run all the same')
   const since = told?.since ?? status.written_at
   const seen = { ...what, place: 'storage' as const, since, attempts: told?.attempts ?? 1, next_try_at: null }
   return { ...status, troubles: [...status.troubles.filter((other) => other !== told), seen] }

@@ -72,7 +72,7 @@ const doing = (status: StatusFile, running: boolean, nowMs: number): string => {
     return `The agent gave up ${ago(status.phase_since, nowMs)}: ${outcome.code}: ${outcome.text} What to do: ${outcome.next}`
   }
   if (!running)
-    return `The agent is not running; it last wrote its status ${ago(status.written_at, nowMs)} and did not say goodbye.`
+    return `The agent is not running; it last wrote its status ${ago(status.written_at, nowMs)} and did not report that it stopped.`
   const since = lasting(status.phase_since, nowMs)
   switch (status.phase) {
     case 'starting':

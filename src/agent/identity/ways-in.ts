@@ -83,7 +83,7 @@ const storyOf = (agent: JoiningAgent, stored: Identity | null): Story => {
   }
   if (stored !== null && isExpired(agent, stored)) return agent.episode.failed(expired(agent, stored))
   return agent.episode.failed(
-    trouble('repair_requested', 'A repair bundle was brought to this machine.', 'The agent uses it by itself'),
+    trouble('repair_requested', 'A repair bundle was brought to this machine.', 'The agent uses it automatically'),
   )
 }
 

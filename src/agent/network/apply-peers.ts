@@ -153,4 +153,4 @@ const hasExactly = (keys: ReadonlySet<string>, { peers }: PeerSet): boolean =>
 const troubleOf = (error: unknown): Trouble =>
   error instanceof WireguardFault
     ? error.trouble
-    : trouble('wireguard_failed', tidy(String(error), 200), 'The agent tries again by itself')
+    : trouble('wireguard_failed', tidy(String(error), 200), 'The agent retries automatically')

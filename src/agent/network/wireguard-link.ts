@@ -170,4 +170,4 @@ const fault = (code: string, text: string, next: string): WireguardFault =>
 const nextFor = (why: string): string =>
   /not permitted|denied/i.test(why)
     ? 'Run the agent as root, or give it CAP_NET_ADMIN (and /dev/net/tun for wireguard-go)'
-    : 'The agent tries again by itself; to see more: wg show; ip -d link; journalctl -u muster-agent'
+    : 'The agent retries automatically; to see more: wg show; ip -d link; journalctl -u muster-agent'

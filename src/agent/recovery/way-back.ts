@@ -96,7 +96,11 @@ export const reasonToRecover = (agent: WatchingAgent, identity: Identity): Troub
   const way = wayBack(agent)
   if (way === null) return null
   if (way.credential.kind === 'repair') {
-    return trouble('repair_requested', 'A repair bundle was brought to this machine.', 'The agent uses it by itself')
+    return trouble(
+      'repair_requested',
+      'A repair bundle was brought to this machine.',
+      'The agent uses it automatically',
+    )
   }
   // While a channel is open, the plane takes the certificate and our roots know the plane, whatever else seems to be so.
   if (episode.channelIsOpen()) return null

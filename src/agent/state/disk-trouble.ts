@@ -45,9 +45,9 @@ const nextStep = ({ errno, path }: DiskFacts): string => {
   switch (errno) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return `Make room on the disk of ${path}; the agent goes on by itself`
+      return `Make room on the disk of ${path}; the agent then goes on`
     case 'EROFS':
-      return `See why it is read-only (dmesg, findmnt -T ${path}), then: mount -o remount,rw; the agent goes on by itself`
+      return `See why it is read-only (dmesg, findmnt -T ${path}), then: mount -o remount,rw; the agent then goes on`
     case 'EIO':
       return `Look at the disk (dmesg, smartctl); the agent goes on in memory, and a restart would lose what it holds`
     default:

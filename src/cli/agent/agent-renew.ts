@@ -65,7 +65,7 @@ const nudge = (status: StatusFile, file: string): void => {
       exit: exitCodes.notReady,
       code: 'AGENT_TAKES_NO_NUDGE',
       sentence: `The agent (process ${status.pid}) cannot be asked to renew now.`,
-      next: 'It renews by itself; to hurry it, restart it: systemctl restart muster-agent',
+      next: 'It renews automatically; to renew now, restart it: systemctl restart muster-agent',
     })
   }
   // For root: whoever can write that file could have any process ended otherwise.
@@ -73,7 +73,7 @@ const nudge = (status: StatusFile, file: string): void => {
     throw new Failure({
       exit: exitCodes.refused,
       code: 'NOT_THE_AGENT',
-      sentence: `Process ${status.pid}, which ${file} names, belongs to somebody else than that file.`,
+      sentence: `Process ${status.pid}, which ${file} names, belongs to another user than that file.`,
       next: `See what it is: ps -fp ${status.pid}; then restart the agent: systemctl restart muster-agent`,
     })
   }

@@ -34,7 +34,7 @@ export const declareJournal = (journal: Command, cli: Cli): void => {
       ['muster journal follow', ''],
       ['muster journal follow -o json', 'one JSON object a line'],
     ]),
-  ).option('--last <count>', 'begin with so many older ones', '10')
+  ).option('--last <count>', 'number of older entries to begin with', '10')
   performs(cli, follow, journalFollow)
 
   const verify = verb(

@@ -24,6 +24,7 @@ import { enrollRoutes } from '#plane/enrollment/enroll-routes.ts'
 import { claimRoutes } from '#plane/federation/peer-domain-routes.ts'
 import type { Route } from '#plane/http/route.ts'
 import { challengeRoutes, identityRoutes } from '#plane/identity/identity-routes.ts'
+import { openCopiedImages, type CopiedImages } from '#plane/identity/copied-images.ts'
 import { openNodeLimits, type NodeLimits } from './node-limits.ts'
 import { openNodeListener } from './node-listener.ts'
 import { mostBehindMs } from '#plane/store/contract/replicas.ts'
@@ -56,12 +57,13 @@ export type NodeRouteParts = {
   readonly urls: () => PlaneUrls
   readonly limits: NodeLimits
   readonly channel: Pick<ChannelParts, 'peerBook' | 'secondHolders' | 'probe'>
+  readonly copiedImages: CopiedImages
 }
 
 /** What machines may ask of the plane. The order is that of the API's description. */
 export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] => {
-  const { issuer, recovery, domainName, urls, limits, channel } = parts
-  const flows = { ...core, ...limits, ...channel, issuer, recovery, domainName, urls }
+  const { issuer, recovery, domainName, urls, limits, channel, copiedImages } = parts
+  const flows = { ...core, ...limits, ...channel, issuer, recovery, domainName, urls, copiedImages }
   return [
     ...enrollRoutes(flows),
     ...challengeRoutes(flows),
@@ -99,9 +101,10 @@ export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
     // A shared database may lose, in a failover, what it showed last.
     certainAfterMs: store.sealedKeys === null ? 0 : mostBehindMs,
   })
+  const copiedImages = openCopiedImages(core)
   const receipts = openReceipts(core, { channels: channel.channels, peers: channel.peerProofs })
 
-  const routes = nodeRoutes(core, { issuer: authority, recovery, domainName, urls, limits, channel })
+  const routes = nodeRoutes(core, { issuer: authority, recovery, domainName, urls, limits, channel, copiedImages })
   const calls: MachineCalls = {
     routes,
     correlation: parts.correlation,
@@ -167,5 +170,5 @@ export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
     { name: 'lived time', where: 'leader', everyMs: livedEveryMs, run: (asLeader) => lived.add(asLeader) },
   ]
   const endChannels = (): void => channel.sessions.close('PLANE_STOPPING', 'the plane is restarting')
-  return { listener, channel, receipts, limits, sightingJudge, denyList, upkeep, endChannels }
+  return { listener, channel, receipts, limits, sightingJudge, copiedImages, denyList, upkeep, endChannels }
 }

@@ -13,6 +13,7 @@ import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
 import { openRecoveryListener, type RecoveryListener } from '#plane/http/recovery-listener.ts'
 import { recoveryRoutes } from '#plane/recovery/recovery-routes.ts'
+import type { CopiedImages } from '#plane/identity/copied-images.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { MachineCalls } from '#plane/http/http-app.ts'
 
@@ -25,6 +26,7 @@ export type RecoveryPlaneParts = {
   readonly limits: NodeLimits
   readonly channel: Pick<ChannelParts, 'peerBook' | 'secondHolders'>
   readonly sightingJudge: SightingJudge
+  readonly copiedImages: CopiedImages
   readonly correlation: () => string
   readonly turnedAway: TurnedAway
   readonly connections: number
@@ -48,6 +50,7 @@ export const openRecoveryPlane = async (core: Core, parts: RecoveryPlaneParts): 
     peerBook: channel.peerBook,
     secondHolders: channel.secondHolders,
     sightingJudge: parts.sightingJudge,
+    copiedImages: parts.copiedImages,
     onRehearsal: parts.onRehearsal,
   })
   const calls: MachineCalls = {

@@ -2,7 +2,7 @@
 // (revocation/withdraw-identity.ts, identity/second-holder.ts, recovery/issue-repair-bundle.ts).
 
 import { decideGiveBack, decidePlace, type Allocation } from '#domain/fleet/allocation.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'

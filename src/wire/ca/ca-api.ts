@@ -91,7 +91,7 @@ export const caApi = {
     method: 'POST',
     path: '/v1/ca/withdraw',
     access: 'platform-admin',
-    summary: 'Somebody else may have its key: nothing this authority has signed is taken any more',
+    summary: 'Withdraws an authority whose key may be compromised: nothing it has signed is accepted any more',
     cutOff: true,
     body: WithdrawRequest,
     answer: WithdrawAnswer,

@@ -2,9 +2,9 @@
 // itself. Answers only, so nothing here is closed. What a node said itself is cut and cleaned before anybody sees it.
 
 import { Type, type Static } from 'typebox'
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import type { Node, Repair } from '#domain/core/node.ts'
-import { slotsOf } from '#domain/core/slots.ts'
+import { slotsOf } from '#domain/core/certificate.ts'
 import { schedulingOf } from '#domain/fleet/scheduling.ts'
 import { isoTime } from '#platform/clock.ts'
 import { orNull } from '#wire/core/shapes.ts'

@@ -87,7 +87,8 @@ export const planApi = {
     method: 'POST',
     path: '/v1/plans',
     access: 'operator',
-    summary: 'What an action would do: whom it concerns, who loses access when, what could not come back by itself',
+    summary:
+      'What an action would do: whom it concerns, who loses access when, what could not recover without an operator',
     body: PlanRequest,
     answer: PlanView,
   }),
