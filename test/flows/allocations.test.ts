@@ -7,8 +7,8 @@ import { slotOf } from '#domain/core/certificate.ts'
 import { readOf, entry } from '#domain/core/change.ts'
 import { decideDuplicate } from '#domain/identity/duplicate.ts'
 import type { Node } from '#domain/core/node.ts'
-import { giveBackAllocation, placeAllocation } from '#plane/fleet/change-allocations.ts'
-import { changeNode } from '#plane/node/change-node.ts'
+import { giveBackAllocation, placeAllocation } from '#plane/fleet/allocation-routes.ts'
+import { changeNode } from '#plane/node/operator-node-actions.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { AllocationListAnswer, AllocationView } from '#wire/fleet/allocation-api.ts'
@@ -225,7 +225,7 @@ test('two holders who are fenced lose the work with the identity', async (t) => 
   const facts = { node, domain, profile, by: operator, nowMs: clock.nowMs() }
   const verdict = decideDuplicate({ ...facts, ...two, sign: 'old-counter' })
   assert.ok(verdict.kind === 'fenced')
-  const secondHolders = openSecondHolders({ store, feed, clock, holders: noHolders })
+  const secondHolders = openSecondHolders({ store, feed, clock }, noHolders)
   const settled = await secondHolders.settle('gpu-001', verdict)
   assert.ok(isRefusal(settled) && settled.code === 'DUPLICATE_IDENTITY')
   const [, taken] = await world.outbox('gpu-001')

@@ -6,8 +6,8 @@ import { test } from 'node:test'
 import { generateKey } from '#pki/keys.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { haltIssuance, resumeIssuance } from '#plane/identity/change-issuance.ts'
-import { createToken } from '#plane/enrollment/change-tokens.ts'
+import { haltIssuance, resumeIssuance } from '#plane/identity/issuance-routes.ts'
+import { createToken } from '#plane/enrollment/token-routes.ts'
 import { enrollNode } from '#plane/enrollment/enroll-node.ts'
 import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
@@ -113,7 +113,7 @@ test('a halt that is committed at one replica beats what another has decided and
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
     admission: openAdmissionQueue(clock, 200),
     writeLimit: openWriteLimit(clock, () => 1),
-    secondHolders: openSecondHolders({ ...base, store: other, holders: noHolders }),
+    secondHolders: openSecondHolders({ ...base, store: other }, noHolders),
     copiedImages: openCopiedImages({ ...base, store: other }),
     probe: async () => ({ silentMs: 60_000 }),
   }
@@ -122,11 +122,11 @@ test('a halt that is committed at one replica beats what another has decided and
     ...{ secret: made.secret, askedId: null, hardware: { macs: [], bmcSerial: null } },
     ...{ facts: null, evidence: null, recovery: null, wireguard: null, source, correlation: 'call-1' },
   } as const
-  assert.equal(codeOf(await enrollNode(atOther, { ...call, csr: newCsr() })), 'ISSUANCE_HALTED')
+  assert.equal(codeOf(await enrollNode(atOther, atOther, { ...call, csr: newCsr() })), 'ISSUANCE_HALTED')
   assert.deepEqual(await journal('host.enrolled'), [])
   assert.equal((await resumeIssuance(atOne, operator)).kind, 'written')
   // A replica may hear of a resumption a moment later; of a halt it may not.
   await eventually('the other to hear of it', async () => {
-    return (await enrollNode(atOther, { ...call, csr: newCsr() })).kind === 'issued'
+    return (await enrollNode(atOther, atOther, { ...call, csr: newCsr() })).kind === 'issued'
   })
 })

@@ -6,12 +6,13 @@ import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { createToken } from '#plane/enrollment/change-tokens.ts'
-import { enrollNode, type EnrollDeps } from '#plane/enrollment/enroll-node.ts'
+import { createToken } from '#plane/enrollment/token-routes.ts'
+import { enrollNode, type EnrollParts } from '#plane/enrollment/enroll-node.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
-import { registerNode } from '#plane/node/register-node.ts'
+import { registerNode } from '#plane/node/operator-node-routes.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
@@ -22,10 +23,10 @@ const mac = '02:00:00:00:00:01'
 
 const silent = { silentMs: 30_000 }
 
-const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDeps['probe'] = async () => silent) => {
+const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollParts['probe'] = async () => silent) => {
   const { store, clock, open, openRecovery } = await setUp(t)
   const feed = openFeed()
-  const deps: EnrollDeps = {
+  const deps: FlowCore & EnrollParts = {
     store,
     feed,
     clock,
@@ -36,13 +37,13 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 2, perMinutePerSource: 2 })),
     admission: openAdmissionQueue(clock, 10),
     writeLimit: openWriteLimit(clock, () => 1),
-    secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
+    secondHolders: openSecondHolders({ store, feed, clock }, noHolders),
     copiedImages: openCopiedImages({ store, feed, clock, random: systemRandom }),
     probe,
   }
   await registerNode(deps, { id: 'n1', profile, macs: [mac], bmcSerial: null }, operator)
   const join = (csr = makeCsr(generateKey('p256'), 'any'), source = '192.0.2.9') =>
-    enrollNode(deps, {
+    enrollNode(deps, deps, {
       method: 'hardware',
       secret: null,
       askedId: null,
@@ -152,7 +153,7 @@ test('a token that answered a machine with the certificate it has lets nobody el
       recovery: null,
       wireguard: null,
     } as const
-    return enrollNode(deps, { ...call, secret, csr, source: '192.0.2.9', correlation: 'c1' })
+    return enrollNode(deps, deps, { ...call, secret, csr, source: '192.0.2.9', correlation: 'c1' })
   }
   const csr = makeCsr(generateKey('p256'), 'any')
   const certified = async (secret: string): Promise<string> => {

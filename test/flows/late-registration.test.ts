@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test'
 import { readOf, entry } from '#domain/core/change.ts'
 import { generateKey } from '#pki/keys.ts'
 import { renewCertificate } from '#plane/identity/renew-certificate.ts'
-import { settleNode } from '#plane/node/settle-node.ts'
+import { settleNode } from '#plane/node/operator-node-actions.ts'
 import { operator } from './authority-setup.ts'
 import { codeOf, evidenceOf, newCsr, setUpRecovery } from './recovery-setup.ts'
 
@@ -61,9 +61,9 @@ test('repeated with another challenge it is answered the same and registers noth
     ...{ csr, counter: setup.counter, evidence, correlation: 'renewal' },
     recovery: setup.registrationOf(key, csr, 'n1'),
   })
-  const first = await renewCertificate(setup.deps, principal, call())
+  const first = await renewCertificate(setup.deps, setup.deps, principal, call())
   const registered = (await setup.nodeNow('n1')).recovery
-  const again = await renewCertificate(setup.deps, principal, call())
+  const again = await renewCertificate(setup.deps, setup.deps, principal, call())
   assert(first.kind === 'issued' && again.kind === 'issued')
   assert.equal(again.certificate.der, first.certificate.der)
   assert.deepEqual((await setup.nodeNow('n1')).recovery, registered)

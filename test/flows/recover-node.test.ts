@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
 import { generateKey } from '#pki/keys.ts'
-import { changeNode } from '#plane/node/change-node.ts'
+import { changeNode } from '#plane/node/operator-node-actions.ts'
 import { issueChallenge } from '#plane/identity/request-proofs.ts'
 import { issueRepairBundle } from '#plane/recovery/issue-repair-bundle.ts'
 import { proveRecovery } from '#plane/recovery/prove-recovery.ts'
@@ -109,9 +109,10 @@ test('a challenge is ours, for this node, and at most a minute old', async (t) =
   const nonce = 'n'.repeat(22)
   const value = { domain: 'test.example', node: 'n1', nonce, salt: 's', time_ms: setup.clock.nowMs() }
   const forged = formatStatement('challenge', value, (bytes) => other.sign(bytes))
-  const foreign = issueChallenge({ ...setup.deps, domainName: 'other.example' }, { nonce, node: 'n1' })
+  const foreign = issueChallenge(setup.deps, { ...setup.deps, domainName: 'other.example' }, { nonce, node: 'n1' })
   const future = issueChallenge(
     { ...setup.deps, clock: { ...setup.clock, nowMs: () => setup.clock.nowMs() + 60_000 } },
+    setup.deps,
     { nonce, node: 'n1' },
   )
   const late = setup.challenge('n1')
@@ -160,7 +161,7 @@ test('a name that nobody has, or that has no key, costs as many signature checks
     const proof = { purpose: 'recover', node, csr, counter } as const
     const credential = setup.keyCredential(stranger, proof)
     const row = await setup.store.get('node', node)
-    const proven = proveRecovery(deps, row, { ...proof, credential })
+    const proven = proveRecovery(deps.clock, deps, row, { ...proof, credential })
     assert.equal('code' in proven && proven.code, 'RECOVERY_UNKNOWN')
     // One is of the challenge.
     proofChecks.push(checks - 1)
@@ -295,7 +296,7 @@ test('a repeated renewal has the same certificate, counter and token, and counts
   const first = await setup.renew('n1', call)
   assert(first.kind === 'issued')
   const { renewCertificate } = await import('#plane/identity/renew-certificate.ts')
-  const again = await renewCertificate(setup.deps, principal, { ...call, correlation: 'again' })
+  const again = await renewCertificate(setup.deps, setup.deps, principal, { ...call, correlation: 'again' })
   assert(again.kind === 'issued', JSON.stringify(again))
   assert.equal(again.certificate.der, first.certificate.der)
   assert.equal(setup.tokenOf(again), setup.tokenOf(first))

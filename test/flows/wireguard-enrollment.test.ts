@@ -9,11 +9,12 @@ import { generateKey } from '#pki/keys.ts'
 import { newWireguardKey } from '#pki/wireguard-key.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { createProfile } from '#plane/settings/change-profiles.ts'
-import { createToken } from '#plane/enrollment/change-tokens.ts'
-import { enrollNode, type EnrollDeps } from '#plane/enrollment/enroll-node.ts'
+import { createProfile } from '#plane/settings/policy-routes.ts'
+import { createToken } from '#plane/enrollment/token-routes.ts'
+import { enrollNode, type EnrollParts } from '#plane/enrollment/enroll-node.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
@@ -27,13 +28,13 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
   const { store, clock, open, openRecovery } = await setUp(t)
   const issuer = await open()
   const feed = openFeed()
-  const deps: EnrollDeps = {
+  const deps: FlowCore & EnrollParts = {
     ...{ store, clock, issuer, feed, random: systemRandom, recovery: await openRecovery() },
     domainName: 'test.example',
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
     admission: openAdmissionQueue(clock, 10),
     writeLimit: openWriteLimit(clock, () => 1),
-    secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
+    secondHolders: openSecondHolders({ store, feed, clock }, noHolders),
     copiedImages: openCopiedImages({ store, feed, clock, random: systemRandom }),
     probe: async () => ({ silentMs: 60_000 }),
   }
@@ -53,7 +54,7 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
     return token
   }
   const enroll = (secret: string, publicKey: string | null, csr = makeCsr(generateKey('p256'), 'any')) =>
-    enrollNode(deps, {
+    enrollNode(deps, deps, {
       ...{
         method: 'token',
         secret,

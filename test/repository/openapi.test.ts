@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { Check } from 'typebox/value'
 import { nodeRoutes, type NodeRouteParts } from '#plane/boot/node-plane.ts'
 import { operatorRoutes, type OperatorRouteParts } from '#plane/boot/operator-routes.ts'
-import { recoveryRoutes, type RecoveryRouteDeps } from '#plane/recovery/recovery-routes.ts'
+import { recoveryRoutes, type RecoveryRouteParts } from '#plane/recovery/recovery-routes.ts'
 import { everyListener, nodeListener, operatorListener, recoveryListener } from '#wire/listeners.ts'
 import type { Endpoint } from '#wire/core/endpoint.ts'
 import { filesBelow, root } from '../../scripts/repository.ts'
@@ -23,8 +23,8 @@ type Document = {
 const document = JSON.parse(openApiText()) as Document
 // Listing routes asks nothing of what they are given.
 const bound = [
-  { listener: nodeListener, routes: nodeRoutes({} as Core, { limits: {} } as NodeRouteParts) },
-  { listener: recoveryListener, routes: recoveryRoutes({} as RecoveryRouteDeps) },
+  { listener: nodeListener, routes: nodeRoutes({} as Core, { limits: {}, channel: {} } as NodeRouteParts) },
+  { listener: recoveryListener, routes: recoveryRoutes({} as Core, {} as RecoveryRouteParts) },
   { listener: operatorListener, routes: operatorRoutes({} as Core, {} as OperatorRouteParts) },
 ]
 const routes = bound.flatMap((one) => one.routes)

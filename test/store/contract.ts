@@ -53,7 +53,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         const by = { actor: 'node:n1', source: null, correlation: null }
         const holder = { node: 'n1', condition: 'duplicate_identity', reason: 'r', evidence: {}, by } as const
         const feed = { publish: () => assert.fail('it was written') }
-        await openSecondHolders({ store, feed, clock: systemClock, holders: noHolders }).report(holder)
+        await openSecondHolders({ store, feed, clock: systemClock }, noHolders).report(holder)
         const drained = async () =>
           decided(change([read('node', 'n1', 2)], [{ put: 'node', value: { ...unreadable.value, drain: 'drained' } }]))
         const said = await commitDecision({ store, feed }, drained)

@@ -11,7 +11,7 @@ import type { Core } from '#plane/core/core.ts'
 
 const shared = sharedPlane()
 // Listing routes asks nothing of what they are given.
-const routes = nodeRoutes({} as Core, { limits: {} } as NodeRouteParts)
+const routes = nodeRoutes({} as Core, { limits: {}, channel: {} } as NodeRouteParts)
 
 test('only enrollment, the challenge before it, the bundle, and what another domain has signed need no certificate; every other route is for the node it names', () => {
   assert.deepEqual(

@@ -5,7 +5,8 @@ import { test } from 'node:test'
 import { Check } from 'typebox/value'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
-import { recoveryRoutes, type RecoveryRouteDeps } from '#plane/recovery/recovery-routes.ts'
+import type { Core } from '#plane/core/core.ts'
+import { recoveryRoutes, type RecoveryRouteParts } from '#plane/recovery/recovery-routes.ts'
 import { RecoverResponse } from '#wire/recovery/recovery-api.ts'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
@@ -26,7 +27,7 @@ const withRoom = async (): Promise<void> => {
 }
 
 test('the door of recovery has three calls, each open to anyone, and nothing of the node plane', async (t) => {
-  const routes = recoveryRoutes({} as RecoveryRouteDeps)
+  const routes = recoveryRoutes({} as Core, {} as RecoveryRouteParts)
   assert.deepEqual(
     routes.map(({ method, path, access }) => `${method} ${path} ${access}`),
     ['POST /v1/challenge anyone', 'POST /v1/recover anyone', 'POST /v1/rehearse anyone'],

@@ -63,11 +63,13 @@ export type NodeRouteParts = {
 /** What machines may ask of the plane. The order is that of the API's description. */
 export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] => {
   const { issuer, recovery, domainName, urls, limits, channel, copiedImages } = parts
-  const flows = { ...core, ...limits, ...channel, issuer, recovery, domainName, urls, copiedImages }
+  const { anonymousBudget, admission, writeLimit } = limits
+  const { peerBook, secondHolders, probe } = channel
+  const issuing = { issuer, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }
   return [
-    ...enrollRoutes(flows),
-    ...challengeRoutes(flows),
-    ...identityRoutes(flows),
+    ...enrollRoutes(core, { ...issuing, anonymousBudget, admission, probe, peerBook }),
+    ...challengeRoutes(core, { recovery, domainName }, limits.challenges),
+    ...identityRoutes(core, issuing),
     ...claimRoutes(core, limits.anonymousBudget),
     ...bundleRoutes(core.clock, issuer, domainName),
   ]

@@ -2,7 +2,7 @@
 
 import type { CutOffOrder } from '#domain/core/cut-off.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
-import { haltIssuance } from '#plane/identity/change-issuance.ts'
+import { haltIssuance } from '#plane/identity/issuance-routes.ts'
 import { withdrawAuthority } from '#plane/ca/withdraw-authority.ts'
 import { withdrawIdentity } from '#plane/revocation/withdraw-identity.ts'
 import type { Authority } from '#plane/authority/authority.ts'

@@ -40,9 +40,11 @@ export type RecoveryPlane = { readonly listener: RecoveryListener }
 export const openRecoveryPlane = async (core: Core, parts: RecoveryPlaneParts): Promise<RecoveryPlane> => {
   const { store, timers, log } = core
   const { recovery, limits, channel } = parts
-  const routes = recoveryRoutes({
-    ...core,
-    ...limits,
+  const routes = recoveryRoutes(core, {
+    anonymousBudget: limits.anonymousBudget,
+    challenges: limits.challenges,
+    admission: limits.admission,
+    writeLimit: limits.writeLimit,
     issuer: parts.authority,
     recovery,
     domainName: parts.domainName,

@@ -96,7 +96,7 @@ export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, o
     peerProofs,
     channels,
     holders,
-    secondHolders: openSecondHolders({ store, feed, clock, holders }),
+    secondHolders: openSecondHolders({ store, feed, clock }, holders),
     probe: openProbe(core, { sessions, silence, holding, replicas }),
     /** With the store of a leader. */
     async sweepAbsent(asLeader: Store): Promise<void> {

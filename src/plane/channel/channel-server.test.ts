@@ -77,9 +77,10 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     sendPeers: { has: () => {}, applied: () => {} },
     peersIntake: openPeersIntake(core, writeLimit),
     reports: openReportIntake(core, () => {}),
-    secondHolders: openSecondHolders({
-      ...{ store, feed, clock },
-      holders: { ...holders, awaitReturn: async () => 'nothing', isConnected: async () => false },
+    secondHolders: openSecondHolders(core, {
+      ...holders,
+      awaitReturn: async () => 'nothing',
+      isConnected: async () => false,
     }),
   }
   const server = openChannelServer(core, { channel, sightings: { shown: async () => {} }, denyList })

@@ -1,16 +1,18 @@
 // What schedulers and health checkers use: where work may be placed, and which node is not well.
 
-import { refuseField } from '#domain/core/refusal.ts'
+import { refuseField, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { hardwareProfiles } from './change-hardware.ts'
-import { reportHealth } from './report-health.ts'
-import { placeText, readPlace } from './scheduling-cursor.ts'
-import { watchScheduling } from './watch-scheduling.ts'
+import { placeText, readPlace, watchScheduling } from './watch-scheduling.ts'
 import { schedulingView, schedulingApi, type SchedulingQuery } from '#wire/fleet/scheduling-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 import { detailOf, type NodeStanding } from '#plane/node/operator-node-routes.ts'
 import type { Arrivals } from '#plane/core/arrivals.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import type { Store } from '#plane/store/contract/store.ts'
+import type { Attribution } from '#domain/core/change.ts'
+import { decideHealth, type HealthReport } from '#domain/fleet/scheduling.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 
 type SchedulingParts = {
   readonly channels: NodeStanding['channels']
@@ -47,4 +49,21 @@ const health = async (core: FlowCore, standing: NodeStanding, call: CallOf<typeo
   const report = said.state === 'healthy' ? { state: said.state } : { state: said.state, reason, evidence }
   const done = await reportHealth(core, call.params.id, report, attributionOf(call))
   return done.kind === 'refused' ? done : answer(await detailOf(core, standing, done.node))
+}
+
+// What a health checker has found out about a node.
+
+const reportHealth = async (
+  core: FlowCore,
+  id: NodeId,
+  report: HealthReport,
+  by: Attribution,
+): Promise<{ readonly kind: 'reported'; readonly node: Node } | Refusal> => {
+  const done = await commitDecision(core, async () => {
+    const node = await core.store.get('node', id)
+    if (node === null) return refuse('NODE_NOT_FOUND', id)
+    const verdict = decideHealth({ node, report, by, nowMs: core.clock.nowMs() })
+    return verdict.kind === 'unchanged' ? { ...verdict, node: node.value } : verdict
+  })
+  return done.kind === 'refused' ? done : { kind: 'reported', node: done.node }
 }

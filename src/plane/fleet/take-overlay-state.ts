@@ -3,7 +3,7 @@
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import { decideOverlayShown, type OverlayShown } from '#domain/fleet/overlay-conditions.ts'
+import { decideOverlayShown, type OverlayShown } from '#domain/fleet/overlay.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import type { OverlayStateBody } from '#wire/node/node-runs.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'

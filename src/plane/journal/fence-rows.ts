@@ -7,7 +7,7 @@ import { readOf, boundedText, decided, entry, type Attribution, type Decided } f
 import { decideQuarantine } from '#domain/revocation/quarantine.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { journalActor } from '#domain/journal/rows-and-journal.ts'
-import { decideRevokeToken } from '#domain/enrollment/tokens.ts'
+import { decideRevokeToken } from '#domain/enrollment/token.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { RowDifference, RowFence } from './compare-rows.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'

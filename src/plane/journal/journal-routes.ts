@@ -1,16 +1,15 @@
 // The journal: reading it, following it, and having it verified.
 
 import type { Static } from 'typebox'
-import { entryTypes, type EntryType } from '#domain/core/journal-entry.ts'
+import { entryTypes, type EntryType, type JournalEntry } from '#domain/core/journal-entry.ts'
 import { roleAllows } from '#domain/core/principal.ts'
-import { isRefusal, refuseField } from '#domain/core/refusal.ts'
-import { readJournal } from './read-journal.ts'
+import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isCursor } from '#plane/store/journal/journal-cursor.ts'
 import type { JournalWatch, Verified } from './journal-watch.ts'
 import { isoTime } from '#platform/clock.ts'
 import { journalApi, type EntryView, type VerifyAnswer } from '#wire/journal/journal-api.ts'
 import type { QueryOf } from '#wire/core/endpoint.ts'
-import type { JournalReader, StoredEntry } from '#plane/store/contract/store.ts'
+import type { JournalReader, StoredEntry, JournalQuery } from '#plane/store/contract/store.ts'
 import { answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { Arrivals } from '#plane/core/arrivals.ts'
@@ -71,3 +70,27 @@ const verificationView = ({ journal, rows, finishedAtMs }: Verified): Static<typ
   const { chain, from, to, why } = journal
   return { ...shared, intact: false, heads: [], broken: { chain, from, to, why } }
 }
+
+// Reading the journal, and waiting for what comes: how `journal follow` works.
+
+const readJournal = async (
+  journal: JournalReader,
+  arrivals: Arrivals,
+  query: JournalQuery,
+  waitMs: number,
+): Promise<readonly StoredEntry[] | Refusal> => {
+  if (waitMs === 0) return journal.read(query)
+  const arrival = arrivals.expect((entry) => fits(query, entry))
+  if (arrival.kind === 'refused') return arrival
+  try {
+    const entries = await journal.read(query)
+    if (entries.length > 0) return entries
+    await arrival.within(waitMs)
+    return await journal.read(query)
+  } finally {
+    arrival.cancel()
+  }
+}
+
+const fits = ({ node, type }: JournalQuery, entry: JournalEntry): boolean =>
+  (node === null || entry.node === node) && (type === null || entry.type === type)

@@ -1,10 +1,8 @@
 // What operators do to nodes.
 
 import { endpointSet, type PlaneUrls } from '#plane/core/configuration.ts'
-import { changeNode, type NodeAction } from './change-node.ts'
 import { issueRepairBundle } from '#plane/recovery/issue-repair-bundle.ts'
 import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
-import { settleNode } from './settle-node.ts'
 import { withdrawIdentity, type Withdrawal } from '#plane/revocation/withdraw-identity.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { receiptView } from '#wire/revocation/receipt-api.ts'
@@ -16,6 +14,15 @@ import { nodeActionApi } from '#wire/node/node-action-api.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import type { Receipts } from '#plane/revocation/receipts.ts'
 import { withStore, type FlowCore } from '#plane/core/core.ts'
+import { decideApprove, decideDeny } from '#domain/core/approval.ts'
+import type { Attribution, NodeDecided, NodeFacts } from '#domain/core/change.ts'
+import { decideDrain, decideDrained, decideUndrain } from '#domain/fleet/drain.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import { decideRelease } from '#domain/revocation/quarantine.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
+import { liveAllocations } from '#plane/core/live-allocations.ts'
+import { decideSettle } from '#domain/identity/settle.ts'
 
 export type NodeActionParts = {
   readonly channels: OpenChannels
@@ -105,3 +112,57 @@ const repairBundle = async (
     },
   } satisfies RepairBundle)
 }
+
+// What operators do to a node that leaves its identity alone, and lets it back.
+
+export type NodeAction = 'drain' | 'drained' | 'undrain' | 'release' | 'approve' | 'deny'
+
+export const changeNode = (
+  core: FlowCore,
+  id: NodeId,
+  action: NodeAction,
+  by: Attribution,
+): Promise<Done<NodeDecided> | Refusal> =>
+  commitDecision(core, async () => {
+    const node = await core.store.get('node', id)
+    if (node === null) return refuse('NODE_NOT_FOUND', id)
+    return decide(core, action, { node, by, nowMs: core.clock.nowMs() })
+  })
+
+const decide = async ({ store }: FlowCore, action: NodeAction, facts: NodeFacts): Promise<NodeDecided | Refusal> => {
+  switch (action) {
+    case 'drain':
+      return decideDrain({ ...facts, allocations: await liveAllocations(store, facts.node.value.id) })
+    case 'drained':
+      return decideDrained({ ...facts, allocations: await liveAllocations(store, facts.node.value.id) })
+    case 'undrain':
+      return decideUndrain({ ...facts, allocations: await liveAllocations(store, facts.node.value.id) })
+    case 'release':
+      return decideRelease(facts)
+    case 'deny':
+      return decideDeny(facts)
+    case 'approve': {
+      const { profile: name } = facts.node.value
+      const profile = await store.get('profile', name)
+      return profile === null ? refuse('PROFILE_NOT_FOUND', name) : decideApprove({ ...facts, profile })
+    }
+  }
+}
+
+// An operator says that of two that claim one identity the machine that is connected now is the right one.
+
+export const settleNode = (
+  core: FlowCore,
+  channels: Pick<OpenChannels, 'isConnected'>,
+  id: NodeId,
+  reason: string,
+  by: Attribution,
+): Promise<Done<NodeDecided> | Refusal> =>
+  commitDecision(core, async () => {
+    const node = await core.store.get('node', id)
+    if (node === null) return refuse('NODE_NOT_FOUND', id)
+    const profile = await core.store.get('profile', node.value.profile)
+    if (profile === null) return refuse('PROFILE_NOT_FOUND', node.value.profile)
+    const connected = await channels.isConnected(id)
+    return decideSettle({ node, profile, connected, reason, by, nowMs: core.clock.nowMs() })
+  })

@@ -1,21 +1,24 @@
 // The registry: looking at nodes, and registering them.
 
 import type { Static } from 'typebox'
-import type { Node } from '#domain/core/node.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
-import { refuse } from '#domain/core/refusal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { isSchedulable } from '#domain/fleet/scheduling.ts'
 import { noVCluster } from '#domain/fleet/vcluster.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
-import { registerNode } from './register-node.ts'
 import { explanationView } from './node-explanation.ts'
 import { nodeDetail, nodeView, type DetailFacts } from './node-view.ts'
-import { type NodeExplanation } from '#wire/node/node-evidence.ts'
+import type { NodeExplanation } from '#wire/node/node-evidence.ts'
 import { type NodeDetail, type NodeListQuery, nodeApi } from '#wire/node/node-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 import type { FlowCore } from '#plane/core/core.ts'
+import type { Attribution, NodeDecided } from '#domain/core/change.ts'
+import { hardwareIdentity } from '#domain/core/hardware-identity.ts'
+import { decideRegister } from '#domain/enrollment/registration.ts'
+import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 
 /** Where a node's channels are and what its peers have confirmed. */
 export type NodeStanding = {
@@ -137,4 +140,29 @@ const explain = async (core: FlowCore, standing: NodeStanding, node: Node): Prom
     await factsOf(core, standing, node),
     entries.map(({ entry }) => entry),
   )
+}
+
+export type Registration = {
+  readonly id: NodeId
+  /** Null: the domain's default. */
+  readonly profile: string | null
+  readonly macs: readonly string[]
+  readonly bmcSerial: string | null
+}
+
+export const registerNode = async (
+  core: FlowCore,
+  asked: Registration,
+  by: Attribution,
+): Promise<Done<NodeDecided> | Refusal> => {
+  const hardware = hardwareIdentity(asked.macs, asked.bmcSerial)
+  if ('kind' in hardware) return hardware
+  return commitDecision(core, async () => {
+    const name = asked.profile ?? (await domainSettingsRow(core.store)).value.defaultProfile
+    const profile = await core.store.get('profile', name)
+    if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+    const existing = await core.store.get('node', asked.id)
+    const owners = await core.store.nodesByHardware(hardware)
+    return decideRegister({ id: asked.id, profile, hardware, existing, owners, by, nowMs: core.clock.nowMs() })
+  })
 }

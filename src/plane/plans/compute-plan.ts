@@ -16,7 +16,7 @@ import {
 import { decideKeepPlan, mostPlanned, type PlanDecided, type PlanAction, type PlanEffect } from '#domain/plans/plan.ts'
 import { decideChangeProfile } from '#domain/settings/profile-rules.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import type { LeafLimit } from '#plane/settings/change-profiles.ts'
+import type { LeafLimit } from '#plane/settings/policy-routes.ts'
 import type { NodeQuery, Store } from '#plane/store/contract/store.ts'
 import { sortableId } from '#platform/random.ts'
 import { commitDecision, type Done } from '#plane/core/commit-decision.ts'

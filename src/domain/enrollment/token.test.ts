@@ -11,7 +11,7 @@ import {
   profileRow,
   tokenRow,
 } from '../../../test/fakes/sample-rows.ts'
-import { decideCreateToken, decideRevokeToken, tokenStanding, type CreateTokenFacts } from './tokens.ts'
+import { decideCreateToken, decideRevokeToken, tokenStanding, type CreateTokenFacts } from './token.ts'
 
 const facts: CreateTokenFacts = {
   tokenId: 't1',
