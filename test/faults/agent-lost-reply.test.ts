@@ -19,7 +19,7 @@ import {
 import type { Json } from '../process/operator-call.ts'
 import type { Agent } from '../process/start-agent.ts'
 import type { Plane } from '../process/start-plane.ts'
-import { isSigned, planeOfBriefLives, recoveryOf, restarted, rounds, tellBack } from './agent-deaths.ts'
+import { isSigned, planeOfBriefLives, recoveryOf, restarted, rounds, reportReturnTimes } from './agent-deaths.ts'
 
 type Network = { readonly plane: Plane; readonly proxies: readonly FaultProxy[] }
 
@@ -117,5 +117,5 @@ test(`an agent killed before it has read the reply, ${rounds} times each: its re
   const lost = net.proxies.reduce((sum, proxy) => sum + proxy.repliesDropped(), 0)
   assert.ok(lost > 0, 'no reply was lost')
   const kills = `${backMs.length} kills before the reply (${lost} lost on the way)`
-  tellBack(t, `${kills}, ${issued} certificates, no request signed twice`, backMs)
+  reportReturnTimes(t, `${kills}, ${issued} certificates, no request signed twice`, backMs)
 })

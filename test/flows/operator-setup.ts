@@ -23,10 +23,10 @@ import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { openOperatorPlane } from '#plane/boot/operator-plane.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom, type Random } from '#platform/random.ts'
-import { toldPeers, type ToldPeers } from '../fakes/told-peers.ts'
+import { confirmingPeers, type ConfirmingPeers } from '../fakes/confirming-peers.ts'
 import { settingsNow } from '../fakes/settings-now.ts'
 import { manualTimers, type ManualTimers } from '../fakes/manual-timers.ts'
-import { nobodyTurnedAway } from '../fakes/wide-limits.ts'
+import { noneTurnedAway } from '../fakes/wide-limits.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { operatorCall, type Reply } from '../process/operator-call.ts'
 import { operator, setUp, type Setup } from './authority-setup.ts'
@@ -40,7 +40,7 @@ export type OperatorSetup = Setup & {
   readonly keys: Readonly<Record<Role, string>>
   /** Channels that pretend to be open; as the real ones do, they end when the feed tells of a denial. */
   readonly sessions: Map<NodeId, OpenSession[]>
-  readonly peers: ToldPeers
+  readonly peers: ConfirmingPeers
   readonly receipts: Receipts
   /** What keeps the plane from being ready. */
   readonly unready: string[]
@@ -75,7 +75,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
     count: () => [...sessions.values()].flat().length,
     pauseWhile: (_node, run) => run(),
   }
-  const peers = toldPeers()
+  const peers = confirmingPeers()
   const core = { store, feed, clock, random: systemRandom, timers, log: silentLog }
   const receipts = openReceipts(core, { channels, peers })
   const unready: string[] = []
@@ -123,7 +123,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       version: '0.0.0',
       correlation: () => `call-${calls++}`,
       balancers: null,
-      turnedAway: nobodyTurnedAway,
+      turnedAway: noneTurnedAway,
       unready: () => unready,
       clockWarnings: () => [],
       settings: await settingsNow(store, feed),

@@ -132,7 +132,7 @@ test('an agent that was off while its certificate expired is told apart from one
   const on = explanationOf({ ...given, status: expired })
   assert.deepEqual(on.next, ['It recovers automatically with its recovery key.'])
   const bare = explanationOf({ ...given, status: expired, identity: { ...identity, recovery: 'none' } })
-  assert.deepEqual(bare.next, ['It has nothing to recover with: somebody has to let it in again.'])
+  assert.deepEqual(bare.next, ['It has nothing to recover with: an operator has to let it in again.'])
   const inMemory = { ...expired, certificate: { ...expired.certificate, key: 'memory' } }
   const diskless = explanationOf({ ...given, status: inMemory, identity: null })
   assert.deepEqual(diskless.next, ['It joins again, as it did at its start.'])

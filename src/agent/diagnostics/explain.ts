@@ -83,7 +83,7 @@ export const explanationOf = (facts: ExplainFacts): Explanation => {
   const { status, running, events, nowMs } = facts
   const identity = facts.identity === 'damaged' ? null : facts.identity
   const damaged = facts.identity === 'damaged' ? [`state_damaged: ${facts.stateFolder}/identity.json is damaged.`] : []
-  const told = {
+  const base = {
     running,
     happened: events.slice(-mostLines).map((event) => lineOf(event, nowMs)),
     events,
@@ -92,10 +92,10 @@ export const explanationOf = (facts: ExplainFacts): Explanation => {
   if (status === null) {
     const wrong = [...damaged, `No agent has written its status in ${facts.stateFolder}.`]
     const advice = ['Start it: muster agent run; or name the folder it runs on: muster agent explain --state FOLDER']
-    return { ...told, wrong, next: [], advice, code: null }
+    return { ...base, wrong, next: [], advice, code: null }
   }
   return {
-    ...told,
+    ...base,
     wrong: [...damaged, ...wrongOf(status, running, nowMs)],
     next: running ? nextOf(status, nowMs, identity) : ['Nothing, while no agent runs.'],
     advice: adviceOf(status, running, nowMs),
@@ -182,13 +182,13 @@ const adviceOf = (status: StatusFile, running: boolean, nowMs: number): string[]
 }
 
 /** For a terminal. */
-export const explanationLines = (told: Explanation): readonly string[] => [
-  ...(told.identity === null ? [] : [whoLine(told.identity)]),
-  ...section('What is wrong', told.wrong),
-  ...section('What happened', told.happened),
-  ...section('What happens next', told.next),
-  ...section('What you can do', told.advice),
-  ...(told.code === null ? [] : [readOut(told.code)]),
+export const explanationLines = (explanation: Explanation): readonly string[] => [
+  ...(explanation.identity === null ? [] : [whoLine(explanation.identity)]),
+  ...section('What is wrong', explanation.wrong),
+  ...section('What happened', explanation.happened),
+  ...section('What happens next', explanation.next),
+  ...section('What you can do', explanation.advice),
+  ...(explanation.code === null ? [] : [readOut(explanation.code)]),
 ]
 
 const whoLine = ({ node_id, domain, epoch, profile, recovery }: IdentityFacts): string =>

@@ -40,6 +40,6 @@ export const askTime = async (
   }
 }
 
-/** Planes may stand behind a path of their own. */
+/** A plane may be served under a path. */
 const challengePath = ({ pathname }: URL): string =>
   pathname.replace(/\/v1\/.*$/, '').replace(/\/+$/, '') + pathOf(challengeApi.challenge)

@@ -1,8 +1,8 @@
-// Trouble with the disk, told as what it is: a machine whose disk is full or read-only is not "unreachable" (003).
+// Failures of the disk, under their own names: a machine whose disk is full or read-only is not "unreachable" (003).
 
 import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
 
-/** What a full, a failing or a read-only disk says; everything else is somebody's mistake about the folder. */
+/** The error codes of a full, failing or read-only disk; any other error is a wrong setup of the folder. */
 const ofTheDisk = ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO']
 
 export type DiskFacts = {

@@ -1,4 +1,4 @@
-// Telling the agent that runs here to do something now: to renew, or to use a repair bundle.
+// Asks the agent on this machine to act now: to renew, or to use a repair bundle.
 
 import { isRunning, judgedNowMs, fromNow } from '#agent/diagnostics/status.ts'
 import { readStatusFile, statusPath, type StatusFile, type StatusTrouble } from '#agent/diagnostics/status-file.ts'
@@ -68,7 +68,7 @@ const nudge = (status: StatusFile, file: string): void => {
       next: 'It renews automatically; to renew now, restart it: systemctl restart muster-agent',
     })
   }
-  // For root: whoever can write that file could have any process ended otherwise.
+  // For root: a user who can write that file could otherwise have any process ended.
   if (!isOfWriter(status.pid, file)) {
     throw new Failure({
       exit: exitCodes.refused,

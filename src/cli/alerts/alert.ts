@@ -1,4 +1,4 @@
-// `muster alert`: what a person should look at, and saying that somebody does.
+// `muster alert`: lists alerts and acknowledges them.
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'

@@ -231,7 +231,7 @@ const caCrl = async (cli: Cli, options: CrlOptions): Promise<void> => {
   }
   const list = await connect(cli, options).ask(certificateStatusApi.crl, { query })
   const print = printer(cli, options)
-  // Fetched again and again into the same file: whoever reads it meanwhile sees one list or the other.
+  // Fetched repeatedly into the same file: a reader sees either the old list or the new one.
   if (options.out !== undefined) replaceFile(options.out, list.crl, 0o644)
   print.answer(list, () => (options.out === undefined ? pemLines(list.crl) : []))
   const kind = list.base_number === null ? 'full list' : `delta to ${list.base_number}`

@@ -83,7 +83,7 @@ const journalFollow = async (cli: Cli, options: JournalFilter & { readonly last:
   }
 }
 
-/** NDJSON whatever `-o` says: this is for programs. `bytes` is the entry exactly as it was hashed. */
+/** Always NDJSON, also without `-o`: this is for programs. `bytes` is the entry exactly as it was hashed. */
 const journalExport = async (cli: Cli, options: JournalFilter & { readonly after?: string }): Promise<void> => {
   const plane = connect(cli, options)
   let after = options.after

@@ -1,4 +1,4 @@
-// `muster plane`: how it is started.
+// `muster plane`: its options.
 
 import { Option, type Command } from 'commander'
 import type { Cli } from '#cli/kit/cli.ts'

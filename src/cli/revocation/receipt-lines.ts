@@ -42,7 +42,7 @@ export const askReceipt = (plane: OperatorClient, id: string, waitMs: number): P
     about: { ID: id },
   })
 
-/** Printed as it stands; one that is not effective yet is no success. */
+/** Prints the receipt; one that is not effective yet is no success. */
 export const showReceipt = (cli: Cli, print: Print, receipt: ReceiptView): void => {
   print.answer(receipt, () => receiptLines(receipt))
   const look = `muster receipt show ${receipt.id} --wait 30s`
@@ -115,7 +115,7 @@ const hows: Readonly<Record<ReceiptView['replicas'][number]['how'], string>> = {
 const channelsText = ({ channels_cut: cut, latency }: ReceiptView): string =>
   latency.last_channel_cut_ms === null ? String(cut) : `${cut}, the last after ${ms(latency.last_channel_cut_ms)}`
 
-/** So many stragglers are listed. */
+/** The number of stragglers that are listed. */
 const mostListed = 20
 
 const peerFacts = ({ peers, latency }: ReceiptView): readonly Fact[] => {

@@ -131,7 +131,9 @@ const profileForbids = ({ nodeId, profile, domain, replace }: CreateTokenFacts):
   if (join.tokenScope !== 'domain') {
     return refuseMethod(name, 'asks for a token made for the node: muster token create --node ID')
   }
-  return replace ? refuseField('REQUEST_INVALID', 'replace', 'only a token for a node can replace one: name it with --node') : null
+  return replace
+    ? refuseField('REQUEST_INVALID', 'replace', 'only a token for a node can replace one: name it with --node')
+    : null
 }
 
 const nodeForbids = (node: Node, { profile, replace }: CreateTokenFacts): Refusal | null => {

@@ -44,7 +44,7 @@ export const VClusterBody = Type.Object({
   name: NameText,
   description: Type.String(),
   peering: Type.Enum([...peerings]),
-  /** It takes no more nodes. */
+  /** It accepts no further nodes. */
   closed: Type.Boolean(),
   policy: PolicyBody,
   overlay: OverlayBody,
@@ -57,7 +57,7 @@ export type VClusterBody = Static<typeof VClusterBody>
 /** What `set` takes, for those who write KEY=VALUE. */
 export const VClusterSettings = Type.Pick(VClusterBody, ['description', 'peering', 'closed', 'policy'])
 
-/** Without what only `GET /v1/vclusters/{name}` tells. */
+/** Without the fields that only `GET /v1/vclusters/{name}` has. */
 export const VClusterListAnswer = Type.Object({
   vclusters: Type.Array(
     Type.Object({

@@ -3,14 +3,14 @@
 import type { NodeId } from '#domain/core/node.ts'
 import type { PeerProofs } from '#plane/core/open-channels.ts'
 
-export type ToldPeers = PeerProofs & {
+export type ConfirmingPeers = PeerProofs & {
   /** Whose peers they are. */
   readonly groups: Map<NodeId, readonly NodeId[]>
   /** Who has dropped whatever key is asked about, and when. */
   readonly dropped: Map<NodeId, number>
 }
 
-export const toldPeers = (): ToldPeers => {
+export const confirmingPeers = (): ConfirmingPeers => {
   const groups = new Map<NodeId, readonly NodeId[]>()
   const dropped = new Map<NodeId, number>()
   return {

@@ -7,7 +7,7 @@ import { replyWatch } from '../process/tls-records.ts'
 
 export type Address = { readonly host: string; readonly port: number }
 
-export type WatchedPassage = {
+export type WatchedRelay = {
   /** From now on, and for those who are there already it ends. */
   leadsTo(address: Address): void
   came(): number
@@ -15,7 +15,7 @@ export type WatchedPassage = {
   answered(): number
 }
 
-export const openWatchedPassage = async (t: Scope, listen: Address, to: Address): Promise<WatchedPassage> => {
+export const openWatchedRelay = async (t: Scope, listen: Address, to: Address): Promise<WatchedRelay> => {
   let target = to
   let came = 0
   let answered = 0

@@ -1,5 +1,5 @@
-// Calls to the plane by a machine that shows no identity: to enrol, to recover, and to be told the time. Where the network
-// asks for a certificate, the one of the image is shown; it is nobody's.
+// Calls to the plane by a machine that shows no identity: to enrol, to recover, and to learn the time. Where the network asks
+// for a certificate, the machine shows the one of its image, which is no identity.
 
 import type { Purpose } from '#domain/recovery/failure-class.ts'
 import { exchangeOn } from '#platform/http-exchange.ts'
@@ -25,17 +25,17 @@ import { verifyChallenge } from './statement-check.ts'
 import type { ServerTrust } from './verified-connection.ts'
 import { pathOf, type AnswerOf, type BodyOf, type Immutable } from '#wire/core/endpoint.ts'
 
-export type KnockingAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'config'>
+export type AnonymousAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'config'>
 
-/** Where to knock, how to know who opens, and whose statements count; null: nobody's yet. */
-export type Door = {
+/** The addresses, how to verify the server, and whose statements count; `pinned` null: no statement key is known yet. */
+export type CallTarget = {
   readonly urls: readonly string[]
   readonly trust: ServerTrust
   readonly purpose: Purpose
   readonly pinned: Pinned | null
 }
 
-export type Knock<E extends AgentEndpoint> = {
+export type AnonymousCall<E extends AgentEndpoint> = {
   readonly endpoint: E
   readonly json: Immutable<BodyOf<E>>
   readonly headers?: Readonly<Record<string, string>>
@@ -43,28 +43,34 @@ export type Knock<E extends AgentEndpoint> = {
 }
 
 /** Asks one address after the other until one of them answers. */
-export const knock = async <E extends AgentEndpoint>(
-  agent: KnockingAgent,
-  door: Door,
-  call: Knock<E>,
+export const callAnonymously = async <E extends AgentEndpoint>(
+  agent: AnonymousAgent,
+  target: CallTarget,
+  call: AnonymousCall<E>,
 ): Promise<Answered<AnswerOf<E>> | PlaneFailure> => {
   let outcome: Answered<AnswerOf<E>> | PlaneFailure = { kind: 'stopped' }
-  for (const base of door.urls) {
-    outcome = await knockAt(agent, door, base, call)
+  for (const base of target.urls) {
+    outcome = await callAt(agent, target, base, call)
     if (outcome.kind !== 'unreachable' && outcome.kind !== 'untrusted') break
   }
   return outcome
 }
 
-const knockAt = async <E extends AgentEndpoint>(
-  agent: KnockingAgent,
-  { trust, purpose, pinned }: Door,
+const callAt = async <E extends AgentEndpoint>(
+  agent: AnonymousAgent,
+  { trust, purpose, pinned }: CallTarget,
   base: string,
-  { endpoint, json, headers = {}, timeoutMs }: Knock<E>,
+  { endpoint, json, headers = {}, timeoutMs }: AnonymousCall<E>,
 ): Promise<Answered<AnswerOf<E>> | PlaneFailure> => {
   const url = new URL(under(base, pathOf(endpoint)))
-  const target = { url, trust, purpose, client: bootstrapToShow(agent.config), ...(pinned === null ? {} : { pinned }) }
-  const connected = await connectPlane(agent, target, agent.signal)
+  const connection = {
+    url,
+    trust,
+    purpose,
+    client: bootstrapToShow(agent.config),
+    ...(pinned === null ? {} : { pinned }),
+  }
+  const connected = await connectPlane(agent, connection, agent.signal)
   if (connected.kind !== 'connected') return connected
   const request = {
     ...{ method: endpoint.method, path: url.pathname, authority: url.host },
@@ -78,37 +84,37 @@ const knockAt = async <E extends AgentEndpoint>(
   }
 }
 
-/** `timeMs`: the plane's time, where there was a key to check its word with. */
+/** `timeMs`: the plane's time; null where no key was known to verify the challenge with. */
 export type Challenged = { readonly kind: 'challenge'; readonly challenge: string; readonly timeMs: number | null }
 
 const nonceBytes = 24
 const challengeTimeoutMs = 15_000
 
-/** Also teaches the clock. `node`: for whom it is; null for anybody. */
+/** Also corrects the judged clock. `node`: the node the challenge is for; null: any node. */
 export const askChallenge = async (
-  agent: KnockingAgent,
-  door: Door,
+  agent: AnonymousAgent,
+  target: CallTarget,
   node: string | null,
 ): Promise<Challenged | PlaneFailure> => {
   const nonce = agent.random.bytes(nonceBytes).toString('base64url')
   const json: ChallengeRequest = { nonce, ...(node === null ? {} : { node_id: node }) }
-  const answer = await knock(agent, door, {
+  const answer = await callAnonymously(agent, target, {
     endpoint: challengeApi.challenge,
     json,
     timeoutMs: challengeTimeoutMs,
   })
   if (answer.kind !== 'answer') return answer
   const { challenge } = answer.value
-  if (door.pinned === null) return { kind: 'challenge', challenge, timeMs: null }
-  const checked = verifyChallenge(challenge, { ...door.pinned, nonce, node })
+  if (target.pinned === null) return { kind: 'challenge', challenge, timeMs: null }
+  const checked = verifyChallenge(challenge, { ...target.pinned, nonce, node })
   if (checked === null) {
-    const where = door.urls[0] ?? 'The server'
-    return notThePlane(where, 'its challenge is not signed by a key that was pinned', 'STATEMENT_KEY', door.purpose)
+    const where = target.urls[0] ?? 'The server'
+    return notThePlane(where, 'its challenge is not signed by a key that was pinned', 'STATEMENT_KEY', target.purpose)
   }
   learnTime(agent, checked.timeMs)
   return { kind: 'challenge', challenge, timeMs: checked.timeMs }
 }
 
-/** An older plane knows no such address; nothing is wrong with that. */
+/** An older plane does not have this call; that is no failure. */
 export const isUnknownAddress = (failure: PlaneFailure): boolean =>
   failure.kind === 'refused' && (failure.retry === 'no-such-call' || failure.retry === 'unknown-address')

@@ -6,7 +6,7 @@ import { repository } from '../process/child.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
-export const strangerFolder = (t: Scope): string => {
+export const cloneFolder = (t: Scope): string => {
   const folder = tempFolder(t)
   for (const name of ['package.json', 'bin', 'node_modules', 'muster']) {
     fs.symlinkSync(path.join(repository, name), path.join(folder, name))

@@ -1,16 +1,19 @@
-// While the agent waits before its next try, somebody may bring a join string or a repair bundle, or nudge it.
+// While the agent waits before its next attempt, an operator may bring a join string or a repair bundle, or nudge the agent.
 
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { findJoin } from '#agent/enrollment/join-source.ts'
 import { nudgedPause } from '#agent/core/pause.ts'
 
-export type NewsWatcher = Pick<AgentParts, 'clock' | 'nudge' | 'signal' | 'timers' | 'config' | 'keeper' | 'bundles'>
+export type CredentialWatcher = Pick<
+  AgentParts,
+  'clock' | 'nudge' | 'signal' | 'timers' | 'config' | 'keeper' | 'bundles'
+>
 
-export type News = 'join' | 'bundle' | 'none'
+export type ArrivedCredential = 'join' | 'bundle' | 'none'
 
 const lookEveryMs = 1_000
 
-export const waitForNews = async (agent: NewsWatcher, ms: number): Promise<News> => {
+export const waitForCredential = async (agent: CredentialWatcher, ms: number): Promise<ArrivedCredential> => {
   const { clock, nudge, signal } = agent
   const untilMs = clock.monotonicMs() + ms
   const nudges = nudge.count()

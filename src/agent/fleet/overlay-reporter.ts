@@ -1,4 +1,4 @@
-// How the overlay stands, told to people on the machine and to the plane: what has changed, and all of it to every new channel.
+// Reports the state of the overlay to the status file and to the plane: each change, and everything to every new channel.
 
 import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import type { PlaneConfig } from '#wire/channel/channel.ts'
@@ -11,15 +11,15 @@ import { readMachineFacts } from '#platform/hardware.ts'
 import type { RunningService } from './service-runner.ts'
 import type { InForce } from './services.ts'
 
-/** Where the plane is told; it takes only what that plane understands. */
-export type OverlayTell = {
+/** Sends to the plane, and only what that plane understands. */
+export type OverlaySender = {
   overlayState(body: OverlayStateBody): void
   capabilities(body: CapabilityReportBody): void
 }
 
 export type Configured = PlaneConfig & { readonly overlay: ConfigOverlay }
 
-/** How it stands with `config`, which may not be the newest any more. */
+/** The state of `config`, which may no longer be the newest. */
 export type AppliedOverlay = InForce & {
   readonly config: Configured
   readonly drift: readonly string[]
@@ -28,43 +28,43 @@ export type AppliedOverlay = InForce & {
 
 type Capabilities = Pick<CapabilityReportBody, 'vcluster' | 'services' | 'wireguard'>
 
-export type OverlayTeller = {
-  use(tell: OverlayTell | null): void
-  standing(how: AppliedOverlay): void
+export type OverlayReporter = {
+  use(sender: OverlaySender | null): void
+  state(how: AppliedOverlay): void
   capabilities(what: Capabilities): void
 }
 
 const longestDetail = 256
 
-export const openOverlayTeller = (record: Pick<AgentRecord, 'facts'>): OverlayTeller => {
-  let tell: OverlayTell | null = null
+export const openOverlayReporter = (record: Pick<AgentRecord, 'facts'>): OverlayReporter => {
+  let sender: OverlaySender | null = null
   let machine: MachineCapabilities | null = null
   let said = { state: '', capabilities: '' }
   let shown = ''
   return {
     use: (next) => {
-      tell = next
+      sender = next
       said = { state: '', capabilities: '' }
       machine = null
     },
-    standing: (how) => {
+    state: (how) => {
       const state = stateOf(how)
       const here = statusOf(state, how)
       if (JSON.stringify(here) !== shown) record.facts({ overlay: here })
       shown = JSON.stringify(here)
       const text = JSON.stringify(state)
-      if (tell === null || text === said.state) return
+      if (sender === null || text === said.state) return
       said.state = text
-      tell.overlayState(state)
+      sender.overlayState(state)
     },
     capabilities: (what) => {
-      if (tell === null) return
+      if (sender === null) return
       machine ??= machineCapabilities('/sys')
       const report = { ...what, ...machine }
       const text = JSON.stringify(report)
       if (text === said.capabilities) return
       said.capabilities = text
-      tell.capabilities(report)
+      sender.capabilities(report)
     },
   }
 }
