@@ -13,6 +13,8 @@ import { addresses, under } from '#agent/link/plane-client.ts'
 import { openChannel, type Channel, type ChannelAgent, type ChannelEnd } from './channel.ts'
 import type { ChannelId, Credential, Ended, RotationAction, RotationEvent, RotationState } from './rotation-state.ts'
 import { rotate, unconnected } from './rotation.ts'
+import { pathOf } from '#wire/core/endpoint.ts'
+import { identityApi } from '#wire/identity/identity-api.ts'
 
 type ConnectedAgent = ChannelAgent & ApplyingAgent & Pick<AgentParts, 'nudge' | 'reached'>
 
@@ -194,7 +196,7 @@ const notYet = trouble('endpoint_unreachable', 'There has been no channel yet.',
 const channelUrl = (identity: Identity, place: number): string => {
   const bases = addresses(identity.endpoints.stream, identity.origin.url.replace(/^https:/, 'wss:'))
   const base = bases[place % bases.length] ?? identity.origin.url
-  return under(base.replace(/^https:/, 'wss:'), `/v1/nodes/${identity.nodeId}/channel`)
+  return under(base.replace(/^https:/, 'wss:'), pathOf(identityApi.channel, { id: identity.nodeId }))
 }
 
 const credentialOf = ({ serial, notAfterMs }: Generation): Credential => ({ serial, notAfterMs })

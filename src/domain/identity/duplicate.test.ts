@@ -99,7 +99,7 @@ test('where the profile says so both are fenced, though one of them is live', ()
 test('a holder with the live channel stays, although another was given its successor', () => {
   const verdict = decide({ sign: 'second-successor', claimantLive: true })
   assert.ok(verdict.kind === 'claimant-stays')
-  assert.match(verdict.suspicion?.reason ?? '', /successor/)
+  assert.match(verdict.suspicion?.reason ?? '', /asked to renew/)
 })
 
 test('a node that said it could not keep what it was given is no copy of itself, while nobody else is live', () => {
