@@ -18,7 +18,7 @@ import { reconcileSource, type AlertSource, type ReconcileDeps } from '#plane/al
 import { commitOnce } from '#plane/core/commit-decision.ts'
 
 export type SharedKeysDeps = ReconcileDeps & {
-  readonly store: Pick<Store, 'get' | 'list' | 'nodes' | 'commit'>
+  readonly store: Pick<Store, 'get' | 'list' | 'nodes' | 'commit' | 'unfinishedUpgrade' | 'onUpgraded'>
   readonly timers: Timers
 }
 
@@ -38,6 +38,8 @@ const claimKnownKeys = async (deps: SharedKeysDeps, isOver: () => boolean): Prom
 }
 
 const missingClaims = async ({ store, clock }: SharedKeysDeps, nodes: readonly Node[]): Promise<Change | null> => {
+  // The schema of the release before has no place for them; the step to the next one makes them.
+  if (store.unfinishedUpgrade() !== null) return null
   const byKey = Map.groupBy(nodes.flatMap(holdingsOf), ({ spki }) => spki)
   const looked = await Promise.all(
     [...byKey].map(async ([spki, holders]) => {
@@ -116,9 +118,14 @@ export const leadSharedKeys = (deps: SharedKeysDeps & UpkeepDeps): Led => {
     await claimKnownKeys(deps, () => stopped)
     if (!stopped) await reconcile()
   }
-  const first = claim().catch((error: unknown) =>
-    deps.log.error({ err: error }, 'not every node could be looked at for shared keys'),
-  )
+  const claimNow = (): Promise<void> =>
+    claim().catch((error: unknown) =>
+      deps.log.error({ err: error }, 'not every node could be looked at for shared keys'),
+    )
+  let first = claimNow()
+  deps.store.onUpgraded(() => {
+    if (!stopped) first = first.then(claimNow)
+  })
   const endUpkeep = startUpkeep(deps, [
     { name: 'shared keys', where: 'leader', everyMs: reconcileEveryMs, run: reconcile },
     { name: 'key claims', where: 'leader', everyMs: claimEveryMs, run: claim },
