@@ -16,13 +16,14 @@ import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { createToken } from '#plane/enrollment/change-tokens.ts'
 import { enrollNode } from '#plane/enrollment/enroll-node.ts'
+import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { noHolders } from '../test/fakes/no-holders.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { layFoundation } from '#plane/foundation/foundation.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
-import { openRecoveryAuthority } from '#plane/authority/open-recovery-authority.ts'
+import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 
 // npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
 const { values, positionals } = parseArgs({ options: { nodes: { type: 'string' } }, allowPositionals: true })
@@ -60,6 +61,7 @@ const deps = {
   admission: openAdmissionQueue(clock, 100_000),
   writeLimit: openWriteLimit(clock, () => 1),
   secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
+  copiedImages: openCopiedImages({ store, feed, clock, random }),
   probe: async () => ({ silentMs: 60_000 }),
 }
 

@@ -35,8 +35,8 @@ export const serve = async (agent: AgentParts, providers: readonly IdentityProvi
   } finally {
     over.abort()
     await Promise.allSettled(tasks)
-    agent.record.clear('channel', 'untold')
-    agent.record.clear('renewal', 'untold')
+    agent.record.clear('channel', 'unresolved')
+    agent.record.clear('renewal', 'unresolved')
   }
 }
 

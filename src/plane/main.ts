@@ -26,7 +26,7 @@ import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { asUsual, layFoundation, type LaidFoundation } from '#plane/foundation/foundation.ts'
 import { adminKeyFile } from '#plane/foundation/initialise.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
-import { openRecoveryAuthority } from '#plane/authority/open-recovery-authority.ts'
+import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Refused } from '#plane/http/http-reply.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { byServerName, connectionShares, refuseTakenPorts, urlOf } from '#plane/boot/listen-places.ts'
@@ -176,6 +176,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     limits: nodePlane.limits,
     channel,
     sightingJudge: nodePlane.sightingJudge,
+    copiedImages: nodePlane.copiedImages,
     onRefusal,
     onRehearsal: (outcome) => metrics.rehearsed(outcome),
   })

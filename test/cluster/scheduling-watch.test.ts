@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readOf } from '#domain/core/change.ts'
-import { entry } from '#domain/core/decision.ts'
+import { readOf, entry } from '#domain/core/change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { openArrivals } from '#plane/core/arrivals.ts'
 import { openFeed } from '#plane/core/feed.ts'

@@ -35,17 +35,17 @@ import {
   untilItSays,
   untilItSaysNothingOf,
 } from './failure-story.ts'
-import { openWatchedPassage } from './watched-passage.ts'
+import { openWatchedRelay } from './watched-relay.ts'
 
 const [listens, named] = ['127.0.0.1', '127.0.0.2']
 
 const domain = shared(async (scope) => {
   const plane = await startPlane(scope, { args: ['--server-name', named] })
-  const passage = (url: string) => {
+  const relay = (url: string) => {
     const port = Number(new URL(url).port)
-    return openWatchedPassage(scope, { host: named, port }, { host: listens, port })
+    return openWatchedRelay(scope, { host: named, port }, { host: listens, port })
   }
-  return { plane, runtime: await passage(plane.nodeUrl), recovery: await passage(plane.recoveryUrl) }
+  return { plane, runtime: await relay(plane.nodeUrl), recovery: await relay(plane.recoveryUrl) }
 })
 
 /** Of a plane that is not ours. */

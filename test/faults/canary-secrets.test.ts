@@ -17,7 +17,7 @@ import { judge, type MeantPlaces, type Verdict } from './canary-findings.ts'
 import { openLedger, secretKinds } from './canary-ledger.ts'
 import * as life from './canary-life.ts'
 import { makeMistakes, meetAnImpostor } from './canary-mistakes.ts'
-import { nodesPlant, operatorsPlant, recoveriesPlant, strangersPlant } from './canary-plants.ts'
+import { nodesPlant, operatorsPlant, recoveriesPlant, anonymousPlant } from './canary-plants.ts'
 import { openWorld, type World } from './canary-world.ts'
 
 const identity = ['file agents/{owner}/identity.json', 'file agents/copy-of-{owner}/identity.json'] as const
@@ -51,7 +51,7 @@ const meant: MeantPlaces = {
 const live = async (world: World): Promise<void> => {
   const machines = await life.join(world)
   await Promise.all([
-    strangersPlant(world),
+    anonymousPlant(world),
     nodesPlant(world).then(() => operatorsPlant(world)),
     recoveriesPlant(world),
     life.renewNow(world),

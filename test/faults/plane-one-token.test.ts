@@ -91,8 +91,8 @@ test('beyond their budget strangers are told when to come back and counted in on
 
   const heard = await strangers(100)
   assert.deepEqual(new Set(heard.map(({ body }) => body.code)), new Set(['TOKEN_INVALID']))
-  const unheard = await strangers(40)
-  for (const { status, body, headers } of unheard) {
+  const rateLimited = await strangers(40)
+  for (const { status, body, headers } of rateLimited) {
     assert.deepEqual([status, body.code], [429, 'RATE_LIMITED'])
     const seconds = Number(headers['retry-after'])
     assert.ok(seconds >= 1 && seconds <= 60, `Retry-After: ${headers['retry-after']}`)

@@ -65,7 +65,7 @@ const recovering = (t: Scope, plane: DatedPlane): { readonly agent: AgentParts; 
     way: {
       domain: 'example.test',
       node: 'gpu-001',
-      door: { urls, trust: now.trust, purpose: 'recovery', pinned },
+      target: { urls, trust: now.trust, purpose: 'recovery', pinned },
       credential: { kind: 'key', keyType: 'p256', keyPem: key.pkcs8Pem() },
       counter: null,
     },

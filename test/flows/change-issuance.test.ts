@@ -9,6 +9,7 @@ import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { haltIssuance, resumeIssuance } from '#plane/identity/change-issuance.ts'
 import { createToken } from '#plane/enrollment/change-tokens.ts'
 import { enrollNode } from '#plane/enrollment/enroll-node.ts'
+import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { noHolders } from '../fakes/no-holders.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
@@ -113,6 +114,7 @@ test('a halt that is committed at one replica beats what another has decided and
     admission: openAdmissionQueue(clock, 200),
     writeLimit: openWriteLimit(clock, () => 1),
     secondHolders: openSecondHolders({ ...base, store: other, holders: noHolders }),
+    copiedImages: openCopiedImages({ ...base, store: other }),
     probe: async () => ({ silentMs: 60_000 }),
   }
   const call = {

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { readOf } from '#domain/core/change.ts'
-import { entry } from '#domain/core/decision.ts'
+import { readOf, entry } from '#domain/core/change.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
 import { Value } from 'typebox/value'
 import { publishClaims } from '#plane/federation/publish-claims.ts'

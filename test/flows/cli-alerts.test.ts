@@ -96,6 +96,6 @@ test('no alert of that id, and no alerts at all, are told from each other', asyn
   const none = await plane.muster('alert', 'list')
   assert.deepEqual(
     [none.code, none.out, none.err],
-    [exitCodes.ok, '', 'nothing needs a person; all: ./muster alert list --all\n'],
+    [exitCodes.ok, '', 'no open alerts; all: ./muster alert list --all\n'],
   )
 })

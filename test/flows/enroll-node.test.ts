@@ -12,6 +12,7 @@ import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { registerNode } from '#plane/node/register-node.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
+import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
 import { noHolders } from '../fakes/no-holders.ts'
@@ -36,6 +37,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
     admission: openAdmissionQueue(clock, 10),
     writeLimit: openWriteLimit(clock, () => 1),
     secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
+    copiedImages: openCopiedImages({ store, feed, clock, random: systemRandom }),
     probe,
   }
   await registerNode(deps, { id: 'n1', profile, macs: [mac], bmcSerial: null }, operator)

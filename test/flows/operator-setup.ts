@@ -23,10 +23,10 @@ import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { openOperatorPlane } from '#plane/boot/operator-plane.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
-import { toldPeers, type ToldPeers } from '../fakes/told-peers.ts'
+import { confirmingPeers, type ConfirmingPeers } from '../fakes/confirming-peers.ts'
 import { settingsNow } from '../fakes/settings-now.ts'
 import { manualTimers, type ManualTimers } from '../fakes/manual-timers.ts'
-import { nobodyTurnedAway } from '../fakes/wide-limits.ts'
+import { noneTurnedAway } from '../fakes/wide-limits.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { operatorCall, type Reply } from '../process/operator-call.ts'
 import { operator, setUp, type Setup } from './authority-setup.ts'
@@ -39,7 +39,7 @@ export type OperatorSetup = Setup & {
   readonly keys: Readonly<Record<Role, string>>
   /** Channels that pretend to be open; as the real ones do, they end when the feed tells of a denial. */
   readonly sessions: Map<NodeId, OpenSession[]>
-  readonly peers: ToldPeers
+  readonly peers: ConfirmingPeers
   readonly receipts: Receipts
   /** What keeps the plane from being ready. */
   readonly unready: string[]
@@ -57,19 +57,24 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   const authority = await base.open()
   await authority.maintain(90 * 24 * 3_600_000)
   const sessions = new Map<NodeId, OpenSession[]>()
+  /** How many channels the withdrawal with a receipt has cut. */
+  const cut = new Map<string, number>()
   feed.subscribe('channels', ({ writes }) => {
+    const before = channels.count()
     for (const write of writes)
       if (write.put === 'denial' && write.value.kind === 'epoch') sessions.delete(write.value.node)
+    for (const write of writes)
+      if (write.put === 'receipt' && !cut.has(write.value.id)) cut.set(write.value.id, before - channels.count())
   })
   const channels: OpenChannels = {
     openSessions: (node) => sessions.get(node) ?? [],
     everySession: async (node) => sessions.get(node) ?? [],
     isConnected: async (node) => sessions.has(node),
-    cutOn: async () => 0,
+    cutOn: async (_replica, receipt) => cut.get(receipt) ?? 0,
     count: () => [...sessions.values()].flat().length,
     pauseWhile: (_node, run) => run(),
   }
-  const peers = toldPeers()
+  const peers = confirmingPeers()
   const receipts = openReceipts({ store, feed, clock, timers, log: silentLog, channels, peers })
   const unready: string[] = []
   const alerts = await openUnresolvedAlerts(store, feed)
@@ -134,7 +139,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       version: '0.0.0',
       correlation: () => `call-${calls++}`,
       balancers: null,
-      turnedAway: nobodyTurnedAway,
+      turnedAway: noneTurnedAway,
       unready: () => unready,
       clockWarnings: () => [],
       settings: await settingsNow(store, feed),

@@ -15,7 +15,7 @@ import { silentLog } from '#platform/log.ts'
 import { systemTimers } from '#platform/timers.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import { formatStatement } from '#wire/core/statement.ts'
-import { toldPeers } from '../fakes/told-peers.ts'
+import { confirmingPeers } from '../fakes/confirming-peers.ts'
 import { day, operator } from './authority-setup.ts'
 import { codeOf, evidenceOf, newCsr, setUpRecovery, source } from './recovery-setup.ts'
 
@@ -359,7 +359,7 @@ test('a revoked node is told so and never recovers; a quarantined one needs an o
     cutOn: async () => 0,
     pauseWhile: <T>(_node: string, run: () => Promise<T>) => run(),
   }
-  const peers = toldPeers()
+  const peers = confirmingPeers()
   const receipts = openReceipts({ ...setup.deps, timers: systemTimers, log: silentLog, channels, peers })
   const withdraw = (id: string, kind: 'revoke' | 'quarantine') =>
     withdrawIdentity({ ...setup.deps, channels, peers, receipts }, id, { kind, reason: 'test' }, operator)

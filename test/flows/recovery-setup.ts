@@ -15,6 +15,7 @@ import { issueChallenge } from '#plane/identity/request-proofs.ts'
 import { openSightingJudge } from '#plane/continuity/judge-sighting.ts'
 import { counterAndToken, type Issued } from '#plane/identity/issue.ts'
 import type { LiveHolder } from '#plane/identity/holders.ts'
+import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { recoverNode, type RecoverCall } from '#plane/recovery/recover-node.ts'
@@ -91,6 +92,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     admission: openAdmissionQueue(clock, 200),
     writeLimit: openWriteLimit(clock, () => 1),
     probe: async () => ({ silentMs: 60_000 }),
+    copiedImages: openCopiedImages({ store, feed, clock, random: systemRandom }),
     secondHolders: openSecondHolders({
       ...{ store, feed, clock },
       holders: {

@@ -14,6 +14,7 @@ import { createToken } from '#plane/enrollment/change-tokens.ts'
 import { enrollNode, type EnrollDeps } from '#plane/enrollment/enroll-node.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
+import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
 import { noHolders } from '../fakes/no-holders.ts'
@@ -33,6 +34,7 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
     admission: openAdmissionQueue(clock, 10),
     writeLimit: openWriteLimit(clock, () => 1),
     secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
+    copiedImages: openCopiedImages({ store, feed, clock, random: systemRandom }),
     probe: async () => ({ silentMs: 60_000 }),
   }
   const set = { 'wireguard.mode': mode }

@@ -216,8 +216,8 @@ const planted: Planted[] = [
   {
     boundary: 'only a decision places an order',
     file: 'src/plane/enrollment/x.ts',
-    refused: [`import { placeOrder } from '#domain/core/order.ts'`, `const order = domain.placeOrder(draft)`],
-    allowed: [`import type { SigningOrder } from '#domain/core/order.ts'`],
+    refused: [`import { placeOrder } from '#domain/core/certificate.ts'`, `const order = domain.placeOrder(draft)`],
+    allowed: [`import type { SigningOrder } from '#domain/core/certificate.ts'`],
   },
   {
     boundary: "Node's check of a certificate is replaced in two files only",

@@ -26,7 +26,7 @@ import { makeSigner } from './harness.ts'
 export type TestReplica = PgReplicas & {
   commit(change: Change, fence?: Fence): Promise<Committed | 'lost-race'>
   /** The bare commit, of which the feed knows nothing. */
-  commitUntold(change: Change): Promise<Committed | 'lost-race'>
+  commitUnpublished(change: Change): Promise<Committed | 'lost-race'>
   /** What it was told of others, oldest first. */
   readonly told: readonly Committed[]
   readonly standings: readonly Standing['kind'][]
@@ -124,7 +124,7 @@ const openReplica = async (
   const replica: TestReplica = {
     ...shared,
     commit: (change, fence) => shared.commitHere(change, () => commits.commit(change, fence)),
-    commitUntold: (change) => commits.commit(change),
+    commitUnpublished: (change) => commits.commit(change),
     told,
     standings,
     led,

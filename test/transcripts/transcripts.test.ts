@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { mismatch, missing } from './match-lines.ts'
 import { parseTranscript } from './parse-transcript.ts'
 import { runTranscript } from './run-transcript.ts'
-import { strangerFolder } from './stranger-folder.ts'
+import { cloneFolder } from './clone-folder.ts'
 
 const here = import.meta.dirname
 
@@ -15,14 +15,14 @@ for (const name of fs.readdirSync(here).filter((file) => file.endsWith('.md'))) 
   test(`transcript: ${title}`, async (t) => {
     const steps = parseTranscript(text)
     assert.ok(steps.length > 0)
-    await runTranscript(t, name, steps, strangerFolder(t))
+    await runTranscript(t, name, steps, cloneFolder(t))
   })
 }
 
 const matchesCause = (shape: RegExp) => (error: Error) => shape.test(String(error.cause))
 
 test('a transcript that is not true fails', async (t) => {
-  const folder = strangerFolder(t)
+  const folder = cloneFolder(t)
   const run = (body: string) => runTranscript(t, 'x', parseTranscript('```console\n' + body + '\n```'), folder)
   await run('$ printf "one\\ntwo 17\\n"; exit 3\none\ntwo {{\\d+}}\n[exit 3]')
   await assert.rejects(run('$ echo two\none'), matchesCause(/standard output/))

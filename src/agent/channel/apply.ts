@@ -52,7 +52,7 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
       log.info({ revision: next.revision, vcluster: next.vcluster, profile: next.profile.name }, 'new configuration')
       const kept = applied(amend(agent, { profile: next.profile, endpoints: next.endpoints }), lastConfig.keep(next))
       agent.wireguard.configured(next.wireguard)
-      agent.overlay.told()
+      agent.overlay.configChanged()
       return kept
     },
     trust: (next: PlaneTrust) => {
@@ -66,8 +66,8 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
         agent.keeper.credentials().identity?.withdrawnIssuers ?? [],
         next.withdrawn_issuers,
       )
-      const told = { revision: next.revision, roots: next.roots.length, withdrawn: withdrawnIssuers.length }
-      log.info(told, 'new roots')
+      const facts = { revision: next.revision, roots: next.roots.length, withdrawn: withdrawnIssuers.length }
+      log.info(facts, 'new roots')
       return applied(amend(agent, { roots: next.roots, withdrawnIssuers, trustRevision: next.revision }))
     },
   }

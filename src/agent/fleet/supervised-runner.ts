@@ -1,5 +1,5 @@
-// Services as children of the agent, started again when they end, more slowly the more often they do. They end with the agent;
-// when that dies without a word, the next one finds them by what was written down, and adopts them: none runs twice.
+// Services as children of the agent, restarted when they end, with a growing delay. They end with the agent. When the agent is
+// killed, the next one finds them by the file that records them and adopts them: no service runs twice.
 
 import * as path from 'node:path'
 import type { Clock } from '#platform/clock.ts'

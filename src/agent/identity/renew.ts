@@ -8,7 +8,7 @@ import { noAnswer, unusableAnswer, type PlaneFailure } from '#agent/link/plane-f
 import { RenewResponse, type RenewRequest, type RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import {
   faultOfEndpoints,
-  faultOfLineage,
+  faultOfRecoveryFields,
   faultOfNewRoots,
   faultOfProfile,
   generationFrom,
@@ -34,7 +34,7 @@ export type Renewed = {
   readonly lacksRecovery: boolean
 }
 
-/** A server that takes the connection and says nothing must not use up what is left of the certificate. */
+/** A server that accepts the connection and does not answer must not use up the rest of the certificate's lifetime. */
 export const renewWithin = async (
   agent: RenewingAgent,
   identity: Identity,
@@ -75,7 +75,7 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
     faultOfNewRoots(identity.roots, roots) ??
     faultOfProfile(profile) ??
     faultOfEndpoints(endpoints) ??
-    faultOfLineage(answer.value, identity)
+    faultOfRecoveryFields(answer.value, identity)
   if (fault !== null) return unusableAnswer(fault)
   const made = generationFrom(request.request, certificate_chain)
   if (made.kind === 'unusable') return unusableAnswer(made.why)
@@ -102,7 +102,7 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
     kind: 'renewed',
     serial: made.generation.serial,
     persisted: kept.persisted,
-    // News only once: what could not be registered although it was known to lack waits for the next renewal.
+    // Renews early only once: a registration that failed although it was known to be missing waits for the next renewal.
     lacksRecovery: !lacksRecovery(agent, identity) && lacksRecovery(agent, { ...latest, ...renewal }),
   }
 }

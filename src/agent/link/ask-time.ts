@@ -38,6 +38,6 @@ export const askTime = async (
   }
 }
 
-/** Planes may stand behind a path of their own. */
+/** A plane may be served under a path. */
 const challengePath = ({ pathname }: URL): string =>
   `${pathname.replace(/\/v1\/.*$/, '').replace(/\/+$/, '')}/v1/challenge`

@@ -61,9 +61,9 @@ export const refusalFrom = (
 }
 
 /** The plane has ended a channel for a reason it would also refuse the next one for. */
-export const toldToLeave = ({ code, detail, retry_after_ms: afterMs }: PlaneClosing): Refused => {
+export const refusalOfClosing = ({ code, detail, retry_after_ms: afterMs }: PlaneClosing): Refused => {
   const text = `The plane has ended the channel: ${detail ?? code}.`
-  const said = { code, retry: retryClassOf(code, null), text, next: 'The agent comes back by itself' }
+  const said = { code, retry: retryClassOf(code, null), text, next: 'The agent retries automatically' }
   return refusedWith(said, afterMs ?? null, bareRuntimeCall)
 }
 

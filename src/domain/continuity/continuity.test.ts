@@ -8,13 +8,13 @@ import {
   decideDoubt,
   doubtInWords,
   findingOf,
-  issuanceBarred,
   takenAway,
   type Doubt,
   type DoubtFacts,
   type Finding,
   type Place,
 } from './continuity.ts'
+import { issuanceStopped } from '#domain/identity/node-certificate.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
 
@@ -139,9 +139,9 @@ test('a store that nobody doubts is not confirmed', () => {
 })
 
 test('while there is a doubt nothing is issued, with a time to come back, and people are told why', () => {
-  assert.equal(issuanceBarred(domainRow().value), null)
+  assert.equal(issuanceStopped(domainRow().value, 'known'), null)
   assert.equal(doubtInWords(domainRow().value), null)
-  const barred = issuanceBarred(inDoubt().value)
+  const barred = issuanceStopped(inDoubt().value, 'known')
   assert.deepEqual([barred?.code, barred?.retryAfterMs], ['STORE_IN_DOUBT', 60_000])
   assert.match(
     doubtInWords(inDoubt().value) ?? '',

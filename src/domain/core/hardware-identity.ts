@@ -2,7 +2,7 @@
 // share are refused before they become a key.
 
 import type { HardwareIdentity } from './node.ts'
-import { boundedText } from './decision.ts'
+import { boundedText } from './change.ts'
 import { refuse, type Refusal } from './refusal.ts'
 
 const mostMacs = 64

@@ -2,8 +2,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { approvalComplete } from '#domain/core/approval.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
-import { decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { subjectOf } from '#domain/identity/node-certificate.ts'
 import { noHardware, type Node, type NodeId } from '#domain/core/node.ts'
@@ -89,7 +88,7 @@ export const decideCreateToken = (facts: CreateTokenFacts): TokenCreated | Refus
 const ttlProblem = (ttlMs: number): Refusal | null =>
   Number.isSafeInteger(ttlMs) && ttlMs > 0 && ttlMs <= longestTokenTtlMs
     ? null
-    : refuse('SETTING_INVALID', 'a token lives more than 0 and at most 24 hours')
+    : refuse('SETTING_INVALID', 'the lifetime of a token is more than 0 and at most 24 hours')
 
 const profileForbids = ({ nodeId, profile, domain, replace }: CreateTokenFacts): Refusal | null => {
   const { name, join } = profile.value

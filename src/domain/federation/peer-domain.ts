@@ -2,8 +2,7 @@
 // anything here.
 
 import type { NodeId } from '#domain/core/node.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
-import { decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
 export type PeerDomain = {

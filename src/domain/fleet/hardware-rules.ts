@@ -1,9 +1,19 @@
 // Hardware profiles, the tags that put machines under them, and what is reported of a machine.
 
-import { readOf, type Read, type Row } from '#domain/core/change.ts'
-import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import {
+  readOf,
+  type Read,
+  type Row,
+  boundedText,
+  decided,
+  entry,
+  type Attribution,
+  type Decided,
+  nodeDecided,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import type { HardwareProfile, HardwareState, ResourceSlot } from '#domain/core/hardware-profile.ts'
-import { nodeDecided, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { profilesOf } from './sku.ts'
 

@@ -1,7 +1,7 @@
 // What health checkers say of a node. An unhealthy one keeps its identity and gets no new work.
 
 import { decideClear, decideRaise, type Unchanged } from '#domain/core/conditions.ts'
-import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
+import type { NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import type { Condition } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 

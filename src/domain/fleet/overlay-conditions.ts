@@ -1,7 +1,7 @@
 // What an agent says of its overlay, as conditions of its node. Each state says all of it: what it no longer shows is over.
 
 import { decideTold, type ToldFacts, type Unchanged } from '#domain/core/conditions.ts'
-import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
+import type { NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import type { ConditionName, Node } from '#domain/core/node.ts'
 
 /** As much of it as is decided on. */
@@ -25,7 +25,7 @@ const failure = ({ applied, detail }: OverlayShown): ToldFacts['told'] =>
     : [
         {
           name: 'overlay_failed',
-          reason: 'what the node was told to run could not be put in place',
+          reason: 'what the node has to run could not be put in place',
           evidence: { detail },
         },
       ]

@@ -25,7 +25,7 @@ test('every reason is named', () => {
   const node = nodeRow('quarantined', { conditions: [condition('clock_skew'), condition('disk_full')] }).value
   assert.deepEqual(schedulingOf(node), {
     state: 'unavailable',
-    reasons: ['not active: quarantined', 'no vCluster: maintenance mode', 'clock_skew', 'disk_full'],
+    reasons: ['not active: quarantined', 'not assigned to a vCluster (maintenance mode)', 'clock_skew', 'disk_full'],
   })
 })
 

@@ -44,7 +44,7 @@ export const schedulingOf = (node: Node): Scheduling => {
   const reasons = [
     ...(node.drain === 'none' ? [] : [node.drain]),
     ...(active ? [] : [`not active: ${node.membership.kind}`]),
-    ...(known && node.assignment === null ? ['no vCluster: maintenance mode'] : []),
+    ...(known && node.assignment === null ? ['not assigned to a vCluster (maintenance mode)'] : []),
     ...node.conditions.map(({ name }) => name).filter((name) => blocksScheduling[name]),
     // One part that could not be cleaned blocks the whole machine (R-017).
     ...node.machine.slots

@@ -2,9 +2,8 @@
 
 import { overlayChanges, overlayProblem, noOverlay, type Overlay } from './overlay.ts'
 import { policyRules, type Policy } from './policy.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
+import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
-import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
 import { maintenancePolicy } from '#domain/core/domain-settings.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import {

@@ -4,10 +4,10 @@ import * as fc from 'fast-check'
 import { entryTypesOf, expectDecided, expectRefused, readsOf, writesOf } from '../../../test/fakes/expect-decision.ts'
 import { alice, bob, domainRow, hour, noonMs, row } from '../../../test/fakes/sample-rows.ts'
 import type { Alert } from '#domain/alerts/alert.ts'
-import type { Row } from '#domain/core/change.ts'
-import type { Decided } from '#domain/core/decision.ts'
+import type { Row, Decided } from '#domain/core/change.ts'
 import { openIssuance, type DomainSettings } from '#domain/core/domain-settings.ts'
-import { decideHalt, decideResume, haltInWords, issuanceHalted, type Halted, type HaltFacts } from './issuance.ts'
+import { decideHalt, decideResume, haltInWords, type Halted, type HaltFacts } from './issuance.ts'
+import { issuanceStopped } from './node-certificate.ts'
 
 const halted = (changes: Partial<Halted> = {}): Halted => ({
   kind: 'halted',
@@ -74,7 +74,7 @@ test('resuming resolves the alert; what is open cannot be resumed', () => {
 
 test('whoever asks is told why and when to ask again; renewals go on only where that was said', () => {
   const asked = (issuance: DomainSettings['issuance'], what: 'known' | 'new') => {
-    const refusal = issuanceHalted(domainRow({ issuance }).value, what)
+    const refusal = issuanceStopped(domainRow({ issuance }).value, what)
     return refusal === null ? null : [refusal.code, refusal.detail, refusal.retryAfterMs]
   }
   const no = ['ISSUANCE_HALTED', 'audit', 60_000]

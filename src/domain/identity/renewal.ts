@@ -1,11 +1,15 @@
 // A new key and certificate within an epoch (rulings 4 and 8). One successor a certificate: the same request again gets
 // the same answer, another key means that somebody else holds this identity too.
 
-import { slotOf, type IssuedCertificate, type KeyBan } from '#domain/core/certificate.ts'
-import { readOf, type Row, type Write } from '#domain/core/change.ts'
-import { issuanceBarred } from '#domain/continuity/continuity.ts'
-import { entry } from '#domain/core/decision.ts'
-import { isFromFuture } from '#domain/core/clock-tolerance.ts'
+import {
+  slotOf,
+  type IssuedCertificate,
+  type KeyBan,
+  isFromFuture,
+  slotNameOf,
+  type SlotName,
+} from '#domain/core/certificate.ts'
+import { readOf, type Row, type Write, entry } from '#domain/core/change.ts'
 import {
   decideDuplicate,
   type DuplicateSign,
@@ -13,7 +17,6 @@ import {
   type HolderFacts,
   type Suspicion,
 } from './duplicate.ts'
-import { issuanceHalted } from './issuance.ts'
 import { hasCondition, withCondition } from '#domain/core/conditions.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { keyInUse, type KeyInUseFacts } from './key-claim.ts'
@@ -22,6 +25,7 @@ import {
   admit,
   certificateOf,
   certificateWords,
+  issuanceStopped,
   keyUnfit,
   recorded,
   type Admitted,
@@ -39,7 +43,6 @@ import {
   type RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { slotNameOf, type SlotName } from '#domain/core/slots.ts'
 
 export type RenewFacts = IssueFacts & {
   readonly node: Row<Node>
@@ -74,7 +77,7 @@ export type Renewal = Admitted<RenewFacts> & {
 
 export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   const { node, principal, key, nowMs } = facts
-  const barred = issuanceBarred(facts.domain.value) ?? issuanceHalted(facts.domain.value, 'known')
+  const barred = issuanceStopped(facts.domain.value, 'known')
   if (barred !== null) return barred
   if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
   const { membership } = node.value

@@ -60,7 +60,7 @@ test('where the profile asks for two people two have to say it, and neither word
 test('it is refused where nobody else claims the identity, where no machine is connected, and over a no', () => {
   const refused = (row: typeof node, code: Parameters<typeof expectRefused>[1], why?: RegExp) =>
     expectRefused(decideSettle({ ...facts, node: row }), code, why)
-  refused(nodeRow('active', { conditions: [condition('needs_approval')] }), 'NODE_STATE_CONFLICT', /nobody else/)
+  refused(nodeRow('active', { conditions: [condition('needs_approval')] }), 'NODE_STATE_CONFLICT', /has no duplicate/)
   for (const kind of ['enrolled', 'inactive'] as const) {
     refused(nodeRow(kind, { conditions: [duplicate] }), 'NODE_STATE_CONFLICT', /no machine is connected/)
   }

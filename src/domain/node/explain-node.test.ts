@@ -36,7 +36,7 @@ test('an active node is explained with its channel, its certificate and why noth
       'Active since 2030-01-01T11:00:00.000Z (1 h).',
       'Its channel is open.',
       'Its certificate is good until 2030-01-02T11:00:00.000Z; its agent renews it by 2030-01-02T03:00:00.000Z.',
-      'No work is placed on it: no vCluster: maintenance mode.',
+      'Not schedulable: not assigned to a vCluster (maintenance mode).',
     ].join('\n'),
   )
 })
@@ -68,7 +68,7 @@ test('how a lapsed node comes back follows its profile', () => {
   const under = (name: string, node: Node = lapsed) => explain(node, { profile: profileRow(name).value })
   assert.match(
     under('hpc-diskless'),
-    /has to join again\. It joins by itself when a machine shows its hardware identity/,
+    /has to join again\. It joins automatically when a machine shows its hardware identity/,
   )
   assert.match(
     under('mesh-paas'),
@@ -134,8 +134,8 @@ const late = noonMs + 100 * hour
 test('a node that recovers by itself is not told to make a token', () => {
   const lapsed = nodeRow('inactive', { recovery: keyRecovery() }).value
   const active = nodeRow('active', { recovery: keyRecovery() }).value
-  assert.match(explain(lapsed, { nowMs: late }), /certificate has expired: it recovers by itself/)
-  assert.match(explain(active, { nowMs: late }), /certificate expired at .*; it recovers by itself/)
+  assert.match(explain(lapsed, { nowMs: late }), /certificate has expired: it recovers automatically/)
+  assert.match(explain(active, { nowMs: late }), /certificate expired at .*; it recovers automatically/)
   const conditions = [{ name: 'cert_expired' as const, sinceMs: noonMs, reason: 'r', evidence: {} }]
   assert.doesNotMatch(explain({ ...lapsed, conditions }, { nowMs: late }), /token create/)
 })
@@ -149,12 +149,12 @@ test('what keeps a node from recovering is told with the command that lets it', 
   assert.match(said(denied), /operator:bob said no to its recovery; .*muster node approve gpu-001/)
   assert.match(said(keyRecovery(), 'mesh-paas'), /asks one person to approve its return/)
   const approvals = [{ by: 'operator:bob', atMs: noonMs }]
-  assert.match(said(keyRecovery(), 'mesh-paas', { approvals }), /it recovers by itself .*; that is approved/)
+  assert.match(said(keyRecovery(), 'mesh-paas', { approvals }), /it recovers automatically .*; that is approved/)
 })
 
 test('a no to recoveries is told of a node that is well, too', () => {
   const recovery = keyRecovery({ denied: { by: 'operator:bob', atMs: noonMs } })
-  assert.match(explain(nodeRow('active', { recovery }).value), /may not recover by itself: operator:bob said so/)
+  assert.match(explain(nodeRow('active', { recovery }).value), /may not recover: operator:bob denied it/)
 })
 
 test('each step of a repair is told with the next one', () => {

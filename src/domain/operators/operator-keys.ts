@@ -1,7 +1,6 @@
 // Keys of operators: named, since the name is what the journal remembers, and never all gone.
 
-import { readOf, type Row } from '#domain/core/change.ts'
-import { decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { OperatorKey, Role } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 

@@ -4,8 +4,7 @@
 
 import { wantedAlert, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { decideAdoptKey, journalVouches, type KeySeal, type KeyVoucher } from '#domain/operators/operator-keys.ts'
-import type { Row } from '#domain/core/change.ts'
-import { boundedText } from '#domain/core/decision.ts'
+import { type Row, boundedText } from '#domain/core/change.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'

@@ -7,7 +7,7 @@ import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
 import { agingWarnings, type AgingWarning } from './authority-warnings.ts'
 import { certificateOf } from './ca-signer.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
-import { entry } from '#domain/core/decision.ts'
+import { entry } from '#domain/core/change.ts'
 import { byItself } from './issuer-book.ts'
 
 export const agingNow = ({ clock, options, recovery }: AuthorityDeps, state: AuthorityState): readonly AgingWarning[] =>
@@ -37,9 +37,9 @@ const signs = ({ signer }: AuthorityState, nowMs: number): boolean =>
 
 const weakSealing = {
   beside:
-    'The sealing key lies in the data folder, beside the keys it seals, and protects nothing: move it elsewhere with mode 0600 and name it (--seal-key FILE), or give it as a systemd credential',
+    'The sealing key is stored in the data folder, next to the keys it seals: those keys are effectively unencrypted. Move it elsewhere with mode 0600 and pass --seal-key FILE, or pass it as a systemd credential',
   group:
-    'The sealing key can be read by its group: see that nobody but the plane is in that group, or chmod 600. Copies of the data folder are protected',
+    'The sealing key can be read by its group: make sure that only the plane is in that group, or chmod 600. Copies of the data folder are protected',
 } as const
 
 export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaView => {

@@ -1,7 +1,7 @@
 // The online half of the ceremony with an offline root: a request goes out, a certificate comes back and is
 // taken into service. The pending key is durable and sealed before the request is shown, so a repeat is the same request.
 
-import { type Attribution, entry } from '#domain/core/decision.ts'
+import { type Attribution, entry } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { generateKey, keyId, loadPrivateKey, spkiHash, type PrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'

@@ -1,4 +1,4 @@
-// For whatever watches the plane.
+// Calls for monitoring and load balancers.
 
 import { sha256Hex } from '#platform/bytes.ts'
 import { answer, type Answer, type Route, serve } from '#plane/http/route.ts'

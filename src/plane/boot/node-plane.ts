@@ -30,6 +30,7 @@ import {
   type ChallengeRouteDeps,
   type IdentityRouteDeps,
 } from '#plane/identity/identity-routes.ts'
+import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openNodeLimits } from './node-limits.ts'
 import { openNodeListener } from './node-listener.ts'
 import { mostBehindMs } from '#plane/store/contract/replicas.ts'
@@ -99,6 +100,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     // A shared database may lose, in a failover, what it showed last.
     certainAfterMs: store.sealedKeys === null ? 0 : mostBehindMs,
   })
+  const copiedImages = openCopiedImages(core)
   const receipts = openReceipts({ ...core, channels: channel.channels, peers: channel.peerProofs })
 
   const routes = nodeRoutes({
@@ -110,6 +112,7 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     urls,
     peerBook: channel.peerBook,
     secondHolders: channel.secondHolders,
+    copiedImages,
     probe: channel.probe,
   })
   const listener = await openNodeListener({
@@ -195,5 +198,5 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     { name: 'lived time', where: 'leader', everyMs: livedEveryMs, run: (asLeader) => lived.add(asLeader) },
   ]
   const endChannels = (): void => channel.sessions.close('PLANE_STOPPING', 'the plane is restarting')
-  return { listener, channel, receipts, limits, sightingJudge, denyList, upkeep, endChannels }
+  return { listener, channel, receipts, limits, sightingJudge, copiedImages, denyList, upkeep, endChannels }
 }

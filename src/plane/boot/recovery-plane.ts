@@ -13,6 +13,7 @@ import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
 import { openRecoveryListener, type RecoveryListener } from '#plane/http/recovery-listener.ts'
 import { recoveryRoutes } from '#plane/recovery/recovery-routes.ts'
+import type { CopiedImages } from '#plane/identity/copied-images.ts'
 import type { TurnedAway } from './turned-away.ts'
 
 export type RecoveryPlaneDeps = Core & {
@@ -24,6 +25,7 @@ export type RecoveryPlaneDeps = Core & {
   readonly limits: NodeLimits
   readonly channel: Pick<ChannelParts, 'peerBook' | 'secondHolders'>
   readonly sightingJudge: SightingJudge
+  readonly copiedImages: CopiedImages
   readonly correlation: () => string
   readonly turnedAway: TurnedAway
   readonly connections: number
@@ -54,6 +56,7 @@ export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<Recove
     peerBook: channel.peerBook,
     secondHolders: channel.secondHolders,
     sightingJudge: deps.sightingJudge,
+    copiedImages: deps.copiedImages,
     onRehearsal: deps.onRehearsal,
   })
   const listener = await openRecoveryListener({

@@ -1,10 +1,9 @@
 // The revocation lists of the issuers whose keys are here, made when somebody asks for one: whatever this plane has heard
 // of by then is in it. Nothing is read or kept for a domain nobody asks about.
 
-import { certificateKey, type CertificateRecord, type Denial } from '#domain/core/certificate.ts'
+import { certificateKey, type CertificateRecord, type Denial, everySlot, slotsOf } from '#domain/core/certificate.ts'
 import { mayHaveRevoked, revokedBy, revokedByNode, type Revocation } from '#domain/ca/certificate-status.ts'
 import type { IssuerId, Node } from '#domain/core/node.ts'
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import {
   deltaList,
   fullList,

@@ -4,7 +4,7 @@
 import { failed, type AnswerOcsp, type OcspOutcome, type OcspReply } from './answer-ocsp.ts'
 import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 import type { ListKind, RevocationLists } from './revocation-lists.ts'
-import { ocspPath } from '#plane/authority/sign-leaf.ts'
+import { ocspPath } from '#plane/authority/ca-signer.ts'
 import type { Standing } from '#plane/store/contract/replicas.ts'
 import { largestOcspRequest } from '#pki/ocsp-request.ts'
 import { boundServer } from '#platform/bounded-server.ts'

@@ -1,7 +1,7 @@
 // An operator says that somebody else may have the key of an authority: the plane goes on with another, and everybody who
 // lived by that one is thrown out, to come back through recovery.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { Feed } from '#plane/core/feed.ts'

@@ -1,7 +1,7 @@
 // What a commit means for channels and presence, in the turn it is committed here, or heard of from another replica.
 
 import type { EntryType } from '#domain/core/journal-entry.ts'
-import { slotsOf } from '#domain/core/slots.ts'
+import { slotsOf } from '#domain/core/certificate.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import type { CutRecord } from '#plane/sessions/cut-elsewhere.ts'
 import type { ReturnSlots } from '#plane/limits/return-slots.ts'

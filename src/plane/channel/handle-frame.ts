@@ -1,6 +1,6 @@
 // What the plane does about a frame of an agent.
 
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 import { notePersistence } from '#plane/identity/confirm-node.ts'
 import type { HoldOff } from '#plane/limits/hold-off.ts'

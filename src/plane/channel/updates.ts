@@ -12,7 +12,7 @@ import { configurationOf, trustOf, type PlaneUrls } from '#plane/core/configurat
 import type { Gate } from '#plane/cluster/gate.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Revisions, Session } from '#plane/sessions/session.ts'
-import { wireguardConfigOf } from '#plane/network/wireguard-config.ts'
+import { wireguardConfigOf } from '#plane/network/wireguard-part.ts'
 import type { Core } from '#plane/core/core.ts'
 
 export type UpdateDeps = Pick<Core, 'timers' | 'log'> & {

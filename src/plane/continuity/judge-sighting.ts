@@ -9,7 +9,7 @@ import {
   type Finding,
   type Place,
 } from '#domain/continuity/continuity.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { SeenHead } from '#domain/continuity/sighting.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { decided, entry, type Attribution } from '#domain/core/decision.ts'
+import { decided, entry, type Attribution } from '#domain/core/change.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import { openFeed } from './feed.ts'
 import type { Committed, Store } from '#plane/store/contract/store.ts'

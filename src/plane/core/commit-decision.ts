@@ -1,9 +1,7 @@
 // Decide on a snapshot, commit by compare-and-set, publish. Every flow commits through this file. A flow that loses a race
 // reads and decides again, so no flow holds a lock.
 
-import type { Change } from '#domain/core/change.ts'
-import type { Decided } from '#domain/core/decision.ts'
-import { rowUnreadable, standInOf } from '#domain/core/node-change.ts'
+import { type Change, type Decided, rowUnreadable, standInOf } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
 import type { Committed, Store } from '#plane/store/contract/store.ts'

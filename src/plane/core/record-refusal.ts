@@ -1,6 +1,6 @@
 // Refusals are journaled too, as far as their budget goes; beyond it they are counted, one entry a minute.
 
-import { type Attribution, boundedText, entry } from '#domain/core/decision.ts'
+import { type Attribution, boundedText, entry } from '#domain/core/change.ts'
 import type { EntryBody } from '#domain/core/journal-entry.ts'
 import { actorOf, type Principal } from '#domain/core/principal.ts'
 import type { Refusal } from '#domain/core/refusal.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Denial } from '#domain/core/certificate.ts'
-import { entry } from '#domain/core/decision.ts'
+import { entry } from '#domain/core/change.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openFeed } from '#plane/core/feed.ts'

@@ -1,7 +1,6 @@
 // Tokens are made and taken back. A secret is shown once; only its hash is kept.
 
-import type { Row } from '#domain/core/change.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Row, Attribution } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Token } from '#domain/enrollment/token.ts'

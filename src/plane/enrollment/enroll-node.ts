@@ -1,6 +1,6 @@
 // A machine gets an identity: look its credential up, charge it if it proves nothing, read, decide, and issue.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import {
   aboutCredential,
   aboutToken,
@@ -29,34 +29,32 @@ import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { WireguardRequest } from '#wire/network/peers.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { issue, readIssueFacts, type IssueDeps, type Issued } from '#plane/identity/issue.ts'
+import { issue, readIssueFacts, type Issued, readKeyClaims, keyInRequest } from '#plane/identity/issue.ts'
 import { holderUnknown } from '#plane/identity/holders.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
-import { raiseCopiedImage, readKeyClaims } from '#plane/identity/key-claims.ts'
-import {
-  checkRegistration,
-  keyInRequest,
-  type ChallengeDeps,
-  type CheckedRegistration,
-} from '#plane/identity/request-proofs.ts'
+import type { CopiedImages } from '#plane/identity/copied-images.ts'
+import { checkRegistration, type CheckedRegistration } from '#plane/identity/request-proofs.ts'
 import { callerFacts, lastSeenFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
 import type { CallerBudget } from '#plane/limits/caller-budget.ts'
-import { checkWireguard, readWireguard } from '#plane/network/wireguard-facts.ts'
-import type { Core } from '#plane/core/core.ts'
+import { checkWireguard, readWireguard } from '#plane/network/wireguard-part.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
-export type EnrollDeps = ChallengeDeps &
-  IssueDeps &
-  Pick<Core, 'store' | 'feed'> & {
+export type EnrollDeps = FlowCore &
+  Pick<Core, 'random'> & {
     readonly issuer: Issuer
+    readonly recovery: RecoveryAuthority
+    readonly domainName: string
     readonly anonymousBudget: CallerBudget
     readonly admission: AdmissionQueue
     readonly writeLimit: WriteLimit
     readonly secondHolders: Pick<SecondHolders, 'report'>
+    readonly copiedImages: CopiedImages
     /** Pings whatever channel the node has open. */
     readonly probe: (node: NodeId, enoughMs: number) => Promise<Exclude<ProbeOutcome, 'not-tried'> | 'unknown'>
   }
@@ -192,7 +190,7 @@ const decide = async (
   switch (verdict.kind) {
     case 'refused':
       if (verdict.code === 'ALREADY_ACTIVE') await alarm(deps, facts, by)
-      if (verdict.code === 'KEY_IN_USE') await raiseCopiedImage(deps, facts.nodeId, facts.keyClaims, by.source)
+      if (verdict.code === 'KEY_IN_USE') await deps.copiedImages.raise(facts.nodeId, facts.keyClaims, by.source)
       return verdict
     case 'refused-and-spent': {
       const outcome = await commitOnce(deps, verdict.change)
@@ -219,8 +217,9 @@ const joinLimit = async (deps: EnrollDeps, { source }: EnrollCall, node: NodeId)
   return deps.writeLimit.take(lastSource === source ? `${node} joins from ${source}` : `${node} joins`)
 }
 
+/** An active identity that was taken over by hardware alone is for an operator to look at. */
 const alerted = async (deps: EnrollDeps, admission: Admission, record: Recorded): Promise<Recorded> => {
-  if (!isAlarming(admission)) return record
+  if (admission.supersedes !== 'an active identity' || !isAlarming(admission)) return record
   const about = { kind: 'superseded_by_hardware', subject: admission.before.id } as const
   const existing = await deps.store.get('alert', alertKey(about))
   const alert = supersessionAlert(admission, existing, sortableId(admission.facts.nowMs, deps.random))

@@ -1,16 +1,15 @@
 // How a machine that has no identity yet gets one; no client certificate is asked for.
 
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import { noHardware, type HardwareIdentity } from '#domain/core/node.ts'
 import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
-import { identityAnswer, type IdentityAnswerDeps } from '#plane/identity/identity-routes.ts'
-import type { Issued } from '#plane/identity/issue.ts'
+import { identityAnswer, type IdentityAnswerDeps, type Issued } from '#plane/identity/issue.ts'
 import type { PeerBook } from '#plane/network/peer-book.ts'
-import { overlayConfigOf, wireguardConfigOf } from '#plane/network/wireguard-config.ts'
+import { overlayConfigOf, wireguardConfigOf } from '#plane/network/wireguard-part.ts'
 import { enrollApi, understoodFields, type EnrollRequest, type EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { enrollNode, type EnrollDeps } from './enroll-node.ts'
 
-export type EnrollRouteDeps = EnrollDeps & EnrollmentAnswerDeps
+export type EnrollRouteDeps = EnrollDeps & Pick<EnrollmentAnswerDeps, 'peerBook' | 'urls'>
 
 export const enrollRoutes = (deps: EnrollRouteDeps): readonly Route[] =>
   serve(enrollApi, { enroll: (call) => enroll(deps, call) })

@@ -1,6 +1,6 @@
 // The domains this one exchanges claims with.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import {
   decideAddPeerDomain,
   decideRemovePeerDomain,

@@ -2,7 +2,7 @@
 // replicas the leader does it. Nothing waits for it: a peer that is away is tried again, and is told how things stand by
 // then, not everything it has missed.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { claimKeptMs, type PeerDomain } from '#domain/federation/peer-domain.ts'
 import { everyNode } from '#plane/core/pages.ts'

@@ -3,9 +3,8 @@
 
 import { type Claim, type PeerDomain, claimKey } from '#domain/federation/peer-domain.ts'
 import { decideElsewhere, decideTakeClaims } from '#domain/federation/claim-rules.ts'
-import type { Row } from '#domain/core/change.ts'
+import type { Row, Attribution } from '#domain/core/change.ts'
 import { hasCondition } from '#domain/core/conditions.ts'
-import type { Attribution } from '#domain/core/decision.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { verifySignature } from '#pki/keys.ts'

@@ -8,8 +8,7 @@ import {
   type Destination,
   type LeaveFacts,
 } from '#domain/fleet/assignment.ts'
-import type { Attribution } from '#domain/core/decision.ts'
-import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
+import type { Attribution, NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { commitDecision, type Done } from '#plane/core/commit-decision.ts'

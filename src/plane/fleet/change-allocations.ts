@@ -2,7 +2,7 @@
 // (revocation/withdraw-identity.ts, identity/second-holder.ts, recovery/issue-repair-bundle.ts).
 
 import { decideGiveBack, decidePlace, type Allocation } from '#domain/fleet/allocation.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'

@@ -1,6 +1,6 @@
 // Hardware profiles, and what is known of the machines under them.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution, NodeDecided } from '#domain/core/change.ts'
 import type { HardwareProfile } from '#domain/core/hardware-profile.ts'
 import {
   decideCreateHardwareProfile,
@@ -13,7 +13,6 @@ import {
   type HardwareProfileDecided,
   type MachineReport,
 } from '#domain/fleet/hardware-rules.ts'
-import type { NodeDecided } from '#domain/core/node-change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { profilesOf } from '#domain/fleet/sku.ts'

@@ -1,8 +1,7 @@
 // vClusters. One with nodes in it is deleted by taking them out, one after the other, and then itself: it is closed before
 // it is looked at who is in it, so that none comes in meanwhile.
 
-import type { Row } from '#domain/core/change.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Row, Attribution } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import {

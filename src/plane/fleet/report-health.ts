@@ -1,6 +1,6 @@
 // What a health checker has found out about a node.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import { decideHealth, type HealthReport } from '#domain/fleet/health.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

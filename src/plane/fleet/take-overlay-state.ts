@@ -1,7 +1,7 @@
 // How the overlay of a node stands, as its agent says. It says so when it changes, and once after every hello: what could not
 // be decided when it came, since others were quicker or the node writes too much, is decided when the node is next heard.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { decideOverlayShown, type OverlayShown } from '#domain/fleet/overlay-conditions.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'

@@ -1,7 +1,7 @@
 // An operator halts all issuance, or lets it go on. Effective everywhere once it is committed: whatever was decided before
 // has read the row that is written here, and loses the race.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import { decideHalt, decideResume, haltAlertKey, type Issuance, type ResumeFacts } from '#domain/identity/issuance.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import { sortableId } from '#platform/random.ts'

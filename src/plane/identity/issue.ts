@@ -1,13 +1,14 @@
-// The one pipeline that hands out the certificates of nodes: decide on a snapshot, sign, record, commit, publish. Enrolment,
-// renewal and recovery differ in what they decide and in what they write; both are in domain/.
+// The one pipeline that hands out the certificates of nodes: read, decide on a snapshot, sign, record, commit, publish,
+// answer. Enrolment, renewal and recovery differ in what they decide and in what they write; both are in domain/.
 
-import { certificateKey, type IssuedCertificate } from '#domain/core/certificate.ts'
+import { certificateKey, type IssuedCertificate, slotsOf } from '#domain/core/certificate.ts'
 import type { Change } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
+import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { slotsOf } from '#domain/core/slots.ts'
+import type { KeyClaimFacts } from '#domain/identity/key-claim.ts'
 import type { Admitted, IssueFacts, Recorded, Repeated } from '#domain/identity/node-certificate.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { commitOnce, nodeTries, retryLostRaces, type CommitDeps } from '#plane/core/commit-decision.ts'
@@ -15,8 +16,15 @@ import type { Issuer } from '#plane/core/issuer.ts'
 import type { Committed, Store } from '#plane/store/contract/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
-import { signCounter, type CounterDeps } from './request-proofs.ts'
+import { isoTime, type Clock } from '#platform/clock.ts'
+import { toPem } from '#pki/pem.ts'
+import { parseCsr } from '#pki/csr.ts'
+import { spkiHash } from '#pki/keys.ts'
+import { agentProfile, endpointSet, withdrawnPart, type PlaneUrls } from '#plane/core/configuration.ts'
 import type { Core } from '#plane/core/core.ts'
+import { formatStatement } from '#wire/core/statement.ts'
+import { understoodFields } from '#wire/enrollment/enroll-api.ts'
+import type { RenewResponse } from '#wire/identity/identity-api.ts'
 
 export type IssueDeps = CommitDeps & {
   readonly store: Pick<Store, 'commit' | 'get'>
@@ -102,7 +110,32 @@ export const commitIssued = async (
   return outcome
 }
 
-export type FactDeps = Pick<Core, 'clock' | 'random'> & {
+/** The public key, proven to be its sender's: all that is ever taken from a certificate request. */
+export const keyInRequest = (csr: string): IssueFacts['key'] => {
+  const parsed = parseCsr(csr)
+  if (parsed.kind === 'malformed') return parsed
+  return { kind: 'key', keyType: parsed.keyType, spki: parsed.spki, spkiHash: spkiHash(parsed.spki) }
+}
+
+/**
+ * Read before the node: a claim that the node's own commit wrote is then never newer than the node's row, and a request that
+ * is repeated at the same time is not taken for one that brings an earlier key.
+ */
+export const readKeyClaims = async (
+  store: Pick<Store, 'get'>,
+  key: IssueFacts['key'],
+  register: RecoveryRegistrationFacts | null,
+): Promise<KeyClaimFacts> => {
+  const recoveryKey = register?.kind === 'key' ? register.spki : null
+  const [certified, registered, registeredBan] = await Promise.all([
+    key.kind === 'key' ? store.get('key-claim', key.spkiHash) : null,
+    recoveryKey === null ? null : store.get('key-claim', recoveryKey),
+    recoveryKey === null ? null : store.get('key-ban', recoveryKey),
+  ])
+  return { certified, registered, registeredBan }
+}
+
+type FactDeps = Pick<Core, 'clock' | 'random'> & {
   readonly store: Pick<Store, 'get'>
   readonly issuer: Pick<Issuer, 'withdrawnIssuers'>
 }
@@ -122,7 +155,10 @@ export const readIssueFacts = async (
   }
 }
 
-export type CounterAndTokenDeps = CounterDeps & { readonly recovery: Pick<RecoveryAuthority, 'bearerFor'> }
+type CounterAndTokenDeps = {
+  readonly recovery: Pick<RecoveryAuthority, 'signStatement' | 'bearerFor'>
+  readonly domainName: string
+}
 
 /**
  * What goes out with every certificate besides: the signed counter and, in compatibility mode, the bearer token. Both are made
@@ -143,6 +179,14 @@ export const counterAndToken = (
   }
 }
 
+/** Signed, so that a caller can only present a counter that it was given (ruling 6). request-proofs.ts reads it. */
+const signCounter = (
+  { recovery, domainName }: CounterAndTokenDeps,
+  { id, epoch }: Pick<Node, 'id' | 'epoch'>,
+  counter: number,
+): string =>
+  formatStatement('counter', { domain: domainName, node: id, epoch, counter }, (bytes) => recovery.signStatement(bytes))
+
 /** The hash of the token that goes with the next certificate of this node, if it recovers by tokens. */
 const nextBearerHash = (
   { recovery }: Pick<IssueDeps, 'recovery'>,
@@ -156,3 +200,36 @@ const countOf = (node: Node, serial: string): number => {
   const newest = slots === null ? null : (slots.pending ?? slots.current)
   return newest === null || newest.serial === serial ? node.counter : node.counter - 1
 }
+
+export type IdentityAnswerDeps = CounterAndTokenDeps & {
+  readonly issuer: Pick<Issuer, 'chainOf' | 'roots' | 'withdrawnIssuers'>
+  readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
+  readonly clock: Clock
+  readonly urls: () => PlaneUrls
+}
+
+/** What a machine is given with every certificate, whichever way it got it. */
+export const identityAnswer = (
+  deps: IdentityAnswerDeps,
+  { node, profile, domain, certificate }: Issued,
+): RenewResponse => {
+  const { counter, recoveryToken } = counterAndToken(deps, node, certificate)
+  return {
+    certificate_chain: pemChain(deps.issuer, certificate),
+    roots: [...deps.issuer.roots()],
+    ...withdrawnPart(deps.issuer),
+    profile: agentProfile(profile),
+    endpoints: endpointSet(deps.urls()),
+    server_time: isoTime(deps.clock.nowMs()),
+    understands: [...understoodFields],
+    counter,
+    recovery_trust: { roots: [...deps.recovery.roots()], statement_keys: [...deps.recovery.statementKeys()] },
+    ...(recoveryToken !== null && { recovery_token: recoveryToken }),
+    recovery_registered: node.recovery !== null,
+    clock_tolerance_ms: domain.clockToleranceMs,
+  }
+}
+
+/** The leaf, then its issuers, without the root. */
+const pemChain = (issuer: Pick<Issuer, 'chainOf'>, { issuer: signedBy, der }: HandedOut): string =>
+  [Buffer.from(der, 'base64'), ...issuer.chainOf(signedBy)].map((part) => toPem('CERTIFICATE', part)).join('')

@@ -1,6 +1,6 @@
 // A node whose certificate works gets its next one: read, decide, and issue.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
@@ -13,26 +13,27 @@ import {
   type RenewFacts,
   type RenewVerdict,
 } from '#domain/identity/renewal.ts'
-import { slotsOf } from '#domain/core/slots.ts'
-import type { Random } from '#platform/random.ts'
+import { slotsOf } from '#domain/core/certificate.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
-import { issue, readIssueFacts, type IssueDeps, type Issued } from './issue.ts'
-import { raiseCopiedImage, readKeyClaims } from './key-claims.ts'
-import { checkRegistration, keyInRequest, readRenewalCounter, type ChallengeDeps } from './request-proofs.ts'
+import { issue, readIssueFacts, type Issued, readKeyClaims, keyInRequest } from './issue.ts'
+import type { CopiedImages } from './copied-images.ts'
+import { checkRegistration, readRenewalCounter } from './request-proofs.ts'
 import { callerFacts, lastSeenFacts, type SecondHolders } from './second-holder.ts'
-import type { FlowCore } from '#plane/core/core.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
 export type RenewDeps = FlowCore &
-  ChallengeDeps &
-  IssueDeps & {
+  Pick<Core, 'random'> & {
     readonly issuer: Issuer
-    readonly random: Random
+    readonly recovery: RecoveryAuthority
+    readonly domainName: string
     readonly writeLimit: WriteLimit
     readonly secondHolders: SecondHolders
+    readonly copiedImages: CopiedImages
   }
 
 export type RenewCall = {
@@ -57,7 +58,7 @@ export const renewCertificate = async (
     await deps.secondHolders.report({
       node: principal.id,
       condition: 'duplicate_identity',
-      reason: 'two holders of one certificate asked for its successor',
+      reason: 'two machines with the same certificate asked to renew it',
       evidence: { source: principal.source, serial: principal.proof.serial, code: outcome.code },
       by,
     })
@@ -149,7 +150,7 @@ const decide = async (
   switch (verdict.kind) {
     case 'refused':
       if (verdict.code === 'KEY_IN_USE') {
-        await raiseCopiedImage(deps, facts.node.value.id, facts.keyClaims, facts.by.source)
+        await deps.copiedImages.raise(facts.node.value.id, facts.keyClaims, facts.by.source)
       }
       return verdict
     case 'duplicate':

@@ -1,32 +1,22 @@
-// What a request brings that is checked before anything is decided on it: the key of its certificate request, the counter, a
-// challenge, and the recovery key it registers. Challenge and counter are statements that this domain has signed, and
-// nothing is kept of them: each says when or for which node it was made, and its signature that it is ours.
+// What a request brings that is checked before anything is decided on it: the counter, a challenge, and the recovery key it
+// registers. Challenge and counter are statements that this domain has signed, and nothing is kept of them: each says when or
+// for which node it was made, and its signature that it is ours.
 
-import type { KeyInRequest } from '#domain/identity/node-certificate.ts'
-import type { Node, NodeId } from '#domain/core/node.ts'
+import type { NodeId } from '#domain/core/node.ts'
 import type { PresentedCounter, RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import { parseCsr } from '#pki/csr.ts'
 import { keyTypeOfSpki, spkiHash, verifySignature } from '#pki/keys.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { sha256Hex } from '#platform/bytes.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Random } from '#platform/random.ts'
+import type { Core } from '#plane/core/core.ts'
 import { formatStatement, parseStatement, recoveryProofBytes, type Challenge } from '#wire/core/statement.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 
-export type CounterDeps = {
+type CounterDeps = { readonly recovery: Pick<RecoveryAuthority, 'isOurStatement'>; readonly domainName: string }
+
+export type ChallengeDeps = Pick<Core, 'clock' | 'random'> & {
   readonly recovery: Pick<RecoveryAuthority, 'signStatement' | 'isOurStatement'>
   readonly domainName: string
-}
-
-export type ChallengeDeps = CounterDeps & { readonly clock: Clock; readonly random: Random }
-
-/** The public key, proven to be its sender's: all that is ever taken from a certificate request. */
-export const keyInRequest = (csr: string): KeyInRequest | { kind: 'malformed'; why: string } => {
-  const parsed = parseCsr(csr)
-  if (parsed.kind === 'malformed') return parsed
-  return { kind: 'key', keyType: parsed.keyType, spki: parsed.spki, spkiHash: spkiHash(parsed.spki) }
 }
 
 /** Long enough for a slow machine to answer, too short for its answer to be worth stealing. */
@@ -83,14 +73,6 @@ export const checkRegistration = (
     return refuse('RECOVERY_UNKNOWN', 'the proof of the recovery key is wrong')
   return { kind: 'registration', facts: { kind: 'key', spki: spkiHash(spki), publicKey }, node: ours.node }
 }
-
-/** Signed, so that a caller can only present a counter that it was given (ruling 6). */
-export const signCounter = (
-  { recovery, domainName }: CounterDeps,
-  { id, epoch }: Pick<Node, 'id' | 'epoch'>,
-  counter: number,
-): string =>
-  formatStatement('counter', { domain: domainName, node: id, epoch, counter }, (bytes) => recovery.signStatement(bytes))
 
 /**
  * One that another key signed is like none: keys can be lost. Serials guard a renewal, and the holder of a copy could as well

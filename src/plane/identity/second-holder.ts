@@ -3,8 +3,7 @@
 // asking may write.
 
 import { releaseAll } from '#domain/fleet/allocation.ts'
-import type { Change } from '#domain/core/change.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import { type Change, type Attribution, withPart } from '#domain/core/change.ts'
 import {
   decideDuplicate,
   decideSecondHolder,
@@ -13,11 +12,10 @@ import {
   type HolderFacts,
   type SecondHolderFacts,
 } from '#domain/identity/duplicate.ts'
-import { withPart } from '#domain/core/node-change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
-import { slotsOf } from '#domain/core/slots.ts'
+import { slotsOf } from '#domain/core/certificate.ts'
 import { busyOver, commitDecision, commitOnce, retryLostRaces, type CommitDeps } from '#plane/core/commit-decision.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import type { Observation, Store } from '#plane/store/contract/store.ts'

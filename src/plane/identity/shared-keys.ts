@@ -3,12 +3,10 @@
 // every hour, because a replica of an older release writes certificates without claims.
 
 import { wantedAlert, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
-import { deniedOverKey } from '#domain/core/certificate.ts'
-import { readOf, type Change, type Write } from '#domain/core/change.ts'
-import { entry } from '#domain/core/decision.ts'
+import { deniedOverKey, everySlot, slotsOf } from '#domain/core/certificate.ts'
+import { readOf, type Change, type Write, entry } from '#domain/core/change.ts'
 import { holdingsOf, withHolder, type KeyClaim } from '#domain/identity/key-claim.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Led } from '#plane/cluster/leading.ts'
@@ -79,7 +77,7 @@ const bannedCertificates = async ({ store, clock }: SharedKeysDeps, nodes: reado
   }
 }
 
-/** Every key that several nodes hold. That one brought the key of another is raised where it is refused (key-claims.ts). */
+/** Every key that several nodes hold. That one brought the key of another is raised where it is refused (copied-images.ts). */
 const sharedKeysSource = ({ store }: SharedKeysDeps): AlertSource => ({
   kinds: ['shared_key', 'copied_image'],
   async wanted() {

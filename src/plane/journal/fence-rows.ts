@@ -3,8 +3,7 @@
 
 import { releaseAll } from '#domain/fleet/allocation.ts'
 import { denialKey } from '#domain/core/certificate.ts'
-import { readOf } from '#domain/core/change.ts'
-import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import { readOf, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import { decideQuarantine } from '#domain/revocation/quarantine.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { journalActor } from '#domain/journal/rows-and-journal.ts'

@@ -4,7 +4,7 @@
 
 import type { Alert } from '#domain/alerts/alert.ts'
 import { revokedAgain, wantedAlert, type AlertKind, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import { sleep, turn } from '#platform/timers.ts'
 import { compareRows, type Comparison, type RowDifference } from './compare-rows.ts'
 import { fenceRow } from './fence-rows.ts'
@@ -201,7 +201,7 @@ const differenceInWords = ({ row, subject, why, fence }: RowDifference): string 
 
 /**
  * A fence makes rows and journal agree, so the alert is all that still tells of it: a new difference is added to what it says
- * already, as an alert that nobody has acknowledged.
+ * already, as an alert without an acknowledgement.
  */
 const withEarlier = (wanted: WantedAlert, parts: readonly string[], unresolved: Alert, nowMs: number): WantedAlert => {
   if (parts.every((part) => unresolved.reason.includes(part))) return wanted

@@ -2,7 +2,7 @@
 // work in between, and shared by whoever asks meanwhile.
 
 import { conditionNames, rehearsalSteps, type ConditionName, type Node } from '#domain/core/node.ts'
-import { slotsOf } from '#domain/core/slots.ts'
+import { slotsOf } from '#domain/core/certificate.ts'
 import { isToRecover } from '#domain/core/recoverability.ts'
 import { profilesByName, recoverabilityNow } from '#plane/core/count-recoverable.ts'
 import { nodePages } from '#plane/core/pages.ts'

@@ -1,9 +1,8 @@
 // What operators do to a node that leaves its identity alone, and lets it back.
 
 import { decideApprove, decideDeny } from '#domain/core/approval.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution, NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import { decideDrain, decideDrained, decideUndrain } from '#domain/fleet/drain.ts'
-import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { decideRelease } from '#domain/revocation/quarantine.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

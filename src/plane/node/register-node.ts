@@ -1,6 +1,5 @@
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution, NodeDecided } from '#domain/core/change.ts'
 import { hardwareIdentity } from '#domain/core/hardware-identity.ts'
-import type { NodeDecided } from '#domain/core/node-change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideRegister } from '#domain/enrollment/registration.ts'

@@ -1,7 +1,6 @@
 // An operator says that of two that claim one identity the machine that is connected now is the right one.
 
-import type { Attribution } from '#domain/core/decision.ts'
-import type { NodeDecided } from '#domain/core/node-change.ts'
+import type { Attribution, NodeDecided } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideSettle } from '#domain/identity/settle.ts'

@@ -1,16 +1,14 @@
 // What an agent reports of its node: kept as the last thing known, and decided on where it changes what the registry says.
 // A report says all of it, so what is lost to a race or to the write limit comes with the next one.
 
-import type { Row } from '#domain/core/change.ts'
+import type { Row, Attribution, NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
-import type { Attribution } from '#domain/core/decision.ts'
-import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import { decideRehearsalReported } from '#domain/recovery/rehearsal.ts'
 import { decideRepairEvidence, repairChecksOf } from '#domain/recovery/repair.ts'
 import { decideReported } from '#domain/node/reported-conditions.ts'
-import { slotsOf } from '#domain/core/slots.ts'
+import { slotsOf } from '#domain/core/certificate.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { ReportBody } from '#wire/node/report.ts'

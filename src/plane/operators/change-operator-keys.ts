@@ -1,4 +1,4 @@
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import { decideCreateKey, decideRevokeKey, type KeySeal } from '#domain/operators/operator-keys.ts'
 import type { OperatorKey, Role } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

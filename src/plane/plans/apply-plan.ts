@@ -1,7 +1,7 @@
 // Does what a plan has shown. It is marked as applied first, so that of two who try one does; what then turns out to have
 // changed after all is left alone and told, a line each.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { decommissioningOf, revocationOf, unassignmentOf, versionFact } from '#domain/plans/plan-effects.ts'
 import {

@@ -1,6 +1,6 @@
 // Reads what an action would concern, and lets the domain say what would become of it.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import { withdrawalBarred, withdrawnWith } from '#domain/ca/issuer.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import {
@@ -22,7 +22,7 @@ import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
 import { keySharers } from '#plane/revocation/key-sharers.ts'
 import { keysOf } from '#plane/revocation/withdraw-identity.ts'
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
+import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 import { profilesByName } from '#plane/core/count-recoverable.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import type { Core } from '#plane/core/core.ts'

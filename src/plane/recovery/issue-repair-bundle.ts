@@ -2,7 +2,7 @@
 // like any other withdrawal.
 
 import { releaseAll } from '#domain/fleet/allocation.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { NodeId, Repair } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideRepairBundle } from '#domain/recovery/repair.ts'

@@ -1,6 +1,7 @@
 // What a caller recovers or rehearses with, checked against what its node has registered before anything else of the
 // request is looked at. Who exists is not told to callers who prove nothing.
 
+import type { KeyBan } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { credentialMatches, type PresentedRecovery } from '#domain/core/recovery-credential.ts'
@@ -9,6 +10,7 @@ import { verifySignature } from '#pki/keys.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { bearerShape, repairTokenShape, type RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import { recoveryProofBytes } from '#wire/core/statement.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { checkChallenge, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
 
 export type RecoveryProof = {
@@ -65,3 +67,9 @@ const proveKey = (
     ? { by: 'key', spki: registered.spki }
     : refuse('RECOVERY_UNKNOWN')
 }
+
+/** The ban of the recovery key that a caller recovers or rehearses with. */
+export const credentialBan = async (
+  store: Pick<Store, 'get'>,
+  credential: PresentedRecovery,
+): Promise<Row<KeyBan> | null> => (credential.by === 'key' ? store.get('key-ban', credential.spki) : null)

@@ -1,6 +1,6 @@
 // A machine whose certificate cannot help it any more gets a new identity: prove, read, decide, and issue.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type {
   PresentedCounter,
@@ -18,10 +18,12 @@ import {
 } from '#domain/recovery/recovery.ts'
 import type { SightingJudge } from '#plane/continuity/judge-sighting.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
-import { issue, readIssueFacts, type IssueDeps, type Issued } from '#plane/identity/issue.ts'
-import { credentialBan, raiseCopiedImage, readKeyClaims } from '#plane/identity/key-claims.ts'
-import { checkRegistration, keyInRequest, readCounter, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
+import { issue, readIssueFacts, type Issued, readKeyClaims, keyInRequest } from '#plane/identity/issue.ts'
+import { credentialBan, proveRecovery } from './prove-recovery.ts'
+import type { CopiedImages } from '#plane/identity/copied-images.ts'
+import { checkRegistration, readCounter } from '#plane/identity/request-proofs.ts'
 import { callerFacts, lastSeenFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
@@ -29,17 +31,18 @@ import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
-import { proveRecovery } from './prove-recovery.ts'
-import type { Core } from '#plane/core/core.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
-export type RecoverDeps = ChallengeDeps &
-  IssueDeps &
-  Pick<Core, 'store' | 'feed'> & {
+export type RecoverDeps = FlowCore &
+  Pick<Core, 'random'> & {
     readonly issuer: Issuer
+    readonly recovery: RecoveryAuthority
+    readonly domainName: string
     readonly anonymousBudget: CallerBudget
     readonly admission: AdmissionQueue
     readonly writeLimit: WriteLimit
     readonly secondHolders: Pick<SecondHolders, 'other' | 'settle'>
+    readonly copiedImages: CopiedImages
     readonly sightingJudge: SightingJudge
   }
 
@@ -168,7 +171,7 @@ const decide = async (
     case 'refused':
       await askForApproval(deps, facts, verdict)
       if (verdict.code === 'KEY_IN_USE') {
-        await raiseCopiedImage(deps, facts.node.value.id, facts.keyClaims, facts.by.source)
+        await deps.copiedImages.raise(facts.node.value.id, facts.keyClaims, facts.by.source)
       }
       return verdict
     case 'duplicate':

@@ -9,7 +9,10 @@ import { challengeRoutes, type ChallengeRouteDeps } from '#plane/identity/identi
 import { enrollmentAnswer, type EnrollmentAnswerDeps } from '#plane/enrollment/enroll-routes.ts'
 import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
 
-export type RecoveryRouteDeps = RecoverDeps & RehearseDeps & EnrollmentAnswerDeps & ChallengeRouteDeps
+export type RecoveryRouteDeps = RecoverDeps &
+  RehearseDeps &
+  Pick<EnrollmentAnswerDeps, 'peerBook' | 'urls'> &
+  Pick<ChallengeRouteDeps, 'challenges'>
 
 export const recoveryRoutes = (deps: RecoveryRouteDeps): readonly Route[] => [
   ...challengeRoutes(deps),

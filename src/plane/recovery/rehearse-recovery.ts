@@ -1,30 +1,30 @@
 // The ceremony of a recovery, dry: the same proof, the same questions, and nothing is signed or counted. What it showed is
 // committed where that is news.
 
-import type { Row } from '#domain/core/change.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Row, Attribution } from '#domain/core/change.ts'
 import { suspicionOf } from '#domain/identity/duplicate.ts'
 import type { Node, NodeId, RehearsalStep } from '#domain/core/node.ts'
 import { recoveryKeyBanned } from '#domain/recovery/recovery.ts'
 import type { PresentedCounter } from '#domain/core/recovery-credential.ts'
 import { decideRehearsal, hasOldCounter, judgeCounter, type CounterVerdict } from '#domain/recovery/rehearsal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import type { Store } from '#plane/store/contract/store.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RehearseRequest } from '#wire/recovery/recovery-api.ts'
-import { commitOnce, nodeTries, retryLostRaces, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { readCounter, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
+import { readCounter } from '#plane/identity/request-proofs.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
-import { credentialBan } from '#plane/identity/key-claims.ts'
-import { proveRecovery } from './prove-recovery.ts'
+import { credentialBan, proveRecovery } from './prove-recovery.ts'
 import { holderUnknown } from '#plane/identity/holders.ts'
 import { callerFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
 import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 
-export type RehearseDeps = ChallengeDeps &
-  CommitDeps & {
-    readonly store: Store
+export type RehearseDeps = FlowCore &
+  Pick<Core, 'random'> & {
+    readonly recovery: RecoveryAuthority
+    readonly domainName: string
     readonly anonymousBudget: CallerBudget
     readonly admission: AdmissionQueue
     readonly writeLimit: WriteLimit

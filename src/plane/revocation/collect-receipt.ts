@@ -1,7 +1,7 @@
 // Collecting the proofs of a receipt. The plane that took an identity away asks every replica and looks at every peer for
 // some seconds; whatever is open after that, its own plane having died included, is gone on with by the one that leads.
 
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
+import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { Receipt, ReplicaProof } from '#domain/revocation/receipt.ts'
@@ -30,8 +30,8 @@ export type CollectDeps = Pick<Core, 'store' | 'clock' | 'timers' | 'log'> & {
 /** One receipt on its way. */
 export type Collecting = {
   readonly deps: CollectDeps
-  /** By which a replica that decided it itself is known, and how many channels it cut. */
-  readonly itself: { readonly channels: number } | null
+  /** This replica has decided the withdrawal itself. */
+  readonly isOwn: boolean
   /** Replicas that had a lease at some time since: what became of each is in the receipt. */
   readonly seen: Map<number, string>
   /** The time of a proof. */
@@ -43,7 +43,7 @@ const leaseSkewMs = 2000
 
 /** One question to every replica that has not answered yet; `told` hears of each answer. */
 export const askReplicas = async (
-  { deps, itself, seen, now }: Collecting,
+  { deps, isOwn, seen, now }: Collecting,
   receipt: Receipt,
   told: (receipt: Receipt) => void,
 ): Promise<Receipt> => {
@@ -61,9 +61,9 @@ export const askReplicas = async (
   const asked = listed.filter(({ number }) => !hasProof(receipt, number))
   await Promise.all(
     asked.map(async ({ number: replica, name }) => {
-      const isOwn = itself !== null && replica === replicas.self
-      const channels = isOwn ? itself.channels : await deps.channels.cutOn(replica, receipt.id)
-      if (channels !== null) add({ replica, name, how: isOwn ? 'itself' : 'acknowledged', channels, atMs: now() })
+      const channels = await deps.channels.cutOn(replica, receipt.id)
+      const how = isOwn && replica === replicas.self ? 'itself' : 'acknowledged'
+      if (channels !== null) add({ replica, name, how, channels, atMs: now() })
     }),
   )
   return effective(withJoinedPeers(proven, peersNow(deps, receipt)), leased, now())

@@ -1,23 +1,28 @@
 // Taking a node's identity away, and the receipt that proves it took effect (ruling 18).
 
 import { releaseAll } from '#domain/fleet/allocation.ts'
-import { certificateKey } from '#domain/core/certificate.ts'
-import type { Row } from '#domain/core/change.ts'
-import { boundedText, type Attribution } from '#domain/core/decision.ts'
+import { certificateKey, everySlot, slotsOf } from '#domain/core/certificate.ts'
+import {
+  type Row,
+  boundedText,
+  type Attribution,
+  mergeParts,
+  type ChangePart,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import type { EntryBody } from '#domain/core/journal-entry.ts'
-import { mergeParts, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node, NodeId, Slot } from '#domain/core/node.ts'
 import { decideQuarantine } from '#domain/revocation/quarantine.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import { receiptOpened, openReceipt } from '#domain/revocation/receipt-rules.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideDecommission, decideRevoke, type BanFact } from '#domain/revocation/revocation.ts'
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import { wireguardGivenUp } from '#domain/network/wireguard-part.ts'
 import type { Cursor, Store } from '#plane/store/contract/store.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { sortableId } from '#platform/random.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import { keySharers, sharersCut } from './key-sharers.ts'
@@ -25,12 +30,12 @@ import type { OnlyIf } from '#plane/core/only-if.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import { readableNode } from '#plane/core/readable-node.ts'
 import type { Receipts } from './receipts.ts'
-import { wireguardHeldBy } from '#plane/network/wireguard-facts.ts'
+import { wireguardHeldBy } from '#plane/network/wireguard-part.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
 
 export type WithdrawDeps = FlowCore &
   Pick<Core, 'random'> & {
-    readonly channels: Pick<OpenChannels, 'openSessions' | 'pauseWhile'>
+    readonly channels: Pick<OpenChannels, 'pauseWhile'>
     readonly peers: Pick<PeerProofs, 'peersOf'>
     readonly receipts: Pick<Receipts, 'collect'>
   }
@@ -57,8 +62,7 @@ export const withdrawIdentity = async (
 ): Promise<Withdrawn | Refusal> => {
   const done = await deps.channels.pauseWhile(id, () => withdraw(deps, id, withdrawal, by, onlyIf))
   if (done.kind === 'refused') return done
-  const { channelsCut, ...withdrawn } = done
-  return { ...withdrawn, receipt: await deps.receipts.collect(done.receipt, channelsCut) }
+  return { ...done, receipt: await deps.receipts.collect(done.receipt) }
 }
 
 const withdraw = async (
@@ -67,18 +71,8 @@ const withdraw = async (
   withdrawal: Withdrawal,
   by: Attribution,
   onlyIf: OnlyIf,
-): Promise<(Withdrawn & { readonly channelsCut: number }) | Refusal> => {
-  const open = (): number => deps.channels.openSessions(id).length
-  let channelsCut = 0
-  // Channels of this replica are cut while the feed is told, so whatever that takes away is what this withdrawal cut.
-  const feed: CommitDeps['feed'] = {
-    publish(committed) {
-      const before = open()
-      deps.feed.publish(committed)
-      channelsCut = before - open()
-    },
-  }
-  const done = await commitDecision({ store: deps.store, feed }, async () => {
+): Promise<Withdrawn | Refusal> => {
+  const done = await commitDecision(deps, async () => {
     const found = await deps.store.get('node', id)
     if (found === null) return refuse('NODE_NOT_FOUND', id)
     const no = onlyIf(found.value)
@@ -95,7 +89,7 @@ const withdraw = async (
   if (done.kind === 'refused') return done
   const [entry] = done.committed.entries
   if (entry === undefined) throw new Error(`the withdrawal of ${id} was committed without an entry`)
-  return { kind: 'withdrawn', node: done.node, receipt: done.receipt, entry: entry.cursor, channelsCut }
+  return { kind: 'withdrawn', node: done.node, receipt: done.receipt, entry: entry.cursor }
 }
 
 /** A quarantine can be ended by a release, and the row that cannot be read was a tombstone. */

@@ -1,5 +1,4 @@
-import type { Row } from '#domain/core/change.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Row, Attribution } from '#domain/core/change.ts'
 import { decideChangeProfile, decideCreateProfile } from '#domain/settings/profile-rules.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

@@ -1,4 +1,4 @@
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import { decideChangeSettings } from '#domain/settings/settings-rules.ts'

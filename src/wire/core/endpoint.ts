@@ -18,11 +18,11 @@ export type Endpoint = {
   readonly path: string
   readonly access: Access
   readonly summary: string
-  /** Says how the plane is, so it is answered whatever that is. */
+  /** Reports the state of the plane, so it is answered in every state. */
   readonly always?: true
   /**
-   * Cuts somebody off, so it is carried out whatever the standing, and also for an operator whom a database that cannot be
-   * read does not know any more but this process does (authn/operator-key.ts).
+   * A cut-off, so it is carried out in every standing, and also for an operator key that this process has looked up while the
+   * database cannot be read (authn/operator-key.ts).
    */
   readonly cutOff?: true
   /** A node in quarantine may call it too, once a repair bundle has given it a certificate. */

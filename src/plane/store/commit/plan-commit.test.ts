@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Change, Write } from '#domain/core/change.ts'
-import { entry } from '#domain/core/decision.ts'
+import { type Change, type Write, entry } from '#domain/core/change.ts'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { planCommit } from './plan-commit.ts'
 

@@ -1,7 +1,6 @@
 // The store that planes share: one PostgreSQL, a replica a process.
 
-import type { RowKind } from '#domain/core/change.ts'
-import { standInOf } from '#domain/core/node-change.ts'
+import { type RowKind, standInOf } from '#domain/core/change.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Random } from '#platform/random.ts'

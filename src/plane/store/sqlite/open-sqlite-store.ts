@@ -2,7 +2,7 @@
 
 import * as path from 'node:path'
 import type { NodeId } from '#domain/core/node.ts'
-import { standInOf } from '#domain/core/node-change.ts'
+import { standInOf } from '#domain/core/change.ts'
 import type { Clock } from '#platform/clock.ts'
 import { flushFolder, makeFolder } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
