@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Write } from '#domain/core/change.ts'
-import { entry } from '#domain/core/decision.ts'
+import { entry, type Write } from '#domain/core/change.ts'
 import { defaultProbeSilenceMs, shippedProfiles, type Profile } from '#domain/core/profile.ts'
 import { planCommit } from '#plane/store/commit/plan-commit.ts'
 import { decodeShared, refusedOn, writableOn, youngFields } from './older-rows.ts'
