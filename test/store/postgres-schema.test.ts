@@ -22,7 +22,7 @@ const openAccess = (t: TestContext, target: PostgresTarget): PgAccess => {
   return access
 }
 
-const refused = async (migration: Promise<void>, code: StoreRefusedCode, words: RegExp): Promise<void> => {
+const refused = async (migration: Promise<unknown>, code: StoreRefusedCode, words: RegExp): Promise<void> => {
   await assert.rejects(migration, (error) => {
     assert(error instanceof StoreRefused, String(error))
     assert.equal(error.code, code)
