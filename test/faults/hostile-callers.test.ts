@@ -125,7 +125,7 @@ test('every listener holds out against every attack at once, and an honest node 
   )
 })
 
-test('who does not read, writes slowly or sends too much is closed, and whoever comes next is served', async (t) => {
+test('a caller that does not read, writes slowly or sends too much is closed, and the next caller is served', async (t) => {
   const { plane } = await startLogged(t, ['--operator-tls'])
   const { target } = await recoverableNode(plane, 'gpu-001')
   const { roots } = await plane.target()

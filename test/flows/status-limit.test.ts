@@ -13,7 +13,7 @@ import { wideLimits } from '../fakes/wide-limits.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { startMs } from './authority-setup.ts'
 
-test('calls at the status listener beyond its limit are told when to come back, and are on /metrics', async (t) => {
+test('calls at the status listener beyond its limit get a retry time, and are on /metrics', async (t) => {
   const registry = new Registry()
   const { overLimit } = measureStatus([registry])
   const clock = manualClock(startMs)
