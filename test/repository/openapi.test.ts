@@ -60,6 +60,15 @@ test('whatever wire/ declares is bound to a listener', async () => {
   assert.equal(found, listed.size)
 })
 
+test('no caller writes a path of the API: it is in the declaration', () => {
+  const sources = filesBelow(path.join(root, 'src'), root).filter((file) => /(?<!\.test)\.ts$/.test(file))
+  assert.ok(sources.some((file) => file.startsWith('src/wire/')))
+  const written = sources.filter(
+    (file) => !file.startsWith('src/wire/') && /['"`]\/v1\//.test(fs.readFileSync(path.join(root, file), 'utf8')),
+  )
+  assert.deepEqual(written, [])
+})
+
 test('the parameters in a path are those of its schema', () => {
   for (const declared of everyListener.flatMap(({ endpoints }) => endpoints)) {
     const inPath = [...declared.path.matchAll(/:(\w+)/g)].map(([, name]) => name)

@@ -7,7 +7,7 @@ import { readOf, type Row, decided, entry, type Attribution, type Decided } from
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { subjectOf } from '#domain/identity/node-certificate.ts'
 import { longestTokenTtlMs, type Profile } from '#domain/core/profile.ts'
-import { refuse, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
 import { firstTenure, newNode, registeredEntry } from './registration.ts'
 
 export type Token = {
@@ -116,7 +116,7 @@ export const decideCreateToken = (facts: CreateTokenFacts): TokenCreated | Refus
 const ttlProblem = (ttlMs: number): Refusal | null =>
   Number.isSafeInteger(ttlMs) && ttlMs > 0 && ttlMs <= longestTokenTtlMs
     ? null
-    : refuse('SETTING_INVALID', 'the lifetime of a token is more than 0 and at most 24 hours')
+    : refuseField('SETTING_INVALID', 'expires_ms', 'the lifetime of a token is more than 0 and at most 24 hours')
 
 const profileForbids = ({ nodeId, profile, domain, replace }: CreateTokenFacts): Refusal | null => {
   const { name, join } = profile.value
@@ -131,7 +131,9 @@ const profileForbids = ({ nodeId, profile, domain, replace }: CreateTokenFacts):
   if (join.tokenScope !== 'domain') {
     return refuseMethod(name, 'asks for a token made for the node: muster token create --node ID')
   }
-  return replace ? refuse('REQUEST_INVALID', 'only a token for a node can replace one: name it with --node') : null
+  return replace
+    ? refuseField('REQUEST_INVALID', 'replace', 'only a token for a node can replace one: name it with --node')
+    : null
 }
 
 const nodeForbids = (node: Node, { profile, replace }: CreateTokenFacts): Refusal | null => {

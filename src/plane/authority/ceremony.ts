@@ -2,7 +2,7 @@
 // taken into service. The pending key is durable and sealed before the request is shown, so a repeat is the same request.
 
 import { type Attribution, entry } from '#domain/core/change.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { generateKey, keyId, loadPrivateKey, spkiHash, type PrivateKey } from '#pki/keys.ts'
 import { parseCertificate, isSignedBy, type ParsedCertificate } from '#pki/parse-certificate.ts'
 import { fromPem } from '#pki/pem.ts'
@@ -50,10 +50,10 @@ const attemptImport = async (
   by: Attribution,
 ): Promise<'imported' | 'lost-race' | Refusal> => {
   const der = fromPem('CERTIFICATE', certificatePem)
-  if (der === null) return refuse('CA_REQUEST_INVALID', 'not one PEM block CERTIFICATE')
+  if (der === null) return refuseField('CA_REQUEST_INVALID', 'certificate', 'not one PEM block CERTIFICATE')
   if (isInService(state.book, der)) return 'imported'
   const certificate = parseCertificate(der)
-  if (certificate.kind === 'malformed') return refuse('CA_REQUEST_INVALID', certificate.why)
+  if (certificate.kind === 'malformed') return refuseField('CA_REQUEST_INVALID', 'certificate', certificate.why)
 
   const role = deps.options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
   const pending = findPending(deps, role)
@@ -66,11 +66,11 @@ const attemptImport = async (
     longestLeafMs: state.longestLeafMs,
     nowMs: deps.clock.nowMs(),
   })
-  if (problem !== null) return refuse('CA_REQUEST_INVALID', problem)
+  if (problem !== null) return refuseField('CA_REQUEST_INVALID', 'certificate', problem)
 
   const record = recordOf(certificate, { role, custody: 'file', parent: state.book.root.id })
   if (state.book.find(record.id) !== null)
-    return refuse('CA_REQUEST_INVALID', 'its key identifier is on record already')
+    return refuseField('CA_REQUEST_INVALID', 'certificate', 'its key identifier is on record already')
   const made = { record, certificate, key: pending.key }
   await keepKey(deps.custody, made)
   const story = { why: 'imported', by, fence: null, everywhere: false }

@@ -32,6 +32,7 @@ import type { LivedTime } from '#plane/core/lived-time.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
+import type { MachineCalls } from '#plane/http/http-app.ts'
 
 export type NodePlaneParts = {
   readonly authority: Authority
@@ -102,12 +103,30 @@ export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
     // A shared database may lose, in a failover, what it showed last.
     certainAfterMs: store.sealedKeys === null ? 0 : mostBehindMs,
   })
-  const receipts = openReceipts(core, { channels: channel.channels, peers: channel.peerProofs })
   const copiedImages = openCopiedImages(core)
+  const receipts = openReceipts(core, { channels: channel.channels, peers: channel.peerProofs })
 
   const routes = nodeRoutes(core, { issuer: authority, recovery, domainName, urls, limits, channel, copiedImages })
-  const listener = await openNodeListener({
+  const calls: MachineCalls = {
     routes,
+    correlation: parts.correlation,
+    trouble: () => troubleOf(store),
+    standing: () => store.replicas.standing(),
+    withdrawn: (principal) => (principal.kind === 'node' ? denyList.refusalOf(principal) : null),
+    onAborted(source, principal) {
+      parts.turnedAway.aborted('node', source)
+      ;(principal?.kind === 'node' ? limits.authenticatedBudget : limits.anonymousBudget).charge(source)
+    },
+    onRefusal(refused) {
+      parts.onRefusal(refused)
+      recordRefusal(core, limits, refused).catch((error: unknown) =>
+        log.warn({ err: error }, 'a refusal was not journaled'),
+      )
+    },
+    log,
+  }
+  const listener = await openNodeListener(timers, {
+    calls,
     authn: openNodeAuthn(core, {
       settings,
       denyList,
@@ -117,26 +136,10 @@ export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
       barred: parts.barred,
     }),
     channels: openChannelServer(core, { channel, sightings, denyList }),
-    correlation: parts.correlation,
-    timers,
-    log,
     identity: authority.serverIdentity(),
     roots: authority.roots(),
     limits: parts.turnedAway.limits('node', { connections: parts.connections, perCaller: connectionsPerNode }),
-    onAborted(source, principal) {
-      parts.turnedAway.aborted('node', source)
-      ;(principal?.kind === 'node' ? limits.authenticatedBudget : limits.anonymousBudget).charge(source)
-    },
     balancers: parts.balancers,
-    trouble: () => troubleOf(store),
-    standing: () => store.replicas.standing(),
-    withdrawn: (principal) => (principal.kind === 'node' ? denyList.refusalOf(principal) : null),
-    onRefusal(refused) {
-      parts.onRefusal(refused)
-      recordRefusal(core, limits, refused).catch((error: unknown) =>
-        log.warn({ err: error }, 'a refusal was not journaled'),
-      )
-    },
   })
   authority.onServerIdentity((identity) => listener.replaceIdentity(identity, authority.roots()))
 

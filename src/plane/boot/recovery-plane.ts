@@ -15,6 +15,7 @@ import { openRecoveryListener, type RecoveryListener } from '#plane/http/recover
 import { recoveryRoutes } from '#plane/recovery/recovery-routes.ts'
 import type { CopiedImages } from '#plane/identity/copied-images.ts'
 import type { TurnedAway } from './turned-away.ts'
+import type { MachineCalls } from '#plane/http/http-app.ts'
 
 export type RecoveryPlaneParts = {
   readonly authority: Authority
@@ -54,26 +55,28 @@ export const openRecoveryPlane = async (core: Core, parts: RecoveryPlaneParts): 
     copiedImages: parts.copiedImages,
     onRehearsal: parts.onRehearsal,
   })
-  const listener = await openRecoveryListener({
+  const calls: MachineCalls = {
     routes,
     correlation: parts.correlation,
-    timers,
-    log,
-    identity: recovery.serverIdentity(),
-    limits: parts.turnedAway.limits('recovery', { connections: parts.connections, perCaller: null }),
+    trouble: () => troubleOf(store),
+    standing: () => store.replicas.standing(),
     onAborted(source) {
       parts.turnedAway.aborted('recovery', source)
       limits.anonymousBudget.charge(source)
     },
-    balancers: parts.balancers,
-    trouble: () => troubleOf(store),
-    standing: () => store.replicas.standing(),
     onRefusal(refused) {
       parts.onRefusal(refused)
       recordRefusal(core, limits, refused).catch((error: unknown) =>
         log.warn({ err: error }, 'a refusal was not journaled'),
       )
     },
+    log,
+  }
+  const listener = await openRecoveryListener(timers, {
+    calls,
+    identity: recovery.serverIdentity(),
+    limits: parts.turnedAway.limits('recovery', { connections: parts.connections, perCaller: null }),
+    balancers: parts.balancers,
   })
   recovery.onServerIdentity((identity) => listener.replaceIdentity(identity))
   return { listener }

@@ -22,7 +22,7 @@ import { isAlarming, supersessionAlert } from '#domain/enrollment/supersession.t
 import { tokenSecretShape } from '#domain/enrollment/token.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
-import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import type { Recorded, Repeated } from '#domain/identity/node-certificate.ts'
 import type { WireguardBrought } from '#domain/network/wireguard-part.ts'
 import { sha256Hex } from '#platform/bytes.ts'
@@ -112,7 +112,7 @@ const findCredential = async (core: FlowCore, call: EnrollCall): Promise<Found |
 }
 
 const findToken = async (core: FlowCore, { secret }: EnrollCall): Promise<Credential | Refusal> => {
-  if (secret === null || !tokenSecretShape.test(secret)) return refuse('TOKEN_MALFORMED')
+  if (secret === null || !tokenSecretShape.test(secret)) return refuseField('TOKEN_MALFORMED', 'enrollment_token')
   const token = await core.store.get('token', sha256Hex(secret))
   const { clockToleranceMs } = (await domainSettingsRow(core.store)).value
   const judged = judgeToken(token, core.clock.nowMs(), clockToleranceMs)

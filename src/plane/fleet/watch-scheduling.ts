@@ -3,7 +3,7 @@
 // because the place in the journal is taken before the first node is read.
 
 import type { Node, NodeId } from '#domain/core/node.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isSchedulingNews, mayHaveLeft } from '#domain/fleet/scheduling.ts'
 import type { Arrivals } from '#plane/core/arrivals.ts'
 import { cursorAt, readCursor, isCursor } from '#plane/store/journal/journal-cursor.ts'
@@ -80,7 +80,8 @@ const changed = async (
   const entries = (await hasPlace(store.journal, since))
     ? await store.journal.read({ after: since, last: null, limit, node: null, type: null })
     : null
-  if (entries === null) return refuse('REQUEST_INVALID', 'this journal has no such place: begin anew, without after')
+  if (entries === null)
+    return refuseField('REQUEST_INVALID', 'after', 'this journal has no such place: begin anew, without after')
   const told: Node[] = []
   for (const [id, left] of concerned(entries)) {
     const node = await store.get('node', id)

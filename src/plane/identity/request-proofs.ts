@@ -4,7 +4,7 @@
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { PresentedCounter, RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
-import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { keyTypeOfSpki, spkiHash, verifySignature } from '#pki/keys.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -101,6 +101,6 @@ export const readCounter = (
   const parsed = parseStatement('counter', text)
   const ours = parsed !== null && recovery.isOurStatement(parsed.signed, parsed.signature)
   if (!ours || parsed.value.domain !== domainName || parsed.value.node !== node)
-    return refuse('REQUEST_INVALID', 'the counter is not one this node was given')
+    return refuseField('REQUEST_INVALID', 'counter', 'the counter is not one this node was given')
   return parsed.value
 }

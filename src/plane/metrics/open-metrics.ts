@@ -12,6 +12,7 @@ import { measureStatus, type StatusMeasures } from './measure-status.ts'
 import { measureStore } from './measure-store.ts'
 import { openReplicaGauges, openPlaneGauges, type MeasuredParts } from './plane-gauges.ts'
 import type { Core } from '#plane/core/core.ts'
+import { recoveryApi } from '#wire/recovery/recovery-api.ts'
 
 const listenerNames = ['node', 'recovery', 'operator', 'status'] as const
 export type ListenerName = (typeof listenerNames)[number]
@@ -86,8 +87,8 @@ const openCounters = (registers: Registry[]): Omit<Metrics, 'text' | 'close' | '
   return {
     refused(code, path = null) {
       refused.inc({ code })
-      if (path === '/v1/recover') refusedRecoveries.inc()
-      if (path === '/v1/rehearse') rehearsals.inc({ outcome: 'refused' })
+      if (path === recoveryApi.recover.path) refusedRecoveries.inc()
+      if (path === recoveryApi.rehearse.path) rehearsals.inc({ outcome: 'refused' })
     },
     rehearsed: (outcome) => rehearsals.inc({ outcome }),
     reported: () => reports.inc(),

@@ -1,6 +1,6 @@
 // What a machine may ask that has lost its identity, or rehearses how it would get it back. Each call brings its own proof.
 
-import { refuse } from '#domain/core/refusal.ts'
+import { refuseField } from '#domain/core/refusal.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { recoverNode, type RecoverParts } from './recover-node.ts'
 import { rehearseRecovery, type RehearseParts } from './rehearse-recovery.ts'
@@ -37,13 +37,16 @@ export const recoveryRoutes = (core: FlowCore, parts: RecoveryRouteParts): reado
   }),
 ]
 
+const noTime = (field: string) =>
+  refuseField('REQUEST_INVALID', `failure.${field}`, 'body/failure has a time that is none')
+
 const recover = async (core: FlowCore, parts: RecoveryRouteParts, call: CallOf<typeof recoveryApi.recover>) => {
   const { body } = call
   const { since, cert_not_after: notAfter } = body.failure
   const sinceMs = parseIsoTime(since)
   const certNotAfterMs = notAfter === null ? null : parseIsoTime(notAfter)
-  if (sinceMs === null || (notAfter !== null && certNotAfterMs === null))
-    return refuse('REQUEST_INVALID', 'body/failure has a time that is none')
+  if (sinceMs === null) return noTime('since')
+  if (notAfter !== null && certNotAfterMs === null) return noTime('cert_not_after')
   const outcome = await recoverNode(core, parts, {
     node: body.node_id,
     credential: body.credential,
