@@ -128,7 +128,7 @@ test('five refusals of one proven identity within ten minutes are one alert and 
   assert.deepEqual([await setup.count('alert.raised'), await setup.count('alert.resolved')], [1, 1])
 })
 
-test('nobody raises an alarm about a node whose credential they do not have', async (t) => {
+test("a caller without a node's credential raises no alert about it", async (t) => {
   const setup = await setUpAlerts(t)
   await setup.register('gpu-001')
   await setup.register('hpc-001', { profile: 'hpc-diskless' })
@@ -163,7 +163,7 @@ test('after a restart an alert about failures is given its quiet time again', as
   assert.equal((await setup.unresolved()).length, 0)
 })
 
-test("an offline root's intermediate and a server certificate that cannot be renewed are told of as they age", async (t) => {
+test("an offline root's intermediate and a server certificate that cannot be renewed raise alerts as they age", async (t) => {
   const offline = await setUp(t, { rootOut: tempFolder(t), intermediateLifetimeMs: 100 * day })
   const authority = await offline.open({ serverLifetimeMs: 90 * day, intermediateLifetimeMs: 100 * day })
   const feed = openFeed()

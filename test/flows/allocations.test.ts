@@ -107,7 +107,7 @@ test('an allocation is created once, listed, shown and released', async (t) => {
   assert.deepEqual([missing.status, missing.body.code], [404, 'ALLOCATION_NOT_FOUND'])
 })
 
-test('nothing is placed on an unhealthy node; its reasons are told, and health lets work in again', async (t) => {
+test('nothing is placed on an unhealthy node; its reasons are listed, and health lets work in again', async (t) => {
   const world = await setUp(t, 'gpu-001', 'gpu-002')
   const sick = { state: 'unhealthy', reason: 'xid 79', evidence: { gpu: 3 } }
   assert.equal((await world.call('viewer', 'POST', '/v1/nodes/gpu-001/health', sick)).status, 403)
@@ -233,7 +233,7 @@ test('two holders who are fenced lose the work with the identity', async (t) => 
   assert.deepEqual(await liveAllocations(store, 'gpu-001'), [])
 })
 
-test('whoever places work while the node is taken away or drained loses the race, or the work is taken too', async (t) => {
+test('work that is placed while the node is withdrawn or drained loses the race, or is taken too', async (t) => {
   const rounds = 12
   const ids = Array.from({ length: rounds }, (_, round) => `gpu-${round}`)
   const world = await setUp(t, ...ids)

@@ -136,7 +136,7 @@ test('keys in the store: both planes sign with one issuer, and each presents a c
   ])
 })
 
-test('what is due is replaced by the leader alone, and the other signs with it as soon as it hears of it', async (t) => {
+test('what is due is replaced by the leader alone, and the other signs with it as soon as it reads the commit', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const planes = await setUp(t, 'file')
   const [leader, follower] = await planes.open()
@@ -169,7 +169,7 @@ test('an order that no issuer fits any more waits for the leader and is not cut 
   assert.equal(certificate.notAfterMs, planes.clock.nowMs() + longestProfileMs)
 })
 
-test('whoever is asked rotates, and all planes go over to the new issuer', async (t) => {
+test('the replica that is asked rotates, and all planes go over to the new issuer', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const planes = await setUp(t, 'file')
   const [leader, follower] = await planes.open()

@@ -39,7 +39,7 @@ const slowly = (issuer: Issuer, meanwhile: () => Promise<unknown>): { sign: Issu
   }
 }
 
-test('halted between the signature and the commit: nobody enrols, renews or recovers, and a token is left as it was', async (t) => {
+test('halted between the signature and the commit: no node enrols, renews or recovers, and a token is left as it was', async (t) => {
   const setup = await setUpRecovery(t)
   const { deps, store } = setup
   const issuer = deps.issuer
@@ -76,7 +76,7 @@ test('halted between the signature and the commit: nobody enrols, renews or reco
   assert.equal((await store.get('domain', 'domain'))?.value.issuance.kind, 'open')
 })
 
-test('renewals that go on: whoever is in renews, and a request that was answered is answered again', async (t) => {
+test('renewals that go on: an admitted node renews, and an answered request is answered again', async (t) => {
   const setup = await setUpRecovery(t)
   const csr = newCsr()
   const secret = await setup.invite('n1')

@@ -52,7 +52,7 @@ const setUpPeer = async (t: TestContext) => {
 
 const there: Claims['machines'][number] = { node: 'there', hardware: [`mac:${mac}`], state: 'active' }
 
-test('whoever signs nothing a peer could have signed is heard as often as any stranger; a peer always', async (t) => {
+test("a caller without a peer's signature is limited like any anonymous caller; a peer is always accepted", async (t) => {
   const { anonymousBudget, say } = await setUpPeer(t)
   const stranger = generateKey('ed25519')
   const codes: string[] = []
@@ -85,7 +85,7 @@ test('what a peer has signed for another domain, or not just now, or after it wa
   assert.deepEqual(await conditions(), [])
 })
 
-test('a peer that names more addresses than anybody has to is refused, and so is an answer with endless names', async (t) => {
+test('a peer that names more addresses than allowed is refused, and so is an answer with endless names', async (t) => {
   const { say } = await setUpPeer(t)
   const hardware = (from: number) => Array.from({ length: 50 }, (_, at) => `bmc:${from + at}`)
   const machines = Array.from({ length: mostHardware / 50 }, (_, at) => ({ ...there, hardware: hardware(at * 50) }))

@@ -69,7 +69,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollPar
   return { deps, store, join, activate }
 }
 
-test('an address proves nothing under a profile that does not take it: its caller is a stranger', async (t) => {
+test('an address proves nothing under a profile that does not accept it: its caller is anonymous', async (t) => {
   const { deps, join } = await setUpEnrollment(t, 'gpu-cloud')
   const codes: string[] = []
   for (let attempt = 0; attempt < 3; attempt++) {
@@ -81,13 +81,13 @@ test('an address proves nothing under a profile that does not take it: its calle
   assert.deepEqual(codes, ['JOIN_METHOD_NOT_ALLOWED', 'JOIN_METHOD_NOT_ALLOWED', 'RATE_LIMITED'])
 })
 
-test('a machine whose profile takes its address is heard when the budget is gone', async (t) => {
+test('a machine whose profile accepts its address is served when the budget is gone', async (t) => {
   const { deps, join } = await setUpEnrollment(t, 'hpc-diskless')
   while (deps.anonymousBudget.charge('192.0.2.9') === 'within');
   assert.equal((await join()).kind, 'issued')
 })
 
-test('whoever knows an address cannot make the plane write without end', async (t) => {
+test('a caller that knows an address cannot make the plane write without end', async (t) => {
   const { join } = await setUpEnrollment(t, 'hpc-diskless')
   const outcomes: string[] = []
   for (let attempt = 0; attempt < 62; attempt++) {
@@ -135,7 +135,7 @@ test('silence of the machine before proves nothing about the one that took its p
   assert.equal((await store.get('node', 'n1'))?.value.epoch, 2)
 })
 
-test('a token that answered a machine with the certificate it has lets nobody else in', async (t) => {
+test('a token that answered a machine with its existing certificate lets no other machine in', async (t) => {
   const { deps, store } = await setUpEnrollment(t, 'gpu-cloud')
   const invite = async (): Promise<string> => {
     const asked = { node: 'n1', profile: null, replace: false, ttlMs: null }

@@ -52,7 +52,7 @@ test('it counts only for this request, on a challenge made for this node', async
   assert.equal((await setup.nodeNow('n1')).recovery, null)
 })
 
-test('repeated with another challenge it is answered the same and registers nothing twice; another key is not heard', async (t) => {
+test('repeated with another challenge it is answered the same and registers nothing twice; another key is ignored', async (t) => {
   const setup = await enrolledBefore(t)
   const key = generateKey('p256')
   const csr = newCsr()

@@ -217,7 +217,7 @@ test('a quarantine cuts the channels and is ended by a release', async (t) => {
   assert.equal(await refused(plane, 'operator', 'POST', '/v1/nodes/gpu-001/approve'), 'NODE_STATE_CONFLICT')
 })
 
-test('P3: an idle node is decommissioned with its channel open: nobody loses anything', async (t) => {
+test('P3: an idle node is decommissioned with its channel open: no work is lost', async (t) => {
   const plane = await setUpOperatorPlane(t)
   for (const id of ['gpu-001', 'gpu-002']) {
     await ok(plane, 'operator', 'POST', '/v1/nodes', { id })

@@ -13,7 +13,7 @@ import { setUpOperatorPlane } from './operator-setup.ts'
 
 const state = { config_revision: 1, applied: true, detail: null, services: [], drift: [] }
 
-test('a state that came while the node wrote too much is decided when it is next heard; a repeated one writes nothing', async (t) => {
+test('a state that came while the node wrote too much is decided with its next report; a repeated one writes nothing', async (t) => {
   const plane = await setUpOperatorPlane(t)
   await registerNode(plane, { id: 'a', profile: null, macs: [], bmcSerial: null }, operator)
   await createVCluster(plane, 'training', { set: {}, overlay: null }, operator)

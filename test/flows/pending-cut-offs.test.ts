@@ -106,7 +106,7 @@ test('an order that operators gave and undid at another replica meanwhile is dro
   assert.equal(openCutOffFiles(plane.folder, silentLog).all().length, 0)
 })
 
-test('an order that nobody undid since is carried out after a restart', async (t) => {
+test('an order that was not undone since is carried out after a restart', async (t) => {
   const plane = await setUpFleet(t)
   await elsewhere(plane, '/v1/issuance/halt', { reason: 'x' })
   await elsewhere(plane, '/v1/issuance/resume')

@@ -64,7 +64,7 @@ test('a plan computed before a change and applied after it is refused with what 
   assert.equal((await call('viewer', 'GET', '/v1/nodes/gpu-001')).body.membership, 'registered')
 })
 
-test('a plan is applied to those it was computed for: whoever names others beside it, or another reason, is refused', async (t) => {
+test('a plan is applied to the nodes it was computed for: other nodes, or another reason, are refused', async (t) => {
   const { ok, plan, muster, call } = await setUp(t)
   for (const id of ['gpu-001', 'gpu-002']) await ok('node', 'enroll', id)
   const { id } = await plan('node', 'revoke', 'gpu-001', '--reason', 'stolen', '--plan')

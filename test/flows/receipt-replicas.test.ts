@@ -90,7 +90,7 @@ test('a plane that dies between its commit and the proof: the one that leads com
   assert.deepEqual(await proofs(setup), ['1 acknowledged', '2 lease', '3 acknowledged'])
 })
 
-test('a replica that has not heard of everything acknowledges nothing; one that starts later has loaded it', async (t) => {
+test('a replica that is behind acknowledges nothing; one that starts later has loaded it', async (t) => {
   const setup = await setUpReplicas(t, 3)
   const [a, , c] = three(setup.replicas)
   c.stand('behind')

@@ -36,7 +36,7 @@ for (const [what, path] of [
   })
 }
 
-test('a wait for scheduling news ends with its key too, and other waits go on with an empty answer', async (t) => {
+test('a wait for scheduling changes ends with its key too, and other waits go on with an empty answer', async (t) => {
   const plane = await setUpOperatorPlane(t)
   const listed = (await plane.call('viewer', 'GET', '/v1/scheduling')).body
   const before = plane.timers.waiting()

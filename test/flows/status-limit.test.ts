@@ -14,7 +14,7 @@ import { cleanup } from '../process/cleanup.ts'
 import { startMs } from './authority-setup.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 
-test('calls at the status listener beyond its limit are told when to come back, and are on /metrics', async (t) => {
+test('calls at the status listener beyond its limit get a retry time, and are on /metrics', async (t) => {
   const registry = new Registry()
   const { overLimit } = measureStatus([registry])
   const clock = manualClock(startMs)

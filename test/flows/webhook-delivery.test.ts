@@ -185,7 +185,7 @@ test('an alert that is delivered but not acknowledged in time by a receiver that
   assert.equal(it.receiver.received[0]?.delivery, it.receiver.received[1]?.delivery)
 })
 
-test('a restart delivers what came while nobody delivered, and nothing that was delivered before', async (t) => {
+test('a restart delivers what came while no plane delivered, and nothing that was delivered before', async (t) => {
   const it = await setUp(t)
   // What is under way when it stops is delivered again: so not before the answer was heard.
   const heard = (count: number) => eventually('the outcome', () => it.outcomes.length === count)
@@ -203,7 +203,7 @@ test('a restart delivers what came while nobody delivered, and nothing that was 
   assert.deepEqual(it.told(), ['gpu-1 open', 'gpu-2 open', 'gpu-3 open'])
 })
 
-test('after a day of trying an alert is given up; old news is delivered only while it is true', async (t) => {
+test('after a day of trying an alert is given up; an old one is delivered only while it is true', async (t) => {
   const it = await setUp(t)
   await it.raise('gpu-1')
   await it.raise('gpu-2')

@@ -96,7 +96,7 @@ test('of two nodes that bring one key at once, one gets in and the other has los
   assert.equal(entries.length, 2)
 })
 
-test('a node has one key and one address: a new key takes the place of the old, which nobody else may have', async (t) => {
+test('a node has one key and one address: a new key replaces the old, which no other node may have', async (t) => {
   const { store, invite, outcome, join } = await setUpNetwork(t, 'offered')
   const [old, next] = [newWireguardKey().publicKey, newWireguardKey().publicKey]
   const before = await join('n1', old)

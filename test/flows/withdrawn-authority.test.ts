@@ -108,7 +108,7 @@ test('a domain CA goes with everything below it, and a new one signs a new issue
   assert.ok(presented(authority).every((id) => id !== domainCa && id !== issuer))
 })
 
-test('a root, a root of recovery and what nobody knows cannot be withdrawn, and nothing happens', async (t) => {
+test('a root, a recovery root and an unknown authority cannot be withdrawn, and nothing happens', async (t) => {
   const setup = await setUp(t)
   const recovery = await setup.openRecovery()
   const authority = await setup.open({}, undefined, recovery)
@@ -145,7 +145,7 @@ test('below an offline root it waits for the ceremony: refused before anything i
   assert.notEqual(await signedBy(authority), before)
 })
 
-test('what it has signed and nobody was given yet is signed again by another; recovery costs those it threw out nothing', async (t) => {
+test('an undelivered certificate of a withdrawn issuer is signed again by another; recovery costs its nodes nothing', async (t) => {
   const setup = await setUpRecovery(t)
   const { deps } = setup
   const authority = deps.issuer

@@ -117,7 +117,10 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
     const { identity } = keeper.credentials()
     const former = identity === null || identity.current.serial !== serial ? null : fallenBack(identity)
     if (former === null) return
-    log.warn({ serial, code: lastTrouble.code }, 'the new certificate is not taken; going back to the one before')
+    log.warn(
+      { serial, code: lastTrouble.code },
+      'the plane refuses the new certificate; falling back to the previous one',
+    )
     keeper.keep({ identity: former, request: null })
   }
 

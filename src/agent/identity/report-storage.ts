@@ -33,7 +33,7 @@ export const storageReporter = (agent: StoringAgent, identityNow: () => Identity
       saidCode = what.code
       return record.trouble('storage', what, clock.nowMs() + retryEveryMs)
     }
-    log.info('what the plane sent is on disk now')
+    log.info('the configuration of the plane was written to disk')
     dropUsedJoin(agent.config, identityNow())
   }
   const look = (): void => {

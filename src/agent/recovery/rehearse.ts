@@ -82,8 +82,8 @@ const rehearseOnce = async (agent: RehearsingAgent, identity: Identity): Promise
     return tell(agent, step ?? 'proof', why ?? 'unknown', notPassed(step ?? 'proof', why ?? 'unknown'))
   }
   agent.record.count({ kind: 'rehearsed', outcome, step: null, why: null })
-  agent.record.success('rehearsal', 'The recovery was rehearsed, and would work.')
-  agent.log.info('the recovery was rehearsed, and would work')
+  agent.record.success('rehearsal', 'The recovery rehearsal passed.')
+  agent.log.info('recovery rehearsal passed')
   return 'passed'
 }
 

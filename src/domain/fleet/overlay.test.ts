@@ -60,7 +60,7 @@ test('what the agent no longer shows is over, and nothing else is', () => {
   )
 })
 
-test('in maintenance mode nothing drifts, and a drift that stood is over; what cannot be applied is told all the same', () => {
+test('in maintenance mode nothing drifts, and an existing drift is cleared; a failed overlay is reported all the same', () => {
   assert.deepEqual(shows(drifted, { assignment: null }), { kind: 'unchanged' })
   assert.deepEqual(after(drifted, { assignment: null, conditions: after(drifted) }), [])
   assert.equal(after(failed, { assignment: null })[0]?.name, 'overlay_failed')

@@ -148,7 +148,7 @@ test('a process opens beside its own channel, and beside one that does not name 
   sessions.close('DONE', 'the test is over')
 })
 
-test('a process that does not name itself is not the one that does: it is refused, and puts nobody out', async () => {
+test('a process without an id is not the one that has an id: it is refused, and ends no channel', async () => {
   const { open, openOther, sessions, commits } = await setUp()
   const live = openOther('a')
   const asked = open(null)
@@ -160,7 +160,7 @@ test('a process that does not name itself is not the one that does: it is refuse
   assert.equal(commits.flatMap(({ entries }) => entries)[0]?.type, 'node.second_holder')
 })
 
-test('another process that answers keeps its channel; whoever came second is told so, and both are named', async () => {
+test('another process that answers keeps its channel; the second one is refused, and both are named', async () => {
   const { open, openOther, sessions, commits } = await setUp()
   const live = openOther('a')
   const asked = open('b')

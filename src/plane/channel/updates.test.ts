@@ -90,7 +90,7 @@ test('a change while one is being sent arrives after it, so that the last sent i
   )
 })
 
-test('nobody is sent anything before his hello, or when what changed does not concern him', async () => {
+test('no agent is sent anything before its hello, or for a change that does not concern it', async () => {
   const { updates, open, state } = setUp()
   const { session, socket } = open('a')
   updates.changed()

@@ -31,6 +31,8 @@ const claimKnownKeys = async (core: Core, isOver: () => boolean): Promise<void> 
 }
 
 const missingClaims = async ({ store, clock }: Core, nodes: readonly Node[]): Promise<Change | null> => {
+  // The schema of the release before has no place for them; the step to the next one makes them.
+  if (store.unfinishedUpgrade() !== null) return null
   const byKey = Map.groupBy(nodes.flatMap(holdingsOf), ({ spki }) => spki)
   const looked = await Promise.all(
     [...byKey].map(async ([spki, holders]) => {
@@ -109,9 +111,14 @@ export const leadSharedKeys = (core: Core, alerts: Pick<UnresolvedAlerts, 'all'>
     await claimKnownKeys(core, () => stopped)
     if (!stopped) await reconcile()
   }
-  const first = claim().catch((error: unknown) =>
-    core.log.error({ err: error }, 'not every node could be looked at for shared keys'),
-  )
+  const claimNow = (): Promise<void> =>
+    claim().catch((error: unknown) =>
+      core.log.error({ err: error }, 'not every node could be looked at for shared keys'),
+    )
+  let first = claimNow()
+  core.store.onUpgraded(() => {
+    if (!stopped) first = first.then(claimNow)
+  })
   const endUpkeep = startUpkeep(core, [
     { name: 'shared keys', where: 'leader', everyMs: reconcileEveryMs, run: reconcile },
     { name: 'key claims', where: 'leader', everyMs: claimEveryMs, run: claim },

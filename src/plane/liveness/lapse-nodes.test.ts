@@ -77,7 +77,7 @@ test('a node whose channel opens while the sweep reads does not lapse, nor one t
   }
 })
 
-test('a node that was on another replica in between does not lapse, and nobody does while one of them is silent', async () => {
+test('a node that was on another replica in between does not lapse, and no node does while a replica is silent', async () => {
   const { clock, presence, commits, sweep, elsewhere } = setUp()
   presence.lastHere('a')
   clock.advance(graceMs)
