@@ -13,7 +13,7 @@ import { openPresence } from '#plane/liveness/presence.ts'
 import { openSessionRegistry } from '#plane/sessions/session-registry.ts'
 import { openSilence } from '#plane/liveness/silence.ts'
 
-const noRows = { get: async () => null, observation: async () => nothingObserved }
+const noRows = { get: async () => null, observation: async () => nothingObserved } as unknown as Store
 
 const setUp = () => {
   const clock = manualClock(1_000_000)
@@ -28,7 +28,7 @@ const setUp = () => {
   const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const presence = openPresence(clock)
   const silence = openSilence(clock, { sessions, presence, replicas, holding: { claimAgain: () => {} } })
-  const holders = openHolders({ store: noRows, sessions, holding, replicas, silence, clock, timers })
+  const holders = openHolders({ store: noRows, clock, timers }, { sessions, holding, replicas, silence })
   const find = async (node: string, instance: string | null) => {
     const found = await holders.other(node, instance)
     assert.notEqual(found, 'unknown')
@@ -118,7 +118,7 @@ test('a node that was here a moment ago is waited for, once; one that is not act
   const get = async (_kind: string, id: string) => nodeRow(id === 'n' ? 'active' : 'inactive', { id })
   const store = { ...noRows, get: get as unknown as Store['get'] }
   const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
-  const { awaitReturn } = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
+  const { awaitReturn } = openHolders({ store, clock, timers }, { sessions, holding, replicas, silence })
   timers.advance(10_000)
   assert.equal(await awaitReturn('n'), 'nothing')
   presence.lastHere('n')
@@ -144,7 +144,7 @@ const setUpCurrent = (observed: Partial<Observation> = {}) => {
   const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const store = { ...noRows, observation: async () => ({ ...nothingObserved, ...observed }) }
   const silence = { of: async () => 0 }
-  const holders = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
+  const holders = openHolders({ store, clock, timers }, { sessions, holding, replicas, silence })
   const open = (name: string, serial: string): void => {
     const principal = testPrincipal(node.id, {
       proof: { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` },
