@@ -82,7 +82,7 @@ const isWhole = async (store: Store): Promise<void> => {
   )
 }
 
-test('a SQLite store of before the fleet has everything a new one has', async (t) => {
+test('a SQLite store from before the fleet has everything a new one has', async (t) => {
   const folder = tempFolder(t)
   fs.chmodSync(folder, 0o700)
   const database = new DatabaseSync(path.join(folder, 'muster.db'))
@@ -98,7 +98,7 @@ test('a SQLite store of before the fleet has everything a new one has', async (t
   await store.close()
 })
 
-test('a PostgreSQL store of before the fleet has everything a new one has', async (t) => {
+test('a PostgreSQL store from before the fleet has everything a new one has', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
   const session = await database.connect()

@@ -23,7 +23,7 @@ test('every code is refused with a client or a server error, a sentence, and wha
   }
 })
 
-test('a code is told from any other text', () => {
+test('a short code is distinguished from any other text', () => {
   assert.ok(rows.every(([code]) => isRefusalCode(code)))
   assert.ok(!isRefusalCode('A_NEWER_CODE') && !isRefusalCode('toString'))
 })
