@@ -12,7 +12,11 @@ export const domainSettingsRow = async (store: Pick<Store, 'get'>): Promise<Row<
 }
 
 /** The domain's settings as last committed, without a read on every use. */
-export const followSettings = async ({ store, feed }: Pick<Core, 'store' | 'feed'>): Promise<() => DomainSettings> => {
+export const followSettings = async ({
+  store,
+  feed,
+  log,
+}: Pick<Core, 'store' | 'feed' | 'log'>): Promise<() => DomainSettings> => {
   let heard: DomainSettings | null = null
   feed.subscribe('domain settings', ({ writes }) => {
     for (const write of writes) if (write.put === 'domain') heard = write.value
@@ -21,10 +25,13 @@ export const followSettings = async ({ store, feed }: Pick<Core, 'store' | 'feed
   if (row === null) throw new Error('the store has no domain')
   store.onUpgraded(() => {
     const before = heard
-    void store.get('domain', 'domain').then((upgraded) => {
-      // What was heard meanwhile is newer.
-      if (upgraded !== null && heard === before) heard = upgraded.value
-    })
+    store.get('domain', 'domain').then(
+      (upgraded) => {
+        // What was heard meanwhile is newer.
+        if (upgraded !== null && heard === before) heard = upgraded.value
+      },
+      (error: unknown) => log.warn({ err: error }, 'the settings of the domain stay as they were before the upgrade'),
+    )
   })
   return () => heard ?? row.value
 }
