@@ -14,15 +14,16 @@ import { silentLog } from '#platform/log.ts'
 import { planeConfig } from '#plane/config/config.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { createToken } from '#plane/enrollment/change-tokens.ts'
+import { createToken } from '#plane/enrollment/token-routes.ts'
 import { enrollNode } from '#plane/enrollment/enroll-node.ts'
+import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { noHolders } from '../test/fakes/no-holders.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { layFoundation } from '#plane/foundation/foundation.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
-import { openRecoveryAuthority } from '#plane/authority/open-recovery-authority.ts'
+import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 
 // npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
 const { values, positionals } = parseArgs({ options: { nodes: { type: 'string' } }, allowPositionals: true })
@@ -59,7 +60,8 @@ const deps = {
   anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
   admission: openAdmissionQueue(clock, 100_000),
   writeLimit: openWriteLimit(clock, () => 1),
-  secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
+  secondHolders: openSecondHolders({ store, feed, clock }, noHolders),
+  copiedImages: openCopiedImages({ store, feed, clock, random }),
   probe: async () => ({ silentMs: 60_000 }),
 }
 
@@ -73,7 +75,7 @@ const prepare = async (from: number, count: number): Promise<Machine[]> => {
   const machines: Machine[] = []
   await inParallel(count, async (at) => {
     const asked = { node: `sign-${from + at}`, profile: null, replace: false, ttlMs: null }
-    const made = await createToken(deps, asked, by)
+    const made = await createToken(deps, deps, asked, by)
     if (made.kind === 'refused') throw new Error(made.code)
     machines.push({ secret: made.secret, csr: makeCsr(generateKey('p256'), 'bench') })
   })
@@ -109,7 +111,7 @@ const enrollAll = (machines: readonly Machine[]) =>
       recovery: null,
       wireguard: null,
     } as const
-    const outcome = await enrollNode(deps, { ...call, source: '127.0.0.1', correlation: `bench-${at}` })
+    const outcome = await enrollNode(deps, deps, { ...call, source: '127.0.0.1', correlation: `bench-${at}` })
     if (outcome.kind === 'refused') throw new Error(`${outcome.code} ${outcome.detail ?? ''}`)
   })
 

@@ -53,16 +53,16 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/alerts': { domain: ['core'] },
   'domain/ca': { domain: ['core'] },
   'domain/continuity': { domain: ['alerts', 'core'] },
-  'domain/enrollment': { domain: ['alerts', 'continuity', 'core', 'identity', 'network'] },
+  'domain/enrollment': { domain: ['alerts', 'core', 'identity', 'network'] },
   'domain/federation': { domain: ['core'] },
   'domain/fleet': { domain: ['core'] },
-  'domain/identity': { domain: ['alerts', 'continuity', 'core'] },
+  'domain/identity': { domain: ['alerts', 'core'] },
   'domain/journal': { domain: ['core', 'enrollment'] },
   'domain/network': { domain: ['core', 'fleet'] },
   'domain/node': { domain: ['core', 'fleet', 'recovery'] },
   'domain/operators': { domain: ['core'] },
   'domain/plans': { domain: ['ca', 'core', 'enrollment', 'fleet'] },
-  'domain/recovery': { domain: ['ca', 'continuity', 'core', 'enrollment', 'identity'] },
+  'domain/recovery': { domain: ['ca', 'core', 'enrollment', 'identity'] },
   'domain/revocation': { domain: ['core', 'recovery'] },
   'domain/settings': { domain: ['core', 'fleet'] },
 
@@ -154,7 +154,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/enrollment': {
     domain: ['alerts', 'core', 'enrollment', 'identity', 'network'],
-    plane: ['core', 'http', 'identity', 'limits', 'network'],
+    plane: [...types('authority'), 'core', 'http', 'identity', 'limits', 'network'],
     wire: ['core', 'enrollment', 'identity', 'network'],
   },
   'plane/federation': {
@@ -206,7 +206,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/recovery': {
     domain: ['core', 'fleet', 'identity', 'recovery'],
-    plane: ['continuity', 'core', 'enrollment', 'http', 'identity', 'limits', 'store/contract'],
+    plane: [...types('authority'), 'continuity', 'core', 'enrollment', 'http', 'identity', 'limits', 'store/contract'],
     wire: ['core', 'identity', 'recovery'],
   },
   'plane/revocation': {
@@ -243,6 +243,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/metrics': {
     domain: ['alerts', 'core'],
     plane: ['alerts', 'authority', 'ca', 'core', 'journal', 'store/contract', 'webhook'],
+    wire: ['recovery'],
   },
   'plane/foundation': {
     domain: ['ca', 'continuity', 'core', 'operators'],
@@ -354,7 +355,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'agent/channel': {
     agent: ['core', 'identity', 'link', 'network', 'state'],
-    wire: ['channel', 'core', 'enrollment', 'fleet', 'network', 'node'],
+    wire: ['channel', 'core', 'enrollment', 'fleet', 'identity', 'network', 'node'],
   },
   agent: {
     agent: [

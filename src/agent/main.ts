@@ -26,7 +26,7 @@ import { openOverlayKeeper } from '#agent/fleet/overlay-keeper.ts'
 import { openEpisode } from '#agent/recovery/episode.ts'
 import { nudgedPause } from '#agent/core/pause.ts'
 import { openRepairBundles } from '#agent/recovery/repair-file.ts'
-import { waitForNews, type NewsWatcher } from '#agent/recovery/wait-for-news.ts'
+import { waitForCredential, type CredentialWatcher } from '#agent/recovery/wait-for-credential.ts'
 import { openOutbox } from '#agent/diagnostics/outbox.ts'
 import { openDiagnostics, type Diagnostics } from '#agent/diagnostics/open-diagnostics.ts'
 import { serve } from './serve.ts'
@@ -99,7 +99,7 @@ const live = async (
   }
   const overlay = openOverlayKeeper({ ...parts, wireguard: wireguard.kind })
   const agent: AgentParts = { ...parts, overlay }
-  // Before anybody is asked: what the node runs does not depend on whether its plane is there.
+  // Before the first call: the services of a node do not depend on a reachable plane.
   overlay.start()
   const shown = await showMetrics(agent)
   try {
@@ -162,7 +162,7 @@ const openedKeeper = (
   const store = config.keyStorage === 'memory' ? memoryCredentialStore : onDisk
   try {
     const { credentials, dropped } = soundCredentials(store.load())
-    for (const what of dropped) log.warn({ code: damagedCode, what }, 'damaged credentials are left out')
+    for (const what of dropped) log.warn({ code: damagedCode, what }, 'damaged credentials are ignored')
     const keeper = openKeeper({ ...store, load: () => credentials })
     if (dropped.length > 0) keeper.retry()
     return keeper
@@ -192,7 +192,7 @@ const begunAnew = (store: CredentialStore, { message }: Error, log: AgentDeps['l
   return openKeeper(store)
 }
 
-type PatientAgent = NewsWatcher & Pick<AgentParts, 'record' | 'log' | 'random'>
+type PatientAgent = CredentialWatcher & Pick<AgentParts, 'record' | 'log' | 'random'>
 
 const waitMs = 30_000
 
@@ -203,6 +203,6 @@ const worthWaiting = async (agent: PatientAgent, need: Need, outcome: AgentOutco
   const delayMs = waitMs * (1 + agent.random.unit())
   agent.record.trouble('enrollment', outcome.trouble, agent.clock.nowMs() + delayMs)
   agent.log.warn({ code, next, waitMs: Math.round(delayMs) }, text)
-  await waitForNews(agent, delayMs)
+  await waitForCredential(agent, delayMs)
   return true
 }

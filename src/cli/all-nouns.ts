@@ -84,12 +84,12 @@ export const allNouns: readonly Noun[] = [
   },
   {
     name: 'receipt',
-    summary: 'The proof that an identity was taken away',
+    summary: 'Receipts: the proof that an identity was revoked or quarantined',
     load: async () => (await import('./revocation/receipt.ts')).declareReceipt,
   },
   {
     name: 'alert',
-    summary: 'What a person should look at',
+    summary: 'Alerts: what an operator should look at',
     load: async () => (await import('./alerts/alert.ts')).declareAlert,
   },
   {
@@ -99,7 +99,7 @@ export const allNouns: readonly Noun[] = [
   },
   {
     name: 'store',
-    summary: 'What a plane keeps: look at it, move it, copy it',
+    summary: 'The store of a plane: inspect, back up, restore, copy',
     load: async () => (await import('#cli/store/store.ts')).declareStore,
   },
   {
@@ -111,7 +111,7 @@ export const allNouns: readonly Noun[] = [
   {
     name: 'explain',
     usage: 'explain <code>',
-    summary: 'Say what the short code of a node without a network means',
+    summary: 'Explain the short code of a node without a network',
     load: async () => (await import('./node/explain.ts')).declareExplain,
   },
   {

@@ -1,7 +1,7 @@
 // What the certificates of our hierarchy look like: root, domain CA, issuing CA, and the leaves of nodes, workers and
 // servers (rulings 1, 9 and 10).
 
-import type { SigningOrder } from '#domain/core/order.ts'
+import type { SigningOrder } from '#domain/core/certificate.ts'
 import type { CertificateSpec, Name } from './certificate.ts'
 import { wholeSecondMs } from './der-time.ts'
 import { longestNamePart } from './name.ts'

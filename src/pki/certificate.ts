@@ -16,7 +16,7 @@ export type CertificateSpec = {
   /** Big-endian; 128 random bits. */
   readonly serial: Uint8Array
   readonly subject: Name
-  /** The issuer's subject: DER as it stands in the issuer's certificate, or a name. */
+  /** The issuer's subject: the DER bytes of the issuer's certificate, or a name. */
   readonly issuer: Uint8Array | Name
   readonly notBeforeMs: number
   readonly notAfterMs: number

@@ -71,7 +71,7 @@ const readAttributes = (info: DerReader): void => {
   }
 }
 
-/** PEM. The name is for people on the way: whoever signs takes the key alone. */
+/** PEM. The name is for people who handle the request: the signer takes only the key. */
 export const makeCsr = (key: PrivateKey, commonName: string): string => {
   const info = encode(
     sequence(

@@ -1,5 +1,5 @@
-// A strict DER reader: one encoding for one value, or it is malformed. Whatever two parsers could read differently is
-// refused here, so that what we checked is what OpenSSL on the other side sees.
+// A strict DER reader: one encoding for one value, or it is malformed. Input that two parsers could read differently is refused,
+// so that what was checked here is what OpenSSL on the other side sees.
 
 export const tags = {
   boolean: 0x01,
@@ -94,14 +94,14 @@ export class DerReader {
     return new DerReader(this.#bytes, start, this.#at, this.#depth + 1)
   }
 
-  /** The next element as it stands, header included. Its inside is not looked at. */
+  /** The bytes of the next element, header included. Its content is not parsed. */
   whole(tag: number): Uint8Array {
     const from = this.#at
     this.#open(tag)
     return this.#bytes.subarray(from, this.#at)
   }
 
-  /** The elements of a SET OF, each as it stands; DER wants them in the order of their bytes. */
+  /** The bytes of each element of a SET OF; DER demands them in the order of their bytes. */
   setOf(tag: number): Uint8Array[] {
     const inside = this.inside(tag)
     const members: Uint8Array[] = []

@@ -69,7 +69,7 @@ const notCa = ready(id.basicConstraints, true, sequence())
 const signsOnly = ready(id.keyUsage, true, namedBits([keyUsageBits.digitalSignature]))
 const clientOnly = ready(id.extendedKeyUsage, false, sequence(oid(oids.clientAuth)))
 const serverOnly = ready(id.extendedKeyUsage, false, sequence(oid(oids.serverAuth)))
-// Who asks about a certificate does not go on to ask about whoever answers (RFC 6960, 4.2.2.2.1).
+// A client does not check the revocation of the responder's own certificate (RFC 6960, 4.2.2.2.1).
 const noCheck = ready(id.ocspNoCheck, false, primitive(tags.null, new Uint8Array(0)))
 
 /** `subjectKeyId` in hex. With an empty subject the alternative names are all there is, and have to be understood. */

@@ -21,7 +21,7 @@ const isDnsName = (name: string): boolean =>
 
 const matches = (pattern: string, wanted: string): boolean => {
   if (!pattern.startsWith('*.')) return pattern === wanted
-  // The star stands for exactly one whole label, and never for all of a top-level domain.
+  // The star matches exactly one whole label, and never all of a top-level domain.
   const parent = pattern.slice(2)
   if (!isDnsName(parent) || !parent.includes('.')) return false
   return wanted.slice(wanted.indexOf('.') + 1) === parent && wanted.includes('.')

@@ -43,7 +43,7 @@ const imported = (der: Uint8Array): KeyObject => {
   try {
     return createPrivateKey({ key: Buffer.from(der), format: 'der', type: 'pkcs8' })
   } catch {
-    // OpenSSL's own error is left out: it is of no help, and whatever it holds came from a secret.
+    // OpenSSL's own error is left out: it does not help, and its text may come from a secret.
     throw new Error('not a private key: the PEM block does not hold a PKCS#8 key')
   }
 }

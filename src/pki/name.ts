@@ -1,4 +1,4 @@
-// Distinguished names: written from three fields, read from whatever others put into theirs.
+// Distinguished names: written from three fields, read with any attributes.
 
 import { isUtf8 } from 'node:buffer'
 import { type DerReader, malformed, tags } from './der.ts'

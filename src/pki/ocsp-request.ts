@@ -1,4 +1,4 @@
-// Reads questions about the status of certificates (RFC 6960, 4.1), strictly and within bounds: they come from anybody.
+// Reads OCSP requests (RFC 6960, 4.1), strictly and within bounds: they come from anonymous callers.
 
 import { contextOf, type DerReader, type Malformed, malformed, orMalformed, readDer, tags } from './der.ts'
 import { readAny, readInteger, readOid, readTrueIfPresent } from './der-values.ts'
@@ -6,9 +6,9 @@ import { serialHex } from './certificate.ts'
 import { oids } from './oids.ts'
 
 export type CertId = {
-  /** As it stands: an answer repeats it byte for byte. */
+  /** The bytes of the request: an answer repeats them. */
   readonly der: Uint8Array
-  /** Null: an algorithm we do not know, by which nobody is found. */
+  /** Null: an unknown algorithm, which matches no certificate. */
   readonly hash: 'sha1' | 'sha256' | null
   /** Of the issuer's name and public key, hex. */
   readonly issuerNameHash: string
@@ -29,7 +29,7 @@ const mostAsked = 32
 const longestNonce = 128
 const mostExtensions = 16
 
-/** Whoever signed it is of no interest: the answer is for anybody. */
+/** The signature of a request is not checked: every caller may have the answer. */
 export const parseOcspRequest = (der: Uint8Array): OcspRequest | Malformed => {
   if (der.length > largestOcspRequest) return { kind: 'malformed', why: `more than ${largestOcspRequest} bytes` }
   return orMalformed(() => readDer(der, readRequest))

@@ -12,7 +12,7 @@ export type ServerChain = {
   readonly anchor: { readonly rootFingerprint: string } | { readonly roots: readonly Uint8Array[] }
   readonly host: string
   readonly nowMs: number
-  /** Subject key identifiers of authorities that are not to be trusted, whoever signed them; none unless given. */
+  /** Subject key identifiers of authorities that are not trusted, whichever root signed them; none by default. */
   readonly withdrawn?: readonly string[]
   /** Certificates, the root included; 5 unless given. */
   readonly maxLength?: number
@@ -127,7 +127,7 @@ const linkProblem = (certificate: ParsedCertificate, issuer: ParsedCertificate):
   return 'issued by another key than that of the certificate that follows'
 }
 
-/** `below`: how many authorities stand between this one and the leaf. */
+/** `below`: the number of authorities between this one and the leaf. */
 const checkAuthority = (certificate: ParsedCertificate, below: number): Untrusted | null => {
   if (!certificate.ca) return no('not-a-ca', `${certificate.subject} is not a CA`)
   if (!certificate.keyUsage.includes('keyCertSign'))
@@ -142,7 +142,7 @@ const checkAuthority = (certificate: ParsedCertificate, below: number): Untruste
   return null
 }
 
-/** Behind the signatures: whoever has the key of one cannot sign his way around its own certificate. */
+/** Checked after the signatures: the holder of an authority's key cannot avoid the limits in that authority's certificate. */
 const checkWithdrawn = (path: readonly ParsedCertificate[], withdrawn: readonly string[]): Untrusted | null => {
   const hit = path.find(({ subjectKeyId }) => subjectKeyId !== null && withdrawn.includes(subjectKeyId))
   return hit === undefined ? null : no('withdrawn', `${hit.subject} has been withdrawn by the plane`)

@@ -22,15 +22,14 @@ export type ServerBounds = ConnectionLimits & {
 /** Right after the server was made, before PROXY headers are read on it and before it listens. */
 export const boundServer = (server: HttpServer, bounds: ServerBounds): void => {
   server.maxConnections = bounds.connections
-  // A connection that is kept for later costs its holder next to nothing: it must not keep out whoever comes now.
+  // An idle connection costs its holder next to nothing: it must not keep a new caller out.
   server.on('drop', () => server.closeIdleConnections())
   server.on('clientError', (error: Error, socket: Socket) => {
     const gone = errno(error) === 'ECONNRESET' || !socket.writable
     if (!gone) socket.write(bounds.unreadable(errno(error) === 'HPE_HEADER_OVERFLOW'))
     socket.destroySoon()
   })
-  // Asked for once, the address of a caller is kept; of one that has hung up it cannot be had any more, and whatever it
-  // sent before would be nobody's.
+  // The address of a caller is read once and kept: after a hang-up it cannot be read, and its requests would have no source.
   server.on('secureConnection', (socket: Socket) => {
     if (socket.remoteAddress === undefined) socket.destroy()
   })
@@ -76,7 +75,7 @@ export const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: S
 /** Requests that may wait for the answer before theirs. Few clients pipeline at all. */
 const mostWaiting = 16
 
-/** Node makes an error for each request of a connection that closes. Of those nobody handles their traces cost the most. */
+/** Node makes an error for each request of a closed connection. For requests without a handler, the stack traces cost most. */
 const abortWithoutTraces = (socket: Socket): void => {
   const limit = Error.stackTraceLimit
   socket.prependOnceListener('close', () => void (Error.stackTraceLimit = 0))
@@ -121,7 +120,7 @@ const answerInTurn = (server: HttpServer, connections: Connections): void => {
     waiting.set(connection, queue)
   }
   server.on('request', receive)
-  // Without these two Node answers by itself, before the handler and out of turn.
+  // Without these two Node answers before the handler and out of order.
   server.on('checkContinue', receive)
   server.on('checkExpectation', receive)
 }

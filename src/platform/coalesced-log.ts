@@ -1,5 +1,5 @@
-// A log that cannot fill a disk: the same message again within a minute is counted instead of written, and beyond so many
-// lines a minute only errors are. What was left out is said, with its number.
+// A log that cannot fill a disk: a message repeated within a minute is counted and not written, and beyond a number of lines a
+// minute only errors are written. The log says how many lines it left out.
 
 import type { Clock } from './clock.ts'
 import type { Log } from './log.ts'
@@ -10,7 +10,7 @@ export type CoalescingDeps = {
   readonly timers: Timers
   /** While true only warnings and worse are written. */
   readonly quiet: () => boolean
-  /** Told of lines that are lost, and why. */
+  /** Called with the number of lost lines and the reason. */
   readonly dropped: (reason: 'too_many' | 'disk_pressure') => void
 }
 
@@ -101,7 +101,7 @@ export const coalesced = (log: Log, deps: CoalescingDeps): CoalescedLog => {
   }
 }
 
-/** Somebody who asks for `debug` wants every line, and nobody loses a fatal one. */
+/** At level `debug` every line is written, and a fatal line is never dropped. */
 const wrapped = (log: Log, take: (line: Line) => void): Log => {
   const through = (level: Level) => (first: unknown, second?: unknown) =>
     typeof first === 'string' ? log[level](first) : log[level](first as object, second as string)
@@ -122,7 +122,7 @@ const wrapped = (log: Log, take: (line: Line) => void): Log => {
   }
 }
 
-/** Trouble is the same whatever the times and figures in it; other news is only the same when all of it is. */
+/** Warnings and errors are equal despite different times and figures in them; other lines only when all of it is equal. */
 const kindOf = ({ level, fields, message }: Line): string =>
   `${level} ${level === 'info' ? JSON.stringify(fields) : codeOf(fields)} ${message}`
 

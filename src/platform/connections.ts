@@ -77,7 +77,7 @@ const relieveEvery = 16
 /** Of a body whose request is answered already. An honest caller stops when it has read its answer. */
 const mostAfterAnswer = 256 * 1024
 const mostHandshakes = 4096
-/** A thousand requests in one write cost what so many handshakes do. */
+/** A thousand requests in one write cost as much as this number of handshakes. */
 const pipelinedWeight = 10
 /** The search for an idle connection is bounded: it is made for each connection beyond a share. */
 const idleLookedAt = 8

@@ -1,6 +1,6 @@
-// Requests that nobody will handle. When a connection closes, Node ends every request it has read from it with an error of
-// its own: for the thousand requests of one pipelined write that takes longer than reading them did. These classes let a
-// server say which of them need no end.
+// Requests that no handler will get. When a connection closes, Node ends every request it has read from it with an error: for
+// the thousand requests of one pipelined write that takes longer than reading them did. These classes let a server say
+// which requests need no end.
 
 import { IncomingMessage, ServerResponse } from 'node:http'
 
@@ -21,7 +21,7 @@ class DroppableResponse<R extends IncomingMessage> extends ServerResponse<R> {
 /** For the options of a server. */
 export const droppable = { IncomingMessage: DroppableRequest, ServerResponse: DroppableResponse }
 
-/** Only what was handed to nobody may be dropped: its holder would never hear that the connection is gone. */
+/** Only a request that no handler has may be dropped: a handler would never learn that the connection is gone. */
 export const dropRequest = (request: IncomingMessage, response: ServerResponse): void => {
   if (request instanceof DroppableRequest) request.dropped = true
   if (response instanceof DroppableResponse) response.dropped = true

@@ -15,7 +15,7 @@ export type TreeFile = {
 
 /**
  * Durable when it returns. `folder` must not be there yet: nothing that is there already is written into or followed.
- * Half of it is left behind where it throws. `wrote` is told of every file.
+ * A call that throws may leave a part of it behind. `wrote` is called for every file.
  */
 export const writeTree = (folder: string, files: readonly TreeFile[], wrote: () => void): void => {
   const folders = new Set([folder])
@@ -52,11 +52,11 @@ const writeFile = (place: string, { content, mode }: TreeFile): void => {
   }
 }
 
-/** Afterwards `link` leads to `target`; a crash leaves it as it was or as it shall be. `made`: told before the rename. */
+/** Afterwards `link` leads to `target`; a crash leaves the old or the new link. `made` is called before the rename. */
 export const switchLink = (link: string, target: string, made: () => void): void => {
   const beside = `${link}.new`
   fs.rmSync(beside, { recursive: true, force: true })
-  // Not ours: a rename would not replace a folder that somebody has put there.
+  // A rename does not replace a folder, so a foreign folder of that name is removed first.
   if (fs.lstatSync(link, { throwIfNoEntry: false })?.isDirectory() === true) fs.rmSync(link, { recursive: true })
   fs.symlinkSync(target, beside)
   made()
@@ -83,7 +83,7 @@ export const kindOfPlace = (place: string): 'folder' | 'missing' | 'other' => {
 
 export type Difference = 'missing' | 'changed' | 'mode' | 'not a file' | 'unreadable'
 
-/** How what lies in `folder` differs from the file that was written there; null: it does not. A link is no file. */
+/** How a file in `folder` differs from what was written there; null: it does not. A link is no file. */
 export const differenceOf = (folder: string, file: TreeFile): Difference | null => {
   try {
     const place = path.join(fs.realpathSync(folder), file.path)

@@ -15,7 +15,7 @@ export const replaceFile = (
   owner: Owner | null = null,
 ): void => {
   const beside = `${file}.new`
-  // A file of this name was left by a crash, or put there by somebody else: it is never written into, nor followed.
+  // A file of this name was left by a crash or by another user: it is never written into, nor followed.
   fs.rmSync(beside, { force: true })
   try {
     writeNew(beside, content, mode, owner)
@@ -32,7 +32,7 @@ const writeNew = (file: string, content: string | Uint8Array, mode: Mode, owner:
   const fd = fs.openSync(file, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_EXCL, mode)
   try {
     fs.fchmodSync(fd, mode)
-    // By what is open, never by name: whoever may write in that folder could put something else in its place.
+    // By descriptor, never by name: a user who may write in that folder could replace the file.
     if (owner !== null) fs.fchownSync(fd, owner.uid, owner.gid)
     fs.writeFileSync(fd, content)
     fs.fsyncSync(fd)
@@ -45,7 +45,7 @@ const removeIfPossible = (file: string): void => {
   try {
     fs.rmSync(file, { force: true })
   } catch {
-    // Whoever replaces the file next tries again.
+    // The next replacement of the file tries again.
   }
 }
 
@@ -59,7 +59,7 @@ export const readFileIfAny = (file: string): string | null => {
   }
 }
 
-/** As `readFileIfAny`, and `too-long` for what has more bytes; no more than that is read, however long it is. */
+/** As `readFileIfAny`, and `too-long` for a longer file, of which no more than that is read. */
 export const readShortFile = (file: string, longest: number): { readonly text: string } | null | 'too-long' => {
   const content = Buffer.alloc(longest + 1)
   let length = 0
@@ -121,7 +121,7 @@ export const requireAccess = (file: string): void => {
   }
 }
 
-/** What root puts into somebody's folder is theirs: they could not read it otherwise. Null: nothing to do for anybody else. */
+/** A file that root writes into a user's folder belongs to that user, who could not read it otherwise. Null: not root. */
 export const ownerForFolder = (folder: string): Owner | null => (process.geteuid?.() === 0 ? fs.statSync(folder) : null)
 
 /** Whom this process runs as. */

@@ -1,4 +1,4 @@
-// What lies in a folder, and files that must not be there yet.
+// Listing a folder, and creating files that must not exist yet.
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'

@@ -113,7 +113,7 @@ export const stopServer = (server: HttpServer, timers: Timers, withinMs: number)
 
 export type HeldPort = { readonly port: number; release(): Promise<void> }
 
-/** A port of this host that nobody listens on: `port` itself, or any where that is 0. Rejects where somebody does. */
+/** A free port of this host: `port` itself, or any if it is 0. Rejects if the port is taken. */
 export const holdPort = async (host: string, port: number): Promise<HeldPort> => {
   const server = createHttpServer(() => {})
   const taken = await listenTcp(server, host, port)

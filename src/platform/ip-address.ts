@@ -4,7 +4,7 @@
 /** 4 bytes of IPv4 or 16 of IPv6. */
 export type IpAddress = Uint8Array
 
-/** Null for what is not an address. A zone (`%eth0`) is none of its address. */
+/** Null if the text is no address. An address with a zone (`%eth0`) is none. */
 export const parseIp = (text: string): IpAddress | null => (text.includes(':') ? ipv6Bytes(text) : ipv4Bytes(text))
 
 /** As `parseIp`, for IPv6 written in groups only: no dotted quad at its end. */

@@ -7,7 +7,7 @@ const pieceBytes = 1 << 20
 /** `ended`: false for a last line that nothing ends, as in a file that was cut off. */
 export type FileLine = { readonly bytes: Uint8Array; readonly ended: boolean }
 
-/** Without what ends them. A line that goes on far beyond `longest` bytes is given as so many of them, and not as ended. */
+/** Lines without their ends. A line far beyond `longest` bytes is cut to that length and marked as not ended. */
 export function* linesOf(file: string, longest: number): Generator<FileLine, void, void> {
   const fd = fs.openSync(file, fs.constants.O_RDONLY)
   try {

@@ -1,6 +1,6 @@
-// Two servers of one cluster can take themselves for its primary: one that was given up runs on until somebody stops it,
-// and answers reads as if nothing had happened. Every promotion begins a timeline with a higher number, so the one with
-// the highest is the primary, and whoever has spoken to that one believes no other.
+// Two servers of one cluster can both act as its primary: one that was replaced runs on until it is stopped, and answers reads
+// as if nothing had happened. Every promotion begins a timeline with a higher number, so the server with the highest is the
+// primary, and a plane that has connected to that one accepts no other.
 
 import type { PgSession } from './postgres.ts'
 
@@ -11,7 +11,7 @@ export type Timeline = {
 }
 
 export type NewestPrimary = {
-  /** False: another has taken its place. Whoever is connected to one whose place this one has taken is cut off. */
+  /** False: another server has replaced it. Connections to a server that this one replaces are cut. */
   admit(session: PgSession, timeline: Timeline): boolean
 }
 

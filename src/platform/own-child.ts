@@ -70,7 +70,7 @@ const firstLineOf = (stream: NodeJS.ReadableStream, ended: Promise<unknown>): Pr
     })
     void ended.then(() => reject(new Error('it ended before it was ready')))
   })
-  // Whoever does not wait for the line must not be killed by its absence.
+  // A caller that does not wait for the line must not be killed by its absence.
   line.catch(() => {})
   return line
 }

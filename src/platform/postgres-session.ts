@@ -1,12 +1,12 @@
-// One connection of `pg`, held to what the store relies on: its end is told once, and an error either is the server's
-// or means that the connection is gone.
+// One connection of `pg`, with the guarantees that the store relies on: its end is reported once, and an error either is the
+// server's or means that the connection is lost.
 
 import { DatabaseError, type Client } from 'pg'
 import type { Socket } from 'node:net'
 import type { PgResult, PgSession, PgValue } from './postgres.ts'
 import { systemTimers } from './timers.ts'
 
-/** There is none, or none any more: then it is not known whether what was sent last has been carried out. */
+/** The connection was never made, or is lost: then the outcome of the last statement is unknown. */
 export class PgConnectionLost extends Error {
   constructor(cause: unknown) {
     super(`no connection to PostgreSQL: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
@@ -38,7 +38,7 @@ export const openSession = (client: Client, socket: Socket): PgSession => {
   client.on('error', hasEnded)
   client.on('end', () => hasEnded(new Error('it has ended')))
 
-  /** What is asked in one turn leaves in one piece: each piece wakes the server up, and costs as much as a statement. */
+  /** Statements of one turn are sent in one piece: each piece wakes the server up, and costs as much as a statement. */
   let gathering = false
   const gather = (): void => {
     if (gathering) return
@@ -86,7 +86,7 @@ export const openSession = (client: Client, socket: Socket): PgSession => {
     destroy: () => hasEnded(new Error('it was cut')),
     async end() {
       if (end !== null) return
-      // A server that hangs does not say goodbye either.
+      // A server that hangs does not answer the end of the connection either.
       const cancel = systemTimers.after(farewellMs, () => void socket.destroy())
       await client.end()
       cancel()

@@ -41,7 +41,7 @@ export type PgSession = {
   /** Once, however it ends. */
   onEnd(run: (error: unknown) => void): void
   readonly ended: boolean
-  /** Cuts the connection without a word, whatever is under way. */
+  /** Cuts the connection at once, also with a statement under way. */
   destroy(): void
   end(): Promise<void>
 }
@@ -57,7 +57,7 @@ export type PgTrouble =
   | 'refused'
   /** The disk of the server is full, or fails. */
   | 'disk'
-  /** The server works and does not accept this statement or its values: a fault of this program, or input nobody refused. */
+  /** The server works and does not accept this statement or its values: a fault of this program, or input that it should have refused. */
   | 'statement'
   | 'other'
 
@@ -88,9 +88,9 @@ class NotAPrimary extends Error {
 }
 
 /**
- * What a role or a database may have been set to is overruled. A warning has to be heard, because one is all that a COMMIT
- * without its standby says; and a statement that is cancelled while it waits for that standby looks committed, so
- * nothing may cancel one. A machine of ours that is gone must not keep its locks for hours.
+ * Overrules settings of the role or the database. Warnings have to arrive, because a COMMIT without its standby reports only a
+ * warning. A statement that is cancelled while it waits for that standby looks committed, so nothing may cancel one. A plane
+ * whose machine is gone must not keep its locks for hours.
  */
 const settingsOfAll: Readonly<Record<string, string>> = {
   bytea_output: 'hex',
@@ -113,7 +113,7 @@ const keepAliveAfterMs = 5000
 export const connectPostgres = async (target: PostgresTarget, options: ConnectOptions): Promise<PgSession> => {
   const settled = new AbortController()
   const cancelDeadline = systemTimers.after(options.connectWithinMs, () =>
-    settled.abort(new PgConnectionLost(`nobody answered within ${options.connectWithinMs} ms`)),
+    settled.abort(new PgConnectionLost(`no answer within ${options.connectWithinMs} ms`)),
   )
   const attempts = target.hosts.map((at) => connectHost(target, at, options, settled.signal))
   let chosen: Found | null = null
@@ -121,7 +121,7 @@ export const connectPostgres = async (target: PostgresTarget, options: ConnectOp
     chosen = await newestOf(attempts)
     return admitted(chosen, options)
   } catch (error) {
-    throw mostTelling(error instanceof AggregateError ? error.errors : [error])
+    throw mostSpecific(error instanceof AggregateError ? error.errors : [error])
   } finally {
     cancelDeadline()
     settled.abort(new Error('another host was chosen'))
@@ -133,7 +133,7 @@ export const connectPostgres = async (target: PostgresTarget, options: ConnectOp
   }
 }
 
-/** `timeline`: null where nobody else could be the primary. */
+/** `timeline`: null where no other server could be the primary. */
 type Found = { readonly session: PgSession; readonly host: string; readonly timeline: Timeline | null }
 
 const newestOf = async (attempts: readonly Promise<Found>[]): Promise<Found> => {
@@ -159,7 +159,7 @@ const admitted = ({ session, host, timeline }: Found, { newest }: ConnectOptions
 }
 
 /** A wrong password says more than a standby beside it, and a standby more than a host that is down. */
-const mostTelling = (errors: readonly unknown[]): unknown =>
+const mostSpecific = (errors: readonly unknown[]): unknown =>
   errors.find((error) => pgTrouble(error) === 'refused') ??
   errors.find((error) => error instanceof NotAPrimary) ??
   errors[0]
@@ -199,13 +199,13 @@ const connectHost = async (
   } catch (error) {
     session.destroy()
     settled.throwIfAborted()
-    throw refusalOf(error) ?? (isTold(error) ? error : new PgConnectionLost(error))
+    throw refusalOf(error) ?? (isServerAnswer(error) ? error : new PgConnectionLost(error))
   } finally {
     settled.removeEventListener('abort', give)
   }
 }
 
-const isTold = (error: unknown): boolean => error instanceof DatabaseError || error instanceof NotAPrimary
+const isServerAnswer = (error: unknown): boolean => error instanceof DatabaseError || error instanceof NotAPrimary
 
 const prepare = async (session: PgSession, host: string, options: ConnectOptions): Promise<void> => {
   const settings = Object.entries({ ...settingsOfAll, ...options.settings })

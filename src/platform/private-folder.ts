@@ -4,7 +4,7 @@ import * as fs from 'node:fs'
 import { errno, makeFolder } from './files.ts'
 import { openDatabase, sqliteTrouble } from './sqlite.ts'
 
-/** Null when nobody but this user and root can change what lies in it, or it is not there; else what is wrong with it. */
+/** Null if only this user and root can change the folder's content, or the folder does not exist; else what is wrong with it. */
 export const faultOfPrivateFolder = (folder: string): string | null => {
   const stats = statIfAny(folder)
   if (stats === null) return null
@@ -31,7 +31,7 @@ const statIfAny = (folder: string): fs.Stats | null => {
   try {
     return fs.statSync(folder)
   } catch {
-    // Whatever keeps us from looking keeps us from writing too, and is met and told of there.
+    // An error that prevents looking prevents writing too, and is reported there.
     return null
   }
 }

@@ -16,13 +16,13 @@ export const stillRuns = (mark: ProcessMark): boolean => {
   try {
     process.kill(mark.pid, 0)
   } catch (error) {
-    // EPERM: it is there, and belongs to somebody else.
+    // EPERM: it exists, and belongs to another user.
     if (!(error instanceof Error && 'code' in error && error.code === 'EPERM')) return false
   }
   return (mark.birth === null || birthOf(mark.pid) === mark.birth) && !isZombie(mark.pid)
 }
 
-/** It has ended, and whoever started it has not looked yet; in some containers nobody ever does. */
+/** It has ended, and its parent has not reaped it yet; in some containers no process ever does. */
 const isZombie = (pid: number): boolean => {
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -33,8 +33,8 @@ const isZombie = (pid: number): boolean => {
 }
 
 /**
- * Whether the process belongs to whoever wrote this file, as far as the system says: root, who may signal anybody, must
- * not do so because a file of somebody else's names a process.
+ * Whether the process belongs to the owner of this file: root, who may signal every process, must not do so because a file of
+ * another user names one.
  */
 export const isOfWriter = (pid: number, file: string): boolean => {
   try {

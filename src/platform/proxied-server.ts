@@ -1,5 +1,5 @@
-// A TLS server behind load balancers. Where a balancer connects, the header that names the real caller is read off the
-// socket before TLS begins on it; where anybody else does, no header is looked for, and one that is sent is no handshake.
+// A TLS server behind load balancers. On a connection of a listed balancer, the header that names the real caller is read off
+// the socket before TLS begins. On any other connection no header is expected, and one that is sent breaks the handshake.
 
 import type { Socket } from 'node:net'
 import type { HttpsServer, TLSSocket } from './tls-server.ts'
@@ -15,7 +15,7 @@ export type HeaderTrouble = (typeof headerTroubles)[number]
 export type Balancers = {
   /** Whether a connection from this address has to begin with a header; as the socket spells it. */
   has(address: string): boolean
-  /** Hears of every connection that was closed for want of one. */
+  /** Called for every connection that was closed for lack of a header. */
   refused(trouble: HeaderTrouble, from: string, why: string): void
 }
 
@@ -26,7 +26,7 @@ export type HeaderReading = {
 
 const headerWithinMs = 3000
 
-/** Before the server listens. Whoever's header is awaited counts among its connections. Null: nobody has to send one. */
+/** Before the server listens. A connection whose header is awaited counts as one of its connections. Null: no header is required. */
 export const readProxyHeaders = (server: HttpsServer, balancers: Balancers | null, timers: Timers): HeaderReading => {
   if (balancers === null) return { close: () => {} }
   const waiting = new Set<Socket>()
@@ -42,7 +42,7 @@ export const readProxyHeaders = (server: HttpsServer, balancers: Balancers | nul
 
   server.on('connection', (socket: Socket) => {
     const from = socket.remoteAddress
-    // Gone already: whoever it was cannot be told any more.
+    // Already closed: its address can no longer be read.
     if (from === undefined || closed) return void socket.destroy()
     if (!balancers.has(from)) return beginTls(socket)
     waiting.add(socket)

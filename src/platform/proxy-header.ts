@@ -1,14 +1,14 @@
 // The header of the PROXY protocol, version 2, with which a load balancer begins a connection to say whose it passes on.
-// Version 1, which is text, is not read: it has no length, and what follows it is told from it by luck.
+// Version 1, which is text, is not read: it has no length, so its end is found by luck.
 
 import { SocketAddress } from 'node:net'
 import { formatIp } from './ip-address.ts'
 
 export type ProxyHeader =
-  /** More has to come: of so many bytes in all, as far as can be told. */
+  /** The header is not complete: the number of bytes it will have, as far as is known. */
   | { readonly kind: 'incomplete'; readonly bytes: number }
   | { readonly kind: 'invalid'; readonly why: string }
-  /** The balancer speaks for itself, as when it looks whether anybody is there. */
+  /** A connection of the balancer itself, such as a health check. */
   | { readonly kind: 'local'; readonly bytes: number }
   /** `address`: of the caller, spelled as a socket would. */
   | { readonly kind: 'proxied'; readonly bytes: number; readonly address: string }

@@ -25,7 +25,7 @@ const folders = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '
 /** Little of our own environment: some programs read their orders from it. */
 const environment = (): Record<string, string> => ({ PATH: searched().join(':'), LC_ALL: 'C' })
 
-/** Whoever is not root has no sbin on the PATH. */
+/** The PATH of a user other than root has no sbin. */
 const searched = (): string[] => [...new Set([...(process.env['PATH'] ?? '').split(':').filter(Boolean), ...folders])]
 
 export const findProgram = (program: string): string | null =>

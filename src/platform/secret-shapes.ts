@@ -1,5 +1,5 @@
-// What secrets look like, whoever wrote them down and wherever. Whatever is kept, printed or answered and was written by
-// somebody else passes here: people paste tokens into reasons, and programs put keys into error messages.
+// The shapes of secrets. Text from outside that is stored, printed or answered is checked here: people paste tokens into
+// reasons, and programs put keys into error messages.
 
 /**
  * Tokens and keys of Muster's own; private keys in PEM, also those that were cut off before their end; and the password

@@ -1,5 +1,5 @@
-// A program of somebody else's, run without a shell in a process group of its own, and processes that outlived whoever
-// started them. What it prints goes to a file, which outlives that one too: a pipe would kill the program with its reader.
+// A foreign program, run without a shell in its own process group, and processes that outlived their parent. The output goes
+// to a file, which outlives the parent too: a pipe would kill the program with its reader.
 
 import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
@@ -63,7 +63,7 @@ export const startServiceProcess = ({ command, env, logFile }: ServiceCommand): 
 
 const lookEveryMs = 250
 
-/** One that an earlier process has started; whether it runs is looked up, since nobody tells. */
+/** A process that an earlier agent started; polled, since only a parent is notified of its end. */
 export const adoptServiceProcess = (mark: ProcessMark): ServiceProcess => {
   const ended = new Promise<string>((resolve) => {
     const timer = setInterval(() => {
@@ -101,7 +101,7 @@ export const processesWith = (line: string): readonly { readonly mark: ProcessMa
       const group = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[2])
       return [{ mark: markOf(pid), group }]
     } catch {
-      // Gone, or somebody else's.
+      // Gone, or of another user.
       return []
     }
   })
@@ -124,9 +124,9 @@ export const killProcess = (mark: ProcessMark): void => {
 }
 
 /**
- * Cuts a log that has grown too long; whoever writes to it goes on at its new end. The last `longest` bytes of what is cut are
- * kept once, in FILE.1, and no more: a program that writes faster than files are copied must not hold up whoever cuts. One
- * that cannot be cut is left, so that services can be stopped on a disk that takes nothing.
+ * Truncates a log that has grown too long; its writer goes on at the new end. The last `longest` bytes are kept in FILE.1, and
+ * no more: a program that writes faster than files are copied must not hold up the agent. A log that cannot be truncated is
+ * left as it is, so that services can be stopped on a full disk.
  */
 export const trimLog = (logFile: string, longest: number, keep: boolean): void => {
   try {

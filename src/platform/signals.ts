@@ -1,5 +1,4 @@
-// What a process is told by signals: to stop (SIGTERM from a supervisor, Ctrl-C, a terminal that went away), and to look at
-// something now (a nudge).
+// Signals to a process: to stop (SIGTERM from a supervisor, Ctrl-C, a terminal that went away), and to act now (a nudge).
 
 import { errno } from './files.ts'
 
@@ -16,7 +15,7 @@ export const stopSignal = (): AbortSignal => {
 
 const stopSignals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
-/** Aborts when standard input ends: whoever started this process and held it open wants it to stop, or is gone. */
+/** Aborts when standard input ends: the parent that held it open wants this process to stop, or is gone. */
 export const inputEnded = (): AbortSignal => {
   const controller = new AbortController()
   const end = (): void => controller.abort()

@@ -1,11 +1,11 @@
-// A source whose connections end without an answered request is slowed down: a handshake is what a stranger can make the
-// plane pay for most cheaply. It is slowed and not shut out, because honest machines may share its address: a fleet behind
-// one address, of whose many connections some break, is never slowed, because every good one makes up for a broken one.
+// Slows down a source whose connections end without an answered request: a handshake is the cheapest way for an anonymous
+// caller to cost the plane work. The source is not shut out, because honest machines may share its address. A fleet behind one
+// address, some of whose connections break, is not slowed, because every good connection makes up for a broken one.
 
 export type SourcePace = {
   /** Whether a connection of that source may begin now; counts it if so. */
   admits(source: string): boolean
-  /** A connection of that source cost something and led to nothing; `weight`: as much as so many of them. */
+  /** A connection of that source cost work and led to nothing; `weight`: the number of connections it counts as. */
   offended(source: string, weight?: number): void
   /** A connection of that source was answered, or became a channel: it makes up for one that led to nothing. */
   credited(source: string): void
@@ -14,8 +14,8 @@ export type SourcePace = {
 }
 
 /**
- * What a slowed source may cost in a second is spread over ticks. Given at once, the shares of a few dozen sources would
- * keep the event loop from everybody else for a tenth of every second.
+ * The connections of a slowed source are spread over ticks. Accepted at once, those of a few dozen sources would block the event
+ * loop for a tenth of every second.
  */
 export const paceTickMs = 50
 const ticksPerSecond = 1000 / paceTickMs
@@ -27,12 +27,12 @@ const pacedPerTick = 1
 /** However much connections cost, their source waits for no more than a second: one that is cut for pipelining has 2 of them a second. */
 const mostSpent = pacedPerTick * ticksPerSecond
 const forgivenPerSecond = 3
-/** Beyond so many, sources are not remembered: an attacker with that many addresses is not stopped by pacing them. */
+/** Beyond this number, sources are not tracked: limits for each source do not stop an attacker with that many addresses. */
 const mostSources = 16_384
 
 export const openSourcePace = (): SourcePace => {
   const offences = new Map<string, number>()
-  /** What a slowed source has used of its pace, in connections; may be more than a tick gives. */
+  /** The connections that a slowed source has used; may be more than a tick allows. */
   const spent = new Map<string, number>()
   let ticks = 0
   const lower = (counts: Map<string, number>, source: string, by: number): void => {

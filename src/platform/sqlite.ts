@@ -1,4 +1,4 @@
-// SQLite as Node carries it, opened so that nobody but the owner reads the file.
+// SQLite as Node bundles it, opened so that only the owner can read the file.
 
 import * as fs from 'node:fs'
 import { pathToFileURL } from 'node:url'
@@ -14,11 +14,11 @@ export const openDatabase = (file: string, busyMs: number): Database => {
   return new DatabaseSync(file, { timeout: busyMs })
 }
 
-/** Beside whoever writes it. SQLite leaves its two files beside a database that nobody has open. */
+/** Reads while another process writes. SQLite leaves its two extra files beside a database that no process has open. */
 export const openDatabaseToRead = (file: string, busyMs: number): Database =>
   new DatabaseSync(file, { readOnly: true, timeout: busyMs })
 
-/** A file that nobody writes: it is read without any file beside it. */
+/** A file that no process writes: it is read without any file beside it. */
 export const openFinishedDatabase = (file: string): Database => {
   const url = pathToFileURL(file)
   url.searchParams.set('immutable', '1')

@@ -50,6 +50,6 @@ export const standardStreams = (): { input: TextInput; out: TextOutput; err: Tex
   input: standardInput(),
   // The reader of a pipe may leave early (`| head`): that ends the command, quietly.
   out: textOutput(process.stdout, () => process.exit(0)),
-  // Nobody reads the log any more, because Ctrl-C ended that reader too: no reason not to stop in order.
+  // The reader of the log is gone, because Ctrl-C ended it too: the process still stops in order.
   err: textOutput(process.stderr, () => undefined),
 })

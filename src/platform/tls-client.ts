@@ -16,8 +16,8 @@ export type TlsTarget = {
   /** What decides whether the server is trusted, and who we are. Said outright: an environment variable could turn it off. */
   readonly credentials: Pick<tls.ConnectionOptions, 'ca' | 'cert' | 'key'> & { readonly rejectUnauthorized: boolean }
   /**
-   * Called once, in the very turn in which the handshake ends and before anybody else has the socket. An error it
-   * returns destroys the socket: nothing has been sent on it by then, and nothing will be.
+   * Called once, in the turn in which the handshake ends and before any other code has the socket. An error it returns
+   * destroys the socket: nothing has been sent on it by then, and nothing will be.
    */
   vet(socket: TlsSocket): Error | null
 }

@@ -1,5 +1,5 @@
-// A file that has a descriptor and no name: for handing a secret to another program, which can neither be left behind nor
-// be opened by anybody else.
+// A file with a descriptor and no name, for passing a secret to another program: it cannot be left behind, and no other
+// process can open it.
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
@@ -11,8 +11,8 @@ const tmpfsType = 0x0102_1994
 const inMemory = ['/run', '/dev/shm', '/tmp']
 
 /**
- * Runs with the descriptor of a file of mode 0600 that holds the text, and closes it afterwards. It lies in memory; where no
- * such place may be written in, below `onDisk`; null for what must not reach a disk, and then it throws instead.
+ * Runs with the descriptor of a file of mode 0600 that holds the text, and closes it afterwards. The file is in memory, or below
+ * `onDisk` if no memory file system is writable. `onDisk` null: the text must not reach a disk, and the call throws instead.
  */
 export const withUnlinkedFile = async <T>(
   text: string,

@@ -1,4 +1,4 @@
-// A WebSocket over a connection that exists already: whoever made it has verified the server.
+// A WebSocket over an existing connection, whose server the caller has verified.
 
 import type { IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'
@@ -22,7 +22,7 @@ export type WebSocketEvents = {
   /** A message that is not text. */
   binary(): void
   /** Any sign of life: a message, a ping, a pong. */
-  heard(): void
+  received(): void
   /** A ping of ours was answered. */
   pong(payload: string): void
   /** The server answered the upgrade with something else. */
@@ -34,7 +34,7 @@ export type WebSocketEvents = {
 export type ClientWebSocket = {
   send(message: string): void
   ping(payload: string): void
-  /** Says goodbye; the connection is cut if the other side does not answer. */
+  /** Sends a close frame; the connection is cut if the other side does not answer. */
   close(code: number, reason: string): void
   /** Cuts the connection. */
   destroy(): void
@@ -64,13 +64,13 @@ export const openWebSocket = (target: WebSocketTarget, events: WebSocketEvents):
   })
   socket.on('message', (data, isBinary) => {
     if (ended) return
-    events.heard()
+    events.received()
     if (isBinary) events.binary()
     else events.text(textOf(data))
   })
-  socket.on('ping', () => events.heard())
+  socket.on('ping', () => events.received())
   socket.on('pong', (payload) => {
-    events.heard()
+    events.received()
     events.pong(payload.toString('utf8'))
   })
   socket.on('error', (error) => end(() => events.failed(error)))

@@ -1,5 +1,5 @@
-// The schemas that have a name in the description of the API, in its order; the others stand where they are used. The
-// names are a promise to those who generate code from it.
+// The schemas that have a name in the OpenAPI description, in its order; the others are inlined where they are used. The names
+// are a promise to those who generate code from it.
 
 import { AcknowledgeRequest, AlertListAnswer, AlertListQuery, AlertView } from '#wire/alerts/alert-api.ts'
 import {

@@ -12,7 +12,7 @@ import { newSecret } from '../process/plane-records.ts'
 import { openRawChannel, type NotOpened, type RawChannel } from '../process/raw-channel.ts'
 import { rawNode, type RawNode } from '../process/raw-node.ts'
 import { shared } from '../process/shared-plane.ts'
-import { checkBothNamed, theCopy, theOriginal, untilTold } from '../faults/copied-state.ts'
+import { checkBothNamed, theCopy, theOriginal, untilRefusedWith } from '../faults/copied-state.ts'
 import { peer } from '../peers/peer.ts'
 import type { ReplicaDoor } from './enrollment-load.ts'
 import { startPlanesBehindOne, untilReady, waitMs, type PlanesBehindOne } from './three-planes.ts'
@@ -31,8 +31,8 @@ test('a copied state folder, started at another plane: the machine with the live
   balancer.steer(1)
   const sinceMs = performance.now()
   const copied = copy.start()
-  await untilTold(copy, copied, 'DUPLICATE_IDENTITY')
-  const toldMs = performance.now() - sinceMs
+  await untilRefusedWith(copy, copied, 'DUPLICATE_IDENTITY')
+  const refusedAfterMs = performance.now() - sinceMs
   await checkBothNamed(machine, theCopy, theOriginal)
   for (const { plane } of doors) {
     const { body } = await plane.api('GET', '/v1/nodes/copied')
@@ -41,7 +41,7 @@ test('a copied state folder, started at another plane: the machine with the live
   balancer.steer(null)
   await Promise.all([agent.stop(), copied.stop()])
   assert.equal((await nodeOf(machine)).epoch, 1)
-  t.diagnostic(`the copy was told after ${(toldMs / 1000).toFixed(1)} s of its start`)
+  t.diagnostic(`the copy was told after ${(refusedAfterMs / 1000).toFixed(1)} s of its start`)
 })
 
 const identityAt = async (door: ReplicaDoor, id: string): Promise<RawNode> => {

@@ -35,17 +35,17 @@ import {
   untilItSays,
   untilItSaysNothingOf,
 } from './failure-story.ts'
-import { openWatchedPassage } from './watched-passage.ts'
+import { openWatchedRelay } from './watched-relay.ts'
 
 const [listens, named] = ['127.0.0.1', '127.0.0.2']
 
 const domain = shared(async (scope) => {
   const plane = await startPlane(scope, { args: ['--server-name', named] })
-  const passage = (url: string) => {
+  const relay = (url: string) => {
     const port = Number(new URL(url).port)
-    return openWatchedPassage(scope, { host: named, port }, { host: listens, port })
+    return openWatchedRelay(scope, { host: named, port }, { host: listens, port })
   }
-  return { plane, runtime: await passage(plane.nodeUrl), recovery: await passage(plane.recoveryUrl) }
+  return { plane, runtime: await relay(plane.nodeUrl), recovery: await relay(plane.recoveryUrl) }
 })
 
 /** Of a plane that is not ours. */
@@ -122,7 +122,7 @@ test('active CA bundle stale: an impostor where the plane should be gets no byte
   t.diagnostic(`an impostor was turned away ${impostor.seen.turnedAway} times and asked for nothing; one recovery`)
 })
 
-test('active CA bundle stale: a stranger that goes away before the recovery has cost none', async (t) => {
+test('active CA bundle stale: an untrusted server that goes away before the recovery costs none', async (t) => {
   const { plane, runtime, recovery } = domain()
   const impostor = await startImpostor(t)
   const member = await joinMember(t, plane, { id: 'passing-1', profile: 'gpu-cloud' })

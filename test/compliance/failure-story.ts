@@ -25,7 +25,7 @@ export const again = (member: Member, changes: Parameters<Agent['restart']>[0] =
 export const troubleAt = (member: Member, place: Place): StatusTrouble | null =>
   member.says()?.troubles.find((trouble) => trouble.place === place) ?? null
 
-const toldBy = (member: Member, error: unknown): never => {
+const failWithStatus = (member: Member, error: unknown): never => {
   const said = JSON.stringify(member.says()?.troubles, null, 1)
   throw new Error(`${member.id} says ${said}\n${member.stderr().slice(-3000)}`, { cause: error })
 }
@@ -39,14 +39,14 @@ export const untilItSays = (member: Member, place: Place, failure: FailureClass)
       return trouble?.class === failure ? trouble : null
     },
     patience,
-  ).catch((error: unknown) => toldBy(member, error))
+  ).catch((error: unknown) => failWithStatus(member, error))
 
 export const untilItSaysNothingOf = (member: Member, place: Place): Promise<true> =>
   eventually(
     `${member.id} to have no trouble with its ${place}`,
     () => member.says() !== null && troubleAt(member, place) === null,
     patience,
-  ).catch((error: unknown) => toldBy(member, error))
+  ).catch((error: unknown) => failWithStatus(member, error))
 
 /** Connected by a certificate of this epoch, as both of them see it. */
 export const untilBack = (plane: Plane, member: Member, epoch: number): Promise<Json> =>
@@ -58,7 +58,7 @@ export const untilBack = (plane: Plane, member: Member, epoch: number): Promise<
       return isBack && member.says()?.channel.open === true ? node : null
     },
     patience,
-  ).catch((error: unknown) => toldBy(member, error))
+  ).catch((error: unknown) => failWithStatus(member, error))
 
 export const untilCondition = (plane: Plane, id: string, name: string): Promise<Json> =>
   eventually(
@@ -150,6 +150,6 @@ export const renewNow = async (member: Member): Promise<void> => {
   const before = serial()
   member.signal('SIGUSR2')
   await eventually(`${member.id} to renew when told to`, () => (serial() ?? before) !== before, patience).catch(
-    (error: unknown) => toldBy(member, error),
+    (error: unknown) => failWithStatus(member, error),
   )
 }

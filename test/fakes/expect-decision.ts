@@ -1,8 +1,7 @@
 // Assertions for tests of decisions.
 
 import assert from 'node:assert/strict'
-import type { Decided } from '#domain/core/decision.ts'
-import type { RowKind } from '#domain/core/change.ts'
+import type { Decided, RowKind } from '#domain/core/change.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { RefusalCode } from '#domain/core/refusal-table.ts'
 

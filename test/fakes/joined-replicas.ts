@@ -26,7 +26,7 @@ type Member = {
   readonly onStanding: ((standing: Standing) => void)[]
   readonly onLeadership: ((fence: Fence | null) => void)[]
   readonly onForeign: ((committed: Committed) => void)[]
-  readonly unheard: Committed[]
+  readonly unpublished: Committed[]
 }
 
 export type JoinedReplica = {
@@ -114,7 +114,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
   const replicasFor = (member: Member): Replicas => ({
     self: member.number,
     standing: () => member.standing,
-    behindMs: () => (member.unheard.length === 0 ? 0 : null),
+    behindMs: () => (member.unpublished.length === 0 ? 0 : null),
     clockOffsetMs: () => 0,
     onStanding: (run) => void member.onStanding.push(run),
     leadership: () => (leads(member) ? fence : null),
@@ -145,7 +145,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
 
   const deliver = (member: Member): void => {
     if (member.standing.kind !== 'serving') return
-    for (const committed of member.unheard.splice(0)) for (const run of member.onForeign) run(committed)
+    for (const committed of member.unpublished.splice(0)) for (const run of member.onForeign) run(committed)
   }
 
   const storeFor = (member: Member): Store => ({
@@ -161,7 +161,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
       const outcome = await commit.finally(() => unheld !== undefined && lapsing.delete(unheld))
       if (outcome === 'lost-race') return outcome
       for (const other of members.filter((each) => each !== member)) {
-        other.unheard.push({ ...outcome, origin: 'elsewhere' })
+        other.unpublished.push({ ...outcome, origin: 'elsewhere' })
         setImmediate(() => deliver(other))
       }
       return outcome
@@ -178,11 +178,11 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
       onStanding: [],
       onLeadership: [],
       onForeign: [],
-      unheard: [],
+      unpublished: [],
     }
     members.push(member)
     leader ??= member
-    const tellLeadership = (): void => {
+    const publishLeadership = (): void => {
       for (const each of members) for (const run of each.onLeadership) run(leads(each) ? fence : null)
     }
     return {
@@ -197,12 +197,12 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
         member.standing = standings[kind]
         deliver(member)
         for (const run of member.onStanding) run(member.standing)
-        if (before !== leads(member)) tellLeadership()
+        if (before !== leads(member)) publishLeadership()
       },
       lead() {
         leader = member
         fence = { number: fence.number + 1 }
-        tellLeadership()
+        publishLeadership()
       },
     }
   }

@@ -1,13 +1,12 @@
 // The part of a life in which identities are lost, copied, recovered and repaired.
 
 import { decideDeny } from '#domain/core/approval.ts'
-import type { IssuedCertificate } from '#domain/core/certificate.ts'
+import type { IssuedCertificate, SigningOrder } from '#domain/core/certificate.ts'
 import type { Change, Row } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { HolderFacts } from '#domain/identity/duplicate.ts'
 import type { KeyInRequest } from '#domain/identity/node-certificate.ts'
 import type { Node } from '#domain/core/node.ts'
-import type { SigningOrder } from '#domain/core/order.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import type {
   PresentedCounter,

@@ -7,11 +7,13 @@ import {
   epochDenialKey,
   issuerDenialKey,
   type IssuedCertificate,
+  type SigningOrder,
+  everySlot,
+  slotsOf,
 } from '#domain/core/certificate.ts'
-import type { Change, Row, RowKind, RowTypes } from '#domain/core/change.ts'
+import type { Change, Row, RowKind, RowTypes, Decided } from '#domain/core/change.ts'
 import { decideClear, decideRaise } from '#domain/core/conditions.ts'
 import { judgeHardware, judgeToken, type Credential } from '#domain/enrollment/credential.ts'
-import type { Decided } from '#domain/core/decision.ts'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { decideDrain, decideDrained, decideUndrain } from '#domain/fleet/drain.ts'
 import { decideEnroll, recordEnrollment } from '#domain/enrollment/enrollment.ts'
@@ -20,7 +22,6 @@ import { decideExpired, decideExpiring, decideLapse, decideStuck } from '#domain
 import type { KeyClaimFacts } from '#domain/identity/key-claim.ts'
 import type { KeyInRequest } from '#domain/identity/node-certificate.ts'
 import type { HardwareIdentity, Node } from '#domain/core/node.ts'
-import type { SigningOrder } from '#domain/core/order.ts'
 import { judgeCertificate } from '#domain/identity/presented-certificate.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
@@ -30,8 +31,7 @@ import { decideRegister } from '#domain/enrollment/registration.ts'
 import { decideRenew, recordRenewal } from '#domain/identity/renewal.ts'
 import { decideDecommission, decideRevoke } from '#domain/revocation/revocation.ts'
 import { decideSettle } from '#domain/identity/settle.ts'
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
-import { decideCreateToken, decideRevokeToken } from '#domain/enrollment/tokens.ts'
+import { decideCreateToken, decideRevokeToken } from '#domain/enrollment/token.ts'
 import { nothingHeld } from '#domain/network/wireguard-part.ts'
 import {
   bearerHash,

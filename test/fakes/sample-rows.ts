@@ -2,8 +2,7 @@
 
 import type { Allocation } from '#domain/fleet/allocation.ts'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
-import type { Row } from '#domain/core/change.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Row, Attribution } from '#domain/core/change.ts'
 import { defaultDomainSettings, maintenancePolicy, type DomainSettings } from '#domain/core/domain-settings.ts'
 import type { HolderFacts } from '#domain/identity/duplicate.ts'
 import type { Membership, Node, Recovery, Repair, Slot, Slots } from '#domain/core/node.ts'

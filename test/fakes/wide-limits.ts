@@ -12,4 +12,4 @@ export const wideLimits: ConnectionLimits = {
   onCut: () => {},
 }
 
-export const nobodyTurnedAway: TurnedAway = { limits: () => wideLimits, aborted: () => {} }
+export const noneTurnedAway: TurnedAway = { limits: () => wideLimits, aborted: () => {} }

@@ -37,7 +37,7 @@ import {
   theOriginal,
   tryEverything,
   untilMembership,
-  untilTold,
+  untilRefusedWith,
   type Held,
 } from './copied-state.ts'
 
@@ -74,8 +74,8 @@ describe('a copied state folder', { concurrency: 4 }, () => {
       const copy = copyOf(t, machine)
       const copied = copy.start()
       const since = performance.now()
-      await untilTold(copy, copied, 'DUPLICATE_IDENTITY')
-      const toldMs = performance.now() - since
+      await untilRefusedWith(copy, copied, 'DUPLICATE_IDENTITY')
+      const refusedAfterMs = performance.now() - since
       await checkBothNamed(machine, theCopy, theOriginal)
       await renewedOnce(machine, agent)
       const { epoch, membership, scheduling } = await nodeOf(machine)
@@ -85,7 +85,7 @@ describe('a copied state folder', { concurrency: 4 }, () => {
 
       await repaired(t, machine, agent)
       const codes = await checkSettled({ machine, agent }, { machine: copy, agent: copied })
-      t.diagnostic(`the copy was told after ${(toldMs / 1000).toFixed(1)} s of its start; afterwards ${codes}`)
+      t.diagnostic(`the copy was told after ${(refusedAfterMs / 1000).toFixed(1)} s of its start; afterwards ${codes}`)
     })
 
     test(`started while the original is off, and gone again (${recovery}): both are fenced, one is let in`, async (t) => {
@@ -98,11 +98,11 @@ describe('a copied state folder', { concurrency: 4 }, () => {
       await copied.stop()
       await drained(copy)
       const again = machine.start()
-      await untilTold(machine, again, 'DUPLICATE_IDENTITY')
+      await untilRefusedWith(machine, again, 'DUPLICATE_IDENTITY')
       await untilMembership(machine, 'quarantined')
       await checkFenced(machine, theOriginal, theCopy)
       const back = copy.start()
-      await untilTold(copy, back, 'NODE_QUARANTINED')
+      await untilRefusedWith(copy, back, 'NODE_QUARANTINED')
 
       await releasedByToken(machine, again)
       const codes = await checkSettled({ machine, agent: again }, { machine: copy, agent: back })
@@ -110,32 +110,32 @@ describe('a copied state folder', { concurrency: 4 }, () => {
     })
   }
 
-  test('recovering with an older counter while nobody is connected: both are fenced, one is repaired', async (t) => {
+  test('recovering with an older counter while no machine is connected: both are fenced, one is repaired', async (t) => {
     const { machine, agent } = await original(t, 'older', 'brief', 'key')
     const copy = copyOf(t, machine)
     await renewedOnce(machine, agent)
     await agent.stop()
     await untilExpired(machine)
     const copied = copy.start()
-    await untilTold(copy, copied, 'DUPLICATE_IDENTITY')
+    await untilRefusedWith(copy, copied, 'DUPLICATE_IDENTITY')
     await untilMembership(machine, 'quarantined')
     await checkFenced(machine, theCopy, theOriginal)
     const again = machine.start()
-    await untilTold(machine, again, 'RECOVERY_UNKNOWN')
+    await untilRefusedWith(machine, again, 'RECOVERY_UNKNOWN')
 
     await repaired(t, machine, again)
     const codes = await checkSettled({ machine, agent: again }, { machine: copy, agent: copied })
     t.diagnostic(`afterwards ${codes}`)
   })
 
-  test('recovering with a bearer token that was rotated: it is nobody, and the original recovers by itself', async (t) => {
+  test('recovering with a rotated bearer token is refused, and the original recovers without an operator', async (t) => {
     const { machine, agent } = await original(t, 'rotated', 'brief', 'bearer')
     const copy = copyOf(t, machine)
     await renewedOnce(machine, agent)
     await agent.stop()
     await untilExpired(machine)
     const copied = copy.start()
-    await untilTold(copy, copied, 'RECOVERY_UNKNOWN')
+    await untilRefusedWith(copy, copied, 'RECOVERY_UNKNOWN')
     const again = machine.start()
     await untilBack(machine, again)
     assert.deepEqual(await conditionsOf(machine), [])
@@ -149,7 +149,7 @@ describe('a copied state folder', { concurrency: 4 }, () => {
     await renewedOnce(machine, agent)
     await untilExpired(copy)
     const copied = copy.start()
-    await untilTold(copy, copied, 'DUPLICATE_IDENTITY')
+    await untilRefusedWith(copy, copied, 'DUPLICATE_IDENTITY')
     const { conditions, epoch } = await nodeOf(machine)
     assert.match(conditions[0].reason, /counter/)
     assert.equal(epoch, 1)
@@ -169,11 +169,11 @@ describe('a copied state folder', { concurrency: 4 }, () => {
     t.diagnostic(`afterwards ${codes.join('; ')}`)
   })
 
-  test('started second, and ended: an operator says that it is settled, and is told again should it come again', async (t) => {
+  test('started second, and ended: an operator settles it, and a new alert is raised should it come again', async (t) => {
     const { machine, agent } = await original(t, 'settled', 'lasting', 'bearer')
     const copy = copyOf(t, machine)
     const copied = copy.start()
-    await untilTold(copy, copied, 'DUPLICATE_IDENTITY')
+    await untilRefusedWith(copy, copied, 'DUPLICATE_IDENTITY')
     await copied.stop()
     await muster(machine, 'node', 'settle', machine.id, '--reason', 'the copy was wiped')
     await checkAlone({ machine, agent })
@@ -201,7 +201,7 @@ describe('a copied state folder', { concurrency: 4 }, () => {
     const copied = copy.start()
     await untilBack(copy, copied)
     const again = machine.start()
-    await untilTold(machine, again, 'DUPLICATE_IDENTITY')
+    await untilRefusedWith(machine, again, 'DUPLICATE_IDENTITY')
     await checkBothNamed(machine, theOriginal, theCopy)
     await renewedOnce(copy, copied)
 
@@ -219,7 +219,7 @@ describe('a copied state folder', { concurrency: 4 }, () => {
     await renewedOnce(copy, copied)
     await drained(copy)
     const again = machine.start()
-    await untilTold(machine, again, 'DUPLICATE_IDENTITY')
+    await untilRefusedWith(machine, again, 'DUPLICATE_IDENTITY')
     await checkBothNamed(machine, theOriginal, theCopy)
     await renewedOnce(copy, copied)
     assert.equal((await nodeOf(copy)).membership, 'active')
@@ -234,11 +234,11 @@ describe('a copied state folder', { concurrency: 4 }, () => {
       const { machine, agent } = await original(t, both('strict', recovery), 'strict', recovery)
       const copy = copyOf(t, machine)
       const copied = copy.start()
-      await untilTold(copy, copied, 'DUPLICATE_IDENTITY')
+      await untilRefusedWith(copy, copied, 'DUPLICATE_IDENTITY')
       const { sessions } = await untilMembership(machine, 'quarantined')
       assert.deepEqual(sessions, [])
       await checkBothNamed(machine, theCopy, theOriginal)
-      await untilTold(machine, agent, 'NODE_QUARANTINED')
+      await untilRefusedWith(machine, agent, 'NODE_QUARANTINED')
 
       await repaired(t, machine, agent)
       const codes = await checkSettled({ machine, agent }, { machine: copy, agent: copied })

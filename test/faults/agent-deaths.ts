@@ -70,7 +70,7 @@ const checkAnswered = async (machine: Machine, { keyPem }: Request, killedAt: st
   assert.ok(used || recovered, `${id}, killed at "${killedAt}": what was signed for it is not used`)
 }
 
-export const tellBack = (t: TestContext, what: string, backMs: readonly number[]): void => {
+export const reportReturnTimes = (t: TestContext, what: string, backMs: readonly number[]): void => {
   const sorted = [...backMs].sort((a, b) => a - b)
   const at = (share: number): string => ((sorted[Math.floor(share * (sorted.length - 1))] ?? 0) / 1000).toFixed(1)
   t.diagnostic(`${what}; back after ${at(0.5)} s (median), ${at(1)} s (longest)`)

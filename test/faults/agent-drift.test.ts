@@ -1,4 +1,4 @@
-// What was applied and is not what is there any more: told, and put right where the vCluster says so; in maintenance mode not
+// What was applied and is not what is there any more: reported, and put right where the vCluster says so; in maintenance mode not
 // even looked for.
 
 import assert from 'node:assert/strict'
@@ -26,9 +26,9 @@ import { heart } from '../process/heart.ts'
 type Held = {
   readonly overlay: OverlayKeeper
   readonly state: string
-  readonly told: OverlayStateBody[]
+  readonly reported: OverlayStateBody[]
   readonly capabilities: CapabilityReportBody[]
-  readonly news: () => readonly string[]
+  readonly noted: () => readonly string[]
   send(changes: Partial<ConfigOverlay>, vcluster?: string | null): void
 }
 
@@ -50,7 +50,7 @@ const held = (t: TestContext, from = '/'): Held => {
   const { diagnostics } = openDiagnostics(config, deps)
   const lastConfig = openConfigKeeper(config.stateFolder)
   const keeper = openKeeper(memoryCredentialStore)
-  const told: OverlayStateBody[] = []
+  const reported: OverlayStateBody[] = []
   const capabilities: CapabilityReportBody[] = []
   const overlay = openOverlayKeeper({
     ...deps,
@@ -62,22 +62,25 @@ const held = (t: TestContext, from = '/'): Held => {
     driftEveryMs: 50,
   })
   overlay.start()
-  overlay.use({ overlayState: (body) => void told.push(body), capabilities: (body) => void capabilities.push(body) })
+  overlay.use({
+    overlayState: (body) => void reported.push(body),
+    capabilities: (body) => void capabilities.push(body),
+  })
   cleanup(t, () => overlay.close())
   let revision = 0
   return {
     overlay,
     state: config.stateFolder,
-    told,
+    reported,
     capabilities,
-    news: () => diagnostics.record.now().events.map(({ code }) => code),
+    noted: () => diagnostics.record.now().events.map(({ code }) => code),
     send: (changes, vcluster = 'training') => {
       revision += 1
       const policy = { enforcement_mode: 'observe', exec_whitelist: [], shell_whitelist: [], regulated: false } as const
       const asked = { vcluster_revision: 1, policy, files: [file], services: [], detect_drift: true, ...changes }
       const endpoints = { id: 'runtime', revision: 1, runtime: ['https://a.test'], stream: ['wss://a.test'] }
       lastConfig.keep({ revision, vcluster, profile, endpoints, overlay: asked } as PlaneConfig)
-      overlay.told()
+      overlay.configChanged()
     },
   }
 }
@@ -89,24 +92,24 @@ const enforcing: ConfigOverlay['policy'] = {
   regulated: false,
 }
 const confOf = (state: string): string => path.join(state, 'overlay', 'current', file.path)
-const last = (it: Held): OverlayStateBody | undefined => it.told.at(-1)
+const last = (it: Held): OverlayStateBody | undefined => it.reported.at(-1)
 
-test('observed: drift is told once and stays as it is, until the file is right again', async (t) => {
+test('observed: drift is reported once and stays as it is, until the file is right again', async (t) => {
   const it = held(t)
   it.send({})
   await eventually('it to be applied', () => last(it)?.applied === true)
   fs.writeFileSync(confOf(it.state), 'wrong\n')
-  await eventually('drift to be told', () => last(it)?.drift.join() === 'file etc/app.conf: changed')
+  await eventually('drift to be reported', () => last(it)?.drift.join() === 'file etc/app.conf: changed')
   assert.equal(fs.readFileSync(confOf(it.state), 'utf8'), 'wrong\n')
-  const frames = it.told.length
+  const frames = it.reported.length
   fs.writeFileSync(confOf(it.state), file.content)
-  await eventually('the end of it to be told', () => last(it)?.drift.length === 0)
-  assert.equal(it.told.length, frames + 1, 'nothing is told that has not changed')
-  assert.ok(it.news().includes('drift'))
-  assert.ok(it.told.every((body) => Value.Check(OverlayStateBody, body)))
+  await eventually('the end of it to be reported', () => last(it)?.drift.length === 0)
+  assert.equal(it.reported.length, frames + 1, 'nothing is reported that has not changed')
+  assert.ok(it.noted().includes('drift'))
+  assert.ok(it.reported.every((body) => Value.Check(OverlayStateBody, body)))
 })
 
-test('enforced: drift is told, put right, and that too; also a link that leads elsewhere', async (t) => {
+test('enforced: drift is reported, put right, and that too; also a link that leads elsewhere', async (t) => {
   const it = held(t)
   it.send({ policy: enforcing })
   await eventually('it to be applied', () => last(it)?.applied === true)
@@ -115,16 +118,19 @@ test('enforced: drift is told, put right, and that too; also a link that leads e
     () => fs.rmSync(confOf(it.state)),
     () => fs.rmSync(path.join(it.state, 'overlay', 'current')),
   ]) {
-    const frames = it.told.length
+    const frames = it.reported.length
     spoil()
-    await eventually('drift and its end to be told', () => it.told.length >= frames + 2 && last(it)?.drift.length === 0)
-    assert.equal(it.told[frames]?.drift.length, 1)
+    await eventually(
+      'drift and its end to be reported',
+      () => it.reported.length >= frames + 2 && last(it)?.drift.length === 0,
+    )
+    assert.equal(it.reported[frames]?.drift.length, 1)
     assert.equal(fs.readFileSync(confOf(it.state), 'utf8'), file.content)
   }
-  assert.ok(it.news().includes('drift_corrected'))
+  assert.ok(it.noted().includes('drift_corrected'))
 })
 
-test('a service that does not run is drift; one that is started again by itself is not', async (t) => {
+test('a service that does not run is drift; one that is restarted automatically is not', async (t) => {
   const it = held(t)
   const app = heart(path.dirname(it.state), 'app')
   const services = [
@@ -132,7 +138,7 @@ test('a service that does not run is drift; one that is started again by itself 
     { name: 'broken', command: ['/bin/false'] },
   ]
   it.send({ services })
-  await eventually('the broken one to be told of', () => last(it)?.drift.join() === 'service broken: not running')
+  await eventually('the broken one to be reported of', () => last(it)?.drift.join() === 'service broken: not running')
   assert.deepEqual(
     last(it)?.services.map(({ name, state }) => [name, state]),
     [
@@ -145,7 +151,7 @@ test('a service that does not run is drift; one that is started again by itself 
 test('in maintenance mode nothing is compared, the report says so, and an empty overlay leaves no trace', async (t) => {
   const it = held(t)
   it.send({ files: [], detect_drift: false, vcluster_revision: 0 }, null)
-  await eventually('it to be told', () => last(it)?.applied === true)
+  await eventually('it to be reported', () => last(it)?.applied === true)
   assert.equal(fs.existsSync(path.join(it.state, 'overlay')), false)
   assert.deepEqual([it.capabilities.at(-1)?.vcluster, it.capabilities.at(-1)?.services], [null, 'supervised'])
   it.send({})
@@ -159,12 +165,12 @@ test('in maintenance mode nothing is compared, the report says so, and an empty 
   assert.deepEqual(last(it)?.drift, [])
 })
 
-test('what cannot be put in place is told, tried again, and told when it works', async (t) => {
+test('what cannot be put in place is reported, tried again, and reported when it works', async (t) => {
   const it = held(t)
   fs.mkdirSync(it.state, { recursive: true })
   fs.writeFileSync(path.join(it.state, 'overlay'), 'in the way')
   it.send({})
-  await eventually('the failure to be told', () => last(it)?.applied === false)
+  await eventually('the failure to be reported', () => last(it)?.applied === false)
   assert.match(last(it)?.detail ?? '', /not a folder|EEXIST/)
   fs.rmSync(path.join(it.state, 'overlay'))
   await eventually('it to be applied', () => last(it)?.applied === true)

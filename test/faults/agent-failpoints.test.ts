@@ -23,7 +23,15 @@ import {
 import { shared } from '../process/shared-plane.ts'
 import type { Agent } from '../process/start-agent.ts'
 import { withSeed } from '../process/with-seed.ts'
-import { lifetimesMs, planeOfBriefLives, recoveries, recoveryOf, restarted, rounds, tellBack } from './agent-deaths.ts'
+import {
+  lifetimesMs,
+  planeOfBriefLives,
+  recoveries,
+  recoveryOf,
+  restarted,
+  rounds,
+  reportReturnTimes,
+} from './agent-deaths.ts'
 
 const lanes = 6
 
@@ -75,7 +83,7 @@ describe('an agent that is killed', { concurrency: true }, () => {
       issued += (await checkOnRecord(machine)).length
       await agent?.stop()
     })
-    tellBack(
+    reportReturnTimes(
       t,
       `${backMs.length} kills at ${agentSteps.length} steps, ${issued} certificates, no request signed twice`,
       backMs,
@@ -109,7 +117,11 @@ describe('an agent that is killed', { concurrency: true }, () => {
         issued += (await checkOnRecord(machine)).length
         await agent.stop()
       })
-      tellBack(t, `${lives.length * rounds} kills at random, ${issued} certificates, no request signed twice`, backMs)
+      reportReturnTimes(
+        t,
+        `${lives.length * rounds} kills at random, ${issued} certificates, no request signed twice`,
+        backMs,
+      )
     }))
 
   test('and whose power is cut: what is torn, empty or gone beside its identity is made anew', async (t) => {

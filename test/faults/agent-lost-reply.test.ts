@@ -19,7 +19,7 @@ import {
 import type { Json } from '../process/operator-call.ts'
 import type { Agent } from '../process/start-agent.ts'
 import type { Plane } from '../process/start-plane.ts'
-import { isSigned, planeOfBriefLives, recoveryOf, restarted, rounds, tellBack } from './agent-deaths.ts'
+import { isSigned, planeOfBriefLives, recoveryOf, restarted, rounds, reportReturnTimes } from './agent-deaths.ts'
 
 type Network = { readonly plane: Plane; readonly proxies: readonly FaultProxy[] }
 
@@ -46,7 +46,15 @@ const killedUnanswered = async (
     // An answer that came through before replies were lost does not count: what is kept has to be what was signed.
     const hasCommitted = async (): Promise<boolean> =>
       committed(await nodeOf(machine), machine) && (await isSigned(machine, keptCredentials(machine.state)?.request))
-    await eventually(`the plane to commit for ${machine.id}`, hasCommitted, { withinMs: 120_000 })
+    // An agent that waits long enough expires and replaces its request: it is held still between the look and its end.
+    const isCaught = async (): Promise<boolean> => {
+      if (!(await hasCommitted())) return false
+      agent.signal('SIGSTOP')
+      if (await hasCommitted()) return true
+      agent.signal('SIGCONT')
+      return false
+    }
+    await eventually(`the plane to commit for ${machine.id}`, isCaught, { withinMs: 120_000 })
     await agent.kill9()
     // Still there: no answer was read.
     assert.ok(keptCredentials(machine.state)?.request, `${machine.id} has no request to repeat`)
@@ -109,5 +117,5 @@ test(`an agent killed before it has read the reply, ${rounds} times each: its re
   const lost = net.proxies.reduce((sum, proxy) => sum + proxy.repliesDropped(), 0)
   assert.ok(lost > 0, 'no reply was lost')
   const kills = `${backMs.length} kills before the reply (${lost} lost on the way)`
-  tellBack(t, `${kills}, ${issued} certificates, no request signed twice`, backMs)
+  reportReturnTimes(t, `${kills}, ${issued} certificates, no request signed twice`, backMs)
 })

@@ -156,7 +156,7 @@ test('the record and the status are still written on a disk without a free byte'
   const folder = path.join(disk.folder, 'state')
   const { record, files, timers, storage } = setUp(folder)
   files()
-  record.news('agent', 'started', 'The agent was started.')
+  record.changed('agent', 'started', 'The agent was started.')
   record.facts({ node_id: 'gpu-001' })
   timers.advance(1_000)
   disk.fill(0)
@@ -185,7 +185,7 @@ test('a read-only disk is the same condition with EROFS; the agent goes on in me
   assert.ok(!kept.persisted)
   assert.equal(storage.notKept(kept, 'Only in memory').evidence['errno'], 'EROFS')
   assert.equal(keeper.credentials().request?.keyPem.length, 2)
-  record.news('renewal', 'read-only', 'It happened.')
+  record.changed('renewal', 'read-only', 'It happened.')
   timers.advance(1_000)
   assert.deepEqual(record.now().figures.diagnosticWriteFailures, { EROFS: 1 })
   assert.equal(storage.diagnosticsWritable(), false)
@@ -194,7 +194,7 @@ test('a read-only disk is the same condition with EROFS; the agent goes on in me
   mount.undo()
   clock.advance(1_000)
   assert.equal(keeper.retry().persisted, true)
-  record.news('renewal', 'writable', 'It happened.')
+  record.changed('renewal', 'writable', 'It happened.')
   timers.advance(1_000)
   storage.check()
   assert.equal(storage.fault(), null)
@@ -219,7 +219,7 @@ test('a record that was torn by a power cut is the one before it', (t) => {
   const first = setUp(folder)
   first.files()
   for (const name of ['one', 'two', 'three']) {
-    first.record.news('renewal', name, 'It happened.')
+    first.record.changed('renewal', name, 'It happened.')
     first.timers.advance(1_000)
   }
   const whole = fs.readFileSync(recordPath(folder))
@@ -240,7 +240,7 @@ test('a record that was torn by a power cut is the one before it', (t) => {
   assert.deepEqual(readRecord(folder), [])
   const again = setUp(folder)
   const files = again.files()
-  again.record.news('renewal', 'four', 'It happened.')
+  again.record.changed('renewal', 'four', 'It happened.')
   files.close()
   assert.deepEqual(
     readRecord(folder).map(({ code }) => code),
@@ -253,7 +253,7 @@ test('the record outlives the process, and stays within its size whatever is not
   const folder = tempFolder(t)
   const { record, files, timers } = setUp(folder)
   files()
-  for (let number = 0; number < 200; number++) record.news('renewal', `code ${number}`, 'x'.repeat(5000))
+  for (let number = 0; number < 200; number++) record.changed('renewal', `code ${number}`, 'x'.repeat(5000))
   timers.advance(1_000)
   assert.equal(fs.statSync(recordPath(folder)).size, 64 * 1024)
   const next = setUp(folder)

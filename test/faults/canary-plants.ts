@@ -15,7 +15,7 @@ import { selfSigned } from '../process/self-signed.ts'
 import { newKeyPem, secretIn, type Ask, type World } from './canary-world.ts'
 
 /** On the listener for nodes, by anybody. */
-export const strangersPlant = async (world: World): Promise<void> => {
+export const anonymousPlant = async (world: World): Promise<void> => {
   const { ledger } = world
   const target = await world.plane().target()
   const csr = makeCsr(generateKey('p256'), 'node')

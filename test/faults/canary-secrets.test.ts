@@ -17,7 +17,7 @@ import { judge, type MeantPlaces, type Verdict } from './canary-findings.ts'
 import { openLedger, secretKinds } from './canary-ledger.ts'
 import * as life from './canary-life.ts'
 import { makeMistakes, meetAnImpostor } from './canary-mistakes.ts'
-import { nodesPlant, operatorsPlant, recoveriesPlant, strangersPlant } from './canary-plants.ts'
+import { nodesPlant, operatorsPlant, recoveriesPlant, anonymousPlant } from './canary-plants.ts'
 import { openWorld, type World } from './canary-world.ts'
 
 const identity = ['file agents/{owner}/identity.json', 'file agents/copy-of-{owner}/identity.json'] as const
@@ -51,7 +51,7 @@ const meant: MeantPlaces = {
 const live = async (world: World): Promise<void> => {
   const machines = await life.join(world)
   await Promise.all([
-    strangersPlant(world),
+    anonymousPlant(world),
     nodesPlant(world).then(() => operatorsPlant(world)),
     recoveriesPlant(world),
     life.renewNow(world),
@@ -227,7 +227,7 @@ test('a leak is found whatever it is disguised as, and wherever it is', async (t
   assert.deepEqual([...new Set(places)].toSorted(), ['environment of a process', 'stdout of a process'])
 })
 
-test('what is meant to be somewhere is open to nobody else, gone once it is used, and known', () => {
+test('a secret in its place is readable by its owner only, removed once it is used, and known', () => {
   const ledger = openLedger()
   const token = `enroll_${'a'.repeat(43)}`
   ledger.learn('enrollment token', 'n1', token)

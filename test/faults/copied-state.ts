@@ -36,7 +36,7 @@ export const muster = async ({ plane }: Pick<Machine, 'plane'>, ...args: string[
 }
 
 /** Its agent has been told this, and says so. */
-export const untilTold = (machine: Machine, agent: Agent, code: string): Promise<true> =>
+export const untilRefusedWith = (machine: Machine, agent: Agent, code: string): Promise<true> =>
   eventually(
     `${machine.id}: to be told ${code}`,
     () => readStatusFile(machine.state)?.troubles.some((trouble) => trouble.code === code) ?? false,
@@ -191,7 +191,7 @@ export const checkSettled = async (
   const agent = loser.agent?.running() === true ? loser.agent : loser.machine.start()
   const over = new AbortController()
   void nudgedUntil(over.signal, loser.machine, agent, 'always')
-  await untilTold(loser.machine, agent, 'RECOVERY_UNKNOWN')
+  await untilRefusedWith(loser.machine, agent, 'RECOVERY_UNKNOWN')
   await renewedOnce(winner.machine, winner.agent)
   over.abort()
   assert.equal(readStatusFile(loser.machine.state)?.channel.open, false, 'the loser has a channel')

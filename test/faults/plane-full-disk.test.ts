@@ -45,7 +45,7 @@ const enrollAll = async (
 }
 
 /** Everybody who was told of a success has it on record, and nobody else has anything. */
-const toldTheTruth = async (plane: Plane, callers: readonly Caller[], told: ReadonlyMap<string, Reply>) => {
+const checkAnswers = async (plane: Plane, callers: readonly Caller[], told: ReadonlyMap<string, Reply>) => {
   for (const { id } of callers) {
     const [stored, ...more] = (await storedCertificates(plane, id)).map(({ der }) => der)
     const reply = told.get(id)
@@ -80,7 +80,7 @@ const putInService = async (plane: Plane, target: NodeTarget): Promise<readonly 
 const revoke = (plane: Plane, { id }: InService): Promise<Reply> =>
   plane.api('POST', `/v1/nodes/${id}/revoke`, { reason: 'compromised' })
 
-test('a full disk in the middle of enrollments: nobody is told of a success that is not there, and with room it goes on', async (t) => {
+test('a full disk in the middle of enrollments: no caller gets a success that is not durable, and with room it goes on', async (t) => {
   if (withPeer(t, 'tmpfs') === null) return
   const disk = mountTmpfs(t, path.join(tempFolder(t), 'disk'), 32 << 20)
   const invited = await startPlane(t, { data: path.join(disk.folder, 'data') })
@@ -104,7 +104,7 @@ test('a full disk in the middle of enrollments: nobody is told of a success that
     failed.push(caller)
   })
   assert.ok(told.size >= fillAfter && failed.length > 0, `${told.size} enrolled, ${failed.length} failed`)
-  await toldTheTruth(plane, callers, told)
+  await checkAnswers(plane, callers, told)
 
   disk.fill(0)
   for (const one of steady.slice(0, 4)) {
@@ -132,16 +132,16 @@ test('a full disk in the middle of enrollments: nobody is told of a success that
 
   await plane.stop()
   const again = await plane.restart()
-  await toldTheTruth(again, callers, told)
+  await checkAnswers(again, callers, told)
   await enrollAll(others, (caller, after) => {
     assert.equal(after.status, 200, `the token of ${caller.id} was used up by a fault of ours`)
     told.set(caller.id, after)
   })
-  await toldTheTruth(again, callers, told)
+  await checkAnswers(again, callers, told)
   for (const { id, node } of callers.slice(0, 20)) assert.equal((await node.confirm()).status, 200, id)
 })
 
-test('a plane that nobody asks anything notices by itself that there is room again', async (t) => {
+test('a plane without calls notices that there is room again', async (t) => {
   if (withPeer(t, 'tmpfs') === null) return
   const disk = mountTmpfs(t, path.join(tempFolder(t), 'disk'), 32 << 20)
   const plane = await startPlane(t, { data: path.join(disk.folder, 'data') })

@@ -76,7 +76,7 @@ test(`${callers} callers with one token, each with its own key, ${rounds} times:
   assert.equal(verified.code, 0, verified.stdout)
 })
 
-test('beyond their budget strangers are told when to come back and counted in one entry; a valid token gets in at once', async (t) => {
+test('beyond their budget anonymous callers get a retry time and are counted in one entry; a valid token gets in at once', async (t) => {
   const library = withPeer(t, 'faketime')
   if (library === null) return
   // The budget's minute is one of the monotonic clock, so this plane's goes with the test as well.
@@ -91,8 +91,8 @@ test('beyond their budget strangers are told when to come back and counted in on
 
   const heard = await strangers(100)
   assert.deepEqual(new Set(heard.map(({ body }) => body.code)), new Set(['TOKEN_INVALID']))
-  const unheard = await strangers(40)
-  for (const { status, body, headers } of unheard) {
+  const rateLimited = await strangers(40)
+  for (const { status, body, headers } of rateLimited) {
     assert.deepEqual([status, body.code], [429, 'RATE_LIMITED'])
     const seconds = Number(headers['retry-after'])
     assert.ok(seconds >= 1 && seconds <= 60, `Retry-After: ${headers['retry-after']}`)

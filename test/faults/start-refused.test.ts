@@ -1,4 +1,4 @@
-// L5, L9 and "ChangePart" 6 to 8: what a plane says about keys that are gone, damage, and a plane that runs already; and that a
+// L5, L9 and "Besides" 6 to 8: what a plane says about keys that are gone, damage, and a plane that runs already; and that a
 // first start that fails leaves nothing behind. Exit codes are those the command ends with for the same error.
 
 import assert from 'node:assert/strict'
@@ -191,7 +191,7 @@ test('L9: on a full disk a plane starts without the index of its log', async (t)
   await plane.stop()
 })
 
-test('ChangePart 6: with plane.lock deleted under a running plane, a second one does not touch the store', async (t) => {
+test('Besides 6: with plane.lock deleted under a running plane, a second one does not touch the store', async (t) => {
   const data = path.join(tempFolder(t), 'd')
   const plane = await startPlaneHere(data)
   try {
@@ -204,7 +204,7 @@ test('ChangePart 6: with plane.lock deleted under a running plane, a second one 
   }
 })
 
-test('ChangePart 7 and 8: a missing sealing key is not made anew, and one that others can read is refused', async (t) => {
+test('Besides 7 and 8: a missing sealing key is not made anew, and one that others can read is refused', async (t) => {
   const data = await domain(t)
   const file = path.join(data, 'seal.key')
   const putBack = takeAway([file])

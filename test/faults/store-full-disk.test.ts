@@ -23,7 +23,7 @@ const groupOf = (round: number): readonly string[] => Array.from({ length: 30 },
 const heavy = (id: string) => newNode(id, { registeredBy: id.padEnd(2000, '.') })
 
 /** Which of these were told of a success; the others must have been told of a fault. */
-const tellings = async (store: Store, ids: readonly string[]): Promise<readonly string[]> => {
+const acknowledgedOf = async (store: Store, ids: readonly string[]): Promise<readonly string[]> => {
   const outcomes = await Promise.allSettled(ids.map((id) => store.commit(heavy(id))))
   return ids.filter((_, index) => {
     const outcome = outcomes[index]
@@ -34,7 +34,7 @@ const tellings = async (store: Store, ids: readonly string[]): Promise<readonly 
   })
 }
 
-test('a full disk in the middle of group commits: nobody is told of a success that is not there, and with room it goes on', async (t) => {
+test('a full disk in the middle of group commits: no caller gets a success that is not durable, and with room it goes on', async (t) => {
   const disk = smallDisk(t)
   if (disk === null) return
   const signer = makeSigner()
@@ -48,7 +48,7 @@ test('a full disk in the middle of group commits: nobody is told of a success th
   for (; store.trouble() === null; round++) {
     assert(round < 200, 'the disk never filled')
     const ids = groupOf(round)
-    const successes = await tellings(store, ids)
+    const successes = await acknowledgedOf(store, ids)
     assert(successes.length === 0 || successes.length === ids.length, 'a group is kept whole or not at all')
     for (const id of successes) told.add(id)
   }
@@ -62,10 +62,10 @@ test('a full disk in the middle of group commits: nobody is told of a success th
     assert.deepEqual([verification.kind, verification.entries], ['intact', told.size])
   }
   await agree()
-  assert.deepEqual(await tellings(store, groupOf(round)), [], 'it is still full')
+  assert.deepEqual(await acknowledgedOf(store, groupOf(round)), [], 'it is still full')
 
   fs.rmSync(disk.ballast)
-  for (const id of await tellings(store, groupOf(round + 1))) told.add(id)
+  for (const id of await acknowledgedOf(store, groupOf(round + 1))) told.add(id)
   assert(told.has(`r${round + 1}-0`), 'there is room, and it does not go on')
   assert.equal(store.trouble(), null)
   await agree()

@@ -88,7 +88,7 @@ test('the generated sealing key is reported as unprotected, one kept elsewhere i
   const setup = await setUpWithFiles(t)
   const view = (await setup.open()).view()
   assert.equal(view.sealing_protected, false)
-  assert.match(view.warnings.join('\n'), /beside the keys it seals, and protects nothing/)
+  assert.match(view.warnings.join('\n'), /next to the keys it seals: those keys are effectively unencrypted/)
 
   const elsewhere = path.join(path.dirname(setup.folder), `${path.basename(setup.folder)}.seal`)
   t.after(() => fs.rmSync(elsewhere))
@@ -99,7 +99,7 @@ test('the generated sealing key is reported as unprotected, one kept elsewhere i
   fs.chmodSync(elsewhere, 0o640)
   const [warning = '', ...more] = (await setup.open({}, elsewhere)).view().warnings
   assert.match(warning, /read by its group/)
-  assert.doesNotMatch(warning, /protects nothing/)
+  assert.doesNotMatch(warning, /effectively unencrypted/)
   assert.deepEqual(more, [])
 })
 

@@ -3,8 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { readOf } from '#domain/core/change.ts'
-import { entry } from '#domain/core/decision.ts'
+import { readOf, entry } from '#domain/core/change.ts'
 import { generateKey, spkiHash } from '#pki/keys.ts'
 import { codeOf, setUpRecovery } from './recovery-setup.ts'
 

@@ -86,7 +86,7 @@ test('P1: every open alert of a kind is acknowledged with one command, over page
   }
 })
 
-test('no alert of that id, and no alerts at all, are told from each other', async (t) => {
+test('no alert of that id, and no alerts at all, are distinguished', async (t) => {
   const plane = await setUp(t, 0)
   const missing = await plane.muster('alert', 'ack', idOf(7))
   assert.deepEqual(
@@ -96,6 +96,6 @@ test('no alert of that id, and no alerts at all, are told from each other', asyn
   const none = await plane.muster('alert', 'list')
   assert.deepEqual(
     [none.code, none.out, none.err],
-    [exitCodes.ok, '', 'nothing needs a person; all: ./muster alert list --all\n'],
+    [exitCodes.ok, '', 'no open alerts; all: ./muster alert list --all\n'],
   )
 })

@@ -6,9 +6,8 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { inspect } from 'node:util'
-import type { Change } from '#domain/core/change.ts'
+import { type Change, entry } from '#domain/core/change.ts'
 import type { Alert } from '#domain/alerts/alert.ts'
-import { entry } from '#domain/core/decision.ts'
 import type { Recovery } from '#domain/core/node.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openJournalWatch, type JournalWatch } from '#plane/journal/journal-watch.ts'
@@ -67,8 +66,9 @@ const setUp = async (t: TestContext, parts: Partial<Store> = {}): Promise<Watche
   const store = { ...opened, ...parts }
   const feed = openFeed()
   const alerts = await openUnresolvedAlerts(store, feed)
-  const watch = openJournalWatch({
-    ...{ store, feed, alerts, clock: systemClock, timers: hurried, random: systemRandom, log },
+  const core = { store, feed, clock: systemClock, timers: hurried, random: systemRandom, log }
+  const watch = openJournalWatch(core, {
+    alerts,
     keyBook: { lookAtAll: async () => {} },
     domainName: () => 'test.example',
   })

@@ -22,11 +22,11 @@ import { openJournalWatch } from '#plane/journal/journal-watch.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { openOperatorPlane } from '#plane/boot/operator-plane.ts'
 import { silentLog } from '#platform/log.ts'
-import { systemRandom } from '#platform/random.ts'
-import { toldPeers, type ToldPeers } from '../fakes/told-peers.ts'
+import { systemRandom, type Random } from '#platform/random.ts'
+import { confirmingPeers, type ConfirmingPeers } from '../fakes/confirming-peers.ts'
 import { settingsNow } from '../fakes/settings-now.ts'
 import { manualTimers, type ManualTimers } from '../fakes/manual-timers.ts'
-import { nobodyTurnedAway } from '../fakes/wide-limits.ts'
+import { noneTurnedAway } from '../fakes/wide-limits.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { operatorCall, type Reply } from '../process/operator-call.ts'
 import { operator, setUp, type Setup } from './authority-setup.ts'
@@ -35,11 +35,12 @@ export type OperatorSetup = Setup & {
   readonly listener: OperatorListener
   readonly authority: Authority
   readonly feed: Feed
+  readonly random: Random
   readonly timers: ManualTimers
   readonly keys: Readonly<Record<Role, string>>
   /** Channels that pretend to be open; as the real ones do, they end when the feed tells of a denial. */
   readonly sessions: Map<NodeId, OpenSession[]>
-  readonly peers: ToldPeers
+  readonly peers: ConfirmingPeers
   readonly receipts: Receipts
   /** What keeps the plane from being ready. */
   readonly unready: string[]
@@ -57,33 +58,32 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   const authority = await base.open()
   await authority.maintain(90 * 24 * 3_600_000)
   const sessions = new Map<NodeId, OpenSession[]>()
+  /** How many channels the withdrawal with a receipt has cut. */
+  const cut = new Map<string, number>()
   feed.subscribe('channels', ({ writes }) => {
+    const before = channels.count()
     for (const write of writes)
       if (write.put === 'denial' && write.value.kind === 'epoch') sessions.delete(write.value.node)
+    for (const write of writes)
+      if (write.put === 'receipt' && !cut.has(write.value.id)) cut.set(write.value.id, before - channels.count())
   })
   const channels: OpenChannels = {
     openSessions: (node) => sessions.get(node) ?? [],
     everySession: async (node) => sessions.get(node) ?? [],
     isConnected: async (node) => sessions.has(node),
-    cutOn: async () => 0,
+    cutOn: async (_replica, receipt) => cut.get(receipt) ?? 0,
     count: () => [...sessions.values()].flat().length,
     pauseWhile: (_node, run) => run(),
   }
-  const peers = toldPeers()
-  const receipts = openReceipts({ store, feed, clock, timers, log: silentLog, channels, peers })
+  const peers = confirmingPeers()
+  const core = { store, feed, clock, random: systemRandom, timers, log: silentLog }
+  const receipts = openReceipts(core, { channels, peers })
   const unready: string[] = []
   const alerts = await openUnresolvedAlerts(store, feed)
   const keySeal = openKeySeal(sealingKeyOf(Buffer.alloc(32, 5), systemRandom), () => 'test')
-  const keyBook = await openKeyBook({ store, feed, clock, random: systemRandom, log: silentLog, keySeal, alerts })
-  const journalWatch = openJournalWatch({
-    ...{ store, feed, clock, timers, random: systemRandom, log: silentLog, alerts, keyBook },
-    domainName: () => 'test',
-  })
-  const metrics = openMetrics({
-    store,
-    feed,
-    clock,
-    timers,
+  const keyBook = await openKeyBook(core, keySeal, alerts)
+  const journalWatch = openJournalWatch(core, { alerts, keyBook, domainName: () => 'test' })
+  const metrics = openMetrics(core, {
     channels,
     authority,
     alerts,
@@ -94,22 +94,16 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   })
   let calls = 0
   const listener = await openOperatorPlane(
+    core,
     {
-      store,
-      feed,
       authority,
       channels,
       peers,
       receipts,
       metrics,
       cutOffs: openPendingCutOffs(
+        core,
         {
-          store,
-          feed,
-          clock,
-          timers,
-          random: systemRandom,
-          log: silentLog,
           files: openCutOffFiles(folder, silentLog),
           denyList: { reload: async () => {} },
           epochsHere: () => [],
@@ -118,15 +112,10 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       ),
       // No issuer here has its key in a file of this setup.
       revocationLists: { list: async () => null },
-      clock,
-      timers,
-      random: systemRandom,
-      log: silentLog,
       keySeal,
       keyBook,
       journalWatch,
       alerts,
-      nodeUrl: () => 'https://plane.example:8443',
       urls: () => ({ node: 'https://plane.example:8443', recovery: 'https://plane.example:8442' }),
       recovery: { roots: () => ['recovery root'], statementKeys: () => ['statement key'] },
       recoverability: recoverabilityCounts(store, clock, timers),
@@ -134,7 +123,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       version: '0.0.0',
       correlation: () => `call-${calls++}`,
       balancers: null,
-      turnedAway: nobodyTurnedAway,
+      turnedAway: noneTurnedAway,
       unready: () => unready,
       clockWarnings: () => [],
       settings: await settingsNow(store, feed),
@@ -148,11 +137,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   cleanup(t, () => listener.stop(0))
   const keys = {} as Record<Role, string>
   for (const role of roles) {
-    const made = await createOperatorKey(
-      { store, feed, clock, random: systemRandom, keySeal },
-      { name: `the-${role}`, role },
-      operator,
-    )
+    const made = await createOperatorKey(core, keySeal, { name: `the-${role}`, role }, operator)
     if (made.kind === 'refused') throw new Error(made.code)
     keys[role] = made.secret
   }
@@ -163,6 +148,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
     listener,
     authority,
     feed,
+    random: systemRandom,
     timers,
     keys,
     sessions,

@@ -88,7 +88,7 @@ const machineOf = (
       const over = new AbortController()
       void nudgedUntil(over.signal, { state }, agent)
       const killed = within(`${id} to come to "${step}"`, agentPatience.withinMs, agent.ended)
-      const { signal } = await toldOf(agent, killed).finally(() => over.abort())
+      const { signal } = await withAgentOutput(agent, killed).finally(() => over.abort())
       assert.equal(signal, 'SIGKILL', `${id} never came to "${step}":\n${agent.stdout()}${agent.stderr()}`)
     },
   }
@@ -113,7 +113,7 @@ export const nudgedUntil = async (
 const nudgeEveryMs = 500
 
 /** A failure says what the agent had to say. */
-const toldOf = <T>(agent: Child, outcome: Promise<T>): Promise<T> =>
+const withAgentOutput = <T>(agent: Child, outcome: Promise<T>): Promise<T> =>
   outcome.catch((error: unknown) => {
     throw new Error(agent.stdout().slice(-8_000) + agent.stderr(), { cause: error })
   })
@@ -122,7 +122,7 @@ export const nodeOf = async ({ plane, id }: Machine): Promise<Json> => (await pl
 
 /** Active, with one channel, opened with what is in the folder: the serial of that. */
 export const untilBack = (machine: Machine, agent: Agent): Promise<string> =>
-  toldOf(
+  withAgentOutput(
     agent,
     eventually(
       `${machine.id} to be back by itself`,
@@ -149,7 +149,7 @@ export const untilRenewed = async (machine: Machine, agent: Agent, serial: strin
     },
     agentPatience,
   )
-  await toldOf(agent, renewed).finally(() => over.abort())
+  await withAgentOutput(agent, renewed).finally(() => over.abort())
 }
 
 export const untilExpired = async ({ id, state }: Machine): Promise<void> => {

@@ -61,7 +61,7 @@ const measure = async ({ call, secondsEach }: AttackPlan, samples: number[]): Pr
  * plane and node. What the plane leaves free they get, as they would there.
  */
 const startAttack = async (t: Scope, doors: readonly Door[], each: number): Promise<() => Promise<void>> => {
-  const file = path.join(import.meta.dirname, 'attack-until-told.ts')
+  const file = path.join(import.meta.dirname, 'attack-process.ts')
   const command = [process.execPath, '--disable-warning=ExperimentalWarning', file]
   const child = spawn('chrt', ['--idle', '0', ...command], { stdio: ['pipe', 'pipe', 'inherit'] })
   cleanup(t, () => void child.kill('SIGKILL'))

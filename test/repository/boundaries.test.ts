@@ -216,8 +216,8 @@ const planted: Planted[] = [
   {
     boundary: 'only a decision places an order',
     file: 'src/plane/enrollment/x.ts',
-    refused: [`import { placeOrder } from '#domain/core/order.ts'`, `const order = domain.placeOrder(draft)`],
-    allowed: [`import type { SigningOrder } from '#domain/core/order.ts'`],
+    refused: [`import { placeOrder } from '#domain/core/certificate.ts'`, `const order = domain.placeOrder(draft)`],
+    allowed: [`import type { SigningOrder } from '#domain/core/certificate.ts'`],
   },
   {
     boundary: "Node's check of a certificate is replaced in two files only",
@@ -260,7 +260,7 @@ for (const { boundary, file, refused, allowed } of planted) {
   })
 }
 
-test('the two files that verify by themselves may say so', () => {
+test('the two files with their own verification may say so', () => {
   for (const file of ['src/plane/boot/node-listener.ts', 'src/agent/link/verified-connection.ts']) {
     assert.deepEqual(violationsIn(file, 'connect({ rejectUnauthorized: false })'), [])
   }

@@ -7,8 +7,7 @@ import * as path from 'node:path'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
 import type { TestContext } from 'node:test'
 import type { CertificateRecord } from '#domain/core/certificate.ts'
-import type { Change, Read, Write } from '#domain/core/change.ts'
-import { entry } from '#domain/core/decision.ts'
+import { type Change, type Read, type Write, entry } from '#domain/core/change.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { noHardware, type Node } from '#domain/core/node.ts'
 import type { Token } from '#domain/enrollment/token.ts'
@@ -87,8 +86,8 @@ export const openPostgresStoreOn = async (
   const { folder: _, ...deps } = { ...storeDeps('', signer), ...more }
   const access = openPgAccess({ ...deps, target })
   try {
-    await migrateDatabase(access)
-    return await openPostgresStore({ access, replicaName: 'test', ...deps })
+    const migrated = await migrateDatabase(access)
+    return await openPostgresStore({ access, replicaName: 'test', migrated, ...deps })
   } catch (error) {
     await access.close()
     throw error

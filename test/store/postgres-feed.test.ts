@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { entry } from '#domain/core/decision.ts'
+import { entry } from '#domain/core/change.ts'
 import { StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import type { PgSession } from '#platform/postgres.ts'
@@ -14,7 +14,7 @@ import { fairStopwatch } from '../process/fair-time.ts'
 import { newNode, note, putNode, read, someCertificate, someToken } from './harness.ts'
 
 const entriesOf = (told: readonly Committed[]) => told.flatMap(({ entries }) => entries.map(({ entry }) => entry))
-const nodesTold = ({ told }: TestReplica): readonly (string | null)[] => entriesOf(told).map(({ node }) => node)
+const nodesPublished = ({ told }: TestReplica): readonly (string | null)[] => entriesOf(told).map(({ node }) => node)
 
 const terminate = async (session: PgSession, purpose: string): Promise<number> =>
   (
@@ -28,7 +28,7 @@ const terminate = async (session: PgSession, purpose: string): Promise<number> =
     )
   ).count
 
-test('three writers at once: each hears of every commit of the others once, in the order of each chain', async (t) => {
+test('three writers at once: each receives every commit of the others once, in the order of each chain', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const three = await Promise.all([site.open(), site.open(), site.open()])
@@ -64,7 +64,7 @@ test('three writers at once: each hears of every commit of the others once, in t
   })
 })
 
-test('of what others commit, certificates and tokens are not told: nobody keeps them', async (t) => {
+test('of the commits of others, certificates and tokens are not published: no subscriber keeps them', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.open()])
@@ -78,10 +78,10 @@ test('of what others commit, certificates and tokens are not told: nobody keeps 
     reader.told[0]?.writes.map(({ put }) => put),
     ['node'],
   )
-  assert.deepEqual(nodesTold(reader), ['n0'])
+  assert.deepEqual(nodesPublished(reader), ['n0'])
 })
 
-test('without notifications nothing is missed, and they come back by themselves', async (t) => {
+test('without notifications nothing is missed, and they come back automatically', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.open({ pace: { ...quickPace, renewEveryMs: 500 } })])
@@ -105,7 +105,7 @@ test('without notifications nothing is missed, and they come back by themselves'
   })
 })
 
-test('what is committed while the lease has no connection is told when it has one', async (t) => {
+test('a commit made while the lease has no connection is published when it has one', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.openBehindProxy()])
@@ -116,18 +116,18 @@ test('what is committed while the lease has no connection is told when it has on
   reader.proxy.freeze()
   await writer.commit(newNode('c'))
   await eventually('everything to be told', () => reader.told.length === 7)
-  assert.deepEqual(new Set(nodesTold(reader)), new Set(['a0', 'b0', 'a1', 'b1', 'a2', 'b2', 'c']))
+  assert.deepEqual(new Set(nodesPublished(reader)), new Set(['a0', 'b0', 'a1', 'b1', 'a2', 'b2', 'c']))
   assert.deepEqual(reader.standings, ['serving'])
 })
 
-test('a commit whose caller never heard what became of it is told like a commit of somebody else', async (t) => {
+test('a commit whose caller got no outcome is published like a commit of another replica', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const replica = await site.open()
   await replica.commit(newNode('answered'))
   const change = { ...newNode('in-doubt'), entries: [note('in-doubt'), note('in-doubt')] as const }
   const rejected = replica.commitHere(change, async () => {
-    await replica.commitUntold(change)
+    await replica.commitUnpublished(change)
     throw new StoreFault('it is not known whether this was committed', 'test')
   })
   await assert.rejects(rejected, StoreFault)
@@ -140,27 +140,27 @@ test('a commit whose caller never heard what became of it is told like a commit 
   )
 })
 
-test('a commit that everybody can read before it is answered here is left to its flow', async (t) => {
+test('a commit that is readable before it is answered here is left to its flow', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [replica, other] = await Promise.all([site.open(), site.open()])
   const slow = newNode('slow')
   const answered = replica.commitHere(slow, async () => {
-    const committed = await replica.commitUntold(slow)
-    await eventually('others to hear of it', () => nodesTold(other).includes('slow'))
+    const committed = await replica.commitUnpublished(slow)
+    await eventually('others to hear of it', () => nodesPublished(other).includes('slow'))
     await new Promise((resolve) => setTimeout(resolve, 3 * quickPace.renewEveryMs))
     return committed
   })
   await other.commit(newNode('meanwhile'))
-  await eventually('others to be heard all the same', () => nodesTold(replica).includes('meanwhile'))
+  await eventually('others to be heard all the same', () => nodesPublished(replica).includes('meanwhile'))
   await answered
   await other.commit(newNode('afterwards'))
-  await eventually('the feed to go on', () => nodesTold(replica).includes('afterwards'))
-  assert.deepEqual(nodesTold(replica), ['meanwhile', 'afterwards'])
+  await eventually('the feed to go on', () => nodesPublished(replica).includes('afterwards'))
+  assert.deepEqual(nodesPublished(replica), ['meanwhile', 'afterwards'])
   assert.deepEqual(replica.standings, ['serving'])
 })
 
-test('a row that two replicas change in turns is never told older than before, to either of them', async (t) => {
+test('a row that two replicas change in turns is never published older than before, to either of them', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const two = await Promise.all([site.open(), site.open()])
@@ -207,7 +207,7 @@ test('a hole in a chain is never stepped over: the replica falls behind instead'
   await site.session.exec(`DELETE FROM journal WHERE node = 'lost'`)
   reader.proxy.pass()
   await eventually('it to be behind', () => reader.replicas.standing().kind === 'behind')
-  assert.deepEqual(nodesTold(reader), [])
+  assert.deepEqual(nodesPublished(reader), [])
   assert.equal(writer.replicas.standing().kind, 'serving')
 })
 
@@ -273,11 +273,11 @@ test('R1: another replica that takes a chain over, and a chain that is pruned, a
   const second = await site.open()
   await second.commit(newNode('d'))
   await reader.commit(newNode('e'))
-  await eventually('it to be told', () => nodesTold(reader).includes('d'))
+  await eventually('it to be told', () => nodesPublished(reader).includes('d'))
   assert.deepEqual([reader.replicas.standing().kind, second.replicas.standing().kind], ['serving', 'serving'])
 })
 
-test('a subscriber that fails keeps nobody else from hearing', async (t) => {
+test('a subscriber that fails does not keep others from a commit', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.open()])
@@ -292,7 +292,7 @@ test('a subscriber that fails keeps nobody else from hearing', async (t) => {
   assert.deepEqual(heard, ['n1', 'refused'])
 })
 
-test('rows are told as they stand, and a row that is gone is left out', async (t) => {
+test('rows are published as they are in the store, and a row that is gone is left out', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.openBehindProxy()])

@@ -15,7 +15,7 @@ import { newNode } from './harness.ts'
 const leaders = (replicas: readonly TestReplica[]): readonly TestReplica[] =>
   replicas.filter(({ replicas: its }) => its.leadership() !== null)
 
-const nodesTold = ({ told }: TestReplica): readonly string[] =>
+const nodesPublished = ({ told }: TestReplica): readonly string[] =>
   told.flatMap(({ entries }) => entries.map(({ entry }) => entry.node ?? ''))
 
 const ledBy = async (replicas: readonly TestReplica[], withinMs: number): Promise<TestReplica> => {
@@ -95,12 +95,12 @@ test('a leader that is cut off stops, then loses its lease; another leads, and t
   assert(cutOff.replicas.self > oldNumber)
   await assert.rejects(cutOff.commit(newNode('late'), oldFence), Fenced)
   assert.equal(await cutOff.commit(newNode('again')).then((it) => it !== 'lost-race' && it.kind), 'committed')
-  assert.deepEqual(nodesTold(cutOff), ['while-cut-off'])
+  assert.deepEqual(nodesPublished(cutOff), ['while-cut-off'])
   assert.deepEqual(cutOff.standings, ['serving', 'behind', 'expired', 'behind', 'serving'])
   assert.deepEqual(cutOff.led, [oldFence.number, null])
 })
 
-test('a database that stands still takes every lease, and gives nobody the old one back', async (t) => {
+test('a database that hangs takes every lease, and no replica gets its old one back', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const server = await startPostgres(t)
   const site = await replicaSite(t, await server.database(t))
@@ -108,7 +108,7 @@ test('a database that stands still takes every lease, and gives nobody the old o
   const [one, other] = two
   const before = two.map(({ replicas }) => replicas.self)
   await one.commit(newNode('before'))
-  await eventually('it to be told', () => nodesTold(other).length === 1)
+  await eventually('it to be told', () => nodesPublished(other).length === 1)
   server.pause()
   await eventually('both to be behind', () => two.every((it) => it.standings.at(-1) === 'behind'))
   await eventually('both without a lease', () => two.every((it) => it.self() === null))
@@ -118,8 +118,8 @@ test('a database that stands still takes every lease, and gives nobody the old o
   await eventually('both to serve again', () => two.every((it) => it.replicas.standing().kind === 'serving'))
   two.forEach(({ replicas }, at) => assert(replicas.self > (before[at] ?? Infinity)))
   await Promise.all([one.commit(newNode('from-one')), other.commit(newNode('from-other'))])
-  await eventually('all to be told', () => nodesTold(one).length === 1 && nodesTold(other).length === 2)
-  assert.deepEqual([nodesTold(one), nodesTold(other)], [['from-other'], ['before', 'from-one']])
+  await eventually('all to be told', () => nodesPublished(one).length === 1 && nodesPublished(other).length === 2)
+  assert.deepEqual([nodesPublished(one), nodesPublished(other)], [['from-other'], ['before', 'from-one']])
   await ledBy(two, 2000)
 })
 
@@ -132,8 +132,8 @@ test('a server that starts anew is found again, and nothing is missed', async (t
   await server.stop('crash')
   await server.start()
   await eventually('it to be written again', () => two[0].commit(newNode('after')), { withinMs: 15_000, everyMs: 200 })
-  await eventually('both to be told', () => nodesTold(two[1]).length === 2)
-  assert.deepEqual(nodesTold(two[1]), ['before', 'after'])
+  await eventually('both to be told', () => nodesPublished(two[1]).length === 2)
+  assert.deepEqual(nodesPublished(two[1]), ['before', 'after'])
 })
 
 test('a primary that was given up and runs on is left for the one that was promoted', async (t) => {
@@ -154,7 +154,7 @@ test('a primary that was given up and runs on is left for the one that was promo
   await eventually('it to serve', () => replica.replicas.standing().kind === 'serving')
 })
 
-test('a wall clock that jumps ahead costs the lease for a moment, which is told; set back it costs nothing', async (t) => {
+test('a wall clock that jumps ahead costs the lease for a moment, which is reported; set back it costs nothing', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   let offsetMs = 0
@@ -175,7 +175,7 @@ test('a wall clock that jumps ahead costs the lease for a moment, which is told;
   assert.deepEqual(replica.led, [fence?.number, null, fence?.number])
 })
 
-test('a lease that somebody took away is noticed at the next renewal, and there is a new number', async (t) => {
+test('a lease that was removed is noticed at the next renewal, and there is a new number', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const replica = await site.open()
@@ -186,7 +186,7 @@ test('a lease that somebody took away is noticed at the next renewal, and there 
   await eventually('it to serve again', () => replica.replicas.standing().kind === 'serving')
 })
 
-test('what replicas without a lease left behind is removed by whoever leads', async (t) => {
+test('what replicas without a lease left behind is removed by the leader', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const replica = await site.open()

@@ -33,7 +33,7 @@ const domain = shared(async (scope) => {
   return plane
 })
 
-const strangersRoot = (): string => toPem('CERTIFICATE', hierarchy('p256', Date.now()).root.certificate.der)
+const unrelatedRoot = (): string => toPem('CERTIFICATE', hierarchy('p256', Date.now()).root.certificate.der)
 
 test('an agent whose certificate expired while it was off recovers at its next start, in one story', async (t) => {
   const plane = domain()
@@ -74,7 +74,7 @@ test('roots of the runtime that went stale are refreshed through recovery', asyn
   await connected(plane, 'stale-1', 1)
   await agent.stop()
   const { roots } = identityOf(agent)
-  const stale = strangersRoot()
+  const stale = unrelatedRoot()
   withIdentity(agent, (identity) => ({ ...identity, roots: [stale] }))
   const again = agent.restart()
   await connected(plane, 'stale-1', 2, 60_000)
@@ -88,7 +88,7 @@ test('with stale roots of recovery it fails closed, and says so', async (t) => {
   const agent = startAgent(t, { join: await plane.token('--node', 'blocked-1', '--profile', 'brief') })
   await connected(plane, 'blocked-1', 1)
   await stoppedUntilExpired(agent)
-  const stale = strangersRoot()
+  const stale = unrelatedRoot()
   withIdentity(agent, (identity) => {
     const { recovery } = identity
     return recovery === null

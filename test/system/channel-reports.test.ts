@@ -141,7 +141,7 @@ test('operators see what was reported last: seed 003, field by field', async () 
     diagnostics_writable: false,
     disk_reserve: true,
     free_bytes: { identity: 1, diagnostic: 2, retry: 3, runtime: 4 },
-    excluded_from_scheduling: { excluded: true, reasons: ['no vCluster: maintenance mode'] },
+    excluded_from_scheduling: { excluded: true, reasons: ['not assigned to a vCluster (maintenance mode)'] },
   })
   channel.destroy()
 })

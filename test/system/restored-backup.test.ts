@@ -135,7 +135,7 @@ test('a restored older copy is noticed by what its nodes have seen, issues nothi
 })
 
 /** Of a channel that says it has none. */
-const sightingTold = async (plane: Plane, id: string): Promise<string> => {
+const sightingSentTo = async (plane: Plane, id: string): Promise<string> => {
   const node = await activeNode(plane, id)
   const channel = await channelOf(node)
   channel.send('sighting', { statement: null })
@@ -152,13 +152,13 @@ const changed = (statement: string, change: (value: StatementOf<'sighting'>) => 
 
 test('a sighting that is altered, made up or of another domain is written down as refused, and nothing follows from it', async (t) => {
   const [plane, other] = await Promise.all([startPlane(t), startPlane(t, { args: ['--domain', 'other.example'] })])
-  const told = await sightingTold(plane, 'teller')
+  const told = await sightingSentTo(plane, 'teller')
   const later = changed(told, (seen) => ({
     ...seen,
     heads: seen.heads.map((head) => ({ ...head, sequence: head.sequence + 1000 })),
   }))
   const anotherLineage = changed(told, (seen) => ({ ...seen, lineage: 7 }))
-  const foreign = await sightingTold(other, 'stranger')
+  const foreign = await sightingSentTo(other, 'stranger')
   const bad = [later, anotherLineage, foreign, 'sighting1.e30.AA', 'x'.repeat(20_000)]
   for (const [at, statement] of bad.entries()) {
     const node = await activeNode(plane, `liar-${at}`)

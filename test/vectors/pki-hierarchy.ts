@@ -2,7 +2,7 @@
 
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { orderNodeCertificate } from '#domain/identity/node-certificate.ts'
-import { type OrderDraft, placeOrder, type SigningOrder } from '#domain/core/order.ts'
+import { type OrderDraft, placeOrder, type SigningOrder } from '#domain/core/certificate.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import {
   domainCaSpec,

@@ -65,7 +65,7 @@ export const hostileChains = (): HostileChain[] => {
   })
 
   const stranger = hierarchy('p256', nowMs)
-  const strangersLeaf = leaf(key, serverOrder(key, {}), stranger.issuing)
+  const unrelatedLeaf = leaf(key, serverOrder(key, {}), stranger.issuing)
   const node = leaf(key, nodeOrder(key, { dnsSans: [host] }), issuing)
   const tooDeep = issuingCa('p256', { ...issuing, certificate: { ...issuing.certificate, pathLen: 1 } }, nowMs)
   const rootName = rootSpec({ ...authority(root.key, day, nowMs), pathLen: 2 }).subject
@@ -86,7 +86,7 @@ export const hostileChains = (): HostileChain[] => {
     is('it is empty', 'malformed', []),
     is('one of its certificates is cut short', 'malformed', [server.certificate.der.subarray(0, -1), ...above]),
     is('it is by a stranger with a hierarchy just like ours', 'no-root', [
-      strangersLeaf.certificate.der,
+      unrelatedLeaf.certificate.der,
       ...ders(stranger.issuing, stranger.domainCa, stranger.root),
     ]),
     is(
@@ -106,7 +106,7 @@ export const hostileChains = (): HostileChain[] => {
     is('the root is left out', 'no-root', ders(server, issuing, domainCa)),
     is('something stands after the root', 'no-root', [...ders(server), ...above, server.certificate.der]),
     is('our root is put behind a stranger’s chain', 'name-mismatch', [
-      strangersLeaf.certificate.der,
+      unrelatedLeaf.certificate.der,
       ...ders(stranger.issuing, stranger.domainCa, root),
     ]),
     is('the root has our name and another key', 'no-root', [

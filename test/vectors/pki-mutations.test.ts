@@ -17,13 +17,15 @@ const chains = Math.floor(rounds / 3)
 
 const below = (random: Random, limit: number): number => Math.floor(random.unit() * limit)
 
-const telling = [0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x30, 0x31, 0x7f, 0x80, 0x81, 0x82, 0x84, 0xa0, 0xa3, 0xff]
+const boundaryBytes = [
+  0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x30, 0x31, 0x7f, 0x80, 0x81, 0x82, 0x84, 0xa0, 0xa3, 0xff,
+]
 
 type Damage = (der: Buffer, at: number, random: Random) => Uint8Array
 
 const damages: readonly Damage[] = [
   (der, at, random) => der.fill((der[at] ?? 0) ^ (1 << below(random, 8)), at, at + 1),
-  (der, at, random) => der.fill(telling[below(random, telling.length)] ?? 0, at, at + 1),
+  (der, at, random) => der.fill(boundaryBytes[below(random, boundaryBytes.length)] ?? 0, at, at + 1),
   (der, at, random) => der.fill(((der[at] ?? 0) + (random.unit() < 0.5 ? 1 : 255)) & 0xff, at, at + 1),
   (der, at, random) => Buffer.concat([der.subarray(0, at), der.subarray(at + 1 + below(random, 8))]),
   (der, at, random) => Buffer.concat([der.subarray(0, at), random.bytes(1 + below(random, 4)), der.subarray(at)]),

@@ -35,7 +35,7 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
     sighting: () => sightings.newest(domainNow(agent)),
     earlierSightings: () => sightings.earlier(domainNow(agent)),
     sighted: ({ statement }) => {
-      if (!sightings.saw(statement, domainNow(agent))) log.warn('a sighting of the plane was not taken')
+      if (!sightings.saw(statement, domainNow(agent))) log.warn('a sighting of the plane was rejected')
     },
     peersHave: () => agent.wireguard.have(),
     peers: (peers, answer) => agent.wireguard.receive(peers, answer),
@@ -52,22 +52,22 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
       log.info({ revision: next.revision, vcluster: next.vcluster, profile: next.profile.name }, 'new configuration')
       const kept = applied(amend(agent, { profile: next.profile, endpoints: next.endpoints }), lastConfig.keep(next))
       agent.wireguard.configured(next.wireguard)
-      agent.overlay.told()
+      agent.overlay.configChanged()
       return kept
     },
     trust: (next: PlaneTrust) => {
       if (next.revision === revisions().trust_revision) return applied()
       const fault = faultOfNewRoots(keeper.credentials().identity?.roots ?? [], next.roots)
       if (fault !== null) {
-        log.error({ revision: next.revision, fault }, 'roots were not taken')
+        log.error({ revision: next.revision, fault }, 'new roots were rejected')
         return applied({ persisted: false, detail: `the roots of revision ${next.revision} were not taken: ${fault}` })
       }
       const withdrawnIssuers = mergeWithdrawn(
         agent.keeper.credentials().identity?.withdrawnIssuers ?? [],
         next.withdrawn_issuers,
       )
-      const told = { revision: next.revision, roots: next.roots.length, withdrawn: withdrawnIssuers.length }
-      log.info(told, 'new roots')
+      const facts = { revision: next.revision, roots: next.roots.length, withdrawn: withdrawnIssuers.length }
+      log.info(facts, 'new roots')
       return applied(amend(agent, { roots: next.roots, withdrawnIssuers, trustRevision: next.revision }))
     },
   }

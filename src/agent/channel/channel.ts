@@ -74,7 +74,7 @@ export type Channel = {
   /** These two are only sent to a plane that takes them. */
   overlayState(body: OverlayStateBody): void
   capabilities(body: CapabilityReportBody): void
-  /** Says goodbye, and is cut if the plane does not. */
+  /** Sends a close frame; the channel is cut if the plane does not answer it. */
   close(): void
 }
 
@@ -102,7 +102,7 @@ export const openChannel = (agent: ChannelAgent, identity: Identity, url: string
   let closing: PlaneClosing | null = null
   let sent = 0
   let handled = 0
-  let heardAtMs = agent.clock.monotonicMs()
+  let receivedAtMs = agent.clock.monotonicMs()
 
   const end = (how: ChannelEnd): void => {
     for (const cancel of cancels) cancel()
@@ -155,11 +155,11 @@ export const openChannel = (agent: ChannelAgent, identity: Identity, url: string
       },
       {
         opened: () => {
-          heardAtMs = agent.clock.monotonicMs()
+          receivedAtMs = agent.clock.monotonicMs()
           send('hello', { agent_version: agentVersion, capabilities: offered(agent), ...user.revisions() })
         },
-        heard: () => {
-          heardAtMs = agent.clock.monotonicMs()
+        received: () => {
+          receivedAtMs = agent.clock.monotonicMs()
           if (hello) agent.record.count({ kind: 'exchanged' })
         },
         pong: (payload) => {
@@ -192,7 +192,7 @@ export const openChannel = (agent: ChannelAgent, identity: Identity, url: string
     const silenceMs = Math.min(pongWithinMs, 3 * everyMs)
     cancels.add(
       agent.timers.every(everyMs, () => {
-        if (agent.clock.monotonicMs() - heardAtMs > silenceMs) cut('the plane is silent')
+        if (agent.clock.monotonicMs() - receivedAtMs > silenceMs) cut('the plane is silent')
         else socket?.ping('')
       }),
     )

@@ -1,11 +1,11 @@
-// Keeps a channel open: tells the rotation what happens, and does what it says.
+// Keeps a channel open: passes events to the rotation and carries out its actions.
 
 import type { Cancel } from '#platform/timers.ts'
 import { afterRefusal } from '#agent/link/after-refusal.ts'
 import type { AgentParts, AgentStep } from '#agent/core/agent-deps.ts'
 import { fallenBack, type Generation, type Identity } from '#agent/state/credentials.ts'
 import { markProven } from '#agent/identity/report-storage.ts'
-import { toldToLeave, type Refused } from '#agent/link/plane-failure.ts'
+import { refusalOfClosing, type Refused } from '#agent/link/plane-failure.ts'
 import type { RunEnd } from '#agent/core/outcome.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
 import { channelUser, type ApplyingAgent } from './apply.ts'
@@ -13,6 +13,8 @@ import { addresses, under } from '#agent/link/plane-client.ts'
 import { openChannel, type Channel, type ChannelAgent, type ChannelEnd } from './channel.ts'
 import type { ChannelId, Credential, Ended, RotationAction, RotationEvent, RotationState } from './rotation-state.ts'
 import { rotate, unconnected } from './rotation.ts'
+import { pathOf } from '#wire/core/endpoint.ts'
+import { identityApi } from '#wire/identity/identity-api.ts'
 
 type ConnectedAgent = ChannelAgent & ApplyingAgent & Pick<AgentParts, 'nudge' | 'reached'>
 
@@ -20,7 +22,7 @@ type Held = { readonly channel: Channel; readonly identity: Identity; readonly u
 
 const lookEveryMs = 1_000
 
-/** Ends only when the agent is stopped or the plane does not take the identity any more. */
+/** Ends only when the agent is stopped or the plane no longer accepts the identity. */
 export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Identity): Promise<RunEnd> => {
   const { keeper, outbox, overlay, record, log, clock, timers } = agent
   const user = channelUser(agent)
@@ -39,12 +41,12 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
       const before = state
       const { state: next, actions } = rotate(before, event, moment)
       state = next
-      if ('active' in before && !('active' in next)) tellClosed()
+      if ('active' in before && !('active' in next)) stopSending()
       for (const step of stepsBefore(before, event)) agent.reached(step)
       for (const action of actions) obey(action)
       for (const step of stepsAfter(before, next)) agent.reached(step)
-      // Nothing is left to prove: what was wrong with the newer certificate is no trouble any more.
-      if (before.kind === 'proving' && next.kind === 'steady') tellOpen(next.active.channel)
+      // Nothing is left to prove: the failure of the newer certificate is resolved.
+      if (before.kind === 'proving' && next.kind === 'steady') recordOpen(next.active.channel)
     } catch (bug) {
       done.reject(bug)
     }
@@ -76,13 +78,13 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
     if ((await held.get(id)?.channel.answers(withinMs)) === true) happened({ kind: 'healthy', channel: id })
   }
 
-  const tellOpen = (id: ChannelId): void => {
+  const recordOpen = (id: ChannelId): void => {
     const serving = held.get(id)
     if (serving === undefined) return
     record.channel(true, serving.url)
     record.clear('channel')
   }
-  const tellClosed = (): void => {
+  const stopSending = (): void => {
     outbox.use(null)
     overlay.use(null)
     record.channel(false, null)
@@ -93,7 +95,7 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
     if (to === undefined) return
     outbox.use((body) => to.channel.report(body))
     overlay.use(to.channel)
-    tellOpen(id)
+    recordOpen(id)
     log.info({ url: to.url, serial: to.identity.current.serial }, 'channel open')
     markProven(agent, to.identity.current.serial)
   }
@@ -115,7 +117,10 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
     const { identity } = keeper.credentials()
     const former = identity === null || identity.current.serial !== serial ? null : fallenBack(identity)
     if (former === null) return
-    log.warn({ serial, code: lastTrouble.code }, 'the new certificate is not taken; going back to the one before')
+    log.warn(
+      { serial, code: lastTrouble.code },
+      'the plane refuses the new certificate; falling back to the previous one',
+    )
     keeper.keep({ identity: former, request: null })
   }
 
@@ -184,17 +189,17 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
     const last = [...held.values()].map(({ channel }) => channel)
     for (const channel of last) channel.close()
     await Promise.allSettled(last.map((channel) => channel.ended))
-    tellClosed()
+    stopSending()
   }
 }
 
-const notYet = trouble('endpoint_unreachable', 'There has been no channel yet.', 'The agent connects by itself')
+const notYet = trouble('endpoint_unreachable', 'There has been no channel yet.', 'The agent connects automatically')
 
 /** One address after the other; the one that worked is kept until it does not. `place` counts those that did not. */
 const channelUrl = (identity: Identity, place: number): string => {
   const bases = addresses(identity.endpoints.stream, identity.origin.url.replace(/^https:/, 'wss:'))
   const base = bases[place % bases.length] ?? identity.origin.url
-  return under(base.replace(/^https:/, 'wss:'), `/v1/nodes/${identity.nodeId}/channel`)
+  return under(base.replace(/^https:/, 'wss:'), pathOf(identityApi.channel, { id: identity.nodeId }))
 }
 
 const credentialOf = ({ serial, notAfterMs }: Generation): Credential => ({ serial, notAfterMs })
@@ -202,7 +207,7 @@ const credentialOf = ({ serial, notAfterMs }: Generation): Credential => ({ seri
 const elsewhereMayAnswer = (end: ChannelEnd): boolean =>
   end.kind === 'failed' && (end.failure.kind === 'unreachable' || end.failure.kind === 'untrusted')
 
-/** Told by a plane that has proved itself, while cutting the channel or when asked for another. */
+/** A refusal of a plane that has proved itself, while it cuts the channel or refuses another one. */
 const isQuarantined = (end: ChannelEnd): boolean => {
   if (end.kind === 'closed') return end.closing?.code === 'NODE_QUARANTINED'
   return end.failure.kind === 'refused' && end.failure.code === 'NODE_QUARANTINED'
@@ -232,7 +237,7 @@ const againstCertificate: ReadonlySet<Refused['retry']> = new Set([
 const refusalOf = (end: ChannelEnd): Refused | null => {
   if (end.kind === 'failed') return end.failure.kind === 'refused' ? end.failure : null
   // Of all reasons to end a channel the one after which connecting again is of no use.
-  return end.closing?.code === 'ISSUER_WITHDRAWN' ? toldToLeave(end.closing) : null
+  return end.closing?.code === 'ISSUER_WITHDRAWN' ? refusalOfClosing(end.closing) : null
 }
 
 const because = (end: ChannelEnd, identity: Identity): Ended => {
@@ -247,7 +252,7 @@ const because = (end: ChannelEnd, identity: Identity): Ended => {
 }
 
 const troubleOf = (end: ChannelEnd): Trouble => {
-  const next = 'The agent connects again by itself'
+  const next = 'The agent reconnects automatically'
   const refused = refusalOf(end)
   if (refused !== null) return refused.trouble
   if (end.kind === 'closed')

@@ -11,13 +11,13 @@ export type ConfigKeeper = {
   /** Null before the plane has sent one. */
   current(): PlaneConfig | null
   /**
-   * In force at once, whether or not it could be written; what could not is tried again by `retry`. What a plane of before
-   * does not speak of stays as it was told: an upgrade that is rolled back stops nothing.
+   * In force at once, whether or not it could be written; `retry` writes it again. A field that an older plane does not send
+   * keeps its last value: rolling an upgrade back stops no service.
    */
   keep(next: PlaneConfig): Kept
   /** Of an earlier enrollment: its revisions mean nothing to the next. */
   forget(): Kept
-  /** In force until there is another, of whatever revision: a node that was recovered goes on under it. */
+  /** In force until another one arrives, with any revision: a recovered node goes on under it. */
   outdate(): Kept
   /** Writes, or deletes, what could not be before. */
   retry(): Kept

@@ -1,4 +1,4 @@
-// The states of the agent's channels, what can happen to them, and what is to be done then. rotation.ts decides.
+// The states of the agent's channels, their events and their actions. rotation.ts decides.
 //
 //   disconnected  no channel; the next try is a wait away
 //   connecting    no channel yet; one is being opened and checked
@@ -6,9 +6,9 @@
 //   proving       one that everything goes over, and a newer certificate whose channel is being opened and checked, or
 //                 waits to be tried again
 //   draining      everything goes over the newer channel; the older one stays until what it carried has arrived
-//   over          the plane does not take the identity any more, or the agent was stopped
+//   over          the plane no longer accepts the identity, or the agent was stopped
 //
-// There is one wait at a time: an action `wait` takes the place of the wait before it.
+// There is one wait at a time: an action `wait` replaces the previous wait.
 
 import type { RefusedUse } from '#agent/link/after-refusal.ts'
 
@@ -56,7 +56,7 @@ export type RotationEvent =
   | { readonly kind: 'drained'; readonly channel: ChannelId }
   | { readonly kind: 'drain-deadline'; readonly channel: ChannelId }
   | { readonly kind: 'expired'; readonly serial: string }
-  /** Somebody wants everything tried now. */
+  /** An operator or a signal asks for an attempt now. */
   | { readonly kind: 'nudged' }
   /** The wait is over. */
   | { readonly kind: 'tick' }

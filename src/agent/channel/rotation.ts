@@ -110,7 +110,7 @@ const onNewest = (state: Living, newest: Credential): Rotated => {
   switch (next.kind) {
     case 'disconnected':
       return openNewest(next)
-    // What is being opened goes on: a channel with the older certificate is better than none.
+    // The channel being opened goes on: one with the older certificate is better than none.
     case 'connecting':
       return stay(next)
     case 'steady':
@@ -218,7 +218,7 @@ const tryLater = (state: Disconnected | Proving, because: Ended, at: Moment): Ro
   )
 }
 
-/** Never so long that a certificate that still lives would die meanwhile. The plane's own slot may be longer than ours. */
+/** Shorter than the rest of a valid certificate's lifetime. The retry time of the plane may be longer than ours. */
 const waitMs = (failures: number, { use, retryAfterMs }: Ended, lifeMs: number, { unit }: Moment): number => {
   const ownMs = isForOperators(use)
     ? Math.round((longestWaitMs * (1 + unit)) / 2)
@@ -227,5 +227,5 @@ const waitMs = (failures: number, { use, retryAfterMs }: Ended, lifeMs: number, 
   return lifeMs > 0 ? Math.min(wantedMs, Math.max(firstMs, Math.round(lifeMs / 2))) : wantedMs
 }
 
-/** Only they can change it, so there is no hurry. */
+/** Only an operator can change it, so retries are slow. */
 const isForOperators = (use: RefusedUse): boolean => use === 'slow' || use === 'revoked' || use === 'rejoin'

@@ -1,6 +1,6 @@
-// How far the plane's journal had come when this machine last heard of it, and at a few moments before. They are shown to
-// whatever plane is met next: an older copy of the store does not know that it is one, and its nodes do. No secret, and
-// worth less than any credential.
+// The newest sighting of the plane's journal that this machine received, and a few earlier ones. The agent shows them to every
+// plane it connects to: an older copy of the store does not know that it is older, and its nodes do. A sighting is no secret,
+// and is worth less than any credential.
 
 import * as path from 'node:path'
 import { isLater, withEarlier } from '#domain/continuity/sighting.ts'

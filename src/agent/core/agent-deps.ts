@@ -26,7 +26,7 @@ export type AgentDeps = {
   readonly log: Log
   /** Where a name leads. */
   readonly resolve: Resolve
-  /** Told what the agent has just done, in the order it happens; tests end the process here. */
+  /** Called after each step of the agent, in order; tests end the process here. */
   readonly reached: (step: AgentStep) => void
   /** Asked for by `muster agent renew --now` (SIGUSR2). */
   readonly nudge: Nudge
@@ -68,13 +68,13 @@ export type AgentParts = AgentDeps & {
   readonly bundles: RepairBundles
   readonly keeper: IdentityKeeper
   readonly lastConfig: ConfigKeeper
-  /** What happened to this agent, how it stands, and what it has counted. */
+  /** The events of this agent, its status and its counters. */
   readonly record: AgentRecord
-  /** What is wrong with how the plane takes us, from the first failure on. */
+  /** The failure of this identity at the plane, from its first refusal on. */
   readonly episode: Episode
   /** The disk under the state folder, and the room kept back on it. */
   readonly storage: AgentStorage
-  /** Of this process, for telling it from a copy (AgentEvidence.instance). */
+  /** The random id of this process, which a copy does not have (AgentEvidence.instance). */
   readonly instance: string
   /** How far the plane's journal had come. */
   readonly sightings: SightingKeeper

@@ -1,4 +1,4 @@
-// What an agent is told, parsed once into a complete value.
+// The configuration of an agent, parsed once into a complete value.
 
 import { keyTypes, type KeyType } from '#domain/core/profile.ts'
 import { parseDuration } from '#wire/core/duration.ts'
@@ -19,7 +19,7 @@ export type AgentConfig = {
   readonly hardwareFile: string | null
   /** The name to ask for with a token of the domain. */
   readonly nodeId: string | null
-  /** What to register at enrollment for the day the certificate cannot help any more. */
+  /** The recovery credential to register at enrollment, for the time when the certificate no longer works. */
   readonly recovery: 'key' | 'bearer' | 'none'
   /** From the image: lets the machine through to the plane where a network asks for a certificate. Never an identity. */
   readonly bootstrap: { readonly certificateFile: string; readonly keyFile: string } | null
@@ -28,7 +28,7 @@ export type AgentConfig = {
   readonly reportEveryMs: number
   /** Instead of what the profile says. */
   readonly rehearseEveryMs: number | null
-  /** This node's part in the WireGuard network; null: none. `endpoint`: where others reach it; null: nobody calls it first. */
+  /** This node's part in the WireGuard network; null: none. `endpoint`: where others reach it; null: no peer connects to it first. */
   readonly wireguard: { readonly interface: string; readonly endpoint: UnderlayEndpoint | null } | null
   /** Fingerprint of the only root a join string may name; null: any. */
   readonly pinnedRoot: string | null
@@ -151,7 +151,7 @@ const bootstrapOf = (options: AgentOptions, env: Env): AgentConfig['bootstrap'] 
   return certificateFile === undefined || keyFile === undefined ? 'half' : { certificateFile, keyFile }
 }
 
-/** What an agent says of itself is for its own machine: anybody on the network could read it otherwise. */
+/** Metrics are served on loopback only: every host on the network could read them otherwise. */
 const loopbackOf = (text: string | undefined): AgentConfig['metricsListen'] | 'wrong' => {
   if (text === undefined) return null
   const [, host, port] = /^(127(?:\.\d{1,3}){3}|\[::1\]|localhost):(\d{1,5})$/.exec(text) ?? []

@@ -1,29 +1,29 @@
-// The time the agent believes. A wall clock that is wrong by years stays wrong until somebody sets it; what the plane said
-// meanwhile is carried on by monotonic time, which nobody can set.
+// The time the agent believes. A wall clock that is wrong by years stays wrong until it is set. Meanwhile the agent carries the
+// time that the plane stated forward by monotonic time, which cannot be set.
 
 import type { Clock } from '#platform/clock.ts'
 
 export type JudgedClock = Clock & {
-  /** What is added to the system's clock; 0 while that one is right, as far as anybody has told us. */
+  /** The correction that is added to the system's clock; 0 while that clock is right, as far as the agent knows. */
   offsetMs(): number
   /** `trueMs`: the time now, from a signed statement or an authenticated answer. Nothing else may be learned from. */
   learn(trueMs: number, toleranceMs: number): void
 }
 
 /** The true time at one moment of the monotonic clock, and how far from it the system's may be. */
-type Told = { readonly trueMs: number; readonly atMonotonicMs: number; readonly toleranceMs: number }
+type StatedTime = { readonly trueMs: number; readonly atMonotonicMs: number; readonly toleranceMs: number }
 
 export const openJudgedClock = (system: Clock): JudgedClock => {
-  let told: Told | null = null
+  let stated: StatedTime | null = null
 
   const offsetMs = (): number => {
-    if (told === null) return 0
-    const trueMs = told.trueMs + (system.monotonicMs() - told.atMonotonicMs)
+    if (stated === null) return 0
+    const trueMs = stated.trueMs + (system.monotonicMs() - stated.atMonotonicMs)
     const offset = Math.round(trueMs - system.nowMs())
-    if (Math.abs(offset) > told.toleranceMs) return offset
-    // Somebody has set the clock right. What was told is forgotten for good: monotonic time stands still while a machine
-    // sleeps, so that later it would contradict a clock that is right.
-    told = null
+    if (Math.abs(offset) > stated.toleranceMs) return offset
+    // The clock was set right. The stated time is dropped for good: monotonic time stops while a machine sleeps, so it would
+    // later contradict a clock that is right.
+    stated = null
     return 0
   }
 
@@ -32,7 +32,7 @@ export const openJudgedClock = (system: Clock): JudgedClock => {
     monotonicMs: () => system.monotonicMs(),
     offsetMs,
     learn: (trueMs, toleranceMs) => {
-      told = { trueMs, atMonotonicMs: system.monotonicMs(), toleranceMs }
+      stated = { trueMs, atMonotonicMs: system.monotonicMs(), toleranceMs }
     },
   }
 }

@@ -1,4 +1,4 @@
-// How an agent ends, and how its run with one identity does. Trouble that heals by itself never ends an agent.
+// How an agent ends, and how its run with one identity ends. A failure that can resolve without a person never ends an agent.
 
 import type { Trouble } from './trouble.ts'
 
@@ -25,7 +25,7 @@ export const agentExitCodes = {
 
 export type RunEnd =
   | { readonly kind: 'stopped' }
-  /** The plane does not take this identity any more; another way in may work. */
+  /** The plane no longer accepts this identity; another source of identity may work. */
   | {
       readonly kind: 'rejoin'
       readonly trouble: Trouble

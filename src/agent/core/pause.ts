@@ -17,7 +17,7 @@ export const pause = (timers: Timers, ms: number, signal: AbortSignal): Promise<
     signal.addEventListener('abort', done)
   })
 
-/** Waits, or less when somebody wants everything tried now, or when the agent is stopped. */
+/** Waits; ends early on a nudge (SIGUSR2) or when the agent is stopped. */
 export const nudgedPause = async (
   { timers, nudge, signal }: Pick<AgentDeps, 'timers' | 'nudge' | 'signal'>,
   ms: number,

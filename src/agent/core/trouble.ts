@@ -1,4 +1,4 @@
-// What is wrong, for people: a code to search for, a sentence, and what to do.
+// A failure as people read it: a code to search for, a sentence, and the next step.
 
 import { classify, type FailureClass, type Observed } from '#domain/recovery/failure-class.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
@@ -7,7 +7,7 @@ export type Trouble = {
   readonly code: string
   readonly text: string
   readonly next: string
-  /** What it is classified as; null for what is none of the nine. */
+  /** Its failure class; null if it is none of the nine. */
   readonly class: FailureClass | null
   /** Bounded facts that support it. */
   readonly evidence: Readonly<Record<string, string | number | null>>
@@ -49,7 +49,7 @@ export const observedTrouble = (
 const longestValue = 128
 const mostEvidence = 8
 
-/** What fits the schemas of records and reports, whatever it came from. */
+/** Bounds evidence so that it fits the schemas of records and reports. */
 export const boundedEvidence = (evidence: Trouble['evidence'] | undefined): Trouble['evidence'] =>
   Object.fromEntries(
     Object.entries(evidence ?? {})

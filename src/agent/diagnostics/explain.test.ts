@@ -35,7 +35,7 @@ const full: StatusTrouble = {
   code: 'disk_full',
   class: 'disk_full',
   text: 'The renewal waits: the disk of /var/lib/muster-agent is full (0 bytes are left).',
-  next: 'Make room on the disk of /var/lib/muster-agent; the agent goes on by itself',
+  next: 'Make room on the disk of /var/lib/muster-agent; the agent then goes on',
   since: at(-12 * minute),
   attempts: 4,
   next_try_at: at(5 * minute),
@@ -70,7 +70,7 @@ const identity: IdentityFacts = {
 
 const given = { stateFolder: '/s', status, running: true, nowMs, events: [], identity, freeBytes: 0 }
 
-test('trouble is told as a story: what, since when, what was tried, what comes next, what to do, and a code', () => {
+test('trouble is explained with its code, its duration, its attempts, its next attempt, the advice and a short code', () => {
   const unreachable: StatusTrouble = {
     ...full,
     place: 'channel',
@@ -118,21 +118,21 @@ test('an agent that is well says so', () => {
   assert.deepEqual(told.advice, ['Nothing.'])
 })
 
-test('an agent that was off while its certificate expired is told apart from one that has nothing to come back with', () => {
+test('an agent that was off while its certificate expired is distinguished from one that cannot recover', () => {
   const expired = {
     ...status,
     certificate: { serial: 'ab12', not_after: at(-hour), renew_at: at(-9 * hour), key: 'file' },
   }
   const off = explanationOf({ ...given, status: expired, running: false })
   assert.deepEqual(off.wrong, [
-    'The agent does not run; it last wrote its status 1 s ago and did not say goodbye.',
+    'The agent does not run; it last wrote its status 1 s ago and did not report that it stopped.',
     'cert_expired: its certificate expired 1 h ago.',
   ])
   assert.deepEqual(off.next, ['Nothing, while no agent runs.'])
   const on = explanationOf({ ...given, status: expired })
-  assert.deepEqual(on.next, ['It recovers by itself with its recovery key.'])
+  assert.deepEqual(on.next, ['It recovers automatically with its recovery key.'])
   const bare = explanationOf({ ...given, status: expired, identity: { ...identity, recovery: 'none' } })
-  assert.deepEqual(bare.next, ['It has nothing to recover with: somebody has to let it in again.'])
+  assert.deepEqual(bare.next, ['It has nothing to recover with: an operator has to let it in again.'])
   const inMemory = { ...expired, certificate: { ...expired.certificate, key: 'memory' } }
   const diskless = explanationOf({ ...given, status: inMemory, identity: null })
   assert.deepEqual(diskless.next, ['It joins again, as it did at its start.'])

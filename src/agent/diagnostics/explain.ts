@@ -83,7 +83,7 @@ export const explanationOf = (facts: ExplainFacts): Explanation => {
   const { status, running, events, nowMs } = facts
   const identity = facts.identity === 'damaged' ? null : facts.identity
   const damaged = facts.identity === 'damaged' ? [`state_damaged: ${facts.stateFolder}/identity.json is damaged.`] : []
-  const told = {
+  const base = {
     running,
     happened: events.slice(-mostLines).map((event) => lineOf(event, nowMs)),
     events,
@@ -92,10 +92,10 @@ export const explanationOf = (facts: ExplainFacts): Explanation => {
   if (status === null) {
     const wrong = [...damaged, `No agent has written its status in ${facts.stateFolder}.`]
     const advice = ['Start it: muster agent run; or name the folder it runs on: muster agent explain --state FOLDER']
-    return { ...told, wrong, next: [], advice, code: null }
+    return { ...base, wrong, next: [], advice, code: null }
   }
   return {
-    ...told,
+    ...base,
     wrong: [...damaged, ...wrongOf(status, running, nowMs)],
     next: running ? nextOf(status, nowMs, identity) : ['Nothing, while no agent runs.'],
     advice: adviceOf(status, running, nowMs),
@@ -121,7 +121,9 @@ const wrongOf = (status: StatusFile, running: boolean, nowMs: number): string[] 
 const gaveUp = ({ outcome, written_at, phase, phase_since }: StatusFile, running: boolean, nowMs: number): string[] => {
   if (running) return []
   if (phase !== 'stopped')
-    return [`The agent does not run; it last wrote its status ${ago(written_at, nowMs)} and did not say goodbye.`]
+    return [
+      `The agent does not run; it last wrote its status ${ago(written_at, nowMs)} and did not report that it stopped.`,
+    ]
   if (outcome === null || outcome.code === null) return [`The agent was stopped ${ago(phase_since, nowMs)}.`]
   return [`The agent gave up ${ago(phase_since, nowMs)}: ${outcome.code}: ${outcome.text}`]
 }
@@ -139,12 +141,12 @@ const byWeight = ({ troubles }: StatusFile): readonly StatusTrouble[] => {
   return worst === null ? [] : [worst, ...troubles.filter((what) => what !== worst)]
 }
 
-const happenedWords = { failed: 'failed', tried: 'tried', succeeded: 'went well', changed: 'news' } as const
-
 const lineOf = (event: RecordedEvent, nowMs: number): string => {
   const often = event.times === 1 ? '' : ` (${times(event.times)}, first ${ago(event.first, nowMs)})`
   const code = event.event === 'failed' || event.event === 'succeeded' ? event.code : ''
-  return `${event.at} ${event.place} ${happenedWords[event.event]}: ${code === '' ? '' : `${code}: `}${event.text}${often}`
+  // A success with a code is the end of that failure, which another attempt need not have caused.
+  const outcome = event.event === 'succeeded' && code !== '' ? '' : ` ${event.event}`
+  return `${event.at} ${event.place}${outcome}: ${code === '' ? '' : `${code}: `}${event.text}${often}`
 }
 
 const nextOf = (status: StatusFile, nowMs: number, identity: IdentityFacts | null): string[] => {
@@ -164,8 +166,8 @@ const certificateNext = (status: StatusFile, nowMs: number, identity: IdentityFa
   // Keys that never reach a disk are not recovered, and need not be: the machine is let in as at its first start.
   if (identity === null && status.certificate.key === 'memory') return ['It joins again, as it did at its start.']
   return identity === null || identity.recovery === 'none'
-    ? ['It has nothing to recover with: somebody has to let it in again.']
-    : [`It recovers by itself with its ${identity.recovery === 'key' ? 'recovery key' : 'recovery token'}.`]
+    ? ['It has nothing to recover with: an operator has to let it in again.']
+    : [`It recovers automatically with its ${identity.recovery === 'key' ? 'recovery key' : 'recovery token'}.`]
 }
 
 const adviceOf = (status: StatusFile, running: boolean, nowMs: number): string[] => {
@@ -175,18 +177,18 @@ const adviceOf = (status: StatusFile, running: boolean, nowMs: number): string[]
     ...byWeight(status).map(({ next }) => next),
   ]
   if (said.length > 0) return [...new Set(said)]
-  if (leftMs !== null && leftMs <= 0) return ['Wait for its recovery, or hurry it: muster agent renew --now']
+  if (leftMs !== null && leftMs <= 0) return ['Wait for its recovery, or start it now: muster agent renew --now']
   return ['Nothing.']
 }
 
 /** For a terminal. */
-export const explanationLines = (told: Explanation): readonly string[] => [
-  ...(told.identity === null ? [] : [whoLine(told.identity)]),
-  ...section('What is wrong', told.wrong),
-  ...section('What happened', told.happened),
-  ...section('What happens next', told.next),
-  ...section('What you can do', told.advice),
-  ...(told.code === null ? [] : [readOut(told.code)]),
+export const explanationLines = (explanation: Explanation): readonly string[] => [
+  ...(explanation.identity === null ? [] : [whoLine(explanation.identity)]),
+  ...section('What is wrong', explanation.wrong),
+  ...section('What happened', explanation.happened),
+  ...section('What happens next', explanation.next),
+  ...section('What you can do', explanation.advice),
+  ...(explanation.code === null ? [] : [readOut(explanation.code)]),
 ]
 
 const whoLine = ({ node_id, domain, epoch, profile, recovery }: IdentityFacts): string =>

@@ -1,4 +1,4 @@
-// What the agent has for telling how it is: its disk, its record in memory and on that disk, and a log that stays small.
+// The parts of the agent's diagnostics: its disk, its record in memory and on that disk, and a bounded log.
 
 import { coalesced } from '#platform/coalesced-log.ts'
 import type { Log } from '#platform/log.ts'
@@ -26,7 +26,7 @@ export const openDiagnostics = (
     dropped: (reason) => record.count({ kind: 'dropped', source: 'log', reason, count: 1 }),
   })
   const files = keepRecordFiles({ clock, timers, log, record, storage }, stateFolder)
-  record.news('agent', 'started', 'The agent was started.')
+  record.changed('agent', 'started', 'The agent was started.')
   return {
     diagnostics: { record, storage, log },
     close: (outcome) => {

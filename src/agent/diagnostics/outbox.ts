@@ -1,9 +1,9 @@
-// Reports on their way to the plane: numbered by this process without a gap, kept until the plane has said that it took
-// them, and sent again over the next channel from there on. So none is lost and none counts twice, across swaps, cuts and
-// restarts of the plane, which forgets what it has had before by the number.
+// Reports on their way to the plane. This process numbers them without a gap, keeps each until the plane has acknowledged it, and
+// resends them over the next channel. So no report is lost and none counts twice, across rotations, cuts and restarts of the
+// plane, which drops repeats by their number.
 //
-// A report tells the state of the node, not an event. While there is nowhere to send them the latest says all that the
-// ones before it did, so those are dropped before they get a number: ten thousand nodes do not come back with a backlog.
+// A report is the state of the node, not an event. While there is no channel, the latest report replaces the earlier ones before
+// they get a number: ten thousand nodes do not come back with a backlog.
 
 import type { ReportBody } from '#wire/node/report.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
@@ -20,7 +20,7 @@ export type Outbox = {
   use(send: SendReport | null): void
   /** The plane has taken all up to this number. */
   acknowledge(instance: string, number: number): void
-  /** Resolves when all that were sent before are acknowledged, or none can be sent any more. */
+  /** Resolves when all reports sent before are acknowledged, or when none can be sent any more. */
   settled(signal: AbortSignal): Promise<void>
   counts(): { readonly sent: number; readonly acknowledged: number }
 }
@@ -29,7 +29,7 @@ export type Outbox = {
 const mostInFlight = 32
 const mostWaiting = 32
 
-/** `dropped`: told how many never got a number, because a later one said the same. */
+/** `dropped` is called with the number of reports that a later one replaced before they got a number. */
 export const openOutbox = (instance: string, dropped: (count: number) => void): Outbox => {
   const inFlight: ReportBody[] = []
   const waiting: Report[] = []
@@ -97,8 +97,8 @@ type ReportingAgent = Pick<
   'clock' | 'config' | 'outbox' | 'timers' | 'signal' | 'record' | 'keeper' | 'storage'
 >
 
-/** News is told at most this often; whatever changed meanwhile is in the next. */
-const newsEveryMs = 1_000
+/** The shortest time between two reports of changes; the next report has every change since. */
+const changesEveryMs = 1_000
 
 /**
  * Reports how the node is doing at a steady rate, and at once when something about it changes, until the agent is stopped.
@@ -106,26 +106,26 @@ const newsEveryMs = 1_000
  */
 export const keepReporting = async (agent: ReportingAgent, identityNow: () => Identity): Promise<void> => {
   const { clock, config, outbox, timers, signal } = agent
-  let told = ''
-  let toldAtMs = -Infinity
-  for (; !signal.aborted; await pause(timers, Math.min(newsEveryMs, config.reportEveryMs), signal)) {
+  let reported = ''
+  let reportedAtMs = -Infinity
+  for (; !signal.aborted; await pause(timers, Math.min(changesEveryMs, config.reportEveryMs), signal)) {
     // Agents send only what the plane says it understands.
     if (!identityNow().understands.includes('report')) continue
     const report = reportOf(agent)
-    const news = newsIn(report)
+    const urgent = urgentFactsOf(report)
     const nowMs = clock.monotonicMs()
     // A pause is never shorter than asked for but by the fraction of a millisecond that timers round away.
-    const isDue = nowMs - toldAtMs >= config.reportEveryMs - 1
-    if (!isDue && news === told) continue
-    told = news
-    toldAtMs = nowMs
+    const isDue = nowMs - reportedAtMs >= config.reportEveryMs - 1
+    if (!isDue && urgent === reported) continue
+    reported = urgent
+    reportedAtMs = nowMs
     outbox.post(report)
     agent.record.facts({ reports: outbox.counts() })
   }
 }
 
-/** What somebody would want to know at once. Counters and times change all the time. */
-const newsIn = ({ source, certificate, conditions, rehearsal, storage }: Report): string =>
+/** The facts whose change is reported at once. Counters and times change all the time. */
+const urgentFactsOf = ({ source, certificate, conditions, rehearsal, storage }: Report): string =>
   JSON.stringify([
     source,
     certificate.serial,

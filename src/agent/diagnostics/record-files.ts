@@ -1,5 +1,5 @@
-// The record on disk: `status.json` says how the agent stands, and may be lost; `record` says what happened, in a file of
-// fixed size, because it has to be there after a crash, on a full disk and without a network.
+// The record on disk. `status.json` is the status of the agent and may be lost. `record` holds its events in a file of fixed
+// size, because they have to be there after a crash, on a full disk and without a network.
 
 import * as path from 'node:path'
 import { Type } from 'typebox'

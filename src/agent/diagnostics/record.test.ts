@@ -47,7 +47,7 @@ test('what went well ends the trouble of its place, and only that', () => {
     ['channel'],
   )
   assert.equal(record.now().events.at(-1)?.correlation, 'story')
-  record.clear('channel', 'untold')
+  record.clear('channel', 'unresolved')
   record.clear('storage')
   assert.deepEqual(troubles(), [])
   assert.deepEqual(events().at(-1), ['renewal', 'succeeded', '', 1])

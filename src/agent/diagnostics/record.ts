@@ -1,6 +1,6 @@
-// The record of an agent: what happened to it, how it stands, and what it has counted. The parts of the agent note it here,
-// and everything the agent says of itself is a projection of it: its status, its explanation, its reports with their
-// conditions, and its metrics. In memory; record-files.ts keeps on disk what has to be there after a crash.
+// The record of an agent: its events, its status and its counters. The parts of the agent write it, and status, explanation,
+// reports with their conditions, and metrics are projections of it. It is in memory; record-files.ts writes to disk what has
+// to be there after a crash.
 
 import { isoTime, type Clock } from '#platform/clock.ts'
 import { takesNudges } from '#platform/signals.ts'
@@ -15,7 +15,7 @@ import type { Phase, Place, StatusFile, StatusTrouble } from './status-file.ts'
 
 /** One moment of a record. */
 export type Recorded = {
-  /** How it stands: the status file, but for what the figures say of the plane. */
+  /** The status file, without the part about the plane, which comes from the figures. */
   readonly status: Omit<StatusFile, 'plane'>
   readonly figures: Figures
   /** What happened, the newest last. */
@@ -37,20 +37,20 @@ export type AgentRecord = {
   channel(open: boolean, url: string | null): void
   /** Where the identity in use comes from. */
   source(source: Figures['source']): void
-  /** Something about the node is not as it was, in a sentence. An event only. */
-  news(place: string, code: string, text: string): void
-  /** Something is about to be tried, in a sentence: "renew the certificate". An event only. */
+  /** Records a change of the node, in a sentence, as an event only. */
+  changed(place: string, code: string, text: string): void
+  /** Records an attempt, in a sentence such as "renew the certificate", as an event only. */
   attempt(place: Place, text: string): void
-  /** It went well: trouble of that place is over. */
+  /** Records a success, which resolves the trouble of that place. */
   success(place: Place, text: string): void
-  /** Attempts are counted while the same code stays. `correlation`: of the episode, as the plane is told. */
+  /** Counts attempts while the code stays the same. `correlation`: the id of the episode, as the plane gets it. */
   trouble(place: Place, trouble: Trouble, nextTryAtMs: number | null, correlation?: string | null): void
-  /** `untold`: nothing is tried there any more, which does not mean that it went well. */
-  clear(place: Place, untold?: 'untold'): void
-  /** It never was so: what was said under that code is taken back at every place. */
+  /** Removes the trouble of that place. `unresolved`: nothing is tried there any more, so no success is recorded. */
+  clear(place: Place, unresolved?: 'unresolved'): void
+  /** Withdraws trouble that was recorded by mistake: removes that code at every place. */
   withdraw(code: string, why: string): void
   count(what: Counted): void
-  /** The last word. */
+  /** Records how the agent ended. */
   end(outcome: AgentOutcome): void
   now(): Recorded
   /** Since when there is little room on the disk, as far as this was asked; null: there is enough now. */
@@ -105,7 +105,7 @@ export const openRecord = ({ clock, storage }: RecordDeps, before: readonly Reco
       figures = { ...figures, source }
       change({ source })
     },
-    news: (place, code, text) => note(place, 'changed', { code, text }),
+    changed: (place, code, text) => note(place, 'changed', { code, text }),
     attempt: (place, text) => note(place, 'tried', { text }),
     success: (place, text) => {
       note(place, 'succeeded', { text, correlation: troubleAt(place)?.correlation ?? null })
@@ -125,11 +125,11 @@ export const openRecord = ({ clock, storage }: RecordDeps, before: readonly Reco
       note(place, 'failed', { ...trouble, correlation, next_try: entry.next_try_at })
       change({ troubles: [...status.troubles.filter((other) => other.place !== place), entry] })
     },
-    clear: (place, untold) => {
+    clear: (place, unresolved) => {
       const was = troubleAt(place)
       if (was === undefined) return
-      if (untold === undefined)
-        note(place, 'succeeded', { code: was.code, text: 'That is over.', correlation: was.correlation ?? null })
+      if (unresolved === undefined)
+        note(place, 'succeeded', { code: was.code, text: 'Resolved.', correlation: was.correlation ?? null })
       over(place)
     },
     withdraw: (code, why) => {

@@ -1,5 +1,5 @@
-// What the agent tells the plane of itself (003's operator evidence). Always fits the schema, whatever its parts hold: a
-// report that is refused would hide the very trouble it is about.
+// The report of an agent to the plane (the operator evidence of document 003). It always fits the schema, whatever its parts
+// hold: a report that is refused would hide the very trouble it is about.
 
 import { isoTime } from '#platform/clock.ts'
 import { reportedConditions } from '#domain/node/reported-conditions.ts'
@@ -29,7 +29,7 @@ const storyLines = 16
 const storyBytes = 24 * 1024
 const mostKinds = 16
 
-/** Only for an agent that has an identity: without one there is nobody to tell. */
+/** Only for an agent that has an identity: without one no plane accepts a report. */
 export const reportOf = (agent: Reporting): Report => {
   const { identity } = agent.keeper.credentials()
   if (identity === null) throw new Error('a report of an agent without an identity')
@@ -146,8 +146,8 @@ const countsFor = (identity: Identity) => {
   const classOf = classFor(identity)
   return (counts: ByClass): Report['renewal']['failures'] => {
     const of = (name: FailureClass): number => {
-      const told = failureClasses.filter((each) => classOf(each) === name)
-      return count(told.reduce((sum, each) => sum + (counts[each] ?? 0), 0))
+      const classes = failureClasses.filter((each) => classOf(each) === name)
+      return count(classes.reduce((sum, each) => sum + (counts[each] ?? 0), 0))
     }
     return {
       endpoint_unreachable: of('endpoint_unreachable'),
@@ -170,7 +170,7 @@ const whole = (value: number): number =>
 
 const count = (value: number): number => Math.max(0, whole(value))
 
-/** Years beyond 9999 have a form of their own, which nobody expects. */
+/** Years beyond 9999 have an ISO form that other programs do not parse. */
 const latestMs = 253_402_214_400_000
 
 const timeOf = (ms: number): string => isoTime(Math.min(latestMs, count(ms)))

@@ -36,7 +36,7 @@ const StatusTrouble = Type.Object({
   since: text,
   attempts: Type.Integer({ minimum: 0 }),
   next_try_at: orNull(text),
-  // Left out by agents of before.
+  // Older agents leave it out.
   class: Type.Optional(orNull(Type.Enum([...failureClasses]))),
   evidence: Type.Optional(Type.Record(text, Type.Union([text, Type.Number(), Type.Null()]))),
   correlation: Type.Optional(orNull(text)),
@@ -47,7 +47,7 @@ export const StatusFile = Type.Object({
   version: Type.Literal(1),
   pid: Type.Integer({ minimum: 1 }),
   birth: orNull(text),
-  /** Whether it takes `agent renew --now`; agents of before would die of it. */
+  /** Whether it handles `agent renew --now`; the signal would end an older agent. */
   nudges: Type.Optional(Type.Boolean()),
   agent_version: text,
   started_at: text,
@@ -61,7 +61,7 @@ export const StatusFile = Type.Object({
   vcluster: orNull(text),
   certificate: orNull(Type.Object({ serial: text, not_after: text, renew_at: text, key: text })),
   channel: Type.Object({ open: Type.Boolean(), since: text, url: orNull(text) }),
-  /** How the agent last heard from the plane, and how far its clock is behind; left out by agents of before. */
+  /** When the plane last answered, and how far the agent's clock is behind; older agents leave it out. */
   plane: Type.Optional(Type.Object({ last_exchange: orNull(text), clock_behind_ms: Type.Number() })),
   /** Numbered by this process. Left out before the first. */
   reports: Type.Optional(Type.Object({ sent: Type.Integer(), acknowledged: Type.Integer() })),
@@ -77,7 +77,7 @@ export const StatusFile = Type.Object({
       trouble: orNull(Type.Object({ code: text, text, next: text })),
     }),
   ),
-  /** What the node was told to run. Left out by agents of before, and under planes of before. */
+  /** What the node has to run. Older agents leave it out, and so does an agent of an older plane. */
   overlay: Type.Optional(
     Type.Object({
       vcluster_revision: Type.Integer(),
@@ -120,14 +120,14 @@ export const readStatusFile = (stateFolder: string): StatusFile | null => {
 export const readStatus = (stateFolder: string): StatusFile | null => {
   const status = readStatusFile(stateFolder)
   if (status === null) return null
-  const told = status.troubles.find(({ place }) => place === 'storage')
+  const recorded = status.troubles.find(({ place }) => place === 'storage')
   // It has said so itself, and goes on saying what it does.
-  if (told !== undefined && status.phase !== 'stopped' && stillRuns(status)) return status
+  if (recorded !== undefined && status.phase !== 'stopped' && stillRuns(status)) return status
   // Of the other faults the reader would see his own: he may not be the user of the agent.
   if (writeFaultOf(stateFolder) !== 'EROFS') return status
   const facts = { errno: 'EROFS', path: stateFolder, freeBytes: diskSpace(stateFolder)?.availableBytes ?? 0 }
-  const what = diskTrouble(facts, 'What is told here is what an agent could write last, and one may run all the same')
-  const since = told?.since ?? status.written_at
-  const seen = { ...what, place: 'storage' as const, since, attempts: told?.attempts ?? 1, next_try_at: null }
-  return { ...status, troubles: [...status.troubles.filter((other) => other !== told), seen] }
+  const what = diskTrouble(facts, 'This is the last status that an agent could write; an agent may run all the same')
+  const since = recorded?.since ?? status.written_at
+  const seen = { ...what, place: 'storage' as const, since, attempts: recorded?.attempts ?? 1, next_try_at: null }
+  return { ...status, troubles: [...status.troubles.filter((other) => other !== recorded), seen] }
 }

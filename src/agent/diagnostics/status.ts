@@ -12,7 +12,7 @@ export type AgentStatus = {
   /** It runs and has a channel open, with a certificate that is valid. */
   readonly healthy: boolean
   readonly sentences: readonly string[]
-  /** To read out to somebody with a plane; null when nothing is wrong, or no agent ever ran. */
+  /** The short code; null when nothing is wrong, or no agent ever ran. */
   readonly code: string | null
   /** As the agent wrote it; null when it never ran here. */
   readonly details: StatusFile | null
@@ -25,11 +25,11 @@ export const agentStatus = (stateFolder: string, clock: Clock): AgentStatus => {
   }
   const running = isRunning(details)
   const nowMs = judgedNowMs(details, running, clock)
-  const told = explain(details, running, nowMs)
-  if (told.healthy && details.troubles.length === 0) return { ...told, running, code: null, details }
+  const described = explain(details, running, nowMs)
+  if (described.healthy && details.troubles.length === 0) return { ...described, running, code: null, details }
   const freeBytes = diskSpace(stateFolder)?.availableBytes ?? null
   const code = codeOf({ status: details, running, nowMs, freeBytes })
-  return { ...told, sentences: [...told.sentences, readOut(code)], running, code, details }
+  return { ...described, sentences: [...described.sentences, readOut(code)], running, code, details }
 }
 
 export const isRunning = (status: StatusFile): boolean => status.phase !== 'stopped' && stillRuns(status)
@@ -72,7 +72,7 @@ const doing = (status: StatusFile, running: boolean, nowMs: number): string => {
     return `The agent gave up ${ago(status.phase_since, nowMs)}: ${outcome.code}: ${outcome.text} What to do: ${outcome.next}`
   }
   if (!running)
-    return `The agent is not running; it last wrote its status ${ago(status.written_at, nowMs)} and did not say goodbye.`
+    return `The agent is not running; it last wrote its status ${ago(status.written_at, nowMs)} and did not report that it stopped.`
   const since = lasting(status.phase_since, nowMs)
   switch (status.phase) {
     case 'starting':
@@ -95,9 +95,9 @@ const who = ({ node_id, domain, profile, vcluster }: StatusFile): string[] =>
         `It is node ${node_id} of domain ${domain}, profile ${profile}, ${vcluster === null ? 'in no vCluster' : `in vCluster ${vcluster}`}.`,
       ]
 
-const overlay = ({ overlay: told }: StatusFile): string[] => {
-  if (told === undefined) return []
-  const { vcluster_revision: revision, services, drift } = told
+const overlay = ({ overlay: state }: StatusFile): string[] => {
+  if (state === undefined) return []
+  const { vcluster_revision: revision, services, drift } = state
   const of = revision === 0 ? 'the overlay of maintenance mode' : `overlay revision ${revision}`
   const each = services.map(({ name, state, restarts, pid }) => {
     const what = [
@@ -108,9 +108,9 @@ const overlay = ({ overlay: told }: StatusFile): string[] => {
     return `${name} (${what.join(', ')})`
   })
   return [
-    told.applied
+    state.applied
       ? `It runs ${of}: ${each.length === 0 ? 'no services' : each.join(', ')}.`
-      : `It does not run ${of} as it should: ${told.detail}; services: ${each.length === 0 ? 'none' : each.join(', ')}.`,
+      : `It does not run ${of} as it should: ${state.detail}; services: ${each.length === 0 ? 'none' : each.join(', ')}.`,
     ...(drift.length === 0
       ? []
       : [`config_drift: what was applied is not what is there any more: ${drift.join('; ')}.`]),
@@ -126,7 +126,7 @@ const certificate = (status: StatusFile, running: boolean, expiresInMs: number |
     ]
   }
   const left = durationWords(expiresInMs)
-  // The plane may have said that it is worth nothing: that is for the sentence before to tell.
+  // The plane may have refused the certificate: an earlier sentence says so.
   if (!running) return [`Its certificate ${serial} ends in ${left}, and is not renewed while no agent runs.`]
   const where = key === 'memory' ? 'memory only' : 'a file'
   return [

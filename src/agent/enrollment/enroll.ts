@@ -17,13 +17,13 @@ import { nudgedPause } from '#agent/core/pause.ts'
 import { trouble } from '#agent/core/trouble.ts'
 import { askIdentity, type AskingAgent, type GivenIdentity, type IdentityCall } from '#agent/link/ask-identity.ts'
 import { agentEvidence } from '#agent/link/evidence.ts'
-import { askChallenge, isUnknownAddress, type Door } from '#agent/link/knock.ts'
+import { askChallenge, isUnknownAddress, type CallTarget } from '#agent/link/anonymous-call.ts'
 import { learnTime } from '#agent/link/learn-time.ts'
 import { nextTry } from '#agent/link/next-try.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import { registrationOf } from '#agent/link/prove.ts'
 import { faultOfWireguard } from '#agent/network/peer-fault.ts'
-import { faultOfLineage, recoveryFrom } from '#agent/state/certificate-answer.ts'
+import { faultOfRecoveryFields, recoveryFrom } from '#agent/state/certificate-answer.ts'
 import { enrolledAs, requestFor, withRequest, type AgentRecovery, type KeyRequest } from '#agent/state/credentials.ts'
 import { newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
 import { madeForAnother, madeForNow } from '#agent/state/made-for.ts'
@@ -63,7 +63,7 @@ const tryOnce = async (agent: EnrollingAgent, join: JoinString): Promise<GivenId
   const another = open === null ? null : madeForAnother(open.madeFor, madeFor)
   if (open !== null && another === null) return askToEnroll(agent, join, open)
   if (another !== null) dropCopied(agent, another)
-  // A new one each time: whoever may have copied the former holds that one too.
+  // A new one each time: a copy of the machine has the former key too.
   const recoveryKey = config.recovery === 'key' ? newRecoveryKey() : null
   const request = newKeyRequest(
     purpose,
@@ -80,14 +80,14 @@ const tryOnce = async (agent: EnrollingAgent, join: JoinString): Promise<GivenId
   return askToEnroll(agent, join, request)
 }
 
-/** It was kept on another machine, or for another invitation: in an image whose clones would all have these keys. */
+/** The request was kept on another machine, or for another join string: all clones of an image would have these keys. */
 const dropCopied = ({ keeper, wireguard, log }: EnrollingAgent, changed: 'join string' | 'machine'): void => {
   log.warn({ changed }, `A request kept here was made for another ${changed}: its keys are dropped and new ones made.`)
-  // An agent that has been somebody keeps the key its peers know.
+  // An agent that had an identity before keeps the key that its peers know.
   if (keeper.credentials().identity === null) wireguard.keyRefused()
 }
 
-/** The node is active, perhaps as nobody else than us: the recovery key it registered then shows that (ruling 3). */
+/** The node is active, perhaps as this very machine: its registered recovery key proves that (ruling 3). */
 const proveWithFormerKey = ({ keeper }: EnrollingAgent): void => {
   const { identity, request } = keeper.credentials()
   const former = identity?.recovery?.credential
@@ -103,8 +103,8 @@ const askToEnroll = async (
 ): Promise<GivenIdentity | PlaneFailure> => {
   const hardware = hardwareReport(agent.config.hardwareFile)
   if (hardware === null) return noHardwareFile(agent.config.hardwareFile)
-  const door = doorOf(agent, join)
-  const registration = await registrationFor(agent, door, request)
+  const target = callTargetOf(agent, join)
+  const registration = await registrationFor(agent, target, request)
   if (registration.kind !== 'registration') return registration
   const wireguard = agent.wireguard.request()
   if (!('kind' in wireguard)) {
@@ -112,13 +112,13 @@ const askToEnroll = async (
   }
   const json = enrollBody(agent.config, join, request, hardware, registration.body)
   const call: Omit<IdentityCall, 'json'> = {
-    ...({ asked: 'enroll', door, request } as const),
-    // Tells a machine that comes back from another one that shows its hardware. A plane that knows no such header skips it.
+    ...({ asked: 'enroll', target, request } as const),
+    // Lets the plane distinguish a machine that returns from another one with its hardware addresses. An older plane ignores it.
     headers: { [evidenceHeader]: formatEvidence(agentEvidence(agent, join.domain)) },
     faultOf: (answer) =>
       faultOfMembership(join, answer) ??
       faultOfWireguard(wireguardIn(answer)) ??
-      faultOfLineage(answer, { domain: answer.domain, nodeId: answer.node_id }),
+      faultOfRecoveryFields(answer, { domain: answer.domain, nodeId: answer.node_id }),
     origin: () => ({
       url: join.url,
       rootFingerprint: join.rootFingerprint,
@@ -134,7 +134,7 @@ const askToEnroll = async (
 }
 
 /** At first only the root is known, by its fingerprint; a machine that was enrolled before has keys for statements too. */
-const doorOf = ({ keeper }: EnrollingAgent, join: JoinString): Door => {
+const callTargetOf = ({ keeper }: EnrollingAgent, join: JoinString): CallTarget => {
   const { identity } = keeper.credentials()
   const statementKeys = identity?.domain === join.domain ? (identity.recovery?.trust.statement_keys ?? []) : []
   return {
@@ -150,13 +150,13 @@ type Registration = { readonly kind: 'registration'; readonly body: RecoveryRegi
 /** The plane is asked for a challenge even where no key signs it: one that does not know the address knows no recovery. */
 const registrationFor = async (
   agent: EnrollingAgent,
-  door: Door,
+  target: CallTarget,
   request: KeyRequest,
 ): Promise<Registration | PlaneFailure> => {
   const { recovery } = agent.config
   if (recovery === 'none') return { kind: 'registration', body: null }
   // Whose statements these are cannot be known before the answer, and need not be: it only has to come back.
-  const asked = await askChallenge(agent, { ...door, pinned: null }, null)
+  const asked = await askChallenge(agent, { ...target, pinned: null }, null)
   if (asked.kind !== 'challenge') return isUnknownAddress(asked) ? { kind: 'registration', body: null } : asked
   if (recovery === 'bearer') return { kind: 'registration', body: { kind: 'bearer' } }
   if (request.recoveryKey === null) return { kind: 'registration', body: null }
@@ -165,8 +165,8 @@ const registrationFor = async (
 }
 
 /**
- * An older plane refuses what it does not know, before it looks at the token. What is only wrong is for a person to put
- * right. Planes before 0.3.0 name no field, and each of them since 0.2.0 knows all fields of an enrollment.
+ * An older plane refuses a field that it does not know before it looks at the token. A field with a wrong value is for an
+ * operator to correct. Planes before 0.3.0 name no field, and each of them since 0.2.0 knows all fields of an enrollment.
  */
 export const isUnknownField = (answer: { readonly kind: string } | PlaneFailure, field: string): boolean =>
   'unknownField' in answer && answer.unknownField === field

@@ -1,4 +1,4 @@
-// Where the invitation comes from, and what becomes of it.
+// Where the join string comes from, and when it counts as used.
 
 import { sha256Hex } from '#platform/bytes.ts'
 import { readFileIfAny, removeFile } from '#platform/files.ts'
@@ -12,7 +12,7 @@ export type FoundJoin =
   | { readonly kind: 'none' }
   | { readonly kind: 'unreadable'; readonly why: string }
 
-/** `former`: the identity the agent has already. A token it has used is no invitation any more. */
+/** `former`: the identity the agent already has. A token that it has used does not let it join again. */
 export const findJoin = (config: AgentConfig, former: Identity | null): FoundJoin => {
   const found = readSource(config, former)
   if (found.kind !== 'join') return found

@@ -16,7 +16,7 @@ export type OverlayStep = (typeof overlaySteps)[number]
 export type AppliedFiles = { readonly kind: 'applied' } | { readonly kind: 'not-applied'; readonly detail: string }
 
 export type OverlayFiles = {
-  /** What `{overlay}` stands for; the same in every revision. */
+  /** The value of `{overlay}`; the same in every revision. */
   readonly current: string
   /** Whether these were the last to be put in force. Not whether they are still what they were: drift.ts. */
   areInForce(files: readonly OverlayFile[]): boolean
@@ -93,7 +93,7 @@ const targetIfAny = (link: string): string | null => {
   }
 }
 
-/** Checked where they are used, whoever has checked them before: a path is the only way out of the folder. */
+/** Checked here again, where they are used: a path is the only way out of the folder. */
 const faultOfPaths = (files: readonly OverlayFile[]): string | null => {
   const seen = new Set<string>()
   for (const { path: place } of files) {

@@ -1,11 +1,11 @@
-// What was applied and is not what is there any more, in words (R-008: never in maintenance mode).
+// Drift in words: what was applied and is no longer there (R-008: never in maintenance mode).
 
 import type { OverlayFile } from '#domain/fleet/overlay.ts'
 import { differenceOf, type Difference } from '#platform/file-tree.ts'
 import type { RunningService } from './service-runner.ts'
 import type { WantedService } from './wanted-services.ts'
 
-/** Of the wire: more are not told. */
+/** The limit of the wire format: further lines are not sent. */
 const mostLines = 16
 const longestLine = 300
 

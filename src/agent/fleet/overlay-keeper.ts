@@ -1,5 +1,5 @@
-// Keeps what the node was told to run in force: from disk at the start, before and without the plane; anew when the plane says
-// otherwise; and looks now and then whether it is still so.
+// Keeps the overlay of the node in force: from disk at the start, without the plane; again when the plane sends another
+// configuration; and looks for drift periodically.
 
 import * as path from 'node:path'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
@@ -10,18 +10,18 @@ import type { ConfigOverlay } from '#wire/fleet/overlay.ts'
 import { openOverlayFiles, overlayFolder } from './apply-files.ts'
 import { driftLines, driftOfFiles, driftOfServices } from './drift.ts'
 import { openRunner, runnerKind } from './open-runner.ts'
-import { openOverlayTeller, type Configured, type OverlayTell, type AppliedOverlay } from './overlay-teller.ts'
+import { openOverlayReporter, type Configured, type OverlaySender, type AppliedOverlay } from './overlay-reporter.ts'
 import type { RunningService, ServiceRunner } from './service-runner.ts'
 import { putInForce, type InForce } from './services.ts'
 import { wantedServices } from './wanted-services.ts'
 
 export type OverlayKeeper = {
-  /** What is on disk is put in force. */
+  /** Puts the configuration on disk in force. */
   start(): void
   /** The plane has sent a configuration, and it was kept. */
-  told(): void
-  /** The channel in use; null: none. All is said once to every new one. */
-  use(tell: OverlayTell | null): void
+  configChanged(): void
+  /** The channel in use; null: none. Every new channel gets the whole state once. */
+  use(sender: OverlaySender | null): void
   /** The node was revoked: its services are stopped, and not started again by the next start. Nothing else is touched. */
   halt(): Promise<void>
   /** The agent ends. */
@@ -44,17 +44,17 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
   // Services run elsewhere, and systemd knows no place but from the root.
   const stateFolder = path.resolve(deps.config.stateFolder)
   const files = openOverlayFiles(stateFolder)
-  const teller = openOverlayTeller(record)
+  const reporter = openOverlayReporter(record)
   const waiting = new Set<string>()
   let runner: ServiceRunner | null = null
   let kind: ServiceRunner['kind'] | null = null
-  let standing: AppliedOverlay | null = null
+  let latest: AppliedOverlay | null = null
   let busy: Promise<void> = Promise.resolve()
   let isOver = false
   let lookedAtMs = -Infinity
   let cancels: readonly (() => void)[] = []
 
-  /** One after another, each waiting once. What goes wrong is said, and met again at the next look. */
+  /** Runs jobs one after another; each name waits at most once. A failed job is logged and tried again at the next look. */
   const queue = (name: string, job: () => Promise<void>): void => {
     if (waiting.has(name)) return
     waiting.add(name)
@@ -63,7 +63,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
       try {
         if (!isOver) await job()
       } catch (error) {
-        log.warn({ err: error }, 'the overlay could not be looked after')
+        log.warn({ err: error }, 'the overlay could not be checked or applied')
       }
     })
   }
@@ -77,15 +77,15 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     MUSTER_VCLUSTER: vcluster ?? '',
     MUSTER_NODE: deps.keeper.credentials().identity?.nodeId ?? '',
   })
-  /** No overlay has ever been here: a node without one is not burdened by it. */
+  /** No overlay has ever been here: a node without one gets no folder and no runner. */
   const isBare = (): boolean => !pathExists(overlayFolder(stateFolder))
   const services = async (): Promise<readonly RunningService[]> => (await runner?.services()) ?? []
 
   const publish = (): void => {
-    if (standing !== null) teller.standing(standing)
+    if (latest !== null) reporter.state(latest)
     if (kind === null) return
     const vcluster = lastConfig.current()?.vcluster ?? null
-    teller.capabilities({ vcluster, services: kind, wireguard: deps.wireguard() })
+    reporter.capabilities({ vcluster, services: kind, wireguard: deps.wireguard() })
   }
 
   const apply = async (how: 'as needed' | 'anew'): Promise<void> => {
@@ -95,8 +95,8 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     if (!wantsNothing || !isBare()) runner ??= await openRunner(kind, deps, stateFolder)
     if (config === null) return
     const inForce = wantsNothing && isBare() ? nothing : await attempted(config, how)
-    tellApplied(inForce)
-    standing = { ...inForce, config, drift: standing?.drift ?? [], running: standing?.running ?? [] }
+    recordApplied(inForce)
+    latest = { ...inForce, config, drift: latest?.drift ?? [], running: latest?.running ?? [] }
   }
   const attempted = async ({ overlay, vcluster }: Configured, how: 'as needed' | 'anew'): Promise<InForce> => {
     try {
@@ -105,19 +105,19 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
       return { ...nothing, applied: false, detail: error instanceof Error ? error.message : String(error) }
     }
   }
-  const tellApplied = ({ applied, detail, stopped, started }: InForce): void => {
+  const recordApplied = ({ applied, detail, stopped, started }: InForce): void => {
     if (!applied) log.error({ detail }, 'the overlay is not in force')
-    if (!applied && detail !== standing?.detail)
-      record.news('overlay', 'overlay_failed', `It is not in force: ${detail}`)
+    if (!applied && detail !== latest?.detail)
+      record.changed('overlay', 'overlay_failed', `It is not in force: ${detail}`)
     if (stopped.length === 0 && started.length === 0) return
     log.info({ stopped, started }, 'the services of the overlay have changed')
-    record.news('overlay', 'services', `Services stopped: ${listed(stopped)}; started: ${listed(started)}.`)
+    record.changed('overlay', 'services', `Services stopped: ${listed(stopped)}; started: ${listed(started)}.`)
   }
 
-  /** How the services are, and nothing else. */
+  /** Looks at the services only. */
   const look = async (): Promise<void> => {
     lookedAtMs = clock.monotonicMs()
-    if (standing !== null) standing = { ...standing, running: await services() }
+    if (latest !== null) latest = { ...latest, running: await services() }
     publish()
   }
   const driftNow = async ({ overlay }: Configured): Promise<readonly string[]> =>
@@ -125,27 +125,27 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
       ...driftOfFiles(files.current, files.areInForce(overlay.files), overlay.files),
       ...driftOfServices(wantedServices(overlay, files.current), await services()),
     )
-  /** Compared with what was applied; what was not applied cannot have drifted. */
+  /** Compares with the applied overlay; an overlay that was not applied cannot have drifted. */
   const compare = async (): Promise<readonly string[]> => {
-    if (standing === null) return []
-    const { applied, config, drift: before } = standing
+    if (latest === null) return []
+    const { applied, config, drift: before } = latest
     const isCompared = applied && runner !== null && config.overlay.detect_drift
     const drift = isCompared ? await driftNow(config) : []
     if (drift.length > 0 && drift.join() !== before.join()) {
-      log.warn({ drift }, 'what was applied is not what is there any more')
-      record.news('overlay', 'drift', `Drift: ${drift.join('; ')}`)
+      log.warn({ drift }, 'the overlay has drifted')
+      record.changed('overlay', 'drift', `Drift: ${drift.join('; ')}`)
     }
-    standing = { ...standing, drift, running: await services() }
+    latest = { ...latest, drift, running: await services() }
     return drift
   }
   const lookForDrift = async (): Promise<void> => {
     const drift = await compare()
     publish()
-    if (drift.length === 0 || standing === null || !isEnforced(standing.config.overlay)) return
+    if (drift.length === 0 || latest === null || !isEnforced(latest.config.overlay)) return
     await apply(drift.every((line) => line.startsWith('service ')) ? 'as needed' : 'anew')
     const left = await compare()
-    log.warn({ drift, left }, left.length === 0 ? 'drift was put right' : 'drift could not be put right')
-    if (left.length === 0) record.news('overlay', 'drift_corrected', `Put right: ${drift.join('; ')}`)
+    log.warn({ drift, left }, left.length === 0 ? 'drift was corrected' : 'drift could not be corrected')
+    if (left.length === 0) record.changed('overlay', 'drift_corrected', `Put right: ${drift.join('; ')}`)
     publish()
   }
   const putInForceNow = async (): Promise<void> => {
@@ -160,30 +160,30 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
         if (runner !== null && clock.monotonicMs() - lookedAtMs >= runner.lookEveryMs) queue('look', look)
         else publish()
       }
-      const compareOrRetry = (): void => queue('drift', standing?.applied === true ? lookForDrift : putInForceNow)
+      const compareOrRetry = (): void => queue('drift', latest?.applied === true ? lookForDrift : putInForceNow)
       cancels = [timers.every(lookEveryMs, tick), timers.every(deps.driftEveryMs ?? driftEveryMs, compareOrRetry)]
     },
-    told: () => queue('apply', putInForceNow),
+    configChanged: () => queue('apply', putInForceNow),
     use: (next) => {
-      teller.use(next)
+      reporter.use(next)
       publish()
     },
     halt: async () => {
       queue('halt', async () => {
         lastConfig.forget()
-        standing = null
+        latest = null
         if (runner === null && isBare()) return
         runner ??= await openRunner(kind ?? (await runnerKind(stateFolder)), deps, stateFolder)
         const stopped = (await runner.services()).map(({ name }) => name)
         await runner.stop(stopped)
-        if (stopped.length > 0) record.news('overlay', 'services', `Revoked: services stopped: ${listed(stopped)}.`)
+        if (stopped.length > 0) record.changed('overlay', 'services', `Revoked: services stopped: ${listed(stopped)}.`)
       })
       await busy
     },
     close: async () => {
       isOver = true
       for (const cancel of cancels) cancel()
-      // At once: what is under way may be waiting for one that does not end.
+      // Before `busy`: the job under way may be waiting for a service that does not end.
       await runner?.close()
       await busy
       await runner?.close()

@@ -30,9 +30,9 @@ export type ServiceRunner = {
   close(): Promise<void>
 }
 
-/** For programs to end by themselves, once they are asked to. */
+/** How long a program has to end after SIGTERM. */
 export const stopWithinMs = 10_000
 
-/** Deaths in a row after which it is said that it fails, and how long it has to live for them to count no more. */
+/** The number of exits in a row after which a service counts as failed, and the run time that resets the count. */
 export const failsAfter = 3
 export const settledAfterMs = 10_000

@@ -1,5 +1,5 @@
-// An overlay is put in force: what is gone is stopped, then the files are switched, then what is new or differs is started.
-// What is the same, by command and by the files it names, is not touched, whichever vCluster it is named by.
+// Puts an overlay in force: stops services that are gone, switches the files, then starts services that are new or differ. A
+// service with the same command and the same files is not touched, whichever vCluster names it.
 
 import type { ConfigOverlay } from '#wire/fleet/overlay.ts'
 import type { AppliedFiles, OverlayFiles } from './apply-files.ts'

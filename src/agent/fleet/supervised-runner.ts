@@ -1,5 +1,5 @@
-// Services as children of the agent, started again when they end, more slowly the more often they do. They end with the agent;
-// when that dies without a word, the next one finds them by what was written down, and adopts them: none runs twice.
+// Services as children of the agent, restarted when they end, with a growing delay. They end with the agent. When the agent is
+// killed, the next one finds them by the file that records them and adopts them: no service runs twice.
 
 import * as path from 'node:path'
 import type { Clock } from '#platform/clock.ts'
@@ -64,7 +64,7 @@ export const openSupervisor = (deps: SupervisorDeps, stateFolder: string, graceM
     try {
       writeRunning(folder, running)
     } catch (error) {
-      log.warn({ err: error }, 'which services run could not be written down')
+      log.warn({ err: error }, 'the list of running services could not be written')
     }
   }
   const watch = (life: Life, process: ServiceProcess): void => {
@@ -125,7 +125,7 @@ export const openSupervisor = (deps: SupervisorDeps, stateFolder: string, graceM
   }
 
   for (const { name, digest, pid, birth } of adoptable(folder, stateFolder)) {
-    log.info({ service: name, pid }, 'a service of an agent that is gone is adopted')
+    log.info({ service: name, pid }, 'adopted a service of an earlier agent')
     watch(newLife(name, digest), adoptServiceProcess({ pid, birth }))
   }
 

@@ -1,5 +1,5 @@
-// Services as transient units of systemd, which outlive the agent. What they were started as is in their description, so
-// that an agent that was started again leaves alone what is still right. They have no more rights than the agent.
+// Services as transient units of systemd, which outlive the agent. Their description holds what they were started as, so that a
+// restarted agent does not touch a service that is still right. They have no more rights than the agent.
 
 import { createHash } from 'node:crypto'
 import { processOwner } from '#platform/files.ts'
@@ -71,8 +71,8 @@ const startArguments = (
   // Slow enough for systemd's own limit of five starts in ten seconds never to end it.
   '--property=RestartSec=3s',
   '--property=TimeoutStopSec=10s',
-  // It runs as the agent's user and has no business with its keys. The whole folder is hidden, and not this file and that:
-  // what is mounted over a file goes away with the first rename that replaces it.
+  // The service runs as the agent's user and must not read its keys. The whole folder is hidden and not single files: a mount
+  // over a file ends with the first rename that replaces the file.
   `--property=TemporaryFileSystem=${stateFolder}:ro`,
   `--property=BindReadOnlyPaths=-${overlayFolder(stateFolder)}`,
   ...Object.entries(env).map(([name, value]) => `--setenv=${name}=${value}`),
@@ -100,7 +100,7 @@ const called = async (program: string, args: readonly string[], harmless?: RegEx
 
 const properties = ['Id', 'Description', 'LoadState', 'ActiveState', 'NRestarts', 'MainPID'] as const
 
-/** `isUp`: systemd runs it, or is about to start it again; not when somebody has stopped it. */
+/** `isUp`: systemd runs it, or is about to restart it; false after it was stopped. */
 export type Unit = RunningService & { readonly isUp: boolean }
 
 /** Pure: what `systemctl show` prints, a paragraph a unit. */

@@ -19,7 +19,7 @@ export const acquireIdentity = async (
   need: Need,
   none: Trouble,
 ): Promise<Found> => {
-  // Until there is somebody to be, the machine shows at most what every machine of its image has.
+  // Without an identity the machine shows at most the certificate of its image.
   const bootstrap = readBootstrapCertificate(agent.config)
   if (agent.keeper.credentials().identity === null && bootstrap.kind === 'certificate') agent.record.source('static')
   if (bootstrap.kind === 'broken') {

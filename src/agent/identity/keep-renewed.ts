@@ -33,7 +33,7 @@ export const keepRenewed = async (
   const { clock, nudge, record } = agent
   let failures = 0
   let lastTry: LastTry | null = null
-  /** The last exchange that had succeeded when a try found nobody: another one since means that the plane is back. */
+  /** The last exchange that had succeeded when an attempt found the plane unreachable: a later one means that it is back. */
   let exchangeBefore: { readonly atMs: number | null } | null = null
   let shown: Identity | null = null
   let nudges = nudge.count()
@@ -106,11 +106,11 @@ const dueAtMs = ({ current, profile }: Identity): number =>
 /** To a clock that is hours fast every new certificate is due at once: it is not renewed every second for that. */
 const shortestLifeMs = ({ current }: Identity): number => (current.notAfterMs - current.issuedAtMs) / 8
 
-/** Soon, and not in the moment in which everybody else does who was told the same. */
+/** Soon, with jitter: other agents got the same answer at the same moment. */
 const registerAfterMs = (identity: Identity, jitterUnit: number): number =>
   Math.min(10_000, shortestLifeMs(identity)) * (1 - jitterUnit / 2)
 
-/** The slot the plane asked for, unless it would use up half of what is left. */
+/** The retry time of the plane, unless it would use up half of the remaining lifetime. */
 const slotOf = (failure: PlaneFailure, { current }: Identity, nowMs: number): number =>
   failure.kind === 'refused' && failure.retryAfterMs !== null
     ? Math.min(failure.retryAfterMs, Math.max(0, (current.notAfterMs - nowMs) / 2))

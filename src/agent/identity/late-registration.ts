@@ -3,9 +3,9 @@
 
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { askChallenge, type KnockingAgent } from '#agent/link/knock.ts'
+import { askChallenge, type AnonymousAgent } from '#agent/link/anonymous-call.ts'
 import { registrationOf } from '#agent/link/prove.ts'
-import { runtimeDoor } from '#agent/recovery/way-back.ts'
+import { runtimeTarget } from '#agent/recovery/way-back.ts'
 import type { AgentRecovery, Identity, KeyRequest } from '#agent/state/credentials.ts'
 
 /** It could have something to recover with, and has not. */
@@ -20,15 +20,15 @@ export const lacksRecovery = (
 
 /** Null: nothing is registered with this request. No challenge to be had is no reason not to renew. */
 export const lateRegistration = async (
-  agent: KnockingAgent,
+  agent: AnonymousAgent,
   identity: Identity,
   { recoveryKey, csrPem }: KeyRequest,
 ): Promise<RecoveryRegistration | null> => {
   if (!lacksRecovery(agent, identity)) return null
   if (agent.config.recovery === 'bearer') return { kind: 'bearer' }
   if (recoveryKey === null) return null
-  // Whose word it is need not be known, as at an enrollment: it only has to come back.
-  const asked = await askChallenge(agent, { ...runtimeDoor(identity), pinned: null }, identity.nodeId)
+  // The signer of the challenge need not be known, as at an enrollment: the plane only has to get it back.
+  const asked = await askChallenge(agent, { ...runtimeTarget(identity), pinned: null }, identity.nodeId)
   if (asked.kind !== 'challenge') return null
   return registrationOf(recoveryKey, { node: identity.nodeId, challenge: asked.challenge, csrPem })
 }

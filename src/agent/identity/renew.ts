@@ -5,10 +5,10 @@ import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
 import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
 import { noAnswer, unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
-import { RenewResponse, type RenewRequest, type RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import { identityApi, type RenewRequest, type RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import {
   faultOfEndpoints,
-  faultOfLineage,
+  faultOfRecoveryFields,
   faultOfNewRoots,
   faultOfProfile,
   generationFrom,
@@ -34,7 +34,7 @@ export type Renewed = {
   readonly lacksRecovery: boolean
 }
 
-/** A server that takes the connection and says nothing must not use up what is left of the certificate. */
+/** A server that accepts the connection and does not answer must not use up the rest of the certificate's lifetime. */
 export const renewWithin = async (
   agent: RenewingAgent,
   identity: Identity,
@@ -60,9 +60,8 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
   const hurried = isLastQuarter(identity, agent.clock.nowMs())
   const registration = hurried ? null : await lateRegistration(agent, identity, request.request)
   const answer = await callPlane(agent, identity, {
-    verb: 'renew',
+    endpoint: identityApi.renew,
     json: renewBody(identity, request.request, registration),
-    answer: RenewResponse,
   })
   if (answer.kind !== 'answer') {
     // A key that is of no use for a recovery is of none for a renewal either.
@@ -75,7 +74,7 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
     faultOfNewRoots(identity.roots, roots) ??
     faultOfProfile(profile) ??
     faultOfEndpoints(endpoints) ??
-    faultOfLineage(answer.value, identity)
+    faultOfRecoveryFields(answer.value, identity)
   if (fault !== null) return unusableAnswer(fault)
   const made = generationFrom(request.request, certificate_chain)
   if (made.kind === 'unusable') return unusableAnswer(made.why)
@@ -102,7 +101,7 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
     kind: 'renewed',
     serial: made.generation.serial,
     persisted: kept.persisted,
-    // News only once: what could not be registered although it was known to lack waits for the next renewal.
+    // Renews early only once: a registration that failed although it was known to be missing waits for the next renewal.
     lacksRecovery: !lacksRecovery(agent, identity) && lacksRecovery(agent, { ...latest, ...renewal }),
   }
 }

@@ -1,8 +1,7 @@
-// Tells the plane that we have the certificate, and whether the disk has it too (R-097, R-098). What could not be written
-// is tried again until it is, and the plane is told again then. A disk that is full or read-only is said, too, before
-// anything on it fails.
+// Reports to the plane that the agent has the certificate, and whether the disk has it too (R-097, R-098). A failed write is
+// repeated until it works, and reported again then. A disk that is full or read-only is reported before a write fails.
 
-import { ConfirmResponse } from '#wire/identity/identity-api.ts'
+import { identityApi } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { dropUsedJoin } from '#agent/enrollment/join-source.ts'
 import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
@@ -18,10 +17,10 @@ export const storageReporter = (agent: StoringAgent, identityNow: () => Identity
   const { keeper, lastConfig, record, log, clock, storage } = agent
   const isPersisted = (): boolean => keeper.isPersisted() && lastConfig.isPersisted()
   // A certificate that has worked before was confirmed by that.
-  let told: boolean | null = identityNow().current.proven ? true : null
+  let reported: boolean | null = identityNow().current.proven ? true : null
   let detail = 'the state folder cannot be written'
   let retriedAtMs = -Infinity
-  let toldAtMs = -Infinity
+  let reportedAtMs = -Infinity
   let saidCode: string | null = null
 
   const writeAgain = (): void => {
@@ -34,7 +33,7 @@ export const storageReporter = (agent: StoringAgent, identityNow: () => Identity
       saidCode = what.code
       return record.trouble('storage', what, clock.nowMs() + retryEveryMs)
     }
-    log.info('what the plane sent is on disk now')
+    log.info('the configuration of the plane was written to disk')
     dropUsedJoin(agent.config, identityNow())
   }
   const look = (): void => {
@@ -57,22 +56,22 @@ export const storageReporter = (agent: StoringAgent, identityNow: () => Identity
       writeAgain()
       look()
       const persisted = isPersisted()
-      if (told === persisted || clock.monotonicMs() - toldAtMs < retryEveryMs) return
-      toldAtMs = clock.monotonicMs()
+      if (reported === persisted || clock.monotonicMs() - reportedAtMs < retryEveryMs) return
+      reportedAtMs = clock.monotonicMs()
       const identity = identityNow()
       const json = persisted ? { persisted } : { persisted, detail: detail.slice(0, 256) }
-      const answer = await callPlane(agent, identity, { verb: 'confirm', json, answer: ConfirmResponse })
+      const answer = await callPlane(agent, identity, { endpoint: identityApi.confirm, json })
       if (answer.kind === 'stopped') return
       if (answer.kind !== 'answer')
         return log.warn({ code: answer.trouble.code }, `not confirmed: ${answer.trouble.text}`)
-      told = persisted
+      reported = persisted
       log.info({ membership: answer.value.membership, persisted }, 'confirmed')
       markProven(agent, identity.current.serial)
     },
   }
 }
 
-/** The plane has taken this certificate: the generation before it is not needed any more. */
+/** The plane has accepted this certificate: the previous generation is no longer needed. */
 export const markProven = ({ keeper }: Pick<AgentParts, 'keeper'>, serial: string): void => {
   const { identity, request } = keeper.credentials()
   if (identity === null || identity.current.serial !== serial || identity.current.proven) return

@@ -11,7 +11,7 @@ import { damageOf } from '#agent/state/sound-credentials.ts'
 import { expired, isExpired } from '#agent/state/sound-credentials.ts'
 import type { Story } from '#agent/recovery/episode.ts'
 import { recover, type RecoveryAgent } from '#agent/recovery/recover.ts'
-import { isInvited, waitForNews } from '#agent/recovery/wait-for-news.ts'
+import { isInvited, waitForCredential } from '#agent/recovery/wait-for-credential.ts'
 import { wayBack } from '#agent/recovery/way-back.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
 
@@ -24,11 +24,11 @@ export const waysIn = (agent: JoiningAgent, better: readonly IdentityProvider[])
   { source: 'static', provide: () => Promise.resolve(staticIdentity(agent.config)) },
 ]
 
-/** A token that was not used yet: somebody made it for a machine that was thrown out. */
+/** An unused token: an operator made it for a machine that was shut out. */
 export const isInvitedAnew = (agent: Pick<AgentParts, 'config' | 'keeper'>): boolean =>
   agent.config.joinMethod === 'token' && isInvited(agent)
 
-/** What is stored, while it is good; then recovery, then enrollment. */
+/** The stored identity while it is valid; then recovery, then enrollment. */
 const planeIdentity = async (agent: JoiningAgent, need: Need): Promise<Provided> => {
   const { identity } = agent.keeper.credentials()
   const stored = identity?.source === 'plane' ? identity : null
@@ -36,12 +36,13 @@ const planeIdentity = async (agent: JoiningAgent, need: Need): Promise<Provided>
   if (need === 'start' && stored !== null) {
     // An agent that was killed between keeping its certificate and deleting the join string finds it here.
     dropUsedJoin(agent.config, stored)
-    if (isInvitedAnew(agent)) agent.log.info({ node: stored.nodeId }, 'there is an identity: the join string waits')
+    if (isInvitedAnew(agent))
+      agent.log.info({ node: stored.nodeId }, 'the agent has an identity: the join string is not used')
     const asked = wayBack(agent)?.credential.kind === 'repair' || isExpired(agent, stored)
     if (!asked && damageOf(stored) === null) return { kind: 'identity' }
   }
   const story = storyOf(agent, stored)
-  // Otherwise it has been said by whoever ended the session before.
+  // Otherwise the end of the previous session has recorded it.
   if (need === 'start' && wayBack(agent) !== null) agent.record.trouble('enrollment', story.trouble, null)
   const back = await recover(agent, story)
   if (back.kind !== 'not-mine') return back
@@ -49,7 +50,7 @@ const planeIdentity = async (agent: JoiningAgent, need: Need): Promise<Provided>
   const damage = stored === null ? null : damageOf(stored)
   // Nothing on this machine helps, and an operator may bring something that does: no reason to exit.
   if (found.kind === 'none' && damage !== null) return awaitRepair(agent, damage, need)
-  // Expired by a clock that nobody vouches for, and no other way in: the plane may see it otherwise.
+  // Expired by a clock in doubt, and no other source of identity: the plane may find the certificate valid.
   if (found.kind === 'none' && need === 'start' && stored !== null) return { kind: 'identity' }
   if (found.kind === 'none') return { kind: 'not-mine' }
   if (found.kind === 'unreadable') {
@@ -67,12 +68,12 @@ const awaitRepair = async (agent: JoiningAgent, damage: Trouble, need: Need): Pr
   agent.record.trouble('enrollment', damage, null)
   agent.log.error({ code: damage.code, class: damage.class, next: damage.next }, damage.text)
   while (!agent.signal.aborted) {
-    if ((await waitForNews(agent, repairMs)) !== 'none') return planeIdentity(agent, need)
+    if ((await waitForCredential(agent, repairMs)) !== 'none') return planeIdentity(agent, need)
   }
   return { kind: 'failed', outcome: { kind: 'stopped' } }
 }
 
-/** What has failed so far; at a start, that the certificate is over, or nothing but that somebody brought a bundle. */
+/** The failure so far; at a start, that the certificate expired, or only that a repair bundle was brought. */
 const storyOf = (agent: JoiningAgent, stored: Identity | null): Story => {
   const current = agent.episode.current()
   if (current !== null) return current
@@ -83,7 +84,7 @@ const storyOf = (agent: JoiningAgent, stored: Identity | null): Story => {
   }
   if (stored !== null && isExpired(agent, stored)) return agent.episode.failed(expired(agent, stored))
   return agent.episode.failed(
-    trouble('repair_requested', 'A repair bundle was brought to this machine.', 'The agent uses it by itself'),
+    trouble('repair_requested', 'A repair bundle was brought to this machine.', 'The agent uses it automatically'),
   )
 }
 

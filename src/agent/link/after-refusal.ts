@@ -20,8 +20,8 @@ export type Prospect =
   | 'never'
 
 /**
- * What a refused renewal or channel means for the identity in use. `slow`: only an operator can change it, so there is no
- * hurry. `unknown-certificate`: the previous one may still be good.
+ * What a refused renewal or channel means for the identity in use. `slow`: only an operator can change it, so retries are
+ * slow. `unknown-certificate`: the previous certificate may still be valid.
  */
 export type RefusedUse = 'soon' | 'slow' | 'unknown-certificate' | 'rejoin' | 'revoked'
 

@@ -1,23 +1,25 @@
 // Asking the plane for an identity, by enrollment or recovery: one request on a connection that has been verified, and the
 // identity made of its answer, checked.
 
-import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
+import type { Immutable } from '#wire/core/endpoint.ts'
+import { enrollApi, type EnrollRequest, type EnrollResponse } from '#wire/enrollment/enroll-api.ts'
+import { recoveryApi, type RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots, generationFrom } from '#agent/state/certificate-answer.ts'
 import { mergeWithdrawn, type Identity, type KeyRequest } from '#agent/state/credentials.ts'
-import { knock, type Door, type KnockingAgent } from './knock.ts'
+import { callAnonymously, type CallTarget, type AnonymousAgent } from './anonymous-call.ts'
 import type { Asked } from './next-try.ts'
 import { unusableAnswer, type PlaneFailure } from './plane-failure.ts'
 
-export type AskingAgent = KnockingAgent & Pick<AgentParts, 'reached'>
+export type AskingAgent = AnonymousAgent & Pick<AgentParts, 'reached'>
 
 export type IdentityCall = {
   readonly asked: Asked
-  readonly door: Door
+  readonly target: CallTarget
   readonly request: KeyRequest
-  readonly json: object
+  readonly json: Immutable<EnrollRequest | RecoverRequest>
   readonly headers?: Readonly<Record<string, string>>
-  /** What is wrong with the answer to this call, beyond what is wrong with any; null: it is for this node. */
+  /** A fault of the answer to this call in particular; null: the answer is for this node. */
   readonly faultOf: (answer: EnrollResponse) => string | null
   readonly origin: (answer: EnrollResponse) => Identity['origin']
   readonly recovery: (answer: EnrollResponse) => Identity['recovery']
@@ -34,19 +36,19 @@ const answerTimeoutMs = 60_000
 const usualToleranceMs = 300_000
 
 export const askIdentity = async (agent: AskingAgent, call: IdentityCall): Promise<GivenIdentity | PlaneFailure> => {
-  const { asked, door, request, json, headers = {} } = call
-  const path = asked === 'enroll' ? '/v1/enroll' : '/v1/recover'
-  const answered = await knock(agent, door, { path, json, headers, answer: EnrollResponse, timeoutMs: answerTimeoutMs })
+  const { asked, target, request, json, headers = {} } = call
+  const endpoint = asked === 'enroll' ? enrollApi.enroll : recoveryApi.recover
+  const answered = await callAnonymously(agent, target, { endpoint, json, headers, timeoutMs: answerTimeoutMs })
   if (answered.kind !== 'answer') return answered
   agent.reached(`${asked}: answered`)
   const answer = answered.value
-  const facts = { at: door.purpose, certificate: null }
+  const facts = { at: target.purpose, certificate: null }
   const fault =
     faultOfRoots(answer.roots) ??
     faultOfProfile(answer.profile) ??
     faultOfEndpoints(answer.endpoints) ??
     call.faultOf(answer) ??
-    // What is taken has to be what the credential store reads again at the next start.
+    // The agent accepts only an answer that the credential store can read again at the next start.
     (answer.epoch < 0 || answer.liveness_grace_ms < 0 ? 'an epoch or a grace below zero' : null)
   if (fault !== null) return unusableAnswer(fault, facts)
   const made = generationFrom(request, answer.certificate_chain)

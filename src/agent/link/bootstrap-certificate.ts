@@ -15,7 +15,7 @@ export type BootstrapCertificate =
   | { readonly kind: 'certificate'; readonly client: ClientCertificate }
   | { readonly kind: 'broken'; readonly trouble: Trouble }
 
-/** Read anew each time: whoever updates the image updates these files under us. */
+/** Read again each time: an update of the image replaces these files while the agent runs. */
 export const readBootstrapCertificate = ({ bootstrap }: Pick<AgentConfig, 'bootstrap'>): BootstrapCertificate => {
   if (bootstrap === null) return { kind: 'none' }
   const { certificateFile, keyFile } = bootstrap
@@ -43,7 +43,7 @@ const broken = (why: string): BootstrapCertificate => ({
   ),
 })
 
-/** What to show where a machine is nobody yet; null: nothing. A broken one keeps nobody from knocking without it. */
+/** The certificate to show without an identity; null: none. Without a valid one the machine calls without a certificate. */
 export const bootstrapToShow = (config: Pick<AgentConfig, 'bootstrap'>): ClientCertificate | null => {
   const read = readBootstrapCertificate(config)
   return read.kind === 'certificate' ? read.client : null

@@ -1,4 +1,4 @@
-// A connection to the plane at one address, whatever this machine's clock says; or why there is none.
+// A connection to the plane at one address, also under a wrong clock; or why there is none.
 
 import type { Purpose } from '#domain/recovery/failure-class.ts'
 import { connectTls, targetOf, type TlsSocket } from '#platform/tls-client.ts'
@@ -61,8 +61,8 @@ export const connectAt = async (
 }
 
 /**
- * The plane has dated our own certificate later than it is now: so it is not now. A server whose certificate ran out long
- * ago could be taken for the plane at such a time, so that is asked for before anybody is believed.
+ * The plane has dated our own certificate later than the clock says: so the clock is wrong. At such a time a server with a long
+ * expired certificate could pass for the plane, so the agent asks for the time before it trusts a server.
  */
 const isBeforeOurs = ({ clock, keeper }: ConnectingAgent): boolean => {
   const { identity } = keeper.credentials()

@@ -1,4 +1,4 @@
-// How this process and this machine can be told from another that holds the same identity.
+// The evidence that distinguishes this process and machine from another one with the same identity.
 
 import { sha256Hex } from '#platform/bytes.ts'
 import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/core/agent-evidence.ts'

@@ -1,5 +1,5 @@
-// The addresses at which the plane was last reached, by name, so that a name that is lost does not take the node with it.
-// Only ever a hint: whoever answers there has to prove itself like anybody else, under the same name.
+// The addresses at which the plane was last reached, by name, so that a node survives the loss of a DNS name. They are only a
+// hint: a server at such an address has to prove itself under the same name.
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
@@ -67,7 +67,7 @@ const read = (file: string): readonly Known[] => {
   }
 }
 
-/** A disk that does not take it is met, and told of, where it matters: with the credentials. */
+/** A disk that cannot be written is reported where credentials are written. */
 const write = (stateFolder: string, names: readonly Known[]): void => {
   try {
     makeFolder(stateFolder, 0o700)

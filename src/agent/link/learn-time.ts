@@ -17,10 +17,10 @@ export const learnTime = (agent: TimeLearner, trueMs: number): void => {
   withdrawExpiry(agent, trueMs)
 }
 
-/** A change worth telling; less is the drift between two answers. */
+/** The smallest change that is logged; less is the drift between two answers. */
 const noticeableMs = 1_000
 
-/** Says how the clock stands, where that is new: also when somebody has set it right and nobody has told us. */
+/** Logs a change of the clock's offset, also when the clock was set right without an answer of the plane. */
 export const reviewClock = (agent: TimeLearner): void => {
   const { clock, record, log } = agent
   withdrawExpiry(agent, clock.nowMs())
@@ -39,7 +39,7 @@ export const reviewClock = (agent: TimeLearner): void => {
   record.trouble('clock', what, null)
 }
 
-/** Whoever asks what is wrong must not be told of both in one breath: that the clock is wrong, and what it made us think. */
+/** Withdraws `cert_expired`: an explanation must not name both the wrong clock and the conclusion drawn from it. */
 const withdrawExpiry = ({ record, keeper }: TimeLearner, nowMs: number): void => {
   const { identity } = keeper.credentials()
   if (identity === null || nowMs >= identity.current.notAfterMs) return

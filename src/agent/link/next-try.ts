@@ -5,7 +5,7 @@ import type { AgentOutcome } from '#agent/core/outcome.ts'
 import { afterRefusal } from './after-refusal.ts'
 import type { PlaneFailure } from './plane-failure.ts'
 
-/** What the node asks for: its first identity, or another one in place of the one that is of no use any more. */
+/** What the node asks for: its first identity, or a new one in place of one that no longer works. */
 export type Asked = 'enroll' | 'recover'
 
 export type NextTry =

@@ -1,9 +1,9 @@
-// Connections that the agent judges by itself (ruling 16): the first one to a plane, of which only the root's fingerprint
-// is known, and all of them while the clock of the machine is wrong, because Node's own check knows no other time. This is
-// the only file of the agent in which Node's check is switched off, and it is replaced by a stricter one.
+// Connections whose server the agent verifies with its own check (ruling 16): the first one to a plane of which only the root's
+// fingerprint is known, and all of them while the clock of the machine is wrong, because Node's check uses that clock. Only
+// this file of the agent switches Node's check off, and it replaces it with a stricter one.
 //
-// A socket is judged in the very turn in which the handshake ends, and only a trusted one leaves this file: no byte of a
-// request can reach a server that is not the plane. The one exception is said in its name: `openUndatedConnection`.
+// A socket is verified in the turn in which the handshake ends, and only a trusted one leaves this file: no byte of a request
+// can reach a server that is not the plane. The name of `openUndatedConnection` says the one exception.
 
 import type { Purpose } from '#domain/recovery/failure-class.ts'
 import { fromPem } from '#pki/pem.ts'
@@ -27,7 +27,7 @@ export type JudgedTarget = {
   /** Left out: wherever the name leads. */
   readonly address?: string
   readonly trust: ServerTrust
-  /** Subject key identifiers of authorities that are not trusted, whatever stands above them. */
+  /** Subject key identifiers of authorities that are not trusted, whichever root is above them. */
   readonly withdrawn: readonly string[]
   readonly purpose: Purpose
   readonly timeoutMs: number
@@ -39,8 +39,8 @@ export type JudgedTarget = {
 export type VerifiedConnection = { readonly kind: 'verified'; readonly socket: TlsSocket; readonly root: Uint8Array }
 
 /**
- * Every connection is judged for itself and in full, whoever answered a moment ago: behind a load balancer the next one
- * leads to another replica, which has a certificate of its own.
+ * Every connection is verified in full: behind a load balancer the next one leads to another replica with another
+ * certificate.
  */
 export const openJudgedConnection = async (
   deps: JudgeDeps,

@@ -44,7 +44,7 @@ export type ApplierDeps = {
 
 const firstRetryMs = 1_000
 const longestRetryMs = 60_000
-/** Whoever changes the interface by hand is put right. */
+/** How often changes made to the interface by hand are undone. */
 const lookEveryMs = 30_000
 
 export const openPeerApplier = (deps: ApplierDeps): PeerApplier => {
@@ -153,4 +153,4 @@ const hasExactly = (keys: ReadonlySet<string>, { peers }: PeerSet): boolean =>
 const troubleOf = (error: unknown): Trouble =>
   error instanceof WireguardFault
     ? error.trouble
-    : trouble('wireguard_failed', tidy(String(error), 200), 'The agent tries again by itself')
+    : trouble('wireguard_failed', tidy(String(error), 200), 'The agent retries automatically')

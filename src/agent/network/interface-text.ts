@@ -6,7 +6,7 @@ export type InterfaceFacts = {
   readonly privateKey: string
   readonly listenPort: number
   readonly peers: Iterable<Peer>
-  /** Nobody can call this node first, so it keeps the way to itself open. */
+  /** No peer can connect to this node first, so it sends keepalives. */
   readonly keepAlive: boolean
 }
 

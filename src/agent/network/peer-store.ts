@@ -22,8 +22,8 @@ export type PeerStore = {
   /** Null: there is none, or it could not be read. */
   current(): PeerSet | null
   /**
-   * In force at once, whether or not it could be written; where it could not, the file of before goes too if that is possible,
-   * since it may name a peer that was removed. Null: afterwards there is none.
+   * In force at once, whether or not it could be written. If it could not, the previous file is removed too if possible, since
+   * it may name a peer that was removed. Null: there is no set afterwards.
    */
   keep(set: PeerSet | null): Kept
 }

@@ -1,5 +1,5 @@
-// What a frame with peers makes of the set this node has. Pure but for the hash. What is removed is removed whatever else
-// is wrong with the frame: a peer too few can be asked for again, one too many has been trusted meanwhile.
+// Applies a frame with peers to the set of this node. Pure but for the hash. Removals are applied even if the rest of the frame
+// is wrong: a missing peer can be asked for again, an extra one would be trusted meanwhile.
 
 import { withDelta, type Peer } from '#domain/network/peer-set.ts'
 import { peerFromWire, type PlanePeers } from '#wire/network/peers.ts'
@@ -48,7 +48,7 @@ export const receivePeers = (have: PeerSet | null, { awaited, asked }: PeersSoFa
   if (whole?.revision === revision) {
     return { have: whole, soFar: nothingSoFar, removed: gone(have, whole), next: { kind: 'apply' } }
   }
-  // What was sent before the plane heard the question fits no better, and is no reason to ask again.
+  // A frame that the plane sent before it received the question fits no better, and is no reason to ask again.
   if (base !== null && asked > 0)
     return { have: rest, soFar: { awaited: null, asked }, removed, next: { kind: 'more' } }
   const next = { kind: asked < mostAsked ? 'ask' : 'give-up' } as const

@@ -29,7 +29,7 @@ export type WireguardLink = {
   address(config: WireguardConfig): Promise<void>
   /** Keys of those on it now. */
   peers(): Promise<ReadonlySet<string>>
-  /** Gone, whoever made it. */
+  /** Removes the interface, also one that another process made. */
   takeDown(): Promise<void>
   /** An interface of the kernel stays as it is, and so does the traffic; our own child ends. */
   leave(): Promise<void>
@@ -49,7 +49,7 @@ export type LinkDeps = {
   readonly interface: string
   /** Where a file without a name may lie when there is no room in memory; null: nowhere. */
   readonly onDisk: string | null
-  /** Our child has ended, and nobody asked it to. */
+  /** Our child has ended unexpectedly. */
   readonly lost: (how: string) => void
 }
 
@@ -81,7 +81,7 @@ export const openWireguardLink = (deps: LinkDeps): WireguardLink => {
   const answers = async (): Promise<boolean> =>
     (await deps.run('wg', ['show', name, 'public-key'], { withinMs: commandMs, input: null })).kind === 'done'
 
-  /** Null: there is no such interface. A tunnel that nobody serves any more is none either. */
+  /** Null: there is no such interface, or its userspace process has ended. */
   const found = async (): Promise<LinkKind | null> => {
     const shown = await deps.run('ip', ['-j', '-d', 'link', 'show', 'dev', name], { withinMs: commandMs, input: null })
     if (shown.kind === 'not-installed') await command('ip', [])
@@ -170,4 +170,4 @@ const fault = (code: string, text: string, next: string): WireguardFault =>
 const nextFor = (why: string): string =>
   /not permitted|denied/i.test(why)
     ? 'Run the agent as root, or give it CAP_NET_ADMIN (and /dev/net/tun for wireguard-go)'
-    : 'The agent tries again by itself; to see more: wg show; ip -d link; journalctl -u muster-agent'
+    : 'The agent retries automatically; to see more: wg show; ip -d link; journalctl -u muster-agent'

@@ -1,5 +1,5 @@
-// This node in the WireGuard network of its domain. Trouble with it is told and never more than that: the identity of the
-// node does not depend on its network.
+// This node in the WireGuard network of its domain. A failure of the network is reported and has no other effect: the identity
+// of the node does not depend on its network.
 
 import type { Log } from '#platform/log.ts'
 import type { Random } from '#platform/random.ts'
@@ -33,7 +33,7 @@ export type WireguardNetwork = {
   request(): { readonly kind: 'request'; readonly body: WireguardRequest | null } | NotKept
   /** The plane will not have this key: the next try is with another. */
   keyRefused(): void
-  /** A new identity: the peers of the one before are nobody's. `keyOnDisk`: what the profile says of keys. */
+  /** A new identity: the peers of the previous one are dropped. `keyOnDisk`: whether the profile allows keys on disk. */
   enrolled(config: WireguardConfig | null, keyOnDisk: boolean): void
   /** Null: no part in the network; left out by planes that know of none, and then nothing changes. */
   configured(config: WireguardConfig | null | undefined): void
@@ -42,7 +42,7 @@ export type WireguardNetwork = {
   receive(frame: PlanePeers, from: PeersSender): void
   /** What serves the interface, or would; `none`: this agent takes no part, or cannot. */
   kind(): LinkKind | 'none'
-  /** Quarantined: nobody is a peer any more. */
+  /** Quarantined: the node has no peers any more. */
   fence(): void
   /** Revoked: no interface, no peers, no key. */
   withdraw(): Promise<void>
@@ -72,7 +72,7 @@ export type WireguardDeps = {
 }
 type AgentWireguard = NonNullable<AgentConfig['wireguard']>
 
-type Waiting = { readonly revision: string; readonly from: PeersSender; toldTrouble: boolean }
+type Waiting = { readonly revision: string; readonly from: PeersSender; reportedTrouble: boolean }
 const mostWaiting = 4
 
 /** `link`: what to work on instead of this machine. */
@@ -81,7 +81,7 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
   const onDisk = config.keyStorage === 'file'
   const keys = openWireguardKey(config.stateFolder, onDisk, deps.storage.credentialWrite)
   const store = openPeerStore(config.stateFolder)
-  let told: WireguardConfig | null = null
+  let planeConfig: WireguardConfig | null = null
   const soFar = new WeakMap<PeersSender, PeersSoFar>()
   let isWithdrawn = false
   let waiting: readonly Waiting[] = []
@@ -93,9 +93,9 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
 
   const wanted = (): Wanted | null => {
     const key = keys.current()
-    return told === null || key === null ? null : { config: told, key, set: store.current() ?? nobody }
+    return planeConfig === null || key === null ? null : { config: planeConfig, key, set: store.current() ?? nobody }
   }
-  const tell = (change: Partial<typeof status>): void => {
+  const setStatus = (change: Partial<typeof status>): void => {
     status = { ...status, ...change }
     record.facts({ wireguard: status })
   }
@@ -110,23 +110,24 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
         return log.info({ peers: what.keys.length }, 'wireguard: peers removed')
       case 'down':
         answerAll(nobody.revision)
-        return tell({ ...downStatus, trouble: isWithdrawn ? null : noPart })
+        return setStatus({ ...downStatus, trouble: isWithdrawn ? null : noPart })
       case 'in-force': {
         const { revision, peers } = what.wanted.set
         const { address } = what.wanted.config
         if (status.revision !== revision) {
           log.info({ revision, peers: peers.size, address, kind: what.link }, 'wireguard: peers in force')
         }
-        tell({ kind: what.link, address, peers: peers.size, revision, trouble: null })
+        setStatus({ kind: what.link, address, peers: peers.size, revision, trouble: null })
         return answerAll(revision)
       }
       case 'failed': {
         const { code, text, next } = what.trouble
         log.warn({ code, next, waitMs: Math.round(what.retryMs) }, text)
-        tell({ revision: null, trouble: { code, text, next } })
+        setStatus({ revision: null, trouble: { code, text, next } })
         for (const one of waiting) {
-          if (!one.toldTrouble) one.from.applied({ revision: one.revision, applied: false, detail: tidy(text, 200) })
-          one.toldTrouble = true
+          if (!one.reportedTrouble)
+            one.from.applied({ revision: one.revision, applied: false, detail: tidy(text, 200) })
+          one.reportedTrouble = true
         }
       }
     }
@@ -156,11 +157,11 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
     if (!kept.persisted) log.warn({ why: kept.detail }, 'the peers could not be written; they are in force')
   }
   const configured = (next: WireguardConfig | null): void => {
-    told = next
-    if (next !== null && keys.current() === null) return tell({ trouble: keyLost })
+    planeConfig = next
+    if (next !== null && keys.current() === null) return setStatus({ trouble: keyLost })
     applier.apply([])
   }
-  tell({})
+  setStatus({})
 
   return {
     request: () => {
@@ -188,7 +189,8 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
       soFar.set(from, got.soFar)
       keep(got.have)
       const { revision } = frame
-      if (got.next.kind === 'apply') waiting = [...waiting, { revision, from, toldTrouble: false }].slice(-mostWaiting)
+      if (got.next.kind === 'apply')
+        waiting = [...waiting, { revision, from, reportedTrouble: false }].slice(-mostWaiting)
       if (got.next.kind !== 'more' || got.removed.length > 0) applier.apply(got.removed)
       if (got.next.kind === 'ask') from.have(null)
       if (got.next.kind === 'give-up') from.applied({ revision, applied: false, detail: 'it is not of that revision' })
@@ -202,7 +204,7 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
     },
     withdraw: async () => {
       isWithdrawn = true
-      told = null
+      planeConfig = null
       keep(null)
       keys.erase()
       applier.apply([])

@@ -16,8 +16,8 @@ export type Story = {
 }
 
 /**
- * `same`: a recovery has just brought those there were. Whoever is in the plane's place is a stranger then, and another
- * recovery would cost and not help. `kept`: nothing was brought.
+ * `same`: a recovery has just brought the roots that the node already had. Then the server is not the plane, and another
+ * recovery would cost and not help. `kept`: the recovery brought no roots.
  */
 export type RootsNow = 'same' | 'other' | 'kept'
 
@@ -32,11 +32,11 @@ export type Episode = {
   /** The story goes on with an identity, or with roots, that have not failed yet. */
   begunAnew(roots: RootsNow): void
   over(): void
-  /** A record that tells the episode what it is told. */
+  /** A record that passes its events on to the episode. */
   listening(record: AgentRecord): AgentRecord
 }
 
-/** Somebody on the network who lets the plane through now and then could use up every recovery there is otherwise. */
+/** Otherwise an attacker on the network who lets the plane through at times could use up the recovery budget. */
 const rootsAreGoodForMs = 86_400_000
 
 type EpisodeDeps = { readonly clock: Clock; readonly random: Random }

@@ -13,10 +13,10 @@ import type { Trouble } from '#agent/core/trouble.ts'
 import { classFor } from '#agent/diagnostics/report.ts'
 import { askIdentity, type AskingAgent, type GivenIdentity } from '#agent/link/ask-identity.ts'
 import { agentEvidence } from '#agent/link/evidence.ts'
-import { askChallenge } from '#agent/link/knock.ts'
+import { askChallenge } from '#agent/link/anonymous-call.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import { registrationOf } from '#agent/link/prove.ts'
-import { faultOfLineage, recoveryFrom } from '#agent/state/certificate-answer.ts'
+import { faultOfRecoveryFields, recoveryFrom } from '#agent/state/certificate-answer.ts'
 import {
   requestFor,
   withRequest,
@@ -26,7 +26,7 @@ import {
 } from '#agent/state/credentials.ts'
 import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
 import type { Story } from './episode.ts'
-import { credentialOf, runtimeDoor, type WayBack } from './way-back.ts'
+import { credentialOf, runtimeTarget, type WayBack } from './way-back.ts'
 
 export type RecoveringAgent = AskingAgent & Pick<AgentParts, 'storage' | 'episode' | 'sightings' | 'instance'>
 
@@ -38,7 +38,7 @@ export const recoverOnce = async (
   way: WayBack,
   story: Story,
 ): Promise<GivenIdentity | Needless | PlaneFailure> => {
-  const asked = await askChallenge(agent, way.door, way.node)
+  const asked = await askChallenge(agent, way.target, way.node)
   if (way.credential.kind !== 'repair') {
     const planeTimeMs = asked.kind === 'challenge' ? asked.timeMs : null
     if (await isNeedless(agent, story.trouble, planeTimeMs)) return { kind: 'needless' }
@@ -47,9 +47,10 @@ export const recoverOnce = async (
   const request = openRequest(agent, way, story.correlation)
   const former = (): Identity | null => agent.keeper.credentials().identity
   return askIdentity(agent, {
-    ...({ asked: 'recover', door: way.door, request } as const),
+    ...({ asked: 'recover', target: way.target, request } as const),
     json: recoverBody(agent, way, request, asked.challenge, story),
-    faultOf: (answer) => faultOfLineage(answer, { domain: way.domain, nodeId: way.node }) ?? faultOfNode(way, answer),
+    faultOf: (answer) =>
+      faultOfRecoveryFields(answer, { domain: way.domain, nodeId: way.node }) ?? faultOfNode(way, answer),
     origin: (answer) => originOf(former(), answer),
     recovery: (answer) =>
       recoveryFrom(answer, registeredBy(way, request, former()), former()?.recovery ?? trustOf(way)),
@@ -71,14 +72,14 @@ const isNeedless = async (agent: RecoveringAgent, why: Trouble, planeTimeMs: num
       return timeMs !== null && timeMs < identity.current.notAfterMs
     }
     case 'server_tls_untrusted':
-      return (await askChallenge(agent, runtimeDoor(identity), null)).kind === 'challenge'
+      return (await askChallenge(agent, runtimeTarget(identity), null)).kind === 'challenge'
     default:
       return false
   }
 }
 
 const runtimeTime = async (agent: RecoveringAgent, identity: Identity): Promise<number | null> => {
-  const asked = await askChallenge(agent, runtimeDoor(identity), null)
+  const asked = await askChallenge(agent, runtimeTarget(identity), null)
   return asked.kind === 'challenge' ? asked.timeMs : null
 }
 
@@ -110,7 +111,7 @@ const recoverBody = (
   { trouble, correlation, ...story }: Story,
 ): RecoverRequest => {
   const { node, counter } = way
-  // Read again: the challenge has told the time.
+  // Read again: the challenge may have corrected the clock.
   const { sinceMs } = agent.episode.current() ?? story
   const register = registrationWith(agent, way, request, challenge)
   const { identity } = agent.keeper.credentials()
@@ -136,7 +137,7 @@ const recoverBody = (
   }
 }
 
-/** Without an identity nobody has said what the plane understands. */
+/** Without an identity the agent does not know what the plane understands. */
 const knownToAll = (name: FailureClass | null): FailureClass =>
   classFor({ understands: [] })(name ?? 'endpoint_unreachable')
 

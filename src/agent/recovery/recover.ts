@@ -1,6 +1,6 @@
-// With an identity the plane does not take any more, the agent recovers (ruling 6), and goes on trying for as long as trying
-// can help. It never gets around a no: what only an operator can change is asked for slowly, and a new invitation or a
-// repair bundle is used as soon as it is there.
+// With an identity that the plane no longer accepts, the agent recovers (ruling 6), and retries for as long as that can help. It
+// never avoids a refusal: where only an operator can help it retries slowly, and it uses a new join string or repair bundle as
+// soon as one is there.
 
 import { isoTime } from '#platform/clock.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
@@ -11,10 +11,10 @@ import { firstRecoveryMs, nextTry, type NextTry } from '#agent/link/next-try.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { Story } from './episode.ts'
 import { recoverOnce, type RecoveringAgent } from './recover-once.ts'
-import { isInvited, waitForNews, type NewsWatcher } from './wait-for-news.ts'
+import { isInvited, waitForCredential, type CredentialWatcher } from './wait-for-credential.ts'
 import { wayBack, type WayBack } from './way-back.ts'
 
-export type RecoveryAgent = RecoveringAgent & NewsWatcher & Pick<AgentParts, 'lastConfig'>
+export type RecoveryAgent = RecoveringAgent & CredentialWatcher & Pick<AgentParts, 'lastConfig'>
 
 /** `story`: what made it necessary. Not ours where there is nothing to recover with. */
 export const recover = async (agent: RecoveryAgent, story: Story): Promise<Provided> => {
@@ -41,20 +41,20 @@ export const recover = async (agent: RecoveryAgent, story: Story): Promise<Provi
     tell(agent, tried, next, story)
     if (next.forget === 'key') agent.keeper.keep(withRequest(agent.keeper.credentials(), null))
     if (next.forget === 'bundle') withoutBundle(agent, way)
-    const news = await waitForNews(agent, next.waitMs)
-    if (news === 'join') return { kind: 'not-mine' }
-    if (news === 'bundle') lastCode = null
+    const arrived = await waitForCredential(agent, next.waitMs)
+    if (arrived === 'join') return { kind: 'not-mine' }
+    if (arrived === 'bundle') lastCode = null
   }
   return { kind: 'failed', outcome: { kind: 'stopped' } }
 }
 
-/** Whoever brought a repair bundle stands beside the machine, and brought it to this one only. */
+/** Spreads the recoveries of a fleet. Not for a repair bundle: a person waits for it, and only this machine has one. */
 const keepDistance = async (agent: RecoveryAgent): Promise<void> => {
   const { identity } = agent.keeper.credentials()
   const way = wayBack(agent)
   if (identity === null || way === null || way.credential.kind === 'repair') return
   agent.record.phase('rejoining')
-  await waitForNews(agent, firstRecoveryMs(identity.profile.lifetime_ms, agent.random.unit()))
+  await waitForCredential(agent, firstRecoveryMs(identity.profile.lifetime_ms, agent.random.unit()))
 }
 
 const accept = (agent: RecoveryAgent, identity: Identity, way: WayBack, story: Story): Provided => {
@@ -87,7 +87,7 @@ const abandon = (agent: RecoveryAgent): Provided => {
   if (keeper.credentials().request?.purpose.kind === 'recover') keeper.keep(withRequest(keeper.credentials(), null))
   record.success('recovery', 'The identity there is turned out to be good.')
   record.clear('enrollment')
-  log.info('no recovery is needed: the identity there is turned out to be good')
+  log.info('no recovery is needed: the existing identity still works')
   return { kind: 'identity' }
 }
 
@@ -98,7 +98,7 @@ const withoutWaiting = (
 ): Provided => {
   agent.record.trouble('recovery', failure.trouble, null)
   if (next.kind === 'elsewhere') return { kind: 'not-mine' }
-  // A token that was not used yet: somebody made it for a machine that was thrown out.
+  // An unused token: an operator made it for a machine that was shut out.
   const invited = agent.config.joinMethod === 'token' && isInvited(agent)
   return invited ? { kind: 'not-mine' } : { kind: 'failed', outcome: next.outcome }
 }
@@ -117,7 +117,7 @@ const tell = (
   )
 }
 
-/** That one was brought is no news any more: what is left to do is said of the recovery. */
+/** Removes the bundle and clears `repair_requested`: from then on the recovery reports its own failures. */
 const withoutBundle = (agent: RecoveryAgent, way: WayBack): void => {
   dropBundle(agent, way)
   agent.record.clear('enrollment')

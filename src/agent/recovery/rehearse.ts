@@ -2,10 +2,10 @@
 // changes. What does not work is known while there is time, and not when the certificate is gone.
 
 import type { RehearsalStep } from '#domain/core/node.ts'
-import { RehearseResponse, type RehearseRequest } from '#wire/recovery/recovery-api.ts'
+import { recoveryApi, type RehearseRequest } from '#wire/recovery/recovery-api.ts'
 import { afterRefusal } from '#agent/link/after-refusal.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import { askChallenge, knock, type KnockingAgent } from '#agent/link/knock.ts'
+import { askChallenge, callAnonymously, type AnonymousAgent } from '#agent/link/anonymous-call.ts'
 import { agentEvidence } from '#agent/link/evidence.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { recoveryKeyDamage } from '#agent/state/sound-credentials.ts'
@@ -14,7 +14,7 @@ import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
 import { nudgedPause } from '#agent/core/pause.ts'
 import { ownWayBack, credentialOf } from './way-back.ts'
 
-type RehearsingAgent = KnockingAgent & Pick<AgentParts, 'episode' | 'nudge' | 'instance' | 'storage'>
+type RehearsingAgent = AnonymousAgent & Pick<AgentParts, 'episode' | 'nudge' | 'instance' | 'storage'>
 
 const answerTimeoutMs = 30_000
 const lookEveryMs = 1_000
@@ -22,7 +22,7 @@ const firstAfterMs = 3_000
 /** What failed is tried again sooner than the schedule says. */
 const againAfterMs = 900_000
 
-/** Runs until it is stopped; whatever a rehearsal shows, the identity in use is as good as before. */
+/** Runs until it is stopped. The result of a rehearsal never changes the identity in use. */
 export const keepRehearsed = async (agent: RehearsingAgent, identityNow: () => Identity): Promise<void> => {
   const { clock, episode, nudge, random, signal } = agent
   let dueAtMs: number | null = null
@@ -47,7 +47,7 @@ const waitAfter = (outcome: Rehearsed, intervalMs: number): number => {
 
 const aDayMs = 86_400_000
 
-/** Never more often than we look, whatever a plane says. */
+/** A lower bound, whatever interval the plane asks for. */
 const everyMs = ({ config }: RehearsingAgent, { profile }: Identity): number =>
   Math.max(lookEveryMs, config.rehearseEveryMs ?? profile.recovery?.rehearse_every_ms ?? aDayMs)
 
@@ -62,8 +62,8 @@ const rehearseOnce = async (agent: RehearsingAgent, identity: Identity): Promise
   if (damage !== null) return tell(agent, 'proof', damage.code, damage)
   const way = ownWayBack(identity)
   if (way === null || way.counter === null) return 'nothing'
-  const asked = await askChallenge(agent, way.door, way.node)
-  if (asked.kind !== 'challenge') return failedAt(agent, stepOfKnock(asked), asked)
+  const asked = await askChallenge(agent, way.target, way.node)
+  if (asked.kind !== 'challenge') return failedAt(agent, stepOfFailedCall(asked), asked)
   const json: RehearseRequest = {
     node_id: way.node,
     credential: credentialOf(way, { node: way.node, challenge: asked.challenge, csrPem: null, counter: way.counter }),
@@ -72,8 +72,8 @@ const rehearseOnce = async (agent: RehearsingAgent, identity: Identity): Promise
     disk_reserve: agent.storage.reserve(),
     clock_skew_ms: Math.round(agent.record.now().figures.clockSkewMs),
   }
-  const call = { path: '/v1/rehearse', json, answer: RehearseResponse, timeoutMs: answerTimeoutMs } as const
-  const answer = await knock(agent, way.door, call)
+  const call = { endpoint: recoveryApi.rehearse, json, timeoutMs: answerTimeoutMs }
+  const answer = await callAnonymously(agent, way.target, call)
   const passed = answer.kind === 'answer' && answer.value.outcome === 'passed'
   if (!passed && agent.keeper.credentials().identity?.current.serial !== identity.current.serial) return 'overtaken'
   if (answer.kind !== 'answer') return failedAt(agent, stepOfRefusal(answer), answer)
@@ -82,8 +82,8 @@ const rehearseOnce = async (agent: RehearsingAgent, identity: Identity): Promise
     return tell(agent, step ?? 'proof', why ?? 'unknown', notPassed(step ?? 'proof', why ?? 'unknown'))
   }
   agent.record.count({ kind: 'rehearsed', outcome, step: null, why: null })
-  agent.record.success('rehearsal', 'The recovery was rehearsed, and would work.')
-  agent.log.info('the recovery was rehearsed, and would work')
+  agent.record.success('rehearsal', 'The recovery rehearsal passed.')
+  agent.log.info('recovery rehearsal passed')
   return 'passed'
 }
 
@@ -108,10 +108,10 @@ const notPassed = (step: RehearsalStep, why: string): Trouble =>
     { step, why },
   )
 
-const stepOfKnock = (failure: PlaneFailure): RehearsalStep => {
+const stepOfFailedCall = (failure: PlaneFailure): RehearsalStep => {
   if (failure.kind !== 'untrusted') return 'endpoint'
   return failure.trouble.class === 'clock_skew' ? 'clock' : 'trust'
 }
 
 const stepOfRefusal = (failure: PlaneFailure): RehearsalStep =>
-  failure.kind === 'refused' ? afterRefusal[failure.retry].rehearsal : stepOfKnock(failure)
+  failure.kind === 'refused' ? afterRefusal[failure.retry].rehearsal : stepOfFailedCall(failure)

@@ -22,7 +22,7 @@ export const takeRepairBundle = (stateFolder: string, text: string, nowMs: numbe
   const { bundle } = read
   const fault = faultForNode(bundle, stored(stateFolder).identity)
   if (fault !== null) return { kind: 'unusable', why: `this bundle is not for this machine: ${fault}` }
-  // Only as far as this machine's clock can be believed; the plane has the last word.
+  // Only as far as this machine's clock is right; the plane decides.
   const expiresMs = parseIsoTime(bundle.issued.expires_at) ?? nowMs
   if (expiresMs < nowMs - clocksDifferMs) {
     return { kind: 'unusable', why: `this bundle expired at ${bundle.issued.expires_at}` }

@@ -3,7 +3,7 @@
 
 import type { RecoverRequest, RepairBundle } from '#wire/recovery/recovery-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
-import type { Door } from '#agent/link/knock.ts'
+import type { CallTarget } from '#agent/link/anonymous-call.ts'
 import type { AgentRecovery, Identity } from '#agent/state/credentials.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
 import { expired, isExpired, recoveryKeyDamage } from '#agent/state/sound-credentials.ts'
@@ -13,13 +13,13 @@ import { keyCredential } from '#agent/link/prove.ts'
 export type WayBack = {
   readonly domain: string
   readonly node: string
-  readonly door: Door
+  readonly target: CallTarget
   readonly credential:
     Exclude<AgentRecovery['credential'], { kind: 'none' }> | { readonly kind: 'repair'; readonly bundle: RepairBundle }
   readonly counter: string | null
 }
 
-/** Null: only a new invitation helps. */
+/** Null: only a new join string helps. */
 export const wayBack = ({ bundles, keeper }: Pick<AgentParts, 'bundles' | 'keeper'>): WayBack | null => {
   const { identity } = keeper.credentials()
   const bundle = bundles.find(identity)
@@ -32,7 +32,7 @@ const byBundle = (bundle: RepairBundle, identity: Identity | null): WayBack => {
   return {
     domain,
     node,
-    door: { urls, trust: { kind: 'roots', roots }, purpose: 'recovery', pinned: { domain, statementKeys } },
+    target: { urls, trust: { kind: 'roots', roots }, purpose: 'recovery', pinned: { domain, statementKeys } },
     credential: { kind: 'repair', bundle },
     counter: identity?.counter ?? null,
   }
@@ -48,14 +48,14 @@ export const ownWayBack = (identity: Identity): WayBack | null => {
   return {
     domain,
     node: nodeId,
-    door: { urls, trust: { kind: 'roots', roots }, purpose: 'recovery', pinned: { domain, statementKeys } },
+    target: { urls, trust: { kind: 'roots', roots }, purpose: 'recovery', pinned: { domain, statementKeys } },
     credential: recovery.credential,
     counter,
   }
 }
 
 /** Where the node is served while all is well; without our certificate it still says what time it is. */
-export const runtimeDoor = ({ domain, endpoints, origin, roots, recovery }: Identity): Door => {
+export const runtimeTarget = ({ domain, endpoints, origin, roots, recovery }: Identity): CallTarget => {
   const statementKeys = recovery?.trust.statement_keys ?? []
   return {
     urls: addresses(endpoints.runtime, origin.url),
@@ -87,20 +87,24 @@ export const credentialOf = (
 
 type WatchingAgent = Pick<AgentParts, 'bundles' | 'keeper' | 'episode' | 'clock'>
 
-/** One stranger at an address is a detour; so many in a row, at every address, are a root that is gone. */
-const strangersInARow = 3
+/** One untrusted server may be a wrong route; this many in a row, at every address, mean that the root has changed. */
+const untrustedInARow = 3
 
-/** Whether an identity in use has come to its end, as far as this machine can tell. Null: it goes on with that one. */
+/** Why the identity in use no longer works, as far as this machine knows. Null: the agent goes on with it. */
 export const reasonToRecover = (agent: WatchingAgent, identity: Identity): Trouble | null => {
   const { episode } = agent
   const way = wayBack(agent)
   if (way === null) return null
   if (way.credential.kind === 'repair') {
-    return trouble('repair_requested', 'A repair bundle was brought to this machine.', 'The agent uses it by itself')
+    return trouble(
+      'repair_requested',
+      'A repair bundle was brought to this machine.',
+      'The agent uses it automatically',
+    )
   }
-  // While a channel is open, the plane takes the certificate and our roots know the plane, whatever else seems to be so.
+  // An open channel proves that the plane accepts the certificate and that our roots verify the plane.
   if (episode.channelIsOpen()) return null
   if (isExpired(agent, identity)) return expired(agent, identity)
   const story = episode.current()
-  return story !== null && episode.distrusted() >= strangersInARow ? story.trouble : null
+  return story !== null && episode.distrusted() >= untrustedInARow ? story.trouble : null
 }

@@ -4,7 +4,7 @@ import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
 import { formatStatement } from '#wire/core/statement.ts'
 import { hierarchy } from '../../../test/vectors/pki-hierarchy.ts'
-import { faultOfLineage, faultOfNewRoots, recoveryFrom, type LineageAnswer } from './certificate-answer.ts'
+import { faultOfRecoveryFields, faultOfNewRoots, recoveryFrom, type RecoveryFields } from './certificate-answer.ts'
 
 const rootPem = (): string => toPem('CERTIFICATE', hierarchy('p256', 1_800_000_000_000).root.certificate.der)
 const [old, next, stranger] = [rootPem(), rootPem(), rootPem()]
@@ -34,7 +34,7 @@ const counterOf = (node: string): string =>
   formatStatement('counter', { domain: 'example.test', node, epoch: 1, counter: 3 }, () => new Uint8Array(64))
 const trust = { roots: [old], statement_keys: [Buffer.from(generateKey('p256').spki).toString('base64')] }
 const token = `recover_${'b'.repeat(43)}`
-const answer = (change: Partial<LineageAnswer>): LineageAnswer => ({
+const answer = (change: Partial<RecoveryFields>): RecoveryFields => ({
   profile: { ...profile, key_types: [] },
   counter: counterOf('gpu-001'),
   recovery_trust: trust,
@@ -43,14 +43,23 @@ const answer = (change: Partial<LineageAnswer>): LineageAnswer => ({
 })
 
 test('what comes with a certificate is taken only if the next recovery can use it', () => {
-  assert.equal(faultOfLineage(answer({}), about), null)
-  assert.equal(faultOfLineage({ profile: answer({}).profile }, about), null)
-  assert.equal(faultOfLineage(answer({ counter: 'counter1.x.y' }), about), 'the counter is malformed')
-  assert.equal(faultOfLineage(answer({ counter: counterOf('gpu-002') }), about), 'the counter is of another node')
-  assert.equal(faultOfLineage(answer({ recovery_token: 'x' }), about), 'the recovery token is malformed')
-  assert.match(faultOfLineage(answer({ clock_tolerance_ms: 0 }), about) ?? '', /tolerance/)
-  assert.match(faultOfLineage(answer({ recovery_trust: { ...trust, roots: ['x'] } }), about) ?? '', /root is malformed/)
-  assert.match(faultOfLineage(answer({ recovery_trust: { ...trust, statement_keys: ['x'] } }), about) ?? '', /keys/)
+  assert.equal(faultOfRecoveryFields(answer({}), about), null)
+  assert.equal(faultOfRecoveryFields({ profile: answer({}).profile }, about), null)
+  assert.equal(faultOfRecoveryFields(answer({ counter: 'counter1.x.y' }), about), 'the counter is malformed')
+  assert.equal(
+    faultOfRecoveryFields(answer({ counter: counterOf('gpu-002') }), about),
+    'the counter is of another node',
+  )
+  assert.equal(faultOfRecoveryFields(answer({ recovery_token: 'x' }), about), 'the recovery token is malformed')
+  assert.match(faultOfRecoveryFields(answer({ clock_tolerance_ms: 0 }), about) ?? '', /tolerance/)
+  assert.match(
+    faultOfRecoveryFields(answer({ recovery_trust: { ...trust, roots: ['x'] } }), about) ?? '',
+    /root is malformed/,
+  )
+  assert.match(
+    faultOfRecoveryFields(answer({ recovery_trust: { ...trust, statement_keys: ['x'] } }), about) ?? '',
+    /keys/,
+  )
 })
 
 test('how a node comes back follows from what it registered, what the plane gave, and what the profile allows', () => {

@@ -88,7 +88,7 @@ export const faultOfEndpoints = (endpoints: EndpointSet): string | null => {
 }
 
 /** What an answer says besides its certificate; planes that know no recovery say nothing. */
-export type LineageAnswer = Pick<
+export type RecoveryFields = Pick<
   EnrollResponse,
   'counter' | 'recovery_trust' | 'recovery_token' | 'recovery_registered' | 'clock_tolerance_ms' | 'profile'
 >
@@ -97,7 +97,10 @@ const longestToleranceMs = 86_400_000
 const mostRecoveryKeys = 8
 
 /** `about`: whom the counter has to be of. */
-export const faultOfLineage = (answer: LineageAnswer, about: Pick<Identity, 'domain' | 'nodeId'>): string | null => {
+export const faultOfRecoveryFields = (
+  answer: RecoveryFields,
+  about: Pick<Identity, 'domain' | 'nodeId'>,
+): string | null => {
   const { counter, recovery_trust: trust, recovery_token: token, clock_tolerance_ms: toleranceMs } = answer
   if (counter !== undefined) {
     const said = parseStatement('counter', counter)?.value
@@ -126,7 +129,7 @@ const isPublicKey = (base64: string): boolean => {
 
 /** How the node comes back from now on. `registered`: what was asked to be taken, or what there was before. */
 export const recoveryFrom = (
-  answer: LineageAnswer,
+  answer: RecoveryFields,
   registered: AgentRecovery['credential'],
   former: AgentRecovery | null,
 ): AgentRecovery | null => {

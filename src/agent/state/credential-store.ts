@@ -1,4 +1,4 @@
-// Where the credentials are kept: one file, swapped whole, so that a key never stands beside another key's certificate.
+// The file that keeps the credentials. It is replaced as a whole, so that a key is never beside another key's certificate.
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
@@ -108,7 +108,7 @@ const stored = Type.Object({
       graceMs: whole,
       understands: Type.Array(text),
       origin: Type.Object({ url: text, rootFingerprint: text, usedSecretHash: Type.Union([Type.Null(), text]) }),
-      // Left out by agents of before, which knew no recovery.
+      // Older agents, which had no recovery, leave it out.
       counter: Type.Optional(Type.Union([Type.Null(), text])),
       recovery: Type.Optional(Type.Union([Type.Null(), recovery])),
       clockToleranceMs: Type.Optional(whole),

@@ -15,7 +15,7 @@ export type Generation = CertificateTimes & {
   readonly proven: boolean
 }
 
-/** Where an identity comes from. `static` is none: it only lets a machine knock. */
+/** Where an identity comes from. `static` is no identity: it is the certificate of an image. */
 export type IdentitySource = 'plane' | 'static' | 'spire'
 
 export type Identity = {

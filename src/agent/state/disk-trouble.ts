@@ -1,8 +1,8 @@
-// Trouble with the disk, told as what it is: a machine whose disk is full or read-only is not "unreachable" (003).
+// Failures of the disk, under their own names: a machine whose disk is full or read-only is not "unreachable" (003).
 
 import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
 
-/** What a full, a failing or a read-only disk says; everything else is somebody's mistake about the folder. */
+/** The error codes of a full, failing or read-only disk; any other error is a wrong setup of the folder. */
 const ofTheDisk = ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO']
 
 export type DiskFacts = {
@@ -45,9 +45,9 @@ const nextStep = ({ errno, path }: DiskFacts): string => {
   switch (errno) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return `Make room on the disk of ${path}; the agent goes on by itself`
+      return `Make room on the disk of ${path}; the agent then goes on`
     case 'EROFS':
-      return `See why it is read-only (dmesg, findmnt -T ${path}), then: mount -o remount,rw; the agent goes on by itself`
+      return `See why it is read-only (dmesg, findmnt -T ${path}), then: mount -o remount,rw; the agent then goes on`
     case 'EIO':
       return `Look at the disk (dmesg, smartctl); the agent goes on in memory, and a restart would lose what it holds`
     default:

@@ -19,7 +19,7 @@ export const newKeyRequest = (
   return { purpose, keyType, keyPem: key.pkcs8Pem(), csrPem: makeCsr(key, name), sinceMs: nowMs, recoveryKey, madeFor }
 }
 
-/** P-256 whatever the profile says of certificates: this key never gets one. */
+/** Always P-256: the key types of the profile are for certificates, and this key never gets one. */
 export const newRecoveryKey = (): RecoveryKey => ({ keyType: 'p256', keyPem: generateKey('p256').pkcs8Pem() })
 
 /** The type asked for, unless the profile came to exclude it. */

@@ -1,4 +1,4 @@
-// For which invitation and machine an enrollment request was made. A request that was kept but never answered may have
+// For which join string and machine an enrollment request was made. A request that was kept but never answered may have
 // been copied with an image: on another machine, or with another join string, its keys are not used.
 
 import { sha256Hex } from '#platform/bytes.ts'

@@ -1,6 +1,6 @@
-// The ways an agent comes by an identity, in order of preference. "Not mine" is an answer, and the next is asked.
-// "Mine but broken" is told, and the next is asked all the same: a better source that fails must not take away one that
-// works. Only a source that was asked and said no ends the search: going on would be getting around that no.
+// The sources of an agent's identity, in order of preference. "Not mine" leads to the next source. "Mine but broken" is
+// reported and leads to the next source as well: a better source that fails must not disable one that works. Only a refusal
+// ends the search: going on would avoid the refusal.
 
 import type { AgentOutcome } from '#agent/core/outcome.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
@@ -13,7 +13,7 @@ import type { IdentitySource } from './credentials.ts'
 export type Need = 'start' | 'rejoin' | 'better'
 
 export type Provided =
-  /** The keeper has it: a rotation like any other, to whoever holds a channel. */
+  /** The keeper has a new identity: an open channel rotates to it as after a renewal. */
   | { readonly kind: 'identity' }
   /** Nothing for this provider to do here; ask the next. */
   | { readonly kind: 'not-mine' }

@@ -55,7 +55,7 @@ const longestSpreadMs = 5_000
 export const spreadMs = (remainingMs: number, jitterUnit: number): number =>
   Math.round(jitterUnit * Math.min(longestSpreadMs, Math.max(0, remainingMs) / 100))
 
-/** How far the wall clock has moved by itself since the last look. */
+/** How far the wall clock has jumped since the last look. */
 export const jumpMs = (before: ClockReading, now: ClockReading): number =>
   now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs)
 

@@ -144,7 +144,7 @@ export const openStorage = (deps: StorageDeps, stateFolder: string, keysOnDisk: 
         credentialErrno = errno(error) ?? 'EIO'
         throw error
       } finally {
-        // At once, before somebody else takes the room.
+        // At once, before another process takes the room.
         rebuild()
       }
     },

@@ -1,4 +1,4 @@
-// Looking at the agent of this machine and at the machine itself, and what to say to somebody who may not.
+// Commands that look at the agent of this machine and at the machine itself, and their answer to a user without the rights.
 
 import { defaultStateFolder } from '#agent/core/config.ts'
 import { errno } from '#platform/files.ts'
@@ -44,10 +44,12 @@ export const showAgentStatus = (cli: Cli, options: GlobalOptions & AgentFolderOp
   return Promise.resolve()
 }
 
-/** The answer is the explanation, whatever it is of: this succeeds also where nothing else does. */
+/** Succeeds with an explanation also where the agent or its files are broken. */
 export const agentExplain = (cli: Cli, options: GlobalOptions & AgentFolderOptions): Promise<void> => {
-  const told = lookedAt(() => explainAgent(agentFolder(cli, options), cli.clock))
-  printer(cli, options).answer(told, () => explanationLines(told).map((line) => asCalled(printable(line), cli.program)))
+  const explanation = lookedAt(() => explainAgent(agentFolder(cli, options), cli.clock))
+  printer(cli, options).answer(explanation, () =>
+    explanationLines(explanation).map((line) => asCalled(printable(line), cli.program)),
+  )
   return Promise.resolve()
 }
 

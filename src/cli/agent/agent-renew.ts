@@ -1,4 +1,4 @@
-// Telling the agent that runs here to do something now: to renew, or to use a repair bundle.
+// Asks the agent on this machine to act now: to renew, or to use a repair bundle.
 
 import { isRunning, judgedNowMs, fromNow } from '#agent/diagnostics/status.ts'
 import { readStatusFile, statusPath, type StatusFile, type StatusTrouble } from '#agent/diagnostics/status-file.ts'
@@ -65,15 +65,15 @@ const nudge = (status: StatusFile, file: string): void => {
       exit: exitCodes.notReady,
       code: 'AGENT_TAKES_NO_NUDGE',
       sentence: `The agent (process ${status.pid}) cannot be asked to renew now.`,
-      next: 'It renews by itself; to hurry it, restart it: systemctl restart muster-agent',
+      next: 'It renews automatically; to renew now, restart it: systemctl restart muster-agent',
     })
   }
-  // For root: whoever can write that file could have any process ended otherwise.
+  // For root: a user who can write that file could otherwise have any process ended.
   if (!isOfWriter(status.pid, file)) {
     throw new Failure({
       exit: exitCodes.refused,
       code: 'NOT_THE_AGENT',
-      sentence: `Process ${status.pid}, which ${file} names, belongs to somebody else than that file.`,
+      sentence: `Process ${status.pid}, which ${file} names, belongs to another user than that file.`,
       next: `See what it is: ps -fp ${status.pid}; then restart the agent: systemctl restart muster-agent`,
     })
   }

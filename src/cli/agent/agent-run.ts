@@ -12,7 +12,7 @@ import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { readFileIfAny } from '#platform/files.ts'
 import { isStream } from '#platform/paths.ts'
 
-/** Stays until it is told to stop, or the plane says no for good. */
+/** Runs until it is stopped, or until the plane refuses for good. */
 export const agentRun = async (cli: Cli, options: GlobalOptions & AgentOptions): Promise<void> => {
   // First, so that Ctrl-C ends a process that waits for its standard input.
   const config = await agentConfigOf(cli, options)

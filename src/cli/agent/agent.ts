@@ -19,7 +19,7 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
     .option('--join-file <file>', 'file with the join string (- for standard input); deleted after use')
     .addOption(new Option('--join-method <method>', 'how to prove this machine').choices(['token', 'hardware']))
     .addOption(new Option('--key-type <type>', 'kind of key to make').choices(['ed25519', 'p256', 'p384']))
-    .addOption(new Option('--key-storage <kind>', 'where keys live').choices(['file', 'memory']))
+    .addOption(new Option('--key-storage <kind>', 'where keys are kept').choices(['file', 'memory']))
     .option('--node-id <id>', 'the name to ask for, with a token of the domain')
     .option('--hardware-file <file>', 'read the hardware identity from here (MUSTER_HARDWARE_FILE)')
     .addOption(
@@ -28,7 +28,7 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
     .option('--static-certificate <file>', 'from the image: shown to the network at enrollment, never an identity')
     .option('--static-key <file>', 'its key')
     .option('--metrics-listen <address>', 'show metrics on this loopback address (MUSTER_METRICS_LISTEN)')
-    .option('--report-every <time>', 'how often to report to the plane, 60s unless told')
+    .option('--report-every <time>', 'how often to report to the plane (default 60s)')
     .option('--rehearse-every <time>', 'how often to rehearse the recovery, instead of what the profile says')
     .option(
       '--wireguard <interface>',
@@ -53,7 +53,7 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
 
   const renew = verb(agent, 'renew', 'Say when the certificate is renewed, or have it renewed now', [
     ['muster agent renew --now', 'ends every wait of the agent; answers when it is done'],
-    ['muster agent renew', 'when it would do so by itself'],
+    ['muster agent renew', 'when it would renew without being asked'],
   ])
     .option('--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)')
     .option('--now', 'do not wait for the time')

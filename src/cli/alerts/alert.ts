@@ -1,4 +1,4 @@
-// `muster alert`: what a person should look at, and saying that somebody does.
+// `muster alert`: lists alerts and acknowledges them.
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
@@ -27,16 +27,11 @@ export const declareAlert = (alert: Command, cli: Cli): void => {
   ]).option('--all', 'those that are resolved too')
   performs(cli, list, alertList)
 
-  const ack = verb(
-    alert,
-    'ack [id]',
-    'Say that somebody looks after an alert; it resolves when what it is about is over',
-    [
-      ['muster alert ack 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', 'an id as alert list shows it'],
-      ['muster alert ack 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5 --note "replacing its disk"', ''],
-      ['muster alert ack --kind superseded_by_hardware --note "power was lost"', 'every open alert of a kind'],
-    ],
-  )
+  const ack = verb(alert, 'ack [id]', 'Acknowledge an alert; it resolves when its cause is gone', [
+    ['muster alert ack 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', 'an id as alert list shows it'],
+    ['muster alert ack 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5 --note "replacing its disk"', ''],
+    ['muster alert ack --kind superseded_by_hardware --note "power was lost"', 'every open alert of a kind'],
+  ])
     .option('--kind <kind>', 'instead of an id: every alert of this kind that is open now')
     .option('--note <text>', 'what is being done; goes into the journal')
   performs(cli, ack, alertAck)
@@ -59,9 +54,7 @@ const alertList = async (cli: Cli, options: AlertListOptions): Promise<void> => 
   )
   if (alerts.some(({ reason }) => reason.length > widestReason)) print.note('whole reasons: muster alert list -o json')
   if (alerts.length > 0) return
-  print.note(
-    options.all === true ? 'there has never been an alert' : 'nothing needs a person; all: muster alert list --all',
-  )
+  print.note(options.all === true ? 'no alerts yet' : 'no open alerts; all: muster alert list --all')
 }
 
 const everyAlert = (plane: OperatorClient, all: boolean): Promise<AlertView[]> =>

@@ -60,12 +60,15 @@ export const declareCa = (ca: Command, cli: Cli): void => {
 
   const rotate = verb(ca, 'rotate', 'Replace the issuing key; certificates in use stay valid', [
     ['muster ca rotate', ''],
-    ['muster ca rotate --compromised 3f9a... --plan', 'who would lose what, and could not come back by itself'],
+    [
+      'muster ca rotate --compromised 3f9a... --plan',
+      'which nodes would lose their certificate, and which could not recover without an operator',
+    ],
     ['muster ca rotate --compromised 3f9a... --reason "its backup was stolen"', 'an AUTHORITY of muster ca show'],
   ])
     .option(
       '--compromised <authority>',
-      'somebody else may have its key: drop it, take nothing it has signed, and let its nodes recover',
+      'its key may be compromised: retire it, accept nothing it has signed, and let its nodes recover',
     )
     .option('--reason <text>', 'with --compromised: why; goes into the journal and the alert')
   plans(rotate)
@@ -148,7 +151,9 @@ const withdraw = async (cli: Cli, options: RotateOptions, issuer: string): Promi
     '',
     ...caLines(done.ca, cli.clock.nowMs(), paint),
   ])
-  print.note('Its nodes recover by themselves, a few dozen a second; who waits for people: muster alert list')
+  print.note(
+    'Its nodes recover automatically, a few dozen a second; which of them wait for an approval: muster alert list',
+  )
 }
 
 const caImport = async (cli: Cli, options: GlobalOptions, file: string): Promise<void> => {
@@ -182,7 +187,7 @@ const caLines = (ca: CaView, nowMs: number, paint: Paint): string[] => [
       'sealing',
       ca.sealing_protected
         ? 'protected'
-        : 'unprotected: the sealing key lies beside what it seals, or others may read it',
+        : 'unprotected: the sealing key is stored next to the data, or other users can read it',
     ],
     ['server', `${ca.server_certificate.names.join(', ')}, ${until(ca.server_certificate.not_after, nowMs)}`],
     ...ca.warnings.map((warning) => ['warning', warning] as const),
@@ -226,7 +231,7 @@ const caCrl = async (cli: Cli, options: CrlOptions): Promise<void> => {
   }
   const list = await connect(cli, options).ask(certificateStatusApi.crl, { query })
   const print = printer(cli, options)
-  // Fetched again and again into the same file: whoever reads it meanwhile sees one list or the other.
+  // Fetched repeatedly into the same file: a reader sees either the old list or the new one.
   if (options.out !== undefined) replaceFile(options.out, list.crl, 0o644)
   print.answer(list, () => (options.out === undefined ? pemLines(list.crl) : []))
   const kind = list.base_number === null ? 'full list' : `delta to ${list.base_number}`

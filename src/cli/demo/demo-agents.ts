@@ -38,7 +38,7 @@ export const demoAgents = async (cli: Cli, _options: GlobalOptions, folder: stri
     if (outcome.kind !== 'stopped') log.error({ outcome }, 'this agent has ended')
   })
   await Promise.all(outcomes)
-  // Whoever revokes the last node still wants to look at what that did.
+  // The demo goes on after its last node is revoked, so that the user can look at the result.
   while (!signal.aborted) await pause(cli.timers, anHourMs, signal)
 }
 

@@ -211,7 +211,7 @@ const demoTrouble = (error: unknown, folder: string): Failure =>
     : new Failure({
         exit: exitCodes.fault,
         code: 'DEMO_FAILED',
-        sentence: 'The demo ended by itself.',
+        sentence: 'The demo ended unexpectedly.',
         detail: [error instanceof Error ? error.message : String(error), ...lastWords(folder)].join('; '),
         next: 'Try fewer agents: muster demo --nodes 5',
       })

@@ -22,7 +22,7 @@ export const declareAllocation = (allocation: Command, cli: Cli): void => {
   ])
     .requiredOption('--node <id>', 'the node it runs on')
     .requiredOption('--vcluster <name>', 'the vCluster the node has to be in')
-    .requiredOption('--owner <name>', 'who is told when it has to go')
+    .requiredOption('--owner <name>', 'who is asked to move it when it has to go')
   performs(cli, create, allocationCreate)
 
   const list = verb(allocation, 'list', 'List allocations: where, whose, in which state', [

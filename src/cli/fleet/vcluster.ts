@@ -36,7 +36,7 @@ export const declareVCluster = (vcluster: Command, cli: Cli): void => {
     .addHelpText('after', overlayHelp)
   performs(cli, create, vclusterCreate)
 
-  const set = verb(vcluster, 'set <name> [settings...]', 'Change a vCluster; its nodes are told at once', [
+  const set = verb(vcluster, 'set <name> [settings...]', 'Change a vCluster; its nodes get the change at once', [
     ['muster vcluster set training policy.enforcementMode=enforce', 'drift is put right, not only reported'],
     ['muster vcluster set training policy.execWhitelist=nvidia-smi,dmesg', 'lists with commas'],
     ['muster vcluster set training --overlay training.json', 'replaces all of its files and services'],

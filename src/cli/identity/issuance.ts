@@ -11,7 +11,7 @@ import { renderFacts } from '#cli/kit/table.ts'
 export const declareIssuance = (issuance: Command, cli: Cli): void => {
   noun(issuance, [
     ['muster issuance show', ''],
-    ['muster issuance halt --reason "somebody has a copy of the store"', 'on every plane, at once'],
+    ['muster issuance halt --reason "the store may have been copied"', 'on every plane, at once'],
     ['muster issuance resume', ''],
   ])
   const show = verb(issuance, 'show', 'Whether certificates are issued, and who has halted that', [
@@ -25,10 +25,10 @@ export const declareIssuance = (issuance: Command, cli: Cli): void => {
     'No plane issues anything to a node from now on; connections and certificates in use stay as they are',
     [
       ['muster issuance halt --reason "unknown enrollments since 3 a.m."', ''],
-      ['muster issuance halt --reason "audit" --renewals-go-on', 'nobody new; whoever is in stays in'],
+      ['muster issuance halt --reason "audit" --renewals-go-on', 'no new nodes; existing nodes stay in'],
     ],
   )
-    .requiredOption('--reason <text>', 'why; goes into the journal, the alert and what agents are told')
+    .requiredOption('--reason <text>', 'why; goes into the journal, the alert and the refusals that agents get')
     .option('--renewals-go-on', 'nodes that are in still renew')
   performs(cli, halt, issuanceHalt)
 

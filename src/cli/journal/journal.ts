@@ -34,7 +34,7 @@ export const declareJournal = (journal: Command, cli: Cli): void => {
       ['muster journal follow', ''],
       ['muster journal follow -o json', 'one JSON object a line'],
     ]),
-  ).option('--last <count>', 'begin with so many older ones', '10')
+  ).option('--last <count>', 'number of older entries to begin with', '10')
   performs(cli, follow, journalFollow)
 
   const verify = verb(
@@ -83,7 +83,7 @@ const journalFollow = async (cli: Cli, options: JournalFilter & { readonly last:
   }
 }
 
-/** NDJSON whatever `-o` says: this is for programs. `bytes` is the entry exactly as it was hashed. */
+/** Always NDJSON, also without `-o`: this is for programs. `bytes` is the entry exactly as it was hashed. */
 const journalExport = async (cli: Cli, options: JournalFilter & { readonly after?: string }): Promise<void> => {
   const plane = connect(cli, options)
   let after = options.after

@@ -25,7 +25,7 @@ const readOrFail = (file: string, limit: number): ReturnType<typeof readShortFil
   } catch (error) {
     const why = errno(error) ?? 'unknown trouble'
     // What holds a secret is for one user only, and often made by another.
-    const next = why === 'EACCES' ? `Run this as somebody who may read ${file}, or give it by standard input: -` : null
+    const next = why === 'EACCES' ? `Run this as a user who may read ${file}, or pass it on standard input: -` : null
     throw usageFailure(`${file} cannot be read: ${why}.`, next)
   }
 }

@@ -1,5 +1,5 @@
 // `muster completion`: the scripts a shell loads. They hand the words typed so far to `muster complete-words`, never through
-// eval: what stands on a command line may be anything.
+// eval: a command line may hold any text.
 
 import { Argument, type Command } from 'commander'
 import type { Cli, GlobalOptions } from './cli.ts'

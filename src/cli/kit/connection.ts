@@ -37,7 +37,7 @@ export const resolveConnection = (options: GlobalOptions, env: Env): Connection 
       keyFile: keyFile ?? `${dataFolder}/admin.key`,
     }
   }
-  // The key of a local data folder is never sent to an address somebody typed.
+  // The key of a local data folder is never sent to an address given on the command line.
   if (keyFile === null)
     throw usageFailure('--url needs an operator key.', 'Pass --key-file FILE or set MUSTER_KEY_FILE')
   return { where: addressOf(url), caFile, keyFile }

@@ -16,7 +16,7 @@ export const readKey = (connection: Connection): string => {
       : keyFailure(`${keyFile}: ${keyTroubles[why] ?? why}`),
   )
   const key = text.trim()
-  // Also keeps a wrong file, such as a private key, from being sent to whoever answers.
+  // Also keeps a wrong file, such as a private key, from being sent to a server.
   if (!/^muster_key_[A-Za-z0-9_-]{43}$/.test(key)) throw keyFailure(`${keyFile} does not hold an operator key`)
   return key
 }

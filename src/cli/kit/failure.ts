@@ -3,7 +3,7 @@
 import { exitCodes, type ExitCode } from './exit-codes.ts'
 import { printable } from './printable.ts'
 
-/** Words in capitals that a hint may hold, and what they stand for here: { ID: 'gpu-001' }. */
+/** The values of words in capitals in a hint: { ID: 'gpu-001' }. */
 export type About = Readonly<Record<string, string>>
 
 export class Failure extends Error {

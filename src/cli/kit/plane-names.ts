@@ -11,7 +11,7 @@ import type { Cli, GlobalOptions } from './cli.ts'
 import type { Candidate, KnownNames } from './complete-words.ts'
 import { connect } from './operator-client.ts'
 
-/** Nobody waits longer than this for a Tab. */
+/** The longest time that completion may take. */
 const timeoutMs = 1500
 
 export const planeNames = async (

@@ -1,5 +1,5 @@
-// The file of `node enroll --batch`: CSV with a header. Every line stands for itself (R-086), so a bad one is reported
-// and the others go on.
+// The file of `node enroll --batch`: CSV with a header. Every line is independent (R-086): a bad one is reported and the others
+// go on.
 
 import { parse } from 'csv-parse/sync'
 import type { RegisterRequest } from '#wire/node/node-api.ts'

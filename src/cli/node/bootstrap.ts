@@ -19,8 +19,8 @@ export type AgentSource = {
 }
 
 /**
- * Null when it can be written into any of the formats. They are quoted all the same; this keeps what means something to
- * a shell, to YAML or to systemd from getting there at all, whoever the plane behind an address is.
+ * Null when it can be written into any of the formats. They quote it all the same; this check keeps characters with a meaning in
+ * a shell, in YAML or in systemd out, also if the plane at that address is hostile.
  */
 export const faultOfBootstrap = ({ nodeId, join, agent }: Bootstrap): string | null => {
   if (!new RegExp(nodeIdShape).test(nodeId)) return 'the name of the node is malformed'
@@ -134,5 +134,5 @@ const installService = ({ unit, sysusers, journald }: ServiceFiles): string[] =>
 
 const writes = (file: string, content: string): string[] => [`printf "%s" ${quoted(content)} > ${file}`]
 
-/** Always quoted, whatever it holds: a single quote is the only character that could end it. */
+/** Always quoted: a single quote is the only character that could end the quotation. */
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`

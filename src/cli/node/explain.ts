@@ -21,7 +21,7 @@ export const declareExplain = (explain: Command, cli: Cli): void => {
 
 type Who =
   | { readonly kind: 'found'; readonly nodes: readonly string[] }
-  /** Nobody could be asked. */
+  /** No plane could be asked. */
   | { readonly kind: 'unasked'; readonly why: string }
 
 export const explainCode = async (cli: Cli, options: GlobalOptions, code: string): Promise<void> => {

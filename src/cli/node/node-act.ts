@@ -1,4 +1,4 @@
-// What an operator does to nodes. Several are changed one by one: each is a transaction of its own, and what failed is told.
+// Commands that change nodes. Several nodes are changed one by one: each is its own transaction, and failures are listed.
 
 import { nodeActionApi } from '#wire/node/node-action-api.ts'
 import type { NodeDetail } from '#wire/node/node-api.ts'

@@ -37,7 +37,7 @@ type BundleOptions = GlobalOptions & {
 }
 
 export const nodeBundle = async (cli: Cli, options: BundleOptions, id: string): Promise<void> => {
-  // Everything that can be wrong is found before a token is made: a token nobody gets is one nobody takes back.
+  // Everything is checked before a token is made: a token that is never delivered is never revoked.
   const nodeId = nodeName(id)
   const agent = agentSource(options)
   if (options.out !== undefined && readFileIfAny(options.out) !== null) throw taken(options.out)

@@ -34,7 +34,7 @@ export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void
     (filter) => filter !== undefined,
   )
   print.note(
-    filtered ? 'no such nodes; all: muster node list' : 'no nodes; a first one: muster token create --node gpu-001',
+    filtered ? 'no nodes match; all: muster node list' : 'no nodes; a first one: muster token create --node gpu-001',
   )
 }
 

@@ -160,7 +160,7 @@ export const schedulingText = ({ state, reasons }: NodeDetail['scheduling']): st
 /** Of an identity that was taken away, or is not there yet, the last report says nothing about any machine. */
 const isGone = ({ membership }: NodeDetail): boolean => membership === 'revoked' || membership === 'registered'
 
-/** An agent that is connected and says nothing of it, or to a replica that would not hear it, is one of before. Nobody else tells. */
+/** A connected agent that does not report it is an older one, or is connected to an older replica. A node without a channel reports nothing. */
 export const overlayLines = (node: NodeDetail): string[] => {
   const { overlay, vcluster, sessions } = node
   if (isGone(node)) return []
@@ -197,21 +197,23 @@ const capabilityLines = (capabilities: NodeDetail['capabilities']): string[] => 
   ]
 }
 
-/** The story of a node: how it stands, what led there, and what a person could do. */
+/** The history of a node: its state, what led there, and what an operator could do. */
 export const nodeExplain = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
-  const told = await connect(cli, options).ask(nodeApi.explain, { params: { id }, about: { ID: id } })
-  printer(cli, options).answer(told, () => explanationLines(told).map((line) => asCalled(line, cli.program)))
+  const explanation = await connect(cli, options).ask(nodeApi.explain, { params: { id }, about: { ID: id } })
+  printer(cli, options).answer(explanation, () =>
+    explanationLines(explanation).map((line) => asCalled(line, cli.program)),
+  )
 }
 
-const explanationLines = (told: NodeExplanation): string[] => [
-  ...told.sentences.map(printable),
+const explanationLines = (explanation: NodeExplanation): string[] => [
+  ...explanation.sentences.map(printable),
   '',
   'What happened:',
-  ...chainLines(told.chain),
-  `  its agent last reported ${told.last_report_at ?? 'never'}`,
-  ...(told.next.length === 0
+  ...chainLines(explanation.chain),
+  `  its agent last reported ${explanation.last_report_at ?? 'never'}`,
+  ...(explanation.next.length === 0
     ? []
-    : ['', 'What you could do:', ...told.next.map((command) => `  ${printable(command)}`)]),
+    : ['', 'What you could do:', ...explanation.next.map((command) => `  ${printable(command)}`)]),
 ]
 
 /** The id of a story is said once, where it begins. */

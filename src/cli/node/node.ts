@@ -29,7 +29,7 @@ export const declareNode = (node: Command, cli: Cli): void => {
   const list = verb(node, 'list', 'List nodes: state, profile, certificate, last seen, conditions', [
     ['muster node list', ''],
     ['muster node list --state quarantined', ''],
-    ['muster node list --recoverable', 'who would come back by itself, proven by rehearsal'],
+    ['muster node list --recoverable', 'which nodes would recover without an operator, proven by rehearsal'],
     ['muster node list --recoverable no', 'who would not, and why'],
     ['muster node list --schedulable', 'where work may be placed'],
     ['muster node list --schedulable no', 'where it may not, and why'],
@@ -177,30 +177,27 @@ const declareActions = (node: Command, cli: Cli): void => {
   ])
   loads(cli, approve, async () => (await acts()).nodeApprove)
 
-  const deny = verb(node, 'deny <id>', 'Say no to a node that wants to recover; an approval takes it back', [
+  const deny = verb(node, 'deny <id>', 'Deny a node its recovery; an approval undoes it', [
     ['muster node deny mesh-04', ''],
   ])
   loads(cli, deny, async () => (await acts()).nodeDeny)
 
-  const settle = verb(
-    node,
-    'settle <id>',
-    'Say that of two that claim to be a node the machine that is connected now is the right one',
-    [['muster node settle gpu-001 --reason "the copy was wiped"', '']],
-  ).requiredOption('--reason <text>', 'why; goes into the journal')
+  const settle = verb(node, 'settle <id>', 'Resolve a duplicate identity: keep the machine that is connected now', [
+    ['muster node settle gpu-001 --reason "the copy was wiped"', ''],
+  ]).requiredOption('--reason <text>', 'why; goes into the journal')
   loads(cli, settle, async () => (await acts()).nodeSettle)
 
   const repair = verb(
     node,
     'repair-bundle <id>',
-    'An emergency credential for a machine that cannot come back: quarantines the node, works once',
+    'Make a single-use emergency credential for a machine that cannot recover; quarantines the node',
     [['muster node repair-bundle gpu-001 --reason "recovery CA was stale" --out gpu-001.repair.json', '']],
   )
     .requiredOption('--reason <text>', 'why; goes into the journal')
     .requiredOption('--out <file>', 'write it there, readable by its owner only')
   loads(cli, repair, async () => (await import('./node-bundle.ts')).nodeRepairBundle)
 
-  const revoke = verb(node, 'revoke [ids...]', 'Take the identity of a node away, at once and for good', [
+  const revoke = verb(node, 'revoke [ids...]', 'Revoke the identity of a node, at once and for good', [
     ['muster node revoke gpu-001 --reason compromised', 'waits for the proof, and prints it'],
     ['muster node revoke gpu-001 --reason compromised --wait 1m', 'for peers that are away for a moment'],
     ['muster node revoke gpu-001 gpu-002 --reason stolen', 'shows what it would do to them, and how to do it'],
@@ -219,5 +216,5 @@ const declareActions = (node: Command, cli: Cli): void => {
 /** Exit code 0 as soon as it is effective; the rest of the time is for peers. */
 const waits = (command: Command): Command =>
   command
-    .option('--wait <duration>', 'wait at most so long for every replica and peer to confirm (default 10s)')
+    .option('--wait <duration>', 'how long to wait for every replica and peer to confirm (default 10s)')
     .option('--no-wait', 'print what is known at once')

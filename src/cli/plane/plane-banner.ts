@@ -38,7 +38,7 @@ export const planeReadyBody = (ready: PlaneReady): PlaneReadyBody => ({
   warnings: ready.warnings,
 })
 
-/** `isDefault`: commands find this data folder without being told. `shared`: other planes may have made the domain. */
+/** `isDefault`: commands find this data folder without options. `shared`: other planes may have made the domain. */
 export const planeBanner = (
   body: PlaneReadyBody,
   program: string,

@@ -1,5 +1,5 @@
-// Several planes on one machine, on the same ports: this process makes the domain if need be, settles the ports, starts
-// the planes and starts again whichever ends. It serves nobody itself.
+// Several planes on one machine, on the same ports: this process makes the domain if necessary, settles the ports, starts the
+// planes and restarts any that ends. It serves no calls.
 
 import { asEnvironment, replicaVariable, type ListenAddress, type PlaneConfig } from '#plane/config/config.ts'
 import { initialisePlane } from '#plane/foundation/foundation.ts'
@@ -22,7 +22,7 @@ const settledAfterMs = 60_000
 export const runReplicas = async (cli: Cli, options: GlobalOptions, config: PlaneConfig): Promise<void> => {
   const stop = stopSignal()
   const log = openLog(config.logLevel, 'plane')
-  // First, and here: whatever is wrong with the database or the keys is then said once, and by this process.
+  // First, and in this process: a fault of the database or the keys is then reported once.
   // The ports before that: a first start that fails must not leave a domain behind.
   const ports = await settledPorts(config)
   const { firstRun, rootKeyFile } = await initialisePlane({ ...config, replicas: 1 }, log)
@@ -64,7 +64,7 @@ const childEnvironment = (
   return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
-/** A port somebody else listens on is found out now: planes that share theirs would share it with a stranger of ours. */
+/** A port that is taken is found now: planes that share their ports would otherwise share it with another program of this user. */
 const settledPorts = async (config: PlaneConfig): Promise<Readonly<Record<string, string>>> => {
   const held: HeldPort[] = []
   const settled = async ({ host, port }: ListenAddress): Promise<string> => {

@@ -8,7 +8,7 @@ import { isDefaultData, planeBanner, planeReadyBody } from './plane-banner.ts'
 import { planeTrouble } from './plane-trouble.ts'
 import { printer } from '#cli/kit/print.ts'
 
-/** Returns when the plane has been told to stop and has. */
+/** Returns when the plane has been asked to stop and has stopped. */
 export const plane = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   const isDefault = isDefaultData(options.data ?? cli.env['MUSTER_DATA'])
   let config: PlaneConfig | undefined
@@ -24,7 +24,7 @@ export const plane = async (cli: Cli, options: GlobalOptions): Promise<void> => 
       const { runReplicas } = await import('./plane-replicas.ts')
       return await runReplicas(cli, options, config)
     }
-    // One of several ends with whoever started it, also when that is killed.
+    // A replica ends with its parent, also when the parent is killed.
     const stop = config.replica === null ? stopSignal() : AbortSignal.any([stopSignal(), inputEnded()])
     await runPlane(config, onReady, stop)
   } catch (error) {

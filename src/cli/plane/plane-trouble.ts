@@ -21,7 +21,7 @@ export const planeTrouble = (error: unknown, { config, help = 'muster plane --he
     const sentence = 'The plane cannot run like this.'
     return new Failure({ exit: exitCodes.misconfigured, code, sentence, detail, next })
   }
-  // It may be there in a moment: whoever starts planes by themselves should try again.
+  // The database may be there in a moment: a supervisor should try again.
   if (errno(error) === 'DATABASE_UNREACHABLE' && 'next' in error) {
     const { message: detail, next } = error
     const sentence = 'The plane cannot run now.'
@@ -32,7 +32,7 @@ export const planeTrouble = (error: unknown, { config, help = 'muster plane --he
     const sentence = 'The plane has stopped: its disk did not keep what was written.'
     return new Failure({ exit: exitCodes.fault, code: 'DISK_FAILED', sentence, detail: error.message, next })
   }
-  // The store says by itself what is to be done.
+  // The error of the store already names the next step.
   if ('next' in error && typeof error.next === 'string') {
     return failure(errno(error) ?? 'STORE_REFUSED', error.message, error.next)
   }

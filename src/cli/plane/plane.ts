@@ -1,4 +1,4 @@
-// `muster plane`: how it is started.
+// `muster plane`: its options.
 
 import { Option, type Command } from 'commander'
 import type { Cli } from '#cli/kit/cli.ts'
@@ -19,7 +19,7 @@ export const declarePlane = (plane: Command, cli: Cli): void => {
       ],
     ]),
   )
-  plane.option('--replicas <number>', 'so many processes on the same ports, with --store postgres (MUSTER_REPLICAS)')
+  plane.option('--replicas <number>', 'number of processes on the same ports, with --store postgres (MUSTER_REPLICAS)')
   loads(cli, plane, async () => (await import('./plane-run.ts')).plane)
 }
 
@@ -34,14 +34,17 @@ export const planeOptions = (command: Command): Command =>
     .option('--node-listen <host:port>', 'where nodes connect (MUSTER_NODE_LISTEN)')
     .option(
       '--recovery-listen <host:port>',
-      'where nodes recover; port 8442 beside --node-listen unless told (MUSTER_RECOVERY_LISTEN)',
+      'where nodes recover; default port 8442 on the host of --node-listen (MUSTER_RECOVERY_LISTEN)',
     )
     .option('--operator-listen <host:port>', 'where operators connect (MUSTER_OPERATOR_LISTEN)')
     .option(
       '--status-listen <host:port|off>',
-      'where others ask by OCSP about our certificates and fetch revocation lists (MUSTER_STATUS_LISTEN)',
+      'listener for OCSP and certificate revocation lists (MUSTER_STATUS_LISTEN)',
     )
-    .option('--status-url <url>', 'where they find that; new certificates say so (MUSTER_STATUS_URL)')
+    .option(
+      '--status-url <url>',
+      'public URL of that listener, written into new certificates (AIA, CDP) (MUSTER_STATUS_URL)',
+    )
     .option('--operator-tls', 'speak TLS to operators; without it only loopback is allowed (MUSTER_OPERATOR_TLS=1)')
     .option(
       '--server-name <name>',
@@ -58,7 +61,10 @@ export const planeOptions = (command: Command): Command =>
       'most connections of one address (IPv6: /64) without proof, on each listener (MUSTER_CONNECTIONS_PER_SOURCE)',
     )
     .addOption(
-      new Option('--issuer-key <kind>', 'where the issuing key lives (MUSTER_ISSUER_KEY)').choices(['file', 'memory']),
+      new Option('--issuer-key <kind>', 'where the issuing key is kept (MUSTER_ISSUER_KEY)').choices([
+        'file',
+        'memory',
+      ]),
     )
     .option('--seal-key <file>', 'key that seals the keys on disk; keep it elsewhere (MUSTER_SEAL_KEY)')
     .option('--root-out <folder>', 'at the first start: put the root key there instead of on the plane')

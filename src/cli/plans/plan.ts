@@ -72,7 +72,7 @@ const showPlan = async (cli: Cli, options: GlobalOptions, id: string): Promise<v
   printer(cli, options).answer(plan, (paint) => planLines(plan, paint).map((line) => asCalled(line, cli.program)))
 }
 
-/** `kind` null: whatever it is. */
+/** `kind` null: a plan of any kind. */
 export const applyPlan = async (
   cli: Cli,
   options: GlobalOptions,

@@ -42,12 +42,12 @@ export const askReceipt = (plane: OperatorClient, id: string, waitMs: number): P
     about: { ID: id },
   })
 
-/** Printed as it stands; one that is not effective yet is no success. */
+/** Prints the receipt; one that is not effective yet is no success. */
 export const showReceipt = (cli: Cli, print: Print, receipt: ReceiptView): void => {
   print.answer(receipt, () => receiptLines(receipt))
   const look = `muster receipt show ${receipt.id} --wait 30s`
   if (receipt.effective_at === null) {
-    print.note(`not effective yet; what was decided stands, and a plane goes on collecting the proof: ${look}`)
+    print.note(`not effective yet; the decision is committed, and a plane goes on collecting the proof: ${look}`)
     cli.finish(exitCodes.notEffective)
   } else if (receipt.settled_at === null) print.note(`effective; some peers are still waited for: ${look}`)
 }
@@ -115,7 +115,7 @@ const hows: Readonly<Record<ReceiptView['replicas'][number]['how'], string>> = {
 const channelsText = ({ channels_cut: cut, latency }: ReceiptView): string =>
   latency.last_channel_cut_ms === null ? String(cut) : `${cut}, the last after ${ms(latency.last_channel_cut_ms)}`
 
-/** So many stragglers are listed. */
+/** The number of stragglers that are listed. */
 const mostListed = 20
 
 const peerFacts = ({ peers, latency }: ReceiptView): readonly Fact[] => {

@@ -30,7 +30,7 @@ export const declareReceipt = (receipt: Command, cli: Cli): void => {
   const show = verb(receipt, 'show <id>', 'Show a receipt: replicas, channels, peers, stragglers, latency', [
     ['muster receipt show 01KA2Q7Z6W3M8X9Y0Z1A2B3C4D', 'an id as receipt list shows it'],
     ['muster receipt show 01KA2Q7Z6W3M8X9Y0Z1A2B3C4D --wait 30s', 'wait until every peer has dropped the key'],
-  ]).option('--wait <duration>', 'wait for it to be settled, at most so long')
+  ]).option('--wait <duration>', 'how long to wait until it is settled')
   performs(cli, show, receiptShow)
 }
 

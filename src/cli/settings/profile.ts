@@ -32,7 +32,10 @@ export const declareProfile = (profile: Command, cli: Cli): void => {
     ['muster profile set gpu-cloud onActiveConflict=reject', ''],
     ['muster profile set hpc-diskless probeSilenceMs=60s', 'how long a silent node keeps its identity'],
     ['muster profile set gpu-cloud certificate.keyTypes=p256,p384', 'lists with commas'],
-    ['muster profile set gpu-cloud recovery.mode=deny --plan', 'who could not come back by itself then'],
+    [
+      'muster profile set gpu-cloud recovery.mode=deny --plan',
+      'which nodes could no longer recover without an operator',
+    ],
   ])
   plans(set)
   performs(cli, set, profileSet)

@@ -64,7 +64,7 @@ export const storeCopy = async (cli: Cli, options: CopyOptions): Promise<void> =
   const print = printer(cli, options)
   const store = to.store.kind
   print.answer({ store, ...copiedBody(done) }, () => renderFacts([['store', store], ...copiedFacts(done)]))
-  print.note('operator keys are as they were: whoever had one has it still; admin.key stays in the old data folder')
+  print.note('operator keys are unchanged and still work; admin.key stays in the old data folder')
   const data = store === 'sqlite' ? ` --data ${shellWord(options.to)}` : ''
   const sealKey = ` --seal-key ${shellWord(done.sealingKeyFile)}`
   print.note(`next: muster plane --store ${store}${data}${sealKey}; and never start the old one again`)

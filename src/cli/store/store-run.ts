@@ -51,7 +51,7 @@ export const storeRun = (cli: Cli): CopyRun & { over(): void } => {
     if (shown) cli.err.write('\r\x1b[K')
     shown = false
   }
-  // Real turns of the event loop: whatever the command's own timers are, a signal has to get through.
+  // Real turns of the event loop, whichever timers the command has: a signal has to get through.
   return { clock: cli.clock, timers: systemTimers, stop: stopSignal(), onProgress, over }
 }
 
@@ -80,6 +80,7 @@ const exitOf = (code: CopyRefusal['code']): ExitCode => {
     case 'STORE_IN_USE':
     case 'DATA_FOLDER_IN_USE':
     case 'STOPPED':
+    case 'UPGRADE_UNFINISHED':
       return exitCodes.tryLater
     default:
       return exitCodes.refused

@@ -82,12 +82,12 @@ export const declareStore = (store: Command, cli: Cli): void => {
   const confirm = verb(
     store,
     'confirm',
-    'After an older copy of the store was restored: what its nodes know of and it does not; with a reason, issue from it again',
+    'Show the journal entries that a restored store lost; with --reason, resume issuance',
     [
-      ['muster store confirm', 'what speaks against the store'],
+      ['muster store confirm', 'what the store has lost'],
       ['muster store confirm --reason "restored monday after the disk died"', ''],
     ],
-  ).option('--reason <text>', 'take it for what it is; goes into the journal')
+  ).option('--reason <text>', 'why the store is to be used as it is; goes into the journal')
   performs(cli, confirm, storeConfirm)
 }
 
@@ -111,7 +111,11 @@ const storeConfirm = async (cli: Cli, options: GlobalOptions & { readonly reason
   if (options.reason === undefined) {
     const found = await plane.ask(storeApi.continuity)
     const { doubt } = found
-    print.answer(found, () => (doubt === null ? ['Nothing speaks against the store.'] : renderFacts(doubtFacts(doubt))))
+    print.answer(found, () =>
+      doubt === null
+        ? ['The store has lost nothing that its planes or agents know of.']
+        : renderFacts(doubtFacts(doubt)),
+    )
     if (doubt === null) return
     print.note(`${whatToDo(doubt)} Then: muster store confirm --reason REASON`)
     return cli.finish(exitCodes.notReady)
@@ -132,7 +136,9 @@ const doubtFacts = (doubt: DoubtView): readonly (readonly [string, string])[] =>
   ['why', doubt.in_words],
   [
     'missing',
-    doubt.missing === null ? 'not known: the copy has gone on by itself' : `at least ${doubt.missing} entries`,
+    doubt.missing === null
+      ? 'not known: the restored copy has been written to since'
+      : `at least ${doubt.missing} entries`,
   ],
   ['newest entry', doubt.newest_entry === null ? 'not known' : `${doubt.newest_entry} when the planes were started`],
 ]

@@ -4,9 +4,18 @@
 import { isoTime } from '#platform/clock.ts'
 import { acknowledgementOf, alertKey, type Alert } from './alert.ts'
 import { alertRule, type WantedAlert } from './alert-kinds.ts'
-import { readOf, type Change, type Read, type Row } from '#domain/core/change.ts'
+import {
+  readOf,
+  type Change,
+  type Read,
+  type Row,
+  boundedText,
+  decided,
+  entry,
+  type Attribution,
+  type Decided,
+} from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
-import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
 import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 

@@ -2,7 +2,7 @@
 // alerts (plane/alerts, and the flows that raise one) gives the evidence; nothing else writes an alert's text.
 
 import { isoTime } from '#platform/clock.ts'
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import { durationWords } from '#domain/core/in-words.ts'
 import type { Condition, FormerRevocation, Membership, NodeId } from '#domain/core/node.ts'
 

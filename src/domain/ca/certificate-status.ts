@@ -12,10 +12,10 @@ import {
   type Denial,
   type DenialReason,
   type KeyBan,
+  slotsOf,
 } from '#domain/core/certificate.ts'
 import type { IssuerRecord } from './issuer.ts'
 import type { IssuerId, Node } from '#domain/core/node.ts'
-import { slotsOf } from '#domain/core/slots.ts'
 
 export type CertificateStatus =
   | { readonly kind: 'good' }

@@ -3,11 +3,10 @@
 
 import type { IssuerId, Node, NodeId } from '#domain/core/node.ts'
 import { approvalComplete } from '#domain/core/approval.ts'
-import type { Denial } from '#domain/core/certificate.ts'
+import { type Denial, everySlot, slotsOf } from '#domain/core/certificate.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { recoverabilityOf, isToRecover } from '#domain/core/recoverability.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
 
 export type IssuerRecord = {
   readonly id: IssuerId
@@ -34,7 +33,7 @@ export const withdrawalBarred = (issuer: IssuerRecord | null): Refusal | null =>
   if (issuer === null) return refuse('ISSUER_NOT_FOUND')
   switch (issuer.role) {
     case 'root':
-      return refuse('ISSUER_NOT_WITHDRAWABLE', 'it is the root: every machine trusts it, and nothing stands above it')
+      return refuse('ISSUER_NOT_WITHDRAWABLE', 'it is the root: every machine trusts it, and no authority is above it')
     case 'recovery':
       return refuse('ISSUER_NOT_WITHDRAWABLE', 'it is the root of recovery, which machines come back by')
     case 'domain-ca':

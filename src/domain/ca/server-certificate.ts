@@ -1,10 +1,14 @@
 // The plane's own certificate: whether a new one is due, what is ordered, and what is written once it is signed.
 
 import { isoTime } from '#platform/clock.ts'
-import { certificateKey, type CertificateRecord, type IssuedCertificate } from '#domain/core/certificate.ts'
-import { readOf, type Change } from '#domain/core/change.ts'
-import { entry, type Attribution } from '#domain/core/decision.ts'
-import { placeOrder, type SigningOrder } from '#domain/core/order.ts'
+import {
+  certificateKey,
+  type CertificateRecord,
+  type IssuedCertificate,
+  placeOrder,
+  type SigningOrder,
+} from '#domain/core/certificate.ts'
+import { readOf, type Change, entry, type Attribution } from '#domain/core/change.ts'
 
 /** What clients call the plane by: host names in lower case, addresses in their canonical text. */
 export type ServerNames = { readonly dns: readonly string[]; readonly ip: readonly string[] }

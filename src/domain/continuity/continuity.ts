@@ -4,9 +4,8 @@
 import { alertKey, type Alert } from '#domain/alerts/alert.ts'
 import { withAlert, type AlertFacts } from '#domain/alerts/alert-decisions.ts'
 import { wantedAlert, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
+import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
-import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { EntryBody, EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { NodeId } from '#domain/core/node.ts'
@@ -75,13 +74,6 @@ export const findingOf = (seen: Sighting, lineage: number, places: readonly Plac
   )
   return missing === undefined ? null : found(missing, 'missing')
 }
-
-/** Nothing of the caller's is at fault, and nothing is used up. */
-const retryAfterMs = 60_000
-
-/** Asked before anything is issued; null: go on. */
-export const issuanceBarred = ({ continuity }: DomainSettings): Refusal | null =>
-  continuity.doubt === null ? null : { ...refuse('STORE_IN_DOUBT'), retryAfterMs }
 
 /** By a plane that knows itself what its store has lost. Soon: another plane, or an operator, may settle it. */
 export const storeInDoubt = (why: string): Refusal => ({ ...refuse('STORE_IN_DOUBT', why), retryAfterMs: 10_000 })

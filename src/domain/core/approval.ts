@@ -1,9 +1,7 @@
 // Approval: people decide whether a node that was gone may come back, and whether one may recover (rulings 3 and 6).
 
-import { readOf, type Row } from './change.ts'
+import { readOf, type Row, entry, nodeDecided, type NodeDecided, type NodeFacts } from './change.ts'
 import { hasCondition, withoutConditions } from './conditions.ts'
-import { entry } from './decision.ts'
-import { nodeDecided, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { Node } from './node.ts'
 import type { Profile } from './profile.ts'
 import { refuse, type Refusal } from './refusal.ts'

@@ -1,7 +1,36 @@
-// What is on record of every certificate we issued: its row is how a presented certificate is resolved (ruling 9).
+// A certificate from its order to its end: what is signed, the row that is kept of it, the slot it has in its node, and what
+// denies it or bans its key.
 
-import type { IssuerId, NodeId, Slot } from './node.ts'
+import type { IssuerId, Node, NodeId, Slot, Slots } from './node.ts'
 
+declare const decided: unique symbol
+
+/**
+ * One certificate to be signed. An issuer accepts nothing else, and only a decision makes one: a boundary rule keeps
+ * `placeOrder` inside src/domain.
+ */
+export type SigningOrder = {
+  readonly id: string
+  readonly subject: { readonly cn: string; readonly o: string; readonly ou: string }
+  readonly uriSans: readonly string[]
+  readonly dnsSans: readonly string[]
+  readonly ipSans: readonly string[]
+  readonly usage: 'client' | 'server'
+  /** SubjectPublicKeyInfo, DER. The only thing a request contributes. */
+  readonly publicKey: Uint8Array
+  readonly issuedAtMs: number
+  readonly lifetimeMs: number
+  readonly aiaUrl: string | null
+  readonly cdpUrl: string | null
+  readonly for: { readonly kind: 'node'; readonly node: NodeId; readonly epoch: number } | { readonly kind: 'server' }
+  readonly [decided]: true
+}
+
+export type OrderDraft = Omit<SigningOrder, typeof decided>
+
+export const placeOrder = (draft: OrderDraft): SigningOrder => draft as SigningOrder
+
+/** The row of every certificate that we issued. A presented certificate is resolved to it (ruling 9). */
 export type CertificateRecord = {
   readonly issuer: IssuerId
   /** Hex, lower case, no leading zeros. */
@@ -90,3 +119,85 @@ export const deniedOverKey = (
       reason: 'key-compromise',
     },
   }) as const
+
+// Which of a node's certificates is which, and what becomes of them.
+
+export type SlotName = 'current' | 'pending' | 'retired'
+
+/** Null for the states that have no certificates. */
+export const slotsOf = (node: Node): Slots | null => {
+  switch (node.membership.kind) {
+    case 'enrolled':
+    case 'active':
+    case 'inactive':
+    case 'quarantined':
+      return node.membership.slots
+    case 'registered':
+    case 'revoked':
+      return null
+  }
+}
+
+export const everySlot = (slots: Slots): readonly Slot[] =>
+  [slots.current, slots.pending, slots.retired === null ? null : slots.retired.slot].filter((slot) => slot !== null)
+
+export const slotNameOf = (slots: Slots, issuer: IssuerId, serial: string): SlotName | null => {
+  const is = (slot: Slot | null): boolean => slot !== null && slot.issuer === issuer && slot.serial === serial
+  if (is(slots.current)) return 'current'
+  if (is(slots.pending)) return 'pending'
+  return is(slots.retired === null ? null : slots.retired.slot) ? 'retired' : null
+}
+
+/** Of two certificates of a node the later one has the higher number; 0: none of these. */
+export const generationOf = ({ current, pending, retired }: Slots, serial: string | null): number =>
+  [retired === null ? null : retired.slot, current, pending].findIndex((slot) => slot?.serial === serial) + 1
+
+/** Until when this certificate may be used; null when it is none of these any more. */
+export const servesUntilMs = (slots: Slots, issuer: IssuerId, serial: string): number | null => {
+  switch (slotNameOf(slots, issuer, serial)) {
+    case 'current':
+      return slots.current.notAfterMs
+    case 'pending':
+      return slots.pending === null ? null : slots.pending.notAfterMs
+    case 'retired':
+      return slots.retired === null ? null : slots.retired.untilMs
+    case null:
+      return null
+  }
+}
+
+/** The slot that was signed for this key and is still good: what a repeated request is answered with. */
+export const slotForKey = (slots: Slots, spki: string, nowMs: number): Slot | null =>
+  [slots.current, slots.pending].find(
+    (slot) => slot !== null && slot.spki === spki && slot.notAfterMs > nowMs && !isFromFuture(slot.issuedAtMs, nowMs),
+  ) ?? null
+
+/** The pending certificate has been used: it is the current one now, and the one before drains until a deadline. */
+export const promote = (slots: Slots, pending: Slot, drainUntilMs: number): Slots => ({
+  current: pending,
+  pending: null,
+  retired: { slot: slots.current, untilMs: Math.min(drainUntilMs, slots.current.notAfterMs) },
+})
+
+/** Denies the node's epoch for as long as anything issued in it could still be valid. Null: nothing was. */
+export const denialOfEpoch = (
+  node: Node,
+  { toleranceMs, ...story }: { readonly toleranceMs: number } & Pick<Denial, 'atMs' | 'why' | 'reason'>,
+): Denial | null => {
+  const slots = slotsOf(node)
+  if (slots === null) return null
+  const lastMs = Math.max(...everySlot(slots).map((slot) => slot.notAfterMs))
+  return { kind: 'epoch', node: node.id, epoch: node.epoch, untilMs: lastMs + toleranceMs, ...story }
+}
+
+// What was made in the future was made by a clock that was wrong: it does not hold yet, and was meant to end long before it
+// does. Clocks of machines that work together differ a little, so a tolerance belongs to every such comparison.
+
+/** Certificates are backdated by so much, and so far apart two replicas may be. */
+const leastMs = 60_000
+
+/** Where the setting of the domain is not at hand. */
+const usualClockToleranceMs = 5 * 60_000
+
+export const isFromFuture = (madeAtMs: number, nowMs: number, toleranceMs = usualClockToleranceMs): boolean =>
+  madeAtMs - nowMs > Math.max(toleranceMs, leastMs)

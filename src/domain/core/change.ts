@@ -1,5 +1,5 @@
-// A change is what a decision wants written: the rows it has read (by version), the rows it writes, and the journal
-// entries that say so. There is no way to commit a change without an entry.
+// What a decision is and what it writes. A change names the rows it has read (by version), the rows it writes, and the
+// journal entries that say so. There is no way to commit a change without an entry.
 
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { Allocation } from '#domain/fleet/allocation.ts'
@@ -18,6 +18,8 @@ import type { Receipt } from '#domain/revocation/receipt.ts'
 import type { Token } from '#domain/enrollment/token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 import type { OverlayAddress, WireguardKey } from './wireguard.ts'
+import { redactSecrets } from '#platform/secret-shapes.ts'
+import { refuse, type Refusal } from './refusal.ts'
 
 /** Every kind of row decisions are made on, and what it holds. */
 export type RowTypes = {
@@ -86,3 +88,101 @@ export const readOf = (row: RowKind, key: string, found: Row<unknown> | null): R
   key,
   version: found === null ? 0 : found.version,
 })
+
+/** On whose behalf something is decided; goes into every journal entry. */
+export type Attribution = {
+  /** As `actorOf` names it, or `system:PART`. */
+  readonly actor: string
+  readonly source: string | null
+  readonly correlation: string | null
+}
+
+export type Decided = { readonly kind: 'decided'; readonly change: Change }
+
+export const decided = (change: Change): Decided => ({ kind: 'decided', change })
+
+/** A draft with everything left out that the caller does not name. */
+export const entry = (
+  by: Attribution,
+  atMs: number,
+  type: EntryDraft['type'],
+  about: Partial<Pick<EntryDraft, 'node' | 'epoch' | 'token' | 'issuer' | 'serial'>>,
+  body: EntryDraft['body'] = {},
+): EntryDraft => ({
+  type,
+  atMs,
+  actor: by.actor,
+  source: by.source,
+  node: about.node ?? null,
+  epoch: about.epoch ?? null,
+  token: about.token ?? null,
+  issuer: about.issuer ?? null,
+  serial: about.serial ?? null,
+  correlation: by.correlation,
+  body,
+})
+
+/** Free text from outside is cut before it becomes part of a record, and no secret somebody put into it is kept. */
+export const boundedText = (text: string, length = 256): string => {
+  // Control characters would let a node forge lines in whatever prints the journal.
+  const clean = redactSecrets(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
+  // A cut may leave half of a surrogate pair, which PostgreSQL cannot keep.
+  return (clean.length <= length ? clean : clean.slice(0, length - 1) + '…').toWellFormed()
+}
+
+// The shape of most decisions: one node's row is replaced, and the journal says why.
+
+export type NodeDecided = Decided & { readonly node: Node }
+
+/** What every decision about one node is given. */
+export type NodeFacts = { readonly node: Row<Node>; readonly by: Attribution; readonly nowMs: number }
+
+/** A part of a change: what it relied on, writes and says beside the row of the node. */
+export type ChangePart = {
+  readonly reads?: readonly Read[]
+  readonly writes?: readonly Write[]
+  /** Behind those of the node. */
+  readonly entries?: readonly EntryDraft[]
+}
+
+/** Several that happen together. */
+export const mergeParts = (parts: readonly ChangePart[]): Required<ChangePart> => ({
+  reads: parts.flatMap(({ reads = [] }) => reads),
+  writes: parts.flatMap(({ writes = [] }) => writes),
+  entries: parts.flatMap(({ entries = [] }) => entries),
+})
+
+/** The same change, with more that happens in it. */
+export const withPart = (change: Change, extra: ChangePart): Change => ({
+  ...change,
+  reads: [...change.reads, ...(extra.reads ?? [])],
+  writes: [...change.writes, ...(extra.writes ?? [])],
+  entries: [...change.entries, ...(extra.entries ?? [])] as unknown as Change['entries'],
+})
+
+export const nodeDecided = (
+  from: Row<Node>,
+  node: Node,
+  entries: Change['entries'],
+  extra: ChangePart = {},
+): NodeDecided => ({
+  ...decided({
+    reads: [readOf('node', node.id, from), ...(extra.reads ?? [])],
+    writes: [{ put: 'node', value: node }, ...(extra.writes ?? [])],
+    entries: [...entries, ...(extra.entries ?? [])] as unknown as Change['entries'],
+  }),
+  node,
+})
+
+/** What was decided on a stand-in (journal/node-shape.ts) says so itself. No store writes it over the row that somebody may still save. */
+export const standInOf = ({ writes }: Change): NodeId | null => {
+  for (const write of writes) if (write.put === 'node' && write.value.unreadable !== undefined) return write.value.id
+  return null
+}
+
+export const rowUnreadable = (id: NodeId): Refusal =>
+  refuse(
+    'NODE_STATE_CONFLICT',
+    `the row of ${id} in the database cannot be read: put it back from a backup, or end what it stands for: ` +
+      `muster node revoke ${id} --reason REASON, or, if it was not revoked before: muster node quarantine ${id} --reason REASON`,
+  )

@@ -1,8 +1,7 @@
 // Conditions: named facts about a node, one of each name, with since, reason and evidence.
 
-import { boundedText, entry, type Attribution } from './decision.ts'
+import { boundedText, entry, type Attribution, nodeDecided, type NodeDecided, type NodeFacts } from './change.ts'
 import type { EntryDraft } from './journal-entry.ts'
-import { nodeDecided, type NodeDecided, type NodeFacts } from './node-change.ts'
 import type { Condition, ConditionName, Node } from './node.ts'
 
 /** Nothing to write: it is so already. */

@@ -1,8 +1,7 @@
 // Which changes cut somebody off. They are committed when nothing else can be, on a disk that is full but for the reserve of
 // the store; and where they cannot be committed at all they are in force at the plane that was asked, until they are.
 
-import type { Change, Write } from './change.ts'
-import type { Attribution } from './decision.ts'
+import type { Change, Write, Attribution } from './change.ts'
 import type { EntryType } from './journal-entry.ts'
 import type { IssuerId, NodeId } from './node.ts'
 

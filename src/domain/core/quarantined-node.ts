@@ -1,7 +1,7 @@
 // A node as it is in quarantine, whoever put it there: an operator, a repair, or two holders of its identity.
 
 import { withoutConditions } from './conditions.ts'
-import { entry, type Attribution } from './decision.ts'
+import { entry, type Attribution } from './change.ts'
 import type { EntryDraft } from './journal-entry.ts'
 import type { Node } from './node.ts'
 

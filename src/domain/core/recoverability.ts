@@ -29,7 +29,7 @@ const joinsAgain = ({ recovery, join }: Profile): boolean =>
 const obstacle = (node: Node, profile: Profile, rehearsedAtMs: number | null, nowMs: number): string | null => {
   const { membership, recovery, rehearsal } = node
   if (membership.kind === 'revoked' || membership.kind === 'quarantined') return membership.kind
-  if (joinsAgain(profile)) return 'not needed: joins again by its hardware'
+  if (joinsAgain(profile)) return 'n/a (rejoins by hardware identity)'
   if (profile.recovery.mode === 'deny') return 'recovery denied by profile'
   if (recovery === null) return 'nothing registered'
   if (recovery.denied !== null) return 'recovery denied by an operator'

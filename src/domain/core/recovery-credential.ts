@@ -2,7 +2,7 @@
 
 import type { Node, NodeId, Recovery, RecoveryCredential } from './node.ts'
 import type { Profile } from './profile.ts'
-import { slotsOf } from './slots.ts'
+import { slotsOf } from './certificate.ts'
 
 /** What a node asks to recover by from now on. Whoever passes it on has checked the proof of the key. */
 export type RecoveryRegistrationFacts =

@@ -2,9 +2,8 @@
 // anonymous callers are charged before they cost anything (ruling 2). What a token still allows, and what uses it up, is
 // decided with the rest of the enrollment.
 
-import { readOf, type Change, type Row } from '#domain/core/change.ts'
-import { isFromFuture } from '#domain/core/clock-tolerance.ts'
-import { entry } from '#domain/core/decision.ts'
+import { readOf, type Change, type Row, entry } from '#domain/core/change.ts'
+import { isFromFuture } from '#domain/core/certificate.ts'
 import type { HardwareIdentity, Node, Slot } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

@@ -2,19 +2,24 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { approvalComplete } from '#domain/core/approval.ts'
-import { issuanceBarred } from '#domain/continuity/continuity.ts'
-import { slotOf, type CertificateRecord, type IssuedCertificate } from '#domain/core/certificate.ts'
-import { readOf, type Change, type Row, type Write } from '#domain/core/change.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
+import {
+  slotOf,
+  type CertificateRecord,
+  type IssuedCertificate,
+  denialOfEpoch,
+  slotForKey,
+  slotsOf,
+} from '#domain/core/certificate.ts'
+import { readOf, type Change, type Row, type Write, boundedText, entry } from '#domain/core/change.ts'
 import type { HolderFacts } from '#domain/identity/duplicate.ts'
 import { durationWords } from '#domain/core/in-words.ts'
-import { issuanceHalted } from '#domain/identity/issuance.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
 import {
   admit,
   certificateOf,
   certificateWords,
+  issuanceStopped,
   keyUnfit,
   recorded,
   type Admitted,
@@ -34,8 +39,7 @@ import {
 } from '#domain/core/node.ts'
 import type { JoinMethod, Profile } from '#domain/core/profile.ts'
 import { registeredRecovery, type RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
-import { refuse, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
-import { denialOfEpoch, slotForKey, slotsOf } from '#domain/core/slots.ts'
+import { refuse, refuseField, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
 import { isSuspicion } from '#domain/identity/settle.ts'
 import {
   underlayText,
@@ -97,13 +101,13 @@ export type Admission = Admitted<EnrollFacts> & {
 export const decideEnroll = (facts: EnrollFacts): EnrollVerdict => {
   const { key, node } = facts
   const domain = facts.domain.value
-  const stopped = issuanceBarred(domain) ?? issuanceHalted(domain, 'known')
+  const stopped = issuanceStopped(domain, 'known')
   if (stopped !== null) return stopped
-  if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
+  if (key.kind === 'malformed') return refuseField('CSR_INVALID', 'csr', key.why)
 
   const repeated = repeatOf(facts, key.spkiHash)
   if (repeated !== null) return repeated
-  const halted = issuanceHalted(domain, 'new')
+  const halted = issuanceStopped(domain, 'new')
   if (halted !== null) return halted
 
   const barred = tokenTaken(facts) ?? tokenOutlived(facts) ?? wayOfJoining(facts) ?? keyBarred(facts, key)

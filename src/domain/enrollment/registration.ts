@@ -1,11 +1,17 @@
 // Registration: the domain gets to know a node. Nothing outside the registry ever gets a certificate.
 
-import { readOf, type Row } from '#domain/core/change.ts'
-import { boundedText, decided, entry, type Attribution } from '#domain/core/decision.ts'
+import {
+  readOf,
+  type Row,
+  boundedText,
+  decided,
+  entry,
+  type Attribution,
+  type NodeDecided,
+} from '#domain/core/change.ts'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
 import { hardwareWords, isBlank, sameHardware } from '#domain/core/hardware-identity.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
-import type { NodeDecided } from '#domain/core/node-change.ts'
 import type { HardwareIdentity, Node, NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

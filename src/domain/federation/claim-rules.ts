@@ -2,10 +2,17 @@
 // because it boots from one, not because anybody agreed on it. So a claim raises or clears a condition that blocks
 // nothing, and no answer at all changes nothing.
 
-import { readOf, type Row } from '#domain/core/change.ts'
+import {
+  readOf,
+  type Row,
+  decided,
+  entry,
+  type Attribution,
+  type Decided,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import { decideClear, decideRaise, type Unchanged } from '#domain/core/conditions.ts'
-import { decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
-import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
 import { claimKey, claimKeptMs, type Claim, type PeerDomain } from './peer-domain.ts'
 
 export type TakeClaimsFacts = {

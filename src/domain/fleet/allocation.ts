@@ -2,10 +2,18 @@
 // so that whoever takes the node away and whoever places work on it cannot miss each other.
 
 import type { NodeId, Node } from '#domain/core/node.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
-import { boundedText, entry, type Attribution } from '#domain/core/decision.ts'
+import {
+  readOf,
+  type Row,
+  boundedText,
+  entry,
+  type Attribution,
+  nodeDecided,
+  type ChangePart,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import type { EntryBody, EntryDraft, EntryType } from '#domain/core/journal-entry.ts'
-import { nodeDecided, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { schedulingOf } from './scheduling.ts'
 

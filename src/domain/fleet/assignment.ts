@@ -1,11 +1,18 @@
 // Which vCluster a node belongs to, or none. A move is one change, and no certificate is touched by any of it.
 
-import { readOf, type Row } from '#domain/core/change.ts'
+import {
+  readOf,
+  type Row,
+  entry,
+  nodeDecided,
+  mergeParts,
+  type ChangePart,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import { clearedEntry, withoutConditions } from '#domain/core/conditions.ts'
-import { entry } from '#domain/core/decision.ts'
 import { counted } from '#domain/core/in-words.ts'
 import type { EntryDraft, EntryType } from '#domain/core/journal-entry.ts'
-import { nodeDecided, mergeParts, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { drainEnded } from '#domain/core/quarantined-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

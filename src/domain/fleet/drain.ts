@@ -2,10 +2,9 @@
 // the drain (allocation.ts); a node that has nothing is drained at once.
 
 import { askForAll, letAllStay, type AllocationsFacts } from './allocation.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
+import { boundedText, entry, nodeDecided, type ChangePart, type NodeDecided } from '#domain/core/change.ts'
 import { counted } from '#domain/core/in-words.ts'
 import type { EntryDraft, EntryType } from '#domain/core/journal-entry.ts'
-import { nodeDecided, type ChangePart, type NodeDecided } from '#domain/core/node-change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 

@@ -1,17 +1,24 @@
 // Two holders of one identity (ruling 6). Of the two the one with the live channel stays; with no channel live, or where
 // the profile says so, both are fenced until an operator decides. Both are named, with what tells them apart.
 
-import { readOf, type Change, type Row } from '#domain/core/change.ts'
+import {
+  readOf,
+  type Change,
+  type Row,
+  boundedText,
+  entry,
+  nodeDecided,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import { hasCondition, withCondition } from '#domain/core/conditions.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { hardwareWords } from '#domain/core/hardware-identity.ts'
-import { nodeDecided, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Condition, ConditionName, Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { drainEnded, quarantinedNode } from '#domain/core/quarantined-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { denialOfEpoch, generationOf, slotsOf } from '#domain/core/slots.ts'
+import { denialOfEpoch, generationOf, slotsOf } from '#domain/core/certificate.ts'
 
 /** How one holder of an identity can be told from another. Null: not known, as of an older agent. */
 export type HolderFacts = {
@@ -61,11 +68,11 @@ export type Fence = NodeFacts & { readonly why: string }
 export type Suspicion = Pick<Condition, 'reason' | 'evidence'>
 
 const reasons: Readonly<Record<DuplicateSign, string>> = {
-  'old-counter': 'somebody presented a counter that a newer one has replaced',
-  'replaced-serial': 'somebody used a certificate that a newer one has replaced',
-  'draining-serial': 'a new process used a certificate that a newer one has just replaced',
-  'second-successor': 'two holders of one certificate asked for its successor',
-  'second-instance': 'somebody asked for this identity while another process with it is connected',
+  'old-counter': 'a machine presented an old recovery counter: the state of this node was probably copied',
+  'replaced-serial': 'a machine used a replaced certificate: the state of this node was probably copied',
+  'draining-serial': 'a new process used a certificate that was just replaced',
+  'second-successor': 'two machines with the same certificate asked to renew it',
+  'second-instance': 'a second process asked for this identity while another one is connected with it',
 }
 
 export const decideDuplicate = (facts: DuplicateFacts): DuplicateVerdict => {

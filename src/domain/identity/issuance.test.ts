@@ -4,10 +4,10 @@ import * as fc from 'fast-check'
 import { entryTypesOf, expectDecided, expectRefused, readsOf, writesOf } from '../../../test/fakes/expect-decision.ts'
 import { alice, bob, domainRow, hour, noonMs, row } from '../../../test/fakes/sample-rows.ts'
 import type { Alert } from '#domain/alerts/alert.ts'
-import type { Row } from '#domain/core/change.ts'
-import type { Decided } from '#domain/core/decision.ts'
+import type { Row, Decided } from '#domain/core/change.ts'
 import { openIssuance, type DomainSettings } from '#domain/core/domain-settings.ts'
-import { decideHalt, decideResume, haltInWords, issuanceHalted, type Halted, type HaltFacts } from './issuance.ts'
+import { decideHalt, decideResume, haltInWords, type Halted, type HaltFacts } from './issuance.ts'
+import { issuanceStopped } from './node-certificate.ts'
 
 const halted = (changes: Partial<Halted> = {}): Halted => ({
   kind: 'halted',
@@ -48,7 +48,7 @@ test('a halt is in the row that every decision to issue reads, and raises its al
   assert.deepEqual([kind, severity, state.kind], ['issuance_halted', 'warning', 'open'])
 })
 
-test('halted again it is for the new reason, in the new way, and still since then; an acknowledgement of before is over', () => {
+test('a second halt has the new reason and scope and the old time; an earlier acknowledgement is cleared', () => {
   const domain = domainRow({ issuance: halted() })
   const alert = alertIn(expectDecided(decideHalt(facts({ nowMs: noonMs - hour })))) ?? assert.fail()
   const acknowledged = row({
@@ -72,9 +72,9 @@ test('resuming resolves the alert; what is open cannot be resumed', () => {
   expectRefused(decideResume(facts()), 'ISSUANCE_NOT_HALTED')
 })
 
-test('whoever asks is told why and when to ask again; renewals go on only where that was said', () => {
+test('a refusal during a halt names the reason and a retry time; renewals go on only where that was ordered', () => {
   const asked = (issuance: DomainSettings['issuance'], what: 'known' | 'new') => {
-    const refusal = issuanceHalted(domainRow({ issuance }).value, what)
+    const refusal = issuanceStopped(domainRow({ issuance }).value, what)
     return refusal === null ? null : [refusal.code, refusal.detail, refusal.retryAfterMs]
   }
   const no = ['ISSUANCE_HALTED', 'audit', 60_000]

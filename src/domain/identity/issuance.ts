@@ -1,12 +1,11 @@
-// Whether anything is issued at all. An operator halts it for the whole domain; every decision to issue reads the domain's
-// row, so that a halt beats what was decided before it. The plane's own certificates and authorities go on: without them
-// nobody could resume.
+// An operator halts issuance for the whole domain, and resumes it. Every decision to issue reads the domain's row
+// (`issuanceStopped`), so that a halt beats what was decided before it. The plane's own certificates and authorities go on:
+// without them an operator could not resume.
 
 import { alertKey, type Alert } from '#domain/alerts/alert.ts'
 import { withAlert, type AlertFacts } from '#domain/alerts/alert-decisions.ts'
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
-import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import { openIssuance, type DomainSettings } from '#domain/core/domain-settings.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
@@ -22,18 +21,6 @@ export type Issuance =
     }
 
 export type Halted = Extract<Issuance, { kind: 'halted' }>
-
-/** Nothing of the caller's is at fault, and nothing is used up. */
-const retryAfterMs = 60_000
-
-/**
- * Null: go on. `known`: what a node that is in gets next, and the same answer to a request that was answered before;
- * these go on where an operator has said so.
- */
-export const issuanceHalted = ({ issuance }: DomainSettings, asked: 'known' | 'new'): Refusal | null =>
-  issuance.kind === 'open' || (issuance.renewals && asked === 'known')
-    ? null
-    : { ...refuse('ISSUANCE_HALTED', issuance.reason), retryAfterMs }
 
 /** In a sentence, for whoever looks after the plane; null: all is well. */
 export const haltInWords = ({ issuance }: DomainSettings): string | null =>

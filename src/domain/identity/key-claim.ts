@@ -1,12 +1,11 @@
 // One public key belongs to one node, whatever it is used as. A claim is written in the commit that certifies or registers
 // a key, and the commit compares it: of two nodes that bring one key at the same time, one loses the race and is refused.
 
-import type { KeyBan } from '#domain/core/certificate.ts'
+import { type KeyBan, everySlot, slotsOf } from '#domain/core/certificate.ts'
 import { readOf, type Read, type Row, type Write } from '#domain/core/change.ts'
 import type { Node, NodeId, Recovery } from '#domain/core/node.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
 
 export type KeyHolder = {
   readonly node: NodeId

@@ -1,19 +1,22 @@
-// What every decision to give a node a certificate has in common, whether it enrols, renews or recovers: the facts, which
-// keys are certified, the order (names from the registry, lifetime from the profile, only the key from the request), and the
-// rows that are written once it is signed.
+// What every decision to give a node a certificate has in common, whether it enrols, renews or recovers: the facts, whether
+// anything is issued now, which keys are certified, the order (names from the registry, lifetime from the profile, only the
+// key from the request), and the rows that are written once it is signed.
 
 import { isoTime } from '#platform/clock.ts'
-import type { CertificateRecord, IssuedCertificate, KeyBan } from '#domain/core/certificate.ts'
-import { readOf, type Change, type Row } from '#domain/core/change.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import {
+  type CertificateRecord,
+  type IssuedCertificate,
+  type KeyBan,
+  placeOrder,
+  type SigningOrder,
+} from '#domain/core/certificate.ts'
+import { readOf, type Change, type Row, type Attribution, type ChangePart } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { EntryBody } from '#domain/core/journal-entry.ts'
-import type { ChangePart } from '#domain/core/node-change.ts'
 import type { IssuerId, Node, NodeId, Recovery, Slot } from '#domain/core/node.ts'
-import { placeOrder, type SigningOrder } from '#domain/core/order.ts'
 import type { KeyType, Profile } from '#domain/core/profile.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { keysClaimed, type KeyClaimFacts, type KeyInUseFacts } from './key-claim.ts'
 
 /** The only thing taken from a certificate request. */
@@ -60,6 +63,20 @@ export type Repeated = {
 /** What a decision writes once its certificate is signed. */
 export type Recorded = { readonly change: Change; readonly node: Node }
 
+/** Nothing of the caller's is at fault, and nothing is used up. */
+const stoppedForMs = 60_000
+
+/**
+ * Whether anything is issued now; null: go on. Nothing is issued from a store in doubt, nor while an operator has halted
+ * issuance. `known`: what a node that is in gets next, and the same answer to a request that was answered before; these go on
+ * during a halt where the operator has said so.
+ */
+export const issuanceStopped = ({ continuity, issuance }: DomainSettings, asked: 'known' | 'new'): Refusal | null => {
+  if (continuity.doubt !== null) return { ...refuse('STORE_IN_DOUBT'), retryAfterMs: stoppedForMs }
+  if (issuance.kind === 'open' || (issuance.renewals && asked === 'known')) return null
+  return { ...refuse('ISSUANCE_HALTED', issuance.reason), retryAfterMs: stoppedForMs }
+}
+
 /** `recovery`: what is registered; `register`: what is asked to be registered with it. */
 export const keyUnfit = (
   { keyBan, profile }: Pick<IssueFacts, 'keyBan' | 'profile'>,
@@ -69,11 +86,11 @@ export const keyUnfit = (
   if (keyBan !== null) return refuse('KEY_BLOCKED')
   const recoveryKeys = [recovery?.credential, register].map((one) => (one?.kind === 'key' ? one.spki : null))
   if (recoveryKeys.includes(key.spkiHash)) {
-    return refuse('CSR_INVALID', 'a recovery key is never certified: it has to be another key')
+    return refuseField('CSR_INVALID', 'csr', 'a recovery key is never certified: it has to be another key')
   }
   const allowed = profile.value.certificate.keyTypes
   if (allowed.includes(key.keyType)) return null
-  return refuse('CSR_INVALID', `profile ${profile.value.name} allows keys of type ${allowed.join(', ')}`)
+  return refuseField('CSR_INVALID', 'csr', `profile ${profile.value.name} allows keys of type ${allowed.join(', ')}`)
 }
 
 export const admit = <F extends IssueFacts>(

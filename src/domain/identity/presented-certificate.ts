@@ -1,12 +1,10 @@
 // May whoever presented this certificate speak for its node, now? Asked on every request, before any handler.
 
 import { isoTime } from '#platform/clock.ts'
-import type { CertificateRecord } from '#domain/core/certificate.ts'
-import { isFromFuture } from '#domain/core/clock-tolerance.ts'
+import { type CertificateRecord, isFromFuture, slotNameOf, slotsOf } from '#domain/core/certificate.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { slotNameOf, slotsOf } from '#domain/core/slots.ts'
 
 export type PresentedCertificate = {
   /** Null: no row, or the row is of another certificate with the same issuer and serial. */

@@ -1,11 +1,15 @@
 // A new key and certificate within an epoch (rulings 4 and 8). One successor a certificate: the same request again gets
 // the same answer, another key means that somebody else holds this identity too.
 
-import { slotOf, type IssuedCertificate, type KeyBan } from '#domain/core/certificate.ts'
-import { readOf, type Row, type Write } from '#domain/core/change.ts'
-import { issuanceBarred } from '#domain/continuity/continuity.ts'
-import { entry } from '#domain/core/decision.ts'
-import { isFromFuture } from '#domain/core/clock-tolerance.ts'
+import {
+  slotOf,
+  type IssuedCertificate,
+  type KeyBan,
+  isFromFuture,
+  slotNameOf,
+  type SlotName,
+} from '#domain/core/certificate.ts'
+import { readOf, type Row, type Write, entry } from '#domain/core/change.ts'
 import {
   decideDuplicate,
   type DuplicateSign,
@@ -13,7 +17,6 @@ import {
   type HolderFacts,
   type Suspicion,
 } from './duplicate.ts'
-import { issuanceHalted } from './issuance.ts'
 import { hasCondition, withCondition } from '#domain/core/conditions.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { keyInUse, type KeyInUseFacts } from './key-claim.ts'
@@ -22,6 +25,7 @@ import {
   admit,
   certificateOf,
   certificateWords,
+  issuanceStopped,
   keyUnfit,
   recorded,
   type Admitted,
@@ -38,8 +42,7 @@ import {
   type PresentedCounter,
   type RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { slotNameOf, type SlotName } from '#domain/core/slots.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 
 export type RenewFacts = IssueFacts & {
   readonly node: Row<Node>
@@ -74,9 +77,9 @@ export type Renewal = Admitted<RenewFacts> & {
 
 export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   const { node, principal, key, nowMs } = facts
-  const barred = issuanceBarred(facts.domain.value) ?? issuanceHalted(facts.domain.value, 'known')
+  const barred = issuanceStopped(facts.domain.value, 'known')
   if (barred !== null) return barred
-  if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
+  if (key.kind === 'malformed') return refuseField('CSR_INVALID', 'csr', key.why)
   const { membership } = node.value
   // The caller's first use has been committed before: whoever may renew is active by now.
   if (membership.kind !== 'active') return refuse('NODE_STATE_CONFLICT', `the node is ${membership.kind}`)
@@ -102,7 +105,7 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
 
   const succession = judgeSuccession(facts, asking, succeeded)
   if (succession.kind !== 'one-holder') return succession
-  if (slots.current.spki === key.spkiHash) return refuse('CSR_INVALID', 'a renewal needs a new key')
+  if (slots.current.spki === key.spkiHash) return refuseField('CSR_INVALID', 'csr', 'a renewal needs a new key')
   const unfit = keyUnfit(facts, key, { recovery: node.value.recovery, register: facts.register })
   const barredKey = unfit ?? keyInUse(keyInUseFacts(facts, key.spkiHash))
   if (barredKey !== null) return barredKey

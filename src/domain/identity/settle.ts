@@ -2,10 +2,16 @@
 // right one (ruling 6). A yes to nothing that is asked later; should the other come again, that is on record again.
 
 import { peopleAsked } from '#domain/core/approval.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
+import {
+  readOf,
+  type Row,
+  boundedText,
+  entry,
+  nodeDecided,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import { clearedEntry, hasCondition, withoutConditions } from '#domain/core/conditions.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
-import { nodeDecided, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Condition, ConditionName, Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -57,7 +63,7 @@ const notForSettling = ({ node, connected }: SettleFacts): Refusal | null => {
   const { id, membership, conditions, recovery } = node.value
   if (membership.kind === 'revoked') return refuse('NODE_REVOKED')
   if (membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
-  if (!conditions.some(isSuspicion)) return refuse('NODE_STATE_CONFLICT', `nobody else claims to be ${id}`)
+  if (!conditions.some(isSuspicion)) return refuse('NODE_STATE_CONFLICT', `${id} has no duplicate`)
   if (membership.kind !== 'active' || !connected) {
     return refuse('NODE_STATE_CONFLICT', `no machine is connected as ${id} that could be the right one`)
   }

@@ -2,7 +2,7 @@
 // and epochs only grow. Facts that the journal does not have are unknown, never different.
 
 import { epochDenialKey, type CertificateRecord, type Denial } from '#domain/core/certificate.ts'
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { FormerRevocation, Membership, Node } from '#domain/core/node.ts'
 import type { Token } from '#domain/enrollment/token.ts'

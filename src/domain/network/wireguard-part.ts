@@ -1,8 +1,7 @@
 // What an enrollment says about WireGuard, and what becomes of the key and the address a node had.
 
-import { readOf, type Row, type Write } from '#domain/core/change.ts'
+import { readOf, type Row, type Write, mergeParts, type ChangePart } from '#domain/core/change.ts'
 import { formatIp, inOneOf, networksOf, parseIp, parseIpv6 } from '#platform/ip-address.ts'
-import { mergeParts, type ChangePart } from '#domain/core/node-change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'

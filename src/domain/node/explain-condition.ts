@@ -28,13 +28,13 @@ const advice: Readonly<Record<ConditionName, (id: string, facts: RecoveryFacts) 
     'Set the clock of the machine; its agent judges certificates by the time of the plane meanwhile, and renews nothing because of the clock alone',
   disk_full: () => 'Make room on the machine; it keeps its identity meanwhile',
   endpoint_profile_drift: () =>
-    'It connects to other addresses than it was last given; it is told the right ones when it connects',
+    'It connects to other addresses than it was last given; it gets the right ones when it connects',
   node_observability_disk_pressure: () =>
     'Its disk is nearly full, so it writes no logs and records: make room on the machine',
   recovery_enrollment_blocked: (id) =>
-    `It cannot recover by itself: see muster node explain ${id}; to repair it under watch: muster node repair-bundle ${id} --reason REASON --out FILE`,
+    `It cannot recover without an operator: see muster node explain ${id}; to repair it under watch: muster node repair-bundle ${id} --reason REASON --out FILE`,
   unhealthy: (id) =>
-    `A health report says so; once it is well again: muster node health ${id} --ok, or whoever reported it says so`,
+    `A health report says so; once it is healthy again: muster node health ${id} --ok, or a new report of its reporter`,
   overlay_failed: () =>
     'What its vCluster asks for could not be put into force, and its agent keeps trying: see muster agent status on the machine',
   config_drift: (id) =>
@@ -44,7 +44,7 @@ const advice: Readonly<Record<ConditionName, (id: string, facts: RecoveryFacts) 
   active_elsewhere: () =>
     'Another domain says that this machine is active there. Advisory: find out which of the two is meant to have it',
   not_recoverable: (id) =>
-    `It works now, and may not come back by itself after a failure; it rehearses again by itself: see muster node explain ${id}`,
+    `It works now, and may not recover after a failure without an operator; it rehearses again automatically: see muster node explain ${id}`,
 }
 
 const joinsByToken = ({ profile }: RecoveryFacts): boolean => profile.join.allOf.includes('token')

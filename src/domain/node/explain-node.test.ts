@@ -36,7 +36,7 @@ test('an active node is explained with its channel, its certificate and why noth
       'Active since 2030-01-01T11:00:00.000Z (1 h).',
       'Its channel is open.',
       'Its certificate is good until 2030-01-02T11:00:00.000Z; its agent renews it by 2030-01-02T03:00:00.000Z.',
-      'No work is placed on it: no vCluster: maintenance mode.',
+      'Not schedulable: not assigned to a vCluster (maintenance mode).',
     ].join('\n'),
   )
 })
@@ -58,7 +58,7 @@ test('each state says since when, by whom, and which command changes it', () => 
   assert.match(explain(nodeRow('revoked').value), /by operator:carol: stolen.*\n.*node enroll gpu-001/)
 })
 
-test('an active node without a channel is told when it lapses', () => {
+test('the explanation of an active node without a channel says when it becomes inactive', () => {
   const said = explain(nodeRow('active').value, { channelOpen: false, lastSeenMs: null })
   assert.match(said, /It has no channel\. It has never been seen\. It becomes inactive .* 5 min/)
 })
@@ -68,7 +68,7 @@ test('how a lapsed node comes back follows its profile', () => {
   const under = (name: string, node: Node = lapsed) => explain(node, { profile: profileRow(name).value })
   assert.match(
     under('hpc-diskless'),
-    /has to join again\. It joins by itself when a machine shows its hardware identity/,
+    /has to join again\. It joins automatically when a machine shows its hardware identity/,
   )
   assert.match(
     under('mesh-paas'),
@@ -79,7 +79,7 @@ test('how a lapsed node comes back follows its profile', () => {
   assert.match(under('mesh-paas', once), /Its return is approved: it becomes active when it connects/)
 })
 
-test('a lapsed node whose certificate expired is told how to join, after approval where asked', () => {
+test('the explanation of an inactive node whose certificate expired says how to join, after approval where asked', () => {
   const late = { nowMs: noonMs + 100 * hour }
   const lapsed = nodeRow('inactive').value
   assert.match(explain(lapsed, late), /certificate has expired.*token create --node gpu-001/)
@@ -97,7 +97,7 @@ test('a released node joins anew, after approval where the profile asks', () => 
   assert.match(explain(released, { profile: profileRow('mesh-paas').value }), /muster node approve gpu-001/)
 })
 
-test('a certificate that waits, is overdue or has expired is told apart', () => {
+test('a pending, an overdue and an expired certificate are distinguished', () => {
   const active = (changes: Partial<Parameters<typeof slots>[0]>) =>
     nodeRow('active', { membership: { ...memberships.active, slots: slots(changes) } }).value
   assert.match(explain(active({ pending: slot('a2') })), /renewed certificate .* waits for its first use/)
@@ -131,16 +131,16 @@ test('every state and condition under every profile is explained, without holes'
 
 const late = noonMs + 100 * hour
 
-test('a node that recovers by itself is not told to make a token', () => {
+test('a node that recovers without an operator is not advised to use a token', () => {
   const lapsed = nodeRow('inactive', { recovery: keyRecovery() }).value
   const active = nodeRow('active', { recovery: keyRecovery() }).value
-  assert.match(explain(lapsed, { nowMs: late }), /certificate has expired: it recovers by itself/)
-  assert.match(explain(active, { nowMs: late }), /certificate expired at .*; it recovers by itself/)
+  assert.match(explain(lapsed, { nowMs: late }), /certificate has expired: it recovers automatically/)
+  assert.match(explain(active, { nowMs: late }), /certificate expired at .*; it recovers automatically/)
   const conditions = [{ name: 'cert_expired' as const, sinceMs: noonMs, reason: 'r', evidence: {} }]
   assert.doesNotMatch(explain({ ...lapsed, conditions }, { nowMs: late }), /token create/)
 })
 
-test('what keeps a node from recovering is told with the command that lets it', () => {
+test('the obstacle to a recovery is explained with the command that removes it', () => {
   const said = (recovery: Recovery, profile = 'gpu-cloud', changes: Partial<Node> = {}) =>
     explain(nodeRow('inactive', { recovery, ...changes }).value, { nowMs: late, profile: profileRow(profile).value })
   const spent = keyRecovery({ recoveredAtMs: [late - 3, late - 2, late - 1] })
@@ -149,15 +149,15 @@ test('what keeps a node from recovering is told with the command that lets it', 
   assert.match(said(denied), /operator:bob said no to its recovery; .*muster node approve gpu-001/)
   assert.match(said(keyRecovery(), 'mesh-paas'), /asks one person to approve its return/)
   const approvals = [{ by: 'operator:bob', atMs: noonMs }]
-  assert.match(said(keyRecovery(), 'mesh-paas', { approvals }), /it recovers by itself .*; that is approved/)
+  assert.match(said(keyRecovery(), 'mesh-paas', { approvals }), /it recovers automatically .*; that is approved/)
 })
 
-test('a no to recoveries is told of a node that is well, too', () => {
+test('a denial of recoveries is explained for a healthy node, too', () => {
   const recovery = keyRecovery({ denied: { by: 'operator:bob', atMs: noonMs } })
-  assert.match(explain(nodeRow('active', { recovery }).value), /may not recover by itself: operator:bob said so/)
+  assert.match(explain(nodeRow('active', { recovery }).value), /may not recover: operator:bob denied it/)
 })
 
-test('each step of a repair is told with the next one', () => {
+test('each step of a repair is explained with the next one', () => {
   const said = (changes: Partial<Node>, nowMs = noonMs) => explain(nodeRow('quarantined', changes).value, { nowMs })
   assert.match(
     said({ repair: repair() }),

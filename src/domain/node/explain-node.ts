@@ -159,7 +159,7 @@ const howToJoin = (facts: ExplainFacts): string => {
   if (node.membership.kind === 'inactive' && !approvalComplete(node, profile)) return approvalMissing(facts)
   return profile.join.allOf.includes('token')
     ? `It joins with a token: muster token create --node ${node.id}.`
-    : `It joins by itself when a machine shows its ${profile.join.allOf.join(' and ')} identity.`
+    : `It joins automatically when a machine shows its ${profile.join.allOf.join(' and ')} identity.`
 }
 
 const whenDrained = ({ id, allocations }: Node): string =>
@@ -179,6 +179,6 @@ const schedulingSentences = (node: Node): string[] => {
     case 'drained':
       return [`It is drained: nothing runs on it. To use it again: muster node undrain ${node.id}.`]
     case 'unavailable':
-      return [`No work is placed on it: ${reasons.join('; ')}.`]
+      return [`Not schedulable: ${reasons.join('; ')}.`]
   }
 }

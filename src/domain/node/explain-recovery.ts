@@ -17,14 +17,14 @@ export const afterExpiry = (facts: RecoveryFacts): string => {
   const approve = `muster node approve ${node.id}`
   if (recovery === null || profile.recovery.mode === 'deny') return `it has to join again: ${readmission(facts)}`
   if (recovery.denied !== null) return `${recovery.denied.by} said no to its recovery; to let it recover: ${approve}`
-  if (recoveryApproved(node, profile)) return 'it recovers by itself when it reaches the plane; that is approved'
+  if (recoveryApproved(node, profile)) return 'it recovers automatically when it reaches the plane; that is approved'
   if (profile.recovery.mode === 'approve') return `it recovers when people have approved it: ${approve}`
   if (recoveriesInWindow(node, profile, nowMs) >= profile.recovery.limit) {
     const { limit, windowMs } = profile.recovery
     const often = `${counted(limit, 'time')} in ${durationWords(windowMs)}`
     return `it has recovered ${often}, as often as profile ${profile.name} allows; to let it once more: ${approve}`
   }
-  return 'it recovers by itself when it reaches the plane'
+  return 'it recovers automatically when it reaches the plane'
 }
 
 export const readmission = ({ node, profile }: RecoveryFacts): string => {
@@ -40,7 +40,7 @@ export const denialSentences = ({ node }: RecoveryFacts): string[] => {
   return denied === null
     ? []
     : [
-        `It may not recover by itself: ${denied.by} said so at ${isoTime(denied.atMs)}. To let it: muster node approve ${node.id}.`,
+        `It may not recover: ${denied.by} denied it at ${isoTime(denied.atMs)}. To allow it: muster node approve ${node.id}.`,
       ]
 }
 
@@ -66,7 +66,7 @@ export const repairSentences = ({ node, nowMs }: RecoveryFacts, isRepaired: bool
 }
 
 const evidenceWords = (id: string, repair: Repair): string => {
-  if (repair.evidence === null) return 'It has not shown its evidence yet; it does so by itself'
+  if (repair.evidence === null) return 'It has not shown its evidence yet; its agent does so automatically'
   if (repair.evidence.passed) return `Its evidence has passed. To let it back: muster node release ${id}`
-  return `Its evidence has not passed (${failedChecks(repair).join('; ')}): put that right on the machine, it shows it again by itself`
+  return `Its evidence has not passed (${failedChecks(repair).join('; ')}): put that right on the machine; its agent shows it again automatically`
 }

@@ -1,7 +1,7 @@
 // What led to the state a node is in: entries of the journal and what its agent told, as one chain. What belongs to one
 // story (one correlation) stands together, oldest first.
 
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import type { EntryBody, EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 
 export type StoryEntry = Pick<JournalEntry, 'type' | 'atMs' | 'actor' | 'source' | 'correlation' | 'body'>

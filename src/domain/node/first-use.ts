@@ -1,19 +1,17 @@
 // What the use of a certificate changes: the first use confirms an enrollment, commits a renewal, or ends an absence.
 
 import { approvalComplete } from '#domain/core/approval.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
+import { readOf, type Row, entry, nodeDecided, type NodeDecided, type NodeFacts } from '#domain/core/change.ts'
 import { withoutConditions } from '#domain/core/conditions.ts'
-import { entry } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
-import { nodeDecided, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node, Recovery, Slots } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { rotationConfirmed } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { releasedAfterRepair } from '#domain/recovery/repair.ts'
-import { promote, slotNameOf } from '#domain/core/slots.ts'
+import { promote, slotNameOf } from '#domain/core/certificate.ts'
 
 export type FirstUseFacts = NodeFacts & {
   readonly principal: NodePrincipal

@@ -1,13 +1,11 @@
 // What time does to a node: it lapses, it gets stuck, its certificates run out.
 
 import { isoTime } from '#platform/clock.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
+import { readOf, type Row, entry, nodeDecided, type NodeDecided, type NodeFacts } from '#domain/core/change.ts'
 import { decideRaise, withoutConditions } from '#domain/core/conditions.ts'
-import { entry } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import { nodeDecided, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node } from '#domain/core/node.ts'
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
+import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 
 /** Nothing has happened yet, or it is on record already. */
 export type NotYet = { readonly kind: 'not-yet' }

@@ -3,7 +3,7 @@
 import { hasCondition } from '#domain/core/conditions.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
-import { slotsOf } from '#domain/core/slots.ts'
+import { slotsOf } from '#domain/core/certificate.ts'
 
 export const nextCommands = (node: Node, profile: Profile, nowMs: number): string[] => {
   const commands =

@@ -1,7 +1,7 @@
 // Conditions an agent claims of its own node. What it no longer claims is over: one report says all of them.
 
 import { decideTold, type Unchanged } from '#domain/core/conditions.ts'
-import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
+import type { NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import type { Condition, ConditionName } from '#domain/core/node.ts'
 
 export const reportedConditions = [

@@ -8,8 +8,7 @@ import type { PlanEffect } from './plan.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
 import { changesOf } from '#domain/core/settings-check.ts'
-import type { Token } from '#domain/enrollment/token.ts'
-import { tokenStanding } from '#domain/enrollment/tokens.ts'
+import { type Token, tokenStanding } from '#domain/enrollment/token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 
 const works = (count: number): string => counted(count, 'allocation')
@@ -71,7 +70,7 @@ export const tokenRevocationOf = (
   const good = standing === 'unused' || standing === 'bound'
   const own: PlanEffect = {
     subject: `token ${token.id}`,
-    effect: good ? 'nobody can enrol with it any more' : `nothing: it is ${standing} already`,
+    effect: good ? 'no machine can enrol with it any more' : `nothing: it is ${standing} already`,
     loses: null,
     unrecoverable: null,
     facts: [standing, whose],
@@ -149,7 +148,7 @@ export const profileChangeOf = (facts: ProfileChangeFacts): readonly PlanEffect[
       const was = recoverabilityOf(node, before, rehearsedAtMs, nowMs)
       const will = recoverabilityOf(node, after, rehearsedAtMs, nowMs)
       if (!was.recoverable || will.recoverable) return []
-      const unrecoverable = `it would not come back by itself any more: ${will.why}`
+      const unrecoverable = `it would no longer recover without an operator: ${will.why}`
       return [{ subject: subjectOf(node), effect: 'not recoverable', loses: null, unrecoverable, facts: factsOf(node) }]
     }),
   ]
@@ -188,7 +187,9 @@ export const authorityWithdrawalOf = ({ issuers, nodes, nowMs }: WithdrawnAuthor
       return [
         {
           subject: subjectOf(node),
-          effect: byItself ? 'loses its certificate and comes back by itself' : `loses its certificate (${comesBack})`,
+          effect: byItself
+            ? 'loses its certificate and recovers automatically'
+            : `loses its certificate (${comesBack})`,
           loses: 'at once',
           unrecoverable: byItself ? null : `a person may have to help: ${why}`,
           facts: [node.membership.kind, `epoch ${node.epoch}`],

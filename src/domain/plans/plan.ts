@@ -1,8 +1,7 @@
 // What an action would do, computed before it is done. Whoever applies a plan gets what was shown, or hears what changed.
 
 import type { IssuerId, NodeId } from '#domain/core/node.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
-import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { Role } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 

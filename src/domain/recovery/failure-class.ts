@@ -208,16 +208,16 @@ export const nextSteps: Readonly<Record<FailureClass, string>> = {
   server_tls_untrusted:
     'Check where the address leads and compare the root with what the plane says: muster ca show; if it has a new root: muster token create --node ID',
   cert_expired:
-    'Nothing, where the agent may recover by itself; else see why not: muster node explain ID; then muster token create --node ID',
+    'Nothing, if the agent may recover without an operator; else see why not: muster node explain ID; then muster token create --node ID',
   identity_revoked_or_fenced:
     'Find out why: muster node explain ID; then let it back in: muster node release ID, muster node repair-bundle ID or muster node enroll ID',
   endpoint_profile_drift:
-    'Give the name its address again, in DNS or /etc/hosts (getent hosts NAME), or tell the plane its new name; then: muster agent renew --now',
+    'Give the name its address again, in DNS or /etc/hosts (getent hosts NAME), or give the plane its new name (--server-name); then: muster agent renew --now',
   recovery_enrollment_blocked:
     'See what blocks it: muster node explain ID; then muster node approve ID, muster node repair-bundle ID or muster token create --node ID',
   disk_full: 'Make room on the disk of the state folder, or make it writable: df -h FOLDER; mount -o remount,rw FOLDER',
   clock_skew:
     'Set the clock of this machine: timedatectl set-ntp true; if it is right, look at the plane: muster ca show',
   credentials_damaged:
-    'Nothing, where the recovery key is whole: the agent recovers by itself; else bring it a bundle: muster node repair-bundle ID; or a token: muster token create --node ID --replace. Check the disk: dmesg',
+    'Nothing, if the recovery key is whole: the agent recovers automatically; else bring it a bundle: muster node repair-bundle ID; or a token: muster token create --node ID --replace. Check the disk: dmesg',
 }

@@ -1,22 +1,35 @@
 // May this caller, who has no certificate that works, have a new identity for its node? Ruling 6.
 
 import { approvalComplete, recoveryApproved } from '#domain/core/approval.ts'
-import { slotOf, type CertificateRecord, type IssuedCertificate, type KeyBan } from '#domain/core/certificate.ts'
-import { readOf, type Change, type Row } from '#domain/core/change.ts'
-import { isFromFuture } from '#domain/core/clock-tolerance.ts'
-import { issuanceBarred } from '#domain/continuity/continuity.ts'
+import {
+  slotOf,
+  type CertificateRecord,
+  type IssuedCertificate,
+  type KeyBan,
+  isFromFuture,
+  denialOfEpoch,
+  slotForKey,
+  slotsOf,
+} from '#domain/core/certificate.ts'
+import {
+  readOf,
+  type Change,
+  type Row,
+  boundedText,
+  entry,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import { decideRaise, hasCondition, withoutConditions, type Unchanged } from '#domain/core/conditions.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
 import { decideDuplicate, holderWords, type DuplicateVerdict, type HolderFacts } from '#domain/identity/duplicate.ts'
 import type { FailureClass } from './failure-class.ts'
-import { issuanceHalted } from '#domain/identity/issuance.ts'
 import { livesBy } from '#domain/ca/issuer.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
-import type { NodeDecided, NodeFacts } from '#domain/core/node-change.ts'
 import {
   admit,
   certificateOf,
   certificateWords,
+  issuanceStopped,
   keyUnfit,
   recorded,
   type Admitted,
@@ -35,8 +48,7 @@ import {
   type PresentedRecovery,
   type RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { denialOfEpoch, slotForKey, slotsOf } from '#domain/core/slots.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isoTime } from '#platform/clock.ts'
 import { repairBarred, usedRepair } from './repair.ts'
 
@@ -75,12 +87,12 @@ export type AdmittedRecovery = Admitted<RecoverFacts>
 export const decideRecover = (facts: RecoverFacts): RecoverVerdict => {
   const { key, node } = facts
   const domain = facts.domain.value
-  const stopped = issuanceBarred(domain) ?? issuanceHalted(domain, 'known')
+  const stopped = issuanceStopped(domain, 'known')
   if (stopped !== null) return stopped
-  if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
+  if (key.kind === 'malformed') return refuseField('CSR_INVALID', 'csr', key.why)
   const repeated = repeatOf(facts, key.spkiHash)
   if (repeated !== null) return repeated
-  const halted = issuanceHalted(domain, 'new')
+  const halted = issuanceStopped(domain, 'new')
   if (halted !== null) return halted
   if (node.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
 
@@ -127,7 +139,8 @@ const selfBarred = (facts: RecoverFacts): RecoverVerdict | null => {
   if (membership.kind === 'quarantined') return refuse('NODE_QUARANTINED', 'it recovers only with a repair bundle')
   if (facts.credentialBan !== null) return recoveryKeyBanned(node.value.id)
   if (recovery.denied !== null) return refuse('RECOVERY_DENIED', `${recovery.denied.by} said no`)
-  if (counter === null) return refuse('REQUEST_INVALID', 'a recovery presents the counter it was last given')
+  if (counter === null)
+    return refuseField('REQUEST_INVALID', 'counter', 'a recovery presents the counter it was last given')
   return duplicate(facts, counter) ?? notAllowed(facts)
 }
 

@@ -78,7 +78,7 @@ test('the step that would stop a recovery is named, raises a condition, and a la
   assert.match(rehearse({ node, clockSkewMs: hour }).decided?.node.conditions[0]?.reason ?? '', /clock_skew/)
 })
 
-test('whoever cannot prove to be the node says nothing about it', () => {
+test("a caller that cannot prove the node's identity records nothing about it", () => {
   for (const changes of [
     { credential: { by: 'key', spki: 'another' } },
     { credential: { by: 'repair', hash: 'recovery-key' } },
@@ -167,10 +167,7 @@ test('a node is proven recoverable by a rehearsal of its epoch that is not long 
   )
   assert.equal(why({}, null, 'quarantined'), 'quarantined')
   const diskless = profileRow('hpc-diskless').value
-  assert.equal(
-    recoverabilityOf(rehearsing().value, diskless, null, noonMs).why,
-    'not needed: joins again by its hardware',
-  )
+  assert.equal(recoverabilityOf(rehearsing().value, diskless, null, noonMs).why, 'n/a (rejoins by hardware identity)')
   const strict = { ...profileRow('gpu-cloud').value, recovery: { ...diskless.recovery, mode: 'deny' as const } }
   assert.equal(recoverabilityOf(rehearsing().value, strict, null, noonMs).why, 'recovery denied by profile')
 })

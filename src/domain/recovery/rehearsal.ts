@@ -2,11 +2,18 @@
 // the node: that it would come back by itself, or what would stop it.
 
 import { recoveryApproved } from '#domain/core/approval.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
+import {
+  readOf,
+  type Row,
+  boundedText,
+  entry,
+  nodeDecided,
+  type ChangePart,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import { hasCondition, withCondition, withoutConditions, type Unchanged } from '#domain/core/conditions.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import { nodeDecided, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node, Rehearsal, RehearsalStep } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import {
@@ -16,7 +23,7 @@ import {
   type PresentedRecovery,
 } from '#domain/core/recovery-credential.ts'
 import { recoveriesInWindow } from './recovery.ts'
-import { slotsOf } from '#domain/core/slots.ts'
+import { slotsOf } from '#domain/core/certificate.ts'
 
 export type RehearseFacts = NodeFacts & {
   readonly profile: Row<Profile>

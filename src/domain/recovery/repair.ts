@@ -2,21 +2,28 @@
 // until it has shown that it is well.
 
 import { isoTime } from '#platform/clock.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
-import { isFromFuture } from '#domain/core/clock-tolerance.ts'
+import {
+  readOf,
+  type Row,
+  boundedText,
+  entry,
+  nodeDecided,
+  mergeParts,
+  type ChangePart,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
+import { isFromFuture, denialOfEpoch } from '#domain/core/certificate.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
 import { hardwareMatches } from '#domain/enrollment/credential.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { durationWords } from '#domain/core/in-words.ts'
 import { isBlank } from '#domain/core/hardware-identity.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
-import { nodeDecided, mergeParts, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { HardwareIdentity, Node, Repair, RepairEvidence } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { drainEnded, quarantinedNode } from '#domain/core/quarantined-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { denialOfEpoch } from '#domain/core/slots.ts'
 
 export type RepairBundleFacts = NodeFacts & {
   readonly reason: string

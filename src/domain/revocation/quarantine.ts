@@ -1,22 +1,24 @@
 // Quarantine takes a node's identity away at once and keeps its record for whoever looks into it. Only an operator ends it.
 
-import { readOf, type Row } from '#domain/core/change.ts'
-import { hasCondition, withoutConditions } from '#domain/core/conditions.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
-import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import {
+  readOf,
+  type Row,
+  boundedText,
+  entry,
   nodeDecided,
   rowUnreadable,
   mergeParts,
   type ChangePart,
   type NodeDecided,
   type NodeFacts,
-} from '#domain/core/node-change.ts'
+} from '#domain/core/change.ts'
+import { hasCondition, withoutConditions } from '#domain/core/conditions.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { FormerRevocation, Node } from '#domain/core/node.ts'
 import { drainEnded, quarantinedNode } from '#domain/core/quarantined-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { failedChecks } from '#domain/recovery/repair.ts'
-import { denialOfEpoch } from '#domain/core/slots.ts'
+import { denialOfEpoch } from '#domain/core/certificate.ts'
 
 export type QuarantineFacts = NodeFacts & {
   readonly reason: string

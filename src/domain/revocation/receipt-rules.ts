@@ -1,11 +1,17 @@
 // How a receipt grows. A proof is only ever added, one that is repeated changes nothing, and of two planes that collect at
 // once neither takes back what the other has found: what is returned unchanged is the same object.
 
-import { decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import {
+  decided,
+  entry,
+  type Attribution,
+  type Decided,
+  readOf,
+  type Row,
+  type ChangePart,
+} from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { PeerProof, Receipt, ReplicaProof, Straggler } from './receipt.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
-import type { ChangePart } from '#domain/core/node-change.ts'
 
 export type OpeningFacts = {
   readonly id: string

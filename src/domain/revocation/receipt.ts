@@ -21,7 +21,7 @@ export type Receipt = {
   readonly peers: PeerProof | null
   /** From then on nothing is accepted from that epoch of the node, by any replica. Null: not yet. */
   readonly effectiveAtMs: number | null
-  /** Every peer has dropped the key too, or is no member any more. Null: not yet. */
+  /** When every peer had dropped the key or was no longer a member. Null: not yet. */
   readonly settledAtMs: number | null
   /**
    * What the times of its proofs were read from: the steady clock of the plane that decided, or also the wall clocks of

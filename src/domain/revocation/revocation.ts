@@ -2,15 +2,29 @@
 // from here, in a new epoch.
 
 import { isoTime } from '#platform/clock.ts'
-import type { Denial, DenialReason, KeyBan } from '#domain/core/certificate.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
+import {
+  type Denial,
+  type DenialReason,
+  type KeyBan,
+  denialOfEpoch,
+  everySlot,
+  slotsOf,
+} from '#domain/core/certificate.ts'
+import {
+  readOf,
+  type Row,
+  boundedText,
+  entry,
+  nodeDecided,
+  mergeParts,
+  type ChangePart,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { counted } from '#domain/core/in-words.ts'
-import { nodeDecided, mergeParts, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node, NodeId, Slot } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { denialOfEpoch, everySlot, slotsOf } from '#domain/core/slots.ts'
 
 export type BanFact = { readonly spki: string; readonly row: Row<KeyBan> | null }
 

@@ -1,7 +1,6 @@
 // What makes a profile one that works. Profiles are data; operators copy and change them.
 
-import { readOf, type Row } from '#domain/core/change.ts'
-import { decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import { joinMethods, keyTypes, longestTokenTtlMs, type Profile } from '#domain/core/profile.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import {

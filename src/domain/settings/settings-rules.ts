@@ -1,7 +1,6 @@
 // The values of the domain, as operators change them. Its name is in every certificate and never changes.
 
-import { readOf, type Row } from '#domain/core/change.ts'
-import { boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/decision.ts'
+import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { formatNetwork, inOneOf, networksOf, parseNetwork } from '#platform/ip-address.ts'
 import { serviceOrNull } from '#domain/fleet/overlay.ts'

@@ -1,10 +1,10 @@
 // The built-in certificate authority, as the rest of the plane sees it: an issuer that also looks after itself.
 
 import type { Static } from 'typebox'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { CaView } from '#wire/ca/ca-api.ts'
-import type { AgingWarning } from './authority-warnings.ts'
+import type { AgingWarning } from './authority-view.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { Withdrawal, WithdrawalWanted } from './withdraw-issuer.ts'
 

@@ -1,7 +1,7 @@
 // The built-in certificate authority (ruling 1): signs leaves, and looks after itself.
 
 import { readOf } from '#domain/core/change.ts'
-import type { SigningOrder } from '#domain/core/order.ts'
+import type { SigningOrder } from '#domain/core/certificate.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { isRefusal, refuse } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
@@ -9,7 +9,7 @@ import { keyMissing } from '#plane/keys/key-inventory.ts'
 import type { Authority, ServerIdentity } from './authority.ts'
 import { longestLeafNow, lookAgain, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
 import { agingNow, authorityView, lostNow, tellAging } from './authority-view.ts'
-import { certificateOf, signerFrom } from './ca-signer.ts'
+import { certificateOf, signerFrom, signLeaf } from './ca-signer.ts'
 import { dropAnsweredRequests, importIntermediate, requestIntermediate } from './ceremony.ts'
 import { bookOf, byItself, type IssuerBook } from './issuer-book.ts'
 import { replaceIssuer, replaceWhatIsDue } from './replace-issuer.ts'
@@ -21,7 +21,6 @@ import {
   type HeldServerCertificate,
   type ServerKind,
 } from './server-identity.ts'
-import { signLeaf } from './sign-leaf.ts'
 import { dropOrphans } from './take-into-service.ts'
 import { withdrawIssuer } from './withdraw-issuer.ts'
 import { takeTurns } from '#plane/core/turns.ts'

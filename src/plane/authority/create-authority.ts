@@ -2,7 +2,7 @@
 // the records together with the domain itself. An issuer with a key in memory is made at every start, the first included.
 
 import * as path from 'node:path'
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

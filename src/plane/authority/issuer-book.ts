@@ -1,10 +1,9 @@
 // The CA certificates of the runtime on record, as one value: who signs now, and the way from each up to the root.
 // Recovery roots are not among them: nothing of the runtime may be signed by one, nor lead to one.
 
-import type { Row } from '#domain/core/change.ts'
+import { type Row, entry, type Attribution } from '#domain/core/change.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
-import { entry, type Attribution } from '#domain/core/decision.ts'
 import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
 import { fingerprint } from '#pki/certificate.ts'
 import { isoTime } from '#platform/clock.ts'

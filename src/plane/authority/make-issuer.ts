@@ -12,10 +12,7 @@ import { buildCertificate, type CertificateSpec } from '#pki/certificate.ts'
 import { generateKey, keyId, type PrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import type { Random } from '#platform/random.ts'
-import { recordOf, type CaSigner } from './ca-signer.ts'
-
-/** A serial number has so many random bytes. */
-export const serialBytes = 16
+import { recordOf, serialBytes, type CaSigner } from './ca-signer.ts'
 
 export type Making = {
   readonly domain: string

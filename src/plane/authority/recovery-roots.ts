@@ -81,6 +81,6 @@ const addRoot = async (deps: RecoveryDeps, why: string, fence: Fence | null): Pr
   }
   const outcome = await commitOnce(deps, change, fence)
   if (outcome === 'lost-race') throw new Error('the id of the new recovery root is taken')
-  deps.log.info({ issuer: made.record.id, why }, 'a recovery root has been made')
+  deps.log.info({ issuer: made.record.id, why }, 'created a recovery root')
   return made.record
 }

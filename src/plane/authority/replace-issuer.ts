@@ -1,7 +1,7 @@
 // Replaces authorities that are due, as far as the keys to do so are here. Of several planes the leader does so, or
 // whoever could not start otherwise; an issuer in memory is every plane's own.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
 import { retryLostRaces } from '#plane/core/commit-decision.ts'
 import {

@@ -10,9 +10,8 @@ import { fromPem, toPem } from '#pki/pem.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { AuthorityDeps } from './authority-state.ts'
-import type { CaSigner } from './ca-signer.ts'
+import { type CaSigner, serialBytes } from './ca-signer.ts'
 import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
-import { serialBytes } from './make-issuer.ts'
 
 const nameOf = (issuer: IssuerId): KeyName => ({ role: 'responder', id: issuer })
 

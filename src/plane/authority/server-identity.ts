@@ -21,10 +21,9 @@ import type { Feed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { sortableId } from '#platform/random.ts'
 import type { ServerIdentity } from './authority.ts'
-import type { CaSigner } from './ca-signer.ts'
+import { type CaSigner, signLeaf } from './ca-signer.ts'
 import { byItself } from './issuer-book.ts'
 import { withRoom, type KeyCustody, type KeyName } from '#plane/keys/key-custody.ts'
-import { signLeaf } from './sign-leaf.ts'
 import { formatIp, parseIp } from '#platform/ip-address.ts'
 import type { Core } from '#plane/core/core.ts'
 
@@ -140,7 +139,7 @@ const issue = async (
   const held = open(deps, kind, name)
   if (held === null) throw new Error('the new server certificate cannot be read back')
   await dropOthers(deps, kind, held)
-  deps.log.info({ serial: issued.serial, purpose, why }, 'the server certificate has been renewed')
+  deps.log.info({ serial: issued.serial, purpose, why }, 'issued a server certificate')
   return held
 }
 

@@ -9,7 +9,7 @@ import { fromPem, toPem } from '#pki/pem.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import type { Random } from '#platform/random.ts'
 import { pathLenOf, readRequest } from './intermediate-request.ts'
-import { serialBytes } from './make-issuer.ts'
+import { serialBytes } from './ca-signer.ts'
 
 export type Ceremony = {
   readonly rootKeyPem: string

@@ -3,8 +3,7 @@
 // a key that no serving authority names; such keys are harmless, and leave service. What has signed leaves in service is kept
 // on for their revocation lists (list-signer.ts), before it goes from where it was.
 
-import { readOf, type Change } from '#domain/core/change.ts'
-import type { Attribution } from '#domain/core/decision.ts'
+import { readOf, type Change, type Attribution } from '#domain/core/change.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
 import { readBook, type AuthorityDeps, type AuthorityState } from './authority-state.ts'

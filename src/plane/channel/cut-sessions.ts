@@ -1,9 +1,8 @@
 // What ends channels: a denial the moment it is committed, expiry and silence by a sweep of the clocks.
 
-import type { Denial } from '#domain/core/certificate.ts'
+import { type Denial, servesUntilMs, slotsOf } from '#domain/core/certificate.ts'
 import type { Node } from '#domain/core/node.ts'
 import { keyBanned } from '#domain/identity/presented-certificate.ts'
-import { servesUntilMs, slotsOf } from '#domain/core/slots.ts'
 import type { ReturnSlots } from '#plane/limits/return-slots.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'

@@ -92,7 +92,7 @@ export const tlsFor = (hosts: readonly PostgresHost[], sslmode: string | null): 
   if (sslmode === null) return 'verified'
   const why = plainWillDo ? 'does not insist on TLS' : "does not check the server's name"
   return {
-    problem: `sslmode=${sslmode} ${why}, and whoever can pose as the database can let anybody in: use sslmode=verify-full with sslrootcert=FILE (without TLS only a Unix socket or a loopback address will do)`,
+    problem: `sslmode=${sslmode} ${why}, and an attacker who poses as the database could admit any machine: use sslmode=verify-full with sslrootcert=FILE (without TLS only a Unix socket or a loopback address will do)`,
   }
 }
 

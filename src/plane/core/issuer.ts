@@ -1,9 +1,8 @@
 // The seam of whatever signs: built in now, step-ca and Vault later.
 
-import type { IssuedCertificate } from '#domain/core/certificate.ts'
+import type { IssuedCertificate, SigningOrder } from '#domain/core/certificate.ts'
 import type { Read } from '#domain/core/change.ts'
 import type { IssuerId } from '#domain/core/node.ts'
-import type { SigningOrder } from '#domain/core/order.ts'
 
 export type Issuer = {
   /**

@@ -4,8 +4,7 @@
 
 import * as path from 'node:path'
 import { StoreRefused } from '#plane/store/contract/store-errors.ts'
-import { decided, entry, type Attribution } from '#domain/core/decision.ts'
-import type { Write } from '#domain/core/change.ts'
+import { decided, entry, type Attribution, type Write } from '#domain/core/change.ts'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { keyBody } from '#domain/operators/operator-keys.ts'
 import { shippedProfiles } from '#domain/core/profile.ts'
@@ -127,7 +126,7 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
       entry(by, nowMs, 'operator_key.created', {}, keyBody(key, keySeal)),
     ],
   })
-  if ((await store.commit(change)) === 'lost-race') throw new Error('the domain was made by somebody else just now')
+  if ((await store.commit(change)) === 'lost-race') throw new Error('another process has just made the domain')
   return { firstRun: true, rootKeyFile: authority.rootKeyFile }
 }
 

@@ -3,12 +3,12 @@
 
 import { isIP } from '#platform/resolve-name.ts'
 import type { Log } from '#platform/log.ts'
-import { boundedText, entry } from '#domain/core/decision.ts'
+import { boundedText, entry } from '#domain/core/change.ts'
 import { ConfigProblem, type PlaneConfig } from '#plane/config/config.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { asUsual, layFoundation, type StartOptions } from './foundation.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
-import { openRecoveryAuthority } from '#plane/authority/open-recovery-authority.ts'
+import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import {
   lostKeyFile,
   replaceableKeys,

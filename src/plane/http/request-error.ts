@@ -1,6 +1,6 @@
 // What Fastify throws before a handler runs, told apart: the caller's mistakes become refusals, the rest are faults.
 
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { errno } from '#platform/files.ts'
 import type { HttpRequest } from '#platform/http-server.ts'

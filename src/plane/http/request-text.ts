@@ -1,7 +1,7 @@
 // What is refused in a request before its meaning is looked at: a JSON object that names a key twice, text that cannot be
 // stored, and a secret where a name belongs, which would be stored and shown to everybody.
 
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 import { unfitText } from '#wire/core/strict-json.ts'
@@ -42,5 +42,5 @@ export const secretRefusal = (field: string): Refusal =>
   refuseField(
     'REQUEST_INVALID',
     field,
-    `${field} holds a secret; nothing was stored. Take another name, and revoke the secret if anybody else has seen it`,
+    `${field} holds a secret; nothing was stored. Take another name, and revoke the secret if it may have been seen`,
   )

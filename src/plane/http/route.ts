@@ -1,7 +1,7 @@
 // A declaration of wire/ with the handler that answers it. Handlers are typed by their declaration: neither a declaration
 // without a handler nor a handler without a declaration compiles, and a test walks them all.
 
-import type { Attribution } from '#domain/core/decision.ts'
+import type { Attribution } from '#domain/core/change.ts'
 import { actorOf, type NodePrincipal, type OperatorPrincipal, type Principal } from '#domain/core/principal.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'

@@ -4,7 +4,7 @@
 
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { slotNameOf, slotsOf } from '#domain/core/slots.ts'
+import { slotNameOf, slotsOf } from '#domain/core/certificate.ts'
 import {
   answerReplicas,
   askReplica,

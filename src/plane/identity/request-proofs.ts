@@ -1,32 +1,22 @@
-// What a request brings that is checked before anything is decided on it: the key of its certificate request, the counter, a
-// challenge, and the recovery key it registers. Challenge and counter are statements that this domain has signed, and
-// nothing is kept of them: each says when or for which node it was made, and its signature that it is ours.
+// What a request brings that is checked before anything is decided on it: the counter, a challenge, and the recovery key it
+// registers. Challenge and counter are statements that this domain has signed, and nothing is kept of them: each says when or
+// for which node it was made, and its signature that it is ours.
 
-import type { KeyInRequest } from '#domain/identity/node-certificate.ts'
-import type { Node, NodeId } from '#domain/core/node.ts'
+import type { NodeId } from '#domain/core/node.ts'
 import type { PresentedCounter, RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
-import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import { parseCsr } from '#pki/csr.ts'
+import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { keyTypeOfSpki, spkiHash, verifySignature } from '#pki/keys.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import { sha256Hex } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Random } from '#platform/random.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import type { Core } from '#plane/core/core.ts'
 import { formatStatement, parseStatement, recoveryProofBytes, type Challenge } from '#wire/core/statement.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 
-export type CounterDeps = {
+/** What checks and makes the statements of this domain. */
+export type StatementParts = {
   readonly recovery: Pick<RecoveryAuthority, 'signStatement' | 'isOurStatement'>
   readonly domainName: string
-}
-
-export type ChallengeDeps = CounterDeps & { readonly clock: Clock; readonly random: Random }
-
-/** The public key, proven to be its sender's: all that is ever taken from a certificate request. */
-export const keyInRequest = (csr: string): KeyInRequest | { kind: 'malformed'; why: string } => {
-  const parsed = parseCsr(csr)
-  if (parsed.kind === 'malformed') return parsed
-  return { kind: 'key', keyType: parsed.keyType, spki: parsed.spki, spkiHash: spkiHash(parsed.spki) }
 }
 
 /** Long enough for a slow machine to answer, too short for its answer to be worth stealing. */
@@ -36,7 +26,8 @@ const aheadMs = 5_000
 
 /** States what time it is, to a caller with a nonce of its own. A recovery key signs it. */
 export const issueChallenge = (
-  { recovery, domainName, clock, random }: ChallengeDeps,
+  { clock, random }: Pick<Core, 'clock' | 'random'>,
+  { recovery, domainName }: StatementParts,
   asked: { readonly nonce: string; readonly node: NodeId | null },
 ): string => {
   const salt = random.bytes(16).toString('base64url')
@@ -46,7 +37,8 @@ export const issueChallenge = (
 
 /** Ours, of this domain, and young. For whom it was made is for the caller to compare. */
 export const checkChallenge = (
-  { recovery, domainName, clock }: ChallengeDeps,
+  clock: Clock,
+  { recovery, domainName }: StatementParts,
   text: string,
 ): (Challenge & { readonly kind: 'challenge' }) | Refusal => {
   const parsed = parseStatement('challenge', text)
@@ -66,13 +58,14 @@ export type CheckedRegistration = {
 
 /** A key is registered only by a caller that proves to hold it, on a challenge of ours and for this very request. */
 export const checkRegistration = (
-  deps: ChallengeDeps,
+  clock: Clock,
+  parts: StatementParts,
   registration: RecoveryRegistration,
   csr: string,
 ): CheckedRegistration | Refusal => {
   if (registration.kind === 'bearer') return { kind: 'registration', facts: { kind: 'bearer' }, node: null }
   const { challenge, proof } = registration
-  const ours = checkChallenge(deps, challenge)
+  const ours = checkChallenge(clock, parts, challenge)
   if (isRefusal(ours)) return ours
   const spki = Buffer.from(registration.public_key, 'base64')
   const publicKey = spki.toString('base64')
@@ -84,31 +77,23 @@ export const checkRegistration = (
   return { kind: 'registration', facts: { kind: 'key', spki: spkiHash(spki), publicKey }, node: ours.node }
 }
 
-/** Signed, so that a caller can only present a counter that it was given (ruling 6). */
-export const signCounter = (
-  { recovery, domainName }: CounterDeps,
-  { id, epoch }: Pick<Node, 'id' | 'epoch'>,
-  counter: number,
-): string =>
-  formatStatement('counter', { domain: domainName, node: id, epoch, counter }, (bytes) => recovery.signStatement(bytes))
-
 /**
  * One that another key signed is like none: keys can be lost. Serials guard a renewal, and the holder of a copy could as well
  * leave its counter out. Where nothing else guards, as in a recovery, `readCounter` is asked.
  */
 export const readRenewalCounter = (
-  deps: CounterDeps,
+  parts: StatementParts,
   text: string | null,
   node: NodeId,
 ): PresentedCounter | null | Refusal => {
   const parsed = text === null ? null : parseStatement('counter', text)
-  const foreign = parsed !== null && !deps.recovery.isOurStatement(parsed.signed, parsed.signature)
-  return foreign ? null : readCounter(deps, text, node)
+  const foreign = parsed !== null && !parts.recovery.isOurStatement(parsed.signed, parsed.signature)
+  return foreign ? null : readCounter(parts, text, node)
 }
 
 /** Null: none was presented. */
 export const readCounter = (
-  { recovery, domainName }: CounterDeps,
+  { recovery, domainName }: StatementParts,
   text: string | null,
   node: NodeId,
 ): PresentedCounter | null | Refusal => {
@@ -116,6 +101,6 @@ export const readCounter = (
   const parsed = parseStatement('counter', text)
   const ours = parsed !== null && recovery.isOurStatement(parsed.signed, parsed.signature)
   if (!ours || parsed.value.domain !== domainName || parsed.value.node !== node)
-    return refuse('REQUEST_INVALID', 'the counter is not one this node was given')
+    return refuseField('REQUEST_INVALID', 'counter', 'the counter is not one this node was given')
   return parsed.value
 }

@@ -1,6 +1,6 @@
 // `node explain`: how a node stands, what led there, and what a person could do about it.
 
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import { causalChain, type StoryEntry, type ToldLine } from '#domain/node/explain-story.ts'
 import { nextCommands } from '#domain/node/next-commands.ts'
 import type { Node } from '#domain/core/node.ts'
@@ -23,8 +23,8 @@ export const explanationView = (node: Node, facts: DetailFacts, entries: readonl
 
 const recoverySentence = ({ recoverability: { recoverable, why } }: DetailFacts): string =>
   recoverable
-    ? 'Its recovery has been rehearsed: it would come back by itself after losing its certificate.'
-    : `It is not proven that it would come back by itself after losing its certificate: ${why}.`
+    ? 'Its recovery has been rehearsed: it would recover without an operator after losing its certificate.'
+    : `It is not proven that it would recover without an operator after losing its certificate: ${why}.`
 
 const toldLine = ({ at, place, event, code, text, times: count, correlation }: StoryLine): ToldLine[] => {
   const atMs = parseIsoTime(at)

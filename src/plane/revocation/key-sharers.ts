@@ -2,9 +2,8 @@
 // a key. Denials close channels, and are what OCSP, revocation lists and replicas of an older release know of.
 
 import { deniedOverKey, type CertificateRecord } from '#domain/core/certificate.ts'
-import { readOf, type Row } from '#domain/core/change.ts'
+import { readOf, type Row, type ChangePart } from '#domain/core/change.ts'
 import { holdingsOf, otherHolders, type KeyClaim } from '#domain/identity/key-claim.ts'
-import type { ChangePart } from '#domain/core/node-change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { certificatesOf } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'

@@ -1,23 +1,28 @@
 // Taking a node's identity away, and the receipt that proves it took effect (ruling 18).
 
 import { releaseAll } from '#domain/fleet/allocation.ts'
-import { certificateKey } from '#domain/core/certificate.ts'
-import type { Row } from '#domain/core/change.ts'
-import { boundedText, type Attribution } from '#domain/core/decision.ts'
+import { certificateKey, everySlot, slotsOf } from '#domain/core/certificate.ts'
+import {
+  type Row,
+  boundedText,
+  type Attribution,
+  mergeParts,
+  type ChangePart,
+  type NodeDecided,
+  type NodeFacts,
+} from '#domain/core/change.ts'
 import type { EntryBody } from '#domain/core/journal-entry.ts'
-import { mergeParts, type ChangePart, type NodeDecided, type NodeFacts } from '#domain/core/node-change.ts'
 import type { Node, NodeId, Slot } from '#domain/core/node.ts'
 import { decideQuarantine } from '#domain/revocation/quarantine.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import { receiptOpened, openReceipt } from '#domain/revocation/receipt-rules.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideDecommission, decideRevoke, type BanFact } from '#domain/revocation/revocation.ts'
-import { everySlot, slotsOf } from '#domain/core/slots.ts'
 import { wireguardGivenUp } from '#domain/network/wireguard-part.ts'
 import type { Cursor, Store } from '#plane/store/contract/store.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { sortableId } from '#platform/random.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import { keySharers, sharersCut } from './key-sharers.ts'
@@ -25,15 +30,14 @@ import type { OnlyIf } from '#plane/core/only-if.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import { readableNode } from '#plane/core/readable-node.ts'
 import type { Receipts } from './receipts.ts'
-import { wireguardHeldBy } from '#plane/network/wireguard-facts.ts'
-import type { Core, FlowCore } from '#plane/core/core.ts'
+import { wireguardHeldBy } from '#plane/network/wireguard-part.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type WithdrawDeps = FlowCore &
-  Pick<Core, 'random'> & {
-    readonly channels: Pick<OpenChannels, 'openSessions' | 'pauseWhile'>
-    readonly peers: Pick<PeerProofs, 'peersOf'>
-    readonly receipts: Pick<Receipts, 'collect'>
-  }
+export type WithdrawParts = {
+  readonly channels: Pick<OpenChannels, 'pauseWhile'>
+  readonly peers: Pick<PeerProofs, 'peersOf'>
+  readonly receipts: Pick<Receipts, 'collect'>
+}
 
 export type Withdrawal =
   | { readonly kind: 'quarantine'; readonly reason: string }
@@ -49,53 +53,47 @@ export type Withdrawn = {
 }
 
 export const withdrawIdentity = async (
-  deps: WithdrawDeps,
+  core: FlowCore,
+  parts: WithdrawParts,
   id: NodeId,
   withdrawal: Withdrawal,
   by: Attribution,
   onlyIf: OnlyIf = () => null,
 ): Promise<Withdrawn | Refusal> => {
-  const done = await deps.channels.pauseWhile(id, () => withdraw(deps, id, withdrawal, by, onlyIf))
+  const done = await parts.channels.pauseWhile(id, () => withdraw(core, parts, id, withdrawal, by, onlyIf))
   if (done.kind === 'refused') return done
-  const { channelsCut, ...withdrawn } = done
-  return { ...withdrawn, receipt: await deps.receipts.collect(done.receipt, channelsCut) }
+  return { ...done, receipt: await parts.receipts.collect(done.receipt) }
 }
 
 const withdraw = async (
-  deps: WithdrawDeps,
+  core: FlowCore,
+  { peers }: WithdrawParts,
   id: NodeId,
   withdrawal: Withdrawal,
   by: Attribution,
   onlyIf: OnlyIf,
-): Promise<(Withdrawn & { readonly channelsCut: number }) | Refusal> => {
-  const open = (): number => deps.channels.openSessions(id).length
-  let channelsCut = 0
-  // Channels of this replica are cut while the feed is told, so whatever that takes away is what this withdrawal cut.
-  const feed: CommitDeps['feed'] = {
-    publish(committed) {
-      const before = open()
-      deps.feed.publish(committed)
-      channelsCut = before - open()
-    },
-  }
-  const done = await commitDecision({ store: deps.store, feed }, async () => {
-    const found = await deps.store.get('node', id)
+): Promise<Withdrawn | Refusal> => {
+  const done = await commitDecision(core, async () => {
+    const found = await core.store.get('node', id)
     if (found === null) return refuse('NODE_NOT_FOUND', id)
     const no = onlyIf(found.value)
     if (no !== null) return no
-    const node = await readableNode(deps.store, found)
+    const node = await readableNode(core.store, found)
     const revoked = withdrawal.kind === 'quarantine' ? revokedOnRecord(found.value, node.value) : null
     if (revoked !== null) return revoked
-    const facts: NodeFacts = { node, by, nowMs: deps.clock.nowMs() }
+    const facts: NodeFacts = { node, by, nowMs: core.clock.nowMs() }
     const slots = slotsHeld(node)
-    const receipt = receiptOf(deps, withdrawal, slots, facts)
-    const decided = await decide(deps, withdrawal, slots, facts, receiptOpened(receipt))
+    const receipt = receiptOf(withdrawal, slots, facts, {
+      id: sortableId(facts.nowMs, core.random),
+      peers: peers.peersOf(id),
+    })
+    const decided = await decide(core.store, withdrawal, slots, facts, receiptOpened(receipt))
     return decided.kind === 'refused' ? decided : { ...decided, receipt }
   })
   if (done.kind === 'refused') return done
   const [entry] = done.committed.entries
   if (entry === undefined) throw new Error(`the withdrawal of ${id} was committed without an entry`)
-  return { kind: 'withdrawn', node: done.node, receipt: done.receipt, entry: entry.cursor, channelsCut }
+  return { kind: 'withdrawn', node: done.node, receipt: done.receipt, entry: entry.cursor }
 }
 
 /** A quarantine can be ended by a release, and the row that cannot be read was a tombstone. */
@@ -108,18 +106,17 @@ const revokedOnRecord = ({ id, unreadable }: Node, { membership }: Node): Refusa
 }
 
 const receiptOf = (
-  { random, peers }: WithdrawDeps,
   withdrawal: Withdrawal,
   slots: readonly Slot[],
   { node, by, nowMs }: NodeFacts,
+  opened: { readonly id: string; readonly peers: readonly NodeId[] },
 ): Receipt =>
   openReceipt({
-    id: sortableId(nowMs, random),
+    ...opened,
     kind: withdrawal.kind,
     node: node.value,
     reason: withdrawal.kind === 'decommission' ? 'decommissioned' : boundedText(withdrawal.reason),
     certificates: slots.map(({ issuer, serial }) => certificateKey(issuer, serial)),
-    peers: peers.peersOf(node.value.id),
     by,
     nowMs,
   })
@@ -130,28 +127,28 @@ const slotsHeld = (node: Row<Node>): readonly Slot[] => {
 }
 
 const decide = async (
-  deps: WithdrawDeps,
+  store: Store,
   withdrawal: Withdrawal,
   slots: readonly Slot[],
   facts: NodeFacts,
   receipt: ChangePart,
 ): Promise<NodeDecided | Refusal> => {
-  const domain = await domainSettingsRow(deps.store)
-  const allocations = await liveAllocations(deps.store, facts.node.value.id)
+  const domain = await domainSettingsRow(store)
+  const allocations = await liveAllocations(store, facts.node.value.id)
   const extraParts = mergeParts([releaseAll({ ...facts, allocations, why: whyOf(withdrawal) }), receipt])
   // A quarantined node may come back, with the key and the address it had.
-  const held = await wireguardHeldBy(deps.store, facts.node.value)
+  const held = await wireguardHeldBy(store, facts.node.value)
   const forGood = mergeParts([extraParts, wireguardGivenUp(held, 'withdrawn', facts.nowMs)])
   switch (withdrawal.kind) {
     case 'quarantine':
       return decideQuarantine({ ...facts, domain, reason: withdrawal.reason, extraParts })
     case 'revoke': {
-      const known = await keysBanned(deps.store, slots, facts, domain.value.clockToleranceMs)
+      const known = await keysBanned(store, slots, facts, domain.value.clockToleranceMs)
       const all = mergeParts([forGood, known.cut])
       return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason, extraParts: all })
     }
     case 'decommission': {
-      const known = await keysBanned(deps.store, slots, facts, domain.value.clockToleranceMs)
+      const known = await keysBanned(store, slots, facts, domain.value.clockToleranceMs)
       const lost = { allocations: allocations.length }
       const all = mergeParts([forGood, known.cut])
       return decideDecommission({ ...facts, ...known, ...lost, domain, force: withdrawal.force, extraParts: all })

@@ -64,7 +64,7 @@ export const openSessionRegistry = (clock: Clock, replicas: Pick<Replicas, 'self
   const mayGoOn = (): boolean => {
     const { kind } = replicas.standing()
     if (kind === 'serving' || kind === 'behind') return true
-    const why = kind === 'skewed' ? 'the clock of this replica is off' : 'this replica has lost touch with the others'
+    const why = kind === 'skewed' ? 'the clock of this replica is off' : 'this replica is behind the other replicas'
     if (open > 0) endAll('UNAVAILABLE', `${why}: connect again`)
     return false
   }

@@ -72,7 +72,7 @@ export const alertApi = {
     method: 'POST',
     path: '/v1/alerts/:id/ack',
     access: 'operator',
-    summary: 'Says that somebody looks after an alert; it stays until what it is about is over',
+    summary: 'Acknowledges an alert; it stays until its cause is gone',
     params: IdParams,
     body: AcknowledgeRequest,
     answer: AlertView,

@@ -8,7 +8,7 @@ export const CaView = Type.Object({
   domain: Type.String(),
   root_fingerprint: Type.String(),
   root_online: Type.Boolean(),
-  /** False: the sealing key lies beside what it seals, or others may read it. */
+  /** False: the sealing key is stored next to the keys it seals, or other users can read it. */
   sealing_protected: Type.Boolean(),
   authorities: Type.Array(
     Type.Object({
@@ -20,7 +20,7 @@ export const CaView = Type.Object({
       not_after: Type.String(),
       signing: Type.Boolean(),
       sha256: Type.String(),
-      /** Somebody else may have its key: since then nothing it has signed is taken. */
+      /** When it was withdrawn because its key may be compromised: nothing it has signed is accepted since. */
       withdrawn_at: Type.Optional(Type.String()),
     }),
   ),
@@ -57,7 +57,7 @@ export const WithdrawAnswer = Type.Object({
   withdrawn: Type.Array(Type.String()),
   /** What takes their place on this plane. */
   successors: Type.Array(Type.String()),
-  /** On this plane; the others cut theirs as they hear of it. */
+  /** On this plane; the others cut theirs when the commit reaches them. */
   channels_cut: Type.Integer(),
   ca: CaView,
 })
@@ -91,7 +91,7 @@ export const caApi = {
     method: 'POST',
     path: '/v1/ca/withdraw',
     access: 'platform-admin',
-    summary: 'Somebody else may have its key: nothing this authority has signed is taken any more',
+    summary: 'Withdraws an authority whose key may be compromised: nothing it has signed is accepted any more',
     cutOff: true,
     body: WithdrawRequest,
     answer: WithdrawAnswer,

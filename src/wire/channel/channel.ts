@@ -106,7 +106,7 @@ export type PlaneConfig = {
 export type PlaneTrust = {
   revision: number
   roots: string[]
-  /** Key identifiers of authorities below those roots that are to be trusted no more; left out where there are none. */
+  /** Key identifiers of authorities below those roots that are no longer trusted; left out where there are none. */
   withdrawn_issuers?: string[]
 }
 
@@ -116,7 +116,7 @@ export type PlaneClosing = { code: string; detail: string | null; retry_after_ms
 /** The highest report of this instance that was taken: the agent forgets those up to it, and sends the rest again. */
 export type PlaneReported = { instance: string; number: number }
 
-/** How far the journal has come: kept by the agent if it is later than what it has, and shown to whatever plane it meets next. */
+/** A sighting of the journal. The agent keeps it if it is newer than its own, and shows it to the next plane it connects to. */
 export type PlaneSighting = { statement: string }
 
 export type PlaneFrame = { stream: number; seq: number; ack: number } & (

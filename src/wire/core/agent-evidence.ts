@@ -1,5 +1,5 @@
-// How an agent's process and machine can be told from another's that holds the same identity. Sent with recoveries in the
-// body, and with every other call as a header.
+// The evidence that distinguishes an agent's process and machine from another with the same identity. Sent in the body of
+// recoveries, and as a header with every other call.
 
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
@@ -46,7 +46,7 @@ export const parseEvidence = (header: string | undefined): AgentEvidence | null 
   }
 }
 
-/** It is remembered and named to operators: what somebody put into a serial number by mistake must not be. */
+/** Evidence is stored and shown to operators: a secret that was put into a serial number by mistake must not be. */
 const withoutSecrets = ({ hardware, ...evidence }: AgentEvidence): AgentEvidence => ({
   ...evidence,
   hardware: { ...hardware, bmc_serial: hardware.bmc_serial === null ? null : redactSecrets(hardware.bmc_serial) },

@@ -3,7 +3,7 @@
 import { Type, type Static } from 'typebox'
 import { closed } from './shapes.ts'
 
-/** So many machines and addresses in one statement, which has to fit a request. */
+/** The number of machines and addresses in one statement, which has to fit a request. */
 export const mostClaims = 50
 export const mostHardware = 400
 export const longestClaims = 49_152

@@ -18,11 +18,11 @@ export type Endpoint = {
   readonly path: string
   readonly access: Access
   readonly summary: string
-  /** Says how the plane is, so it is answered whatever that is. */
+  /** Reports the state of the plane, so it is answered in every state. */
   readonly always?: true
   /**
-   * Cuts somebody off, so it is carried out whatever the standing, and also for an operator whom a database that cannot be
-   * read does not know any more but this process does (authn/operator-key.ts).
+   * A cut-off, so it is carried out in every standing, and also for an operator key that this process has looked up while the
+   * database cannot be read (authn/operator-key.ts).
    */
   readonly cutOff?: true
   /** A node in quarantine may call it too, once a repair bundle has given it a certificate. */
@@ -62,3 +62,9 @@ export type BodyOf<E extends Endpoint> = Part<E, 'body', Readonly<Record<never, 
 export type Immutable<T> = T extends object ? { readonly [K in keyof T]: Immutable<T[K]> } : T
 
 export type AnswerOf<E extends Endpoint> = E extends { readonly answer: infer S extends TSchema } ? Static<S> : unknown
+
+/** The path of a call, with its parameters filled in. */
+export const pathOf = ({ path }: Pick<Endpoint, 'path'>, params: object = {}): string => {
+  const values: Readonly<Record<string, string>> = { ...params }
+  return path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(values[name] ?? ''))
+}

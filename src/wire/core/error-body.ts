@@ -55,7 +55,7 @@ const nextOf = (refusal: Refusal): string => {
 const pasteable = /^[A-Za-z0-9._:@/+-]+$/
 const mostMacs = 8
 
-/** Whoever joins by hardware cannot use a token, and shows what it has to be registered by. */
+/** A node that joins by hardware cannot use a token; the refusal names the hardware to register. */
 const hintOf = ({ code, about }: Refusal): string => {
   const hint: string = refusals[code].next
   if (about?.hardware === undefined) return hint

@@ -1,4 +1,4 @@
-// For whatever watches the plane.
+// Calls for monitoring and load balancers.
 
 import { Type } from 'typebox'
 import { endpoint } from './endpoint.ts'

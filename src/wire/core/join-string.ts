@@ -1,5 +1,5 @@
-// The join string: all a machine needs to find the plane, to recognise it, and to prove that it was invited. One word,
-// so that it survives shells, environment files and cloud-init.
+// The join string: all a machine needs to find the plane, to verify it, and to prove that it may join. It has no spaces, so that
+// it survives shells, environment files and cloud-init.
 //
 //     muster1,<url>,<domain>,sha256:<root fingerprint>,<secret or ->
 

@@ -2,7 +2,7 @@
 
 import { Type, type TEnum, type TSchema } from 'typebox'
 
-/** Of requests: fields nobody knows are refused. */
+/** For requests: unknown fields are refused. */
 export const closed = { additionalProperties: false } as const
 
 /** Not empty, and no longer than that. */

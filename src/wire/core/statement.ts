@@ -1,5 +1,5 @@
-// Statements of the plane: short, signed, and checked by whoever pinned the key. They carry the time to a machine whose
-// clock may be wrong by years, challenges, counters, what has been seen of the journal, and claims to other domains.
+// Statements of the plane: short, signed, and verified by a receiver that pinned the key. They are challenges (which also carry
+// the time to a machine whose clock may be wrong by years), counters, sightings of the journal, and claims to other domains.
 //
 //     <kind>1.<base64url of canonical JSON>.<base64url of the signature over everything before the last dot>
 
@@ -13,7 +13,7 @@ import { unfitText } from './strict-json.ts'
 const short = Type.String({ maxLength: 256 })
 const whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
-/** What a challenge says is also the time: bound to the nonce of whoever asked, so that it cannot be replayed to another. */
+/** A challenge also states the time. It is bound to the nonce of the caller, so that it cannot be replayed to another. */
 export const Challenge = Type.Object(
   { domain: short, node: Type.Union([short, Type.Null()]), nonce: short, salt: short, time_ms: whole },
   closed,
@@ -78,7 +78,7 @@ export type ParsedStatement<K extends StatementKind> = {
   readonly signature: Uint8Array
 }
 
-/** Null when it is not a statement of this kind. The signature is not checked here: whoever calls knows the key. */
+/** Null when it is not a statement of this kind. The caller checks the signature, because it knows the key. */
 export const parseStatement = <K extends StatementKind>(kind: K, text: string): ParsedStatement<K> | null => {
   if (text.length > longest[kind]) return null
   const [, head, name, body, signature] = statementShape.exec(text) ?? []

@@ -1,4 +1,4 @@
-// What is refused in JSON from outside, whatever it means.
+// What is refused in JSON from outside, for every schema.
 //
 // Text: PostgreSQL cannot keep U+0000, and half of a surrogate pair becomes another character when it is encoded: what was
 // signed, hashed or compared would not be what is read back. Objects that name a key twice: two readers could take different

@@ -1,4 +1,4 @@
-// How a machine is admitted: what it proves, and what it is told.
+// Enrollment on the wire: what a machine proves, and what it gets.
 
 import { Type, type Static } from 'typebox'
 import { HardwareIdentityBody } from '#wire/core/agent-evidence.ts'
@@ -29,7 +29,7 @@ export const EnrollRequest = Type.Object(
     hardware_facts: Type.Optional(HardwareFactsBody),
     /** PKCS#10, PEM. */
     csr: text(16_384),
-    /** How the node recovers when its certificate cannot help it any more. */
+    /** How the node recovers when its certificate no longer works. */
     recovery: Type.Optional(RecoveryRegistration),
     /** To take part in the WireGuard network of the domain. */
     wireguard: Type.Optional(WireguardRequest),
@@ -38,7 +38,7 @@ export const EnrollRequest = Type.Object(
 )
 export type EnrollRequest = Static<typeof EnrollRequest>
 
-/** What this plane understands in requests, told to every agent so that a newer one sends nothing an older plane refuses. */
+/** What this plane understands in requests. Every agent gets the list, so that a newer one sends nothing that an older plane refuses. */
 export const understoodFields: readonly string[] = [
   ...Object.keys(EnrollRequest.properties),
   // Not fields of an enrollment, but of the calls and frames an enrolled agent makes.

@@ -1,4 +1,4 @@
-// What domains tell each other of machines.
+// Claims that domains exchange about machines.
 
 import { Type, type Static } from 'typebox'
 import { Hardware, longestClaims, mostAnswered, mostOfOne, NodeName, State } from '#wire/core/claims.ts'

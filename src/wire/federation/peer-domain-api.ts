@@ -40,7 +40,7 @@ export const peerDomainApi = {
     method: 'GET',
     path: '/v1/peer-domains',
     access: 'viewer',
-    summary: 'The domains that are told of activations here, and believed about theirs',
+    summary: 'The peer domains: they get the activations of this domain, and theirs are taken as advice',
     answer: PeerDomainList,
   }),
   self: endpoint({

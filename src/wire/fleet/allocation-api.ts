@@ -7,7 +7,7 @@ import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NameText, NodeIdText, oneOf, orNull } from '#wire/core/shapes.ts'
 
 const AllocationIdText = Type.String({ pattern: '^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$' })
-/** Whoever is to hear of it: a scheduler's name, a tenant, a job. */
+/** The owner of the work: a scheduler's name, a tenant, a job. */
 const Owner = Type.String({ pattern: '^[!-~]{1,128}$' })
 
 export const AllocationView = Type.Object({

@@ -1,4 +1,4 @@
-// What an agent is told to run. What it says became of it: wire/node/node-runs.ts.
+// The overlay that an agent has to run. Its report on it: wire/node/node-runs.ts.
 
 import { Type, type Static } from 'typebox'
 import { enforcementModes } from '#domain/fleet/policy.ts'

@@ -1,4 +1,4 @@
-// What a scheduler watches: where work may be placed, and why not elsewhere; and what health checkers tell the plane.
+// For schedulers: where work may be placed, and why not elsewhere. For health checkers: their reports.
 
 import { Type, type Static } from 'typebox'
 import type { HardwareProfile } from '#domain/core/hardware-profile.ts'
@@ -32,7 +32,7 @@ export const SchedulingQuery = Type.Object(
     vcluster: Type.Optional(NameText),
     after: Type.Optional(Type.String({ minLength: 1, maxLength: 8500 })),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
-    /** Wait up to so long for something new. */
+    /** How long to wait for a change. */
     wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
   },
   closed,

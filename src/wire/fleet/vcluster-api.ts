@@ -44,7 +44,7 @@ export const VClusterBody = Type.Object({
   name: NameText,
   description: Type.String(),
   peering: Type.Enum([...peerings]),
-  /** It takes no more nodes. */
+  /** It accepts no further nodes. */
   closed: Type.Boolean(),
   policy: PolicyBody,
   overlay: OverlayBody,
@@ -57,7 +57,7 @@ export type VClusterBody = Static<typeof VClusterBody>
 /** What `set` takes, for those who write KEY=VALUE. */
 export const VClusterSettings = Type.Pick(VClusterBody, ['description', 'peering', 'closed', 'policy'])
 
-/** Without what only `GET /v1/vclusters/{name}` tells. */
+/** Without the fields that only `GET /v1/vclusters/{name}` has. */
 export const VClusterListAnswer = Type.Object({
   vclusters: Type.Array(
     Type.Object({
@@ -136,7 +136,7 @@ export const vclusterApi = {
     method: 'POST',
     path: '/v1/vclusters',
     access: 'platform-admin',
-    summary: 'Makes a vCluster, under the policy of maintenance mode unless told otherwise',
+    summary: 'Makes a vCluster, by default under the policy of maintenance mode',
     body: CreateVClusterRequest,
     answer: VClusterBody,
   }),
@@ -152,7 +152,7 @@ export const vclusterApi = {
     method: 'PATCH',
     path: '/v1/vclusters/:name',
     access: 'platform-admin',
-    summary: 'Changes a vCluster; its nodes are told at once',
+    summary: 'Changes a vCluster; its nodes get the change at once',
     params: NameParams,
     body: ChangeVClusterRequest,
     answer: VClusterBody,

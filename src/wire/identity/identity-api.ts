@@ -44,13 +44,13 @@ export type RecoveryTrust = Static<typeof RecoveryTrust>
 
 /** What every answer with a certificate says besides. Left out by planes that know no recovery. */
 export const certificateExtras = {
-  /** Key identifiers of authorities that are to be trusted no more; left out where there are none. */
+  /** Key identifiers of authorities that are no longer trusted; left out where there are none. */
   withdrawn_issuers: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { maxItems: 64 })),
   counter: Type.Optional(Type.String({ maxLength: longestStatement })),
   recovery_trust: Type.Optional(RecoveryTrust),
   /** The next bearer token, in compatibility mode; the one before is worth nothing once the certificate is used. */
   recovery_token: Type.Optional(Type.String({ maxLength: 256 })),
-  /** False: the plane has nothing registered that this node could recover with, whatever it had before. */
+  /** False: the plane has no recovery credential of this node any more. */
   recovery_registered: Type.Optional(Type.Boolean()),
   clock_tolerance_ms: Type.Optional(Type.Integer()),
 }
@@ -76,7 +76,7 @@ export type RecoveryRegistration = Static<typeof RecoveryRegistration>
 
 const nonce = Type.String({ pattern: '^[A-Za-z0-9_-]{22,64}$' })
 
-/** `POST /v1/challenge`, on both listeners. Answered for any name: who exists is not told to strangers. */
+/** `POST /v1/challenge`, on both listeners. Answered for any name, so that anonymous callers do not learn which nodes exist. */
 export const ChallengeRequest = Type.Object({ nonce, node_id: Type.Optional(NodeIdText) }, closed)
 export type ChallengeRequest = Static<typeof ChallengeRequest>
 export const ChallengeResponse = Type.Object({ challenge: Type.String({ maxLength: longestStatement }) })
@@ -99,7 +99,7 @@ export const RenewResponse = Type.Object({
   profile: AgentProfile,
   endpoints: EndpointSet,
   server_time: Type.String(),
-  /** As at enrollment: the plane may be a newer one by now. Left out by planes of before. */
+  /** As at enrollment: the plane may have been upgraded since. Older planes leave it out. */
   understands: Type.Optional(Type.Array(Type.String())),
   ...certificateExtras,
 })

@@ -18,7 +18,7 @@ export const JournalQueryBody = Type.Object(
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
     node: Type.Optional(NodeIdText),
     type: Type.Optional(text(64)),
-    /** Wait up to so long for something new: how `journal follow` works. */
+    /** How long to wait for a new entry: how `journal follow` works. */
     wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
   },
   closed,

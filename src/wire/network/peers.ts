@@ -1,6 +1,6 @@
-// WireGuard peers over the channel. A set has a revision made from its content (domain/network/peer-set.ts), so every replica comes
-// to the same one and an agent that reconnects anywhere is told no more than what changed. An agent says which set it has
-// only to a plane whose hello offers `peers`; the plane sends none before that.
+// WireGuard peers over the channel. A set has a revision made from its content (domain/network/peer-set.ts), so every replica
+// computes the same one and an agent that reconnects to any of them gets only what changed. An agent sends its revision only to
+// a plane whose hello offers `peers`; the plane sends no set before that.
 
 import { Type, type Static } from 'typebox'
 import type * as domain from '#domain/network/peer-set.ts'

@@ -1,4 +1,4 @@
-// What operators are told of a node's place in the WireGuard network.
+// How operators see a node in the WireGuard network.
 
 import { Type, type Static } from 'typebox'
 import type { Node } from '#domain/core/node.ts'
@@ -9,9 +9,9 @@ import { PeerRevision, WireguardKeyText } from './peers.ts'
 export const WireguardView = Type.Object({
   public_key: WireguardKeyText,
   address: Type.String(),
-  /** As the node gave it, and as its peers are told; null: it calls first. */
+  /** As the node gave it, and as its peers get it; null: the node connects first. */
   endpoint: orNull(Type.String()),
-  /** Whose nodes are its peers: `mesh`, or `isolated/VCLUSTER`; null: nobody's at the moment. */
+  /** The group of its peers: `mesh`, or `isolated/VCLUSTER`; null: none at the moment. */
   group: orNull(Type.String()),
   /** The revision of the peers its agent has brought into force; null: not known. */
   applied_revision: orNull(PeerRevision),

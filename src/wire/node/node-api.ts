@@ -148,7 +148,7 @@ export const nodeApi = {
     method: 'GET',
     path: '/v1/recoverability',
     access: 'viewer',
-    summary: 'Which share of the fleet is proven to come back by itself, and why the rest is not',
+    summary: 'Which share of the fleet is proven to recover without an operator, and why the rest is not',
     answer: Recoverability,
   }),
 }

@@ -1,10 +1,10 @@
-// What operators are told about how a node is doing: seed 003's evidence, its story, and whether it would come back by
-// itself. Answers only, so nothing here is closed. What a node said itself is cut and cleaned before anybody sees it.
+// How operators see the health of a node: the evidence of document 003, its history, and whether it would recover without an
+// operator. Answers only, so no schema here is closed. Text from a node is cut and cleaned before it is shown.
 
 import { Type, type Static } from 'typebox'
-import { boundedText } from '#domain/core/decision.ts'
+import { boundedText } from '#domain/core/change.ts'
 import type { Node, Repair } from '#domain/core/node.ts'
-import { slotsOf } from '#domain/core/slots.ts'
+import { slotsOf } from '#domain/core/certificate.ts'
 import { schedulingOf } from '#domain/fleet/scheduling.ts'
 import { isoTime } from '#platform/clock.ts'
 import { orNull } from '#wire/core/shapes.ts'
@@ -57,9 +57,9 @@ export type RepairView = Static<typeof RepairView>
 /** `GET /v1/nodes/{id}/explain` */
 export const NodeExplanation = Type.Object({
   node: Type.String(),
-  /** How it stands, why, and what happens next. */
+  /** Its state, the reason, and what happens next. */
   sentences: Type.Array(Type.String()),
-  /** What led there, oldest first; what belongs to one story stands together. */
+  /** What led there, oldest first; entries of one episode are grouped. */
   chain: Type.Array(
     Type.Object({
       at: Type.String(),
@@ -141,7 +141,7 @@ const failureView = (failure: Failure): Failure =>
     ? null
     : { at: clean(failure.at), class: failure.class, code: clean(failure.code), text: clean(failure.text) }
 
-/** Never the hash: whoever reads it needs it for nothing. */
+/** Without the hash, which no reader needs. */
 export const repairView = (repair: Repair | null): RepairView | null => {
   if (repair === null) return null
   const { id, by, reason, issuedAtMs, expiresAtMs, usedBy, evidence } = repair

@@ -1,4 +1,4 @@
-// What an agent says of what it was told to run and of what its machine can do, and how `GET /v1/nodes/{id}` shows it.
+// The reports of an agent on its overlay and on the capabilities of its machine, and how `GET /v1/nodes/{id}` shows them.
 
 import { Type, type Static } from 'typebox'
 import { orNull } from '#wire/core/shapes.ts'
@@ -6,7 +6,7 @@ import { orNull } from '#wire/core/shapes.ts'
 /** What a plane offers in its hello: it takes `overlay_state` and `capabilities`. */
 export const overlayCapability = 'overlay'
 
-/** Agent: how what it was told to run stands. Sent when it changes, and once after every hello. */
+/** Agent: the state of its overlay. Sent when it changes, and once after every hello. */
 export const OverlayState = {
   config_revision: Type.Integer({ minimum: 0 }),
   applied: Type.Boolean(),

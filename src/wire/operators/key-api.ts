@@ -26,7 +26,7 @@ export const CreateKeyAnswer = Type.Object({ key: KeyView, secret: Type.String()
 export const KeyListAnswer = Type.Object({ keys: Type.Array(KeyView) })
 export const WhoAmI = Type.Object({ id: Type.String(), name: Type.String(), role: oneOf(roles) })
 
-/** Never the hash: whoever reads the list needs it for nothing. */
+/** Without the hash, which no reader of the list needs. */
 export const keyView = (key: OperatorKey, forged = false): Static<typeof KeyView> => ({
   id: key.id,
   name: key.name,

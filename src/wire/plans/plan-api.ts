@@ -19,7 +19,7 @@ const PlanActionBody = Type.Union([
   Type.Object(
     {
       kind: Type.Literal('rotate-ca'),
-      /** The id of an authority whose key somebody else may have. Left out: an ordinary rotation. */
+      /** The id of an authority whose key may be compromised. Left out: an ordinary rotation. */
       compromised: Type.Optional(Type.String({ pattern: '^[0-9a-f]{1,64}$' })),
       reason: Type.Optional(Reason),
     },
@@ -47,7 +47,7 @@ export const PlanView = Type.Object({
       effect: Type.String(),
       /** When access is lost: `at once`, `at expiry`; null: it is not. */
       loses: orNull(Type.String()),
-      /** It cannot come back by itself: what a person would have to do. */
+      /** It cannot recover without an operator: what the operator would have to do. */
       unrecoverable: orNull(Type.String()),
       facts: Type.Array(Type.String()),
     }),
@@ -87,7 +87,8 @@ export const planApi = {
     method: 'POST',
     path: '/v1/plans',
     access: 'operator',
-    summary: 'What an action would do: whom it concerns, who loses access when, what could not come back by itself',
+    summary:
+      'What an action would do: whom it concerns, who loses access when, what could not recover without an operator',
     body: PlanRequest,
     answer: PlanView,
   }),

@@ -1,5 +1,5 @@
-// What crosses the network at the recovery listener, which gives challenges too (wire/identity). The listener has a trust
-// of its own; nobody presents a client certificate there.
+// The calls of the recovery listener, which gives challenges too (wire/identity). The listener has its own root; no caller
+// presents a client certificate there.
 
 import { Type, type Static } from 'typebox'
 import { rehearsalSteps } from '#domain/core/node.ts'
@@ -65,7 +65,7 @@ export const RehearseRequest = Type.Object(
     credential: RecoveryCredentialBody,
     counter: statement,
     evidence: AgentEvidence,
-    /** What the agent found out by itself. */
+    /** What the agent found before the plane answered. */
     disk_reserve: Type.Boolean(),
     clock_skew_ms: Type.Integer(),
   },

@@ -13,11 +13,11 @@ const PeersView = Type.Object({
   expected: Type.Integer(),
   /** Their agents have said that the set in force is one without it. */
   confirmed: Type.Integer(),
-  /** No longer waited for: no members any more, or the node was released and is back with its key. */
+  /** No longer waited for: not members any more, or the node was released and has its key again. */
   left: Type.Integer(),
   /** Said nothing until their own certificates had ended. */
   ended: Type.Array(Type.String()),
-  /** Waited for. `deadline`: the end of its certificate, before which it has to connect and is told. */
+  /** Waited for. `deadline`: the end of its certificate, before which it has to connect and get the new peer set. */
   stragglers: Type.Array(Type.Object({ node: Type.String(), deadline: orNull(Type.String()) })),
 })
 
@@ -31,12 +31,12 @@ export const ReceiptView = Type.Object({
   decided_at: Type.String(),
   /** From then on nothing is accepted from that epoch of the node, by any replica. Null: not yet. */
   effective_at: orNull(Type.String()),
-  /** Every peer has dropped the key too, or is no member any more. Null: not yet. */
+  /** When every peer had dropped the key or was no longer a member. Null: not yet. */
   settled_at: orNull(Type.String()),
   /** Certificates denied, as issuer/serial. */
   certificates: Type.Array(Type.String()),
   channels_cut: Type.Integer(),
-  /** `lease`: it did not answer, and its lease and the skew are over, so it serves no more. */
+  /** `lease`: it did not answer, and its lease and the skew are over, so it no longer serves. */
   replicas: Type.Array(
     Type.Object({
       replica: Type.Integer(),
@@ -46,7 +46,7 @@ export const ReceiptView = Type.Object({
       after_ms: Type.Integer(),
     }),
   ),
-  /** Replicas that have not said they know of it: they hear of it, or their lease ends within 15 s. */
+  /** Replicas that have not confirmed yet: they confirm, or their lease ends within 15 s. */
   replicas_unconfirmed: Type.Integer(),
   /** Null: the node had no WireGuard key. */
   peers: orNull(PeersView),

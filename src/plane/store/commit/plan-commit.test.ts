@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Change, Write } from '#domain/core/change.ts'
-import { entry } from '#domain/core/decision.ts'
+import { type Change, type Write, entry } from '#domain/core/change.ts'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { planCommit } from './plan-commit.ts'
 
@@ -25,7 +24,7 @@ test('a row that was not read cannot be written', () => {
   assert.throws(() => planned([{ row: 'profile', key: 'domain', version: 1 }], domain), /without naming/)
 })
 
-test('a ban nobody has read may come twice, one that was read races like any other row', () => {
+test('a ban that was not read may be written twice, one that was read races like any other row', () => {
   assert.deepEqual(planned([], ban)[0]?.rule, { kind: 'keep-first' })
   assert.deepEqual(planned([{ row: 'key-ban', key: 'k', version: 0 }], ban)[0]?.rule, { kind: 'after', version: 0 })
 })

@@ -12,7 +12,7 @@ export type Standing =
   | { readonly kind: 'behind'; readonly why: string }
   /** The store has lost commits that this process knows of: no session, and no mutation that grants anything. */
   | { readonly kind: 'in-doubt'; readonly why: string }
-  /** The clock of this machine is too far from the database's: it decides nothing, leads nobody and holds no channel. */
+  /** The clock of this machine is too far from the database's: it decides nothing, does not lead and holds no channel. */
   | { readonly kind: 'skewed'; readonly why: string }
   /** Others may act as if this replica were gone: its channels are cut, and no reply leaves it. */
   | { readonly kind: 'expired'; readonly why: string }

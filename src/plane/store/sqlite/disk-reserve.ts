@@ -69,7 +69,7 @@ export const openDiskReserve = (folder: string, log: Log, clock: Pick<Clock, 'mo
       const left = `${Math.floor(kept / 1024)} of ${reserveBytes / 1024} KiB`
       return spent
         ? `the disk was full and the reserve of the store is in use (${left} are left): only revoke, quarantine, halt and withdraw are committed until there is room for it again`
-        : `there is no room for the reserve of the store (${left}): on a full disk nobody could be revoked`
+        : `there is no room for the reserve of the store (${left}): on a full disk no node could be revoked`
     },
     release() {
       if (kept <= 0) return false

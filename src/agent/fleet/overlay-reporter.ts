@@ -1,0 +1,115 @@
+// Reports the state of the overlay to the status file and to the plane: each change, and everything to every new channel.
+
+import type { AgentRecord } from '#agent/diagnostics/record.ts'
+import type { PlaneConfig } from '#wire/channel/channel.ts'
+import type { CapabilityReportBody, OverlayStateBody } from '#wire/node/node-runs.ts'
+import type { ConfigOverlay } from '#wire/fleet/overlay.ts'
+import type { StatusFile } from '#agent/diagnostics/status-file.ts'
+import { tidy } from '#agent/core/trouble.ts'
+import { kernelRelease, readAccelerators } from '#platform/accelerators.ts'
+import { readMachineFacts } from '#platform/hardware.ts'
+import type { RunningService } from './service-runner.ts'
+import type { InForce } from './services.ts'
+
+/** Sends to the plane, and only what that plane understands. */
+export type OverlaySender = {
+  overlayState(body: OverlayStateBody): void
+  capabilities(body: CapabilityReportBody): void
+}
+
+export type Configured = PlaneConfig & { readonly overlay: ConfigOverlay }
+
+/** The state of `config`, which may no longer be the newest. */
+export type AppliedOverlay = InForce & {
+  readonly config: Configured
+  readonly drift: readonly string[]
+  readonly running: readonly RunningService[]
+}
+
+type Capabilities = Pick<CapabilityReportBody, 'vcluster' | 'services' | 'wireguard'>
+
+export type OverlayReporter = {
+  use(sender: OverlaySender | null): void
+  state(how: AppliedOverlay): void
+  capabilities(what: Capabilities): void
+}
+
+const longestDetail = 256
+
+export const openOverlayReporter = (record: Pick<AgentRecord, 'facts'>): OverlayReporter => {
+  let sender: OverlaySender | null = null
+  let machine: MachineCapabilities | null = null
+  let said = { state: '', capabilities: '' }
+  let shown = ''
+  return {
+    use: (next) => {
+      sender = next
+      said = { state: '', capabilities: '' }
+      machine = null
+    },
+    state: (how) => {
+      const state = stateOf(how)
+      const here = statusOf(state, how)
+      if (JSON.stringify(here) !== shown) record.facts({ overlay: here })
+      shown = JSON.stringify(here)
+      const text = JSON.stringify(state)
+      if (sender === null || text === said.state) return
+      said.state = text
+      sender.overlayState(state)
+    },
+    capabilities: (what) => {
+      if (sender === null) return
+      machine ??= machineCapabilities('/sys')
+      const report = { ...what, ...machine }
+      const text = JSON.stringify(report)
+      if (text === said.capabilities) return
+      said.capabilities = text
+      sender.capabilities(report)
+    },
+  }
+}
+
+const stateOf = ({ config, applied, detail, running, drift }: AppliedOverlay): OverlayStateBody => ({
+  config_revision: config.revision,
+  applied,
+  detail: detail === null ? null : tidy(detail, longestDetail),
+  services: config.overlay.services.map(({ name }) => {
+    const here = running.find((service) => service.name === name)
+    return { name, state: here?.state ?? 'failed', restarts: here?.restarts ?? 0 }
+  }),
+  drift: [...drift],
+})
+
+/** With what only people on the machine can use. */
+const statusOf = (
+  { applied, detail, services, drift }: OverlayStateBody,
+  { config, running }: AppliedOverlay,
+): NonNullable<StatusFile['overlay']> => ({
+  vcluster_revision: config.overlay.vcluster_revision,
+  applied,
+  detail,
+  services: services.map((service) => ({
+    ...service,
+    pid: running.find(({ name }) => name === service.name)?.pid ?? null,
+  })),
+  drift,
+})
+
+/** What does not change while the agent runs, or hardly ever. */
+type MachineCapabilities = Omit<CapabilityReportBody, 'vcluster' | 'services' | 'wireguard'>
+
+const mostAccelerators = 32
+
+/** For schedulers, also in maintenance mode, and then without a vCluster (R-008). `sys` is where sysfs is mounted. */
+const machineCapabilities = (sys: string): MachineCapabilities => {
+  const { cpuCores, memoryBytes, arch } = readMachineFacts()
+  return {
+    cpu_cores: cpuCores,
+    memory_bytes: memoryBytes,
+    arch: arch.slice(0, 32),
+    kernel: kernelRelease().slice(0, 128),
+    accelerators: readAccelerators(sys)
+      .slice(0, mostAccelerators)
+      .map((one) => ({ ...one })),
+  }
+}
